@@ -849,12 +849,15 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"migrate", "ORIGIN", "look at a site and print what takes its index over",
-     "Reads robots.txt and the indexes that it names (or those at the usual addresses), looks "
-     "into a sample of their sitemaps, and prints sections for the configuration: the site, and a "
-     "source for each index, which mirrors it. What will be different is told in comments. With "
-     "--commands it prints commands instead, which take the entries over once. Nothing is written.",
+     "Reads robots.txt and the indexes that it names (or the one at a usual address), looks into "
+     "a sample of their sitemaps, and prints sections for the configuration: the site, and a "
+     "source for each index, which mirrors it. Comments say what will be different, and give the "
+     "rules of a web server that pass on exactly what moves. With --commands it prints commands "
+     "instead, which import the entries once. Of www and bare host it chooses the one that has "
+     "the sitemaps. Nothing is written.",
      (const struct cli_option[]){
-         {"--commands", NULL, "print commands in place of a configuration"},
+         {"--commands", NULL, "print commands instead of a configuration"},
+         {"--proxy", "NAME", "print the rules of a web server alone: nginx, caddy or haproxy"},
          {"--sample", "N", "sitemaps of each index to look into (default: 5)"},
          {"--connect", "H:P", "ask this host and port, whatever DNS says"},
          {"--timeout", "S", "seconds for each request (default: 120)"},
@@ -867,6 +870,8 @@ const struct cli_command cli_commands[] = {
               "sitemapd migrate https://www.example.com >> /etc/sitemapd/sitemapd.conf"},
              {"As commands, to be read before they are run:",
               "sitemapd migrate https://www.example.com --commands > take-over.sh"},
+             {"The locations of nginx that pass on the index and robots.txt:",
+              "sitemapd migrate https://www.example.com --proxy nginx"},
              {0},
          }},
     {"backup", "FILE|-", "copy the catalogue, also while it is served",

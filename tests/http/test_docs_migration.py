@@ -37,9 +37,10 @@ def test_the_page(tmp_path, second):
         urls = f"<url><loc>https://www.example.com/{name}</loc></url>"
         site.pages[f"/{name}-sitemap.xml"] = (200, {"Content-Type": "text/xml"}, URLSET.format(urls).encode())
     ports = {"8080": free_port(), "8081": free_port()}
-    look, mirror, beside, probe, hook, cron = BLOCKS[:6]
+    look, mirror, beside, probe, switch, hook, cron = BLOCKS[:7]
 
     def named(text):
+        text = text.replace("www.example.com-robots.txt", site.origin.split("//")[1].replace(":", "_") + "-robots.txt")
         text = text.replace("https://www.example.com", site.origin)
         text = re.sub(r"\b(8080|8081)\b", lambda m: str(ports[m.group()]), text)
         host = site.origin.split("//")[1]
@@ -56,6 +57,7 @@ def test_the_page(tmp_path, second):
             named(mirror).replace(" &\n", " >ready.txt 2>serve.log & server=$!; trap 'kill $server' EXIT\nready\n"),
             named(beside),
             named(probe).replace("10.0.0.5:443", site.origin.split("//")[1]).rstrip() + " >probe.txt",
+            named(switch).rstrip() + " >switch.txt",
             "TOKEN=$(sitemapd token add test)",
             named(hook),
             named(cron),
@@ -73,6 +75,9 @@ def test_the_page(tmp_path, second):
     listed = (tmp_path / "list.txt").read_text()
     assert all(loc in listed for loc in [*locs, f"{site.origin}/news-sitemap.xml"]) and len(listed.splitlines()) == 3
     assert "good as an upstream: a sitemap index of 2 sitemaps, 2 with a date\n" in (tmp_path / "probe.txt").read_text()
+    # The page's own block is what is printed; the port of sitemapd is this run's.
+    block = re.search(r"^```nginx\n(.*?)^```$", TEXT, re.M | re.S).group(1)
+    assert (tmp_path / "switch.txt").read_text().endswith("with ~\n" + block)
     assert "0 wrong" in done.stdout
     assert (tmp_path / "new-robots.txt").read_text() == virtual, "nothing lost, no line twice"
     told = (tmp_path / "own.txt").read_text()
@@ -103,7 +108,7 @@ def test_from_http_to_https(tmp_path, managed):
     config = tmp_path / "site.conf"
     config.write_text('[site "www"]\norigin = http://www.example.com\n' if managed else "")
     (tmp_path / "text.txt").write_text("User-agent: *\nDisallow: /private/\n")
-    copy, move, release, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[6:])
+    copy, move, release, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[7:])
     to_begin = f"""
         ready() {{ until test -s $1; do kill -0 $2; sleep 0.1; done; }}
         serve() {{ rm -f ready.txt; sitemapd serve --listen 127.0.0.1:{public} --admin-listen 127.0.0.1:{admin} >ready.txt 2>>serve.log & server=$!

@@ -232,8 +232,21 @@ def test_import_url(origin, secret, tmp_path):
     assert secret.asked == []
 
 
+def migrate(origin, *more, site=HOST):
+    return sitemapd("migrate", site, "--connect", f"{origin.address}:{origin.port}", *more)
+
+
+def checked(done, tmp_path, name="site.conf"):
+    """The configuration that was printed, which the program accepts; its text without comments."""
+    assert done.code == 0 and done.err == "", done
+    (tmp_path / name).write_text(done.out)
+    judged = sitemapd("check-config", "--config", tmp_path / name)
+    assert judged.code == 0, (done.out, judged)
+    return "".join(line + "\n" for line in done.out.splitlines() if line and line[0] != ";")
+
+
 def test_migrate(origin, tmp_path):
-    """What is printed is a configuration that is taken as it is, or commands that run as they are."""
+    """What is printed is a configuration that is accepted as it is, or commands that run as they are."""
     connect = f"{origin.address}:{origin.port}"
     origin.answers["/robots.txt"] = answer(200, f"User-agent: *\nDisallow: /private/\nSitemap: {HOST}/sitemap_index.xml\nSitemap: {HOST}/pages.xml\n".encode())
     page = index((f"{HOST}/a.xml", "2026-11-01"), f"{HOST}/gone.xml", f"{HOST}/it's.xml", (f"{HOST}/nested.xml", "2026-11-01"), "/relative.xml")
@@ -241,56 +254,210 @@ def test_migrate(origin, tmp_path):
     origin.answers["/nested.xml"] = answer(200, index(f"{HOST}/inner.xml"))
     for path in ("/a.xml", "/inner.xml", "/pages.xml", "/it's.xml"):
         origin.answers[path] = answer(200, PAGE)
-    done = sitemapd("migrate", HOST, "--connect", connect)
-    assert done.code == 0, done
-    assert done.out == f"""[site "example"]
+    done = migrate(origin)
+    shown, _, switch = done.out.partition("; The switch.")
+    assert shown == f"""[site "www.example.com"]
 origin = {HOST}
 index = /sitemap_index.xml
-; robots.txt has 2 lines of its own, which would be lost with the switch; saved, it is named here
-;robots_file = /etc/sitemapd/example-robots.txt
+check = yes
+; robots.txt has 2 rules that the switch would lose: save it under this name
+;robots_file = /etc/sitemapd/www.example.com-robots.txt
 
 ; {HOST}/sitemap_index.xml lists 4 sitemaps, in {len(page)} bytes
 ; - cannot be listed: /relative.xml (loc-relative)
-; - 2 of 4 have no date: they get true ones
+; - 2 of 4 have no date
 ; - {HOST}/gone.xml: answers 404 (gone)
 ; - {HOST}/nested.xml is an index itself, which no index may list: its sitemaps are taken instead
 ; - looked into 4 of them: 2 good, with 2 URLs
-[source "example"]
+[source "www.example.com"]
 upstream = {HOST}/sitemap_index.xml
 index = {HOST}/sitemap_index.xml
-; once the name leads to this server: where the old one is
-;connect = {connect}
+connect = {connect}
 
-; {HOST}/pages.xml is a sitemap of 1 URL, no index; once the site is made:
-; sitemapd add '{HOST}/pages.xml'
+; {HOST}/pages.xml is a sitemap of 1 URL, no index: ours lists it
+; register it once the server runs; check = yes watches it:
+; sitemapd add --index '{HOST}/sitemap_index.xml' '{HOST}/pages.xml'
 
 ; {HOST}/nested.xml lists 1 sitemap, in {len(index(HOST + "/inner.xml"))} bytes
-; - 1 of 1 have no date: they get true ones
+; - 1 of 1 have no date
 ; - looked into 1 of them: 1 good, with 1 URL
-[source "example-2"]
+[source "www.example.com-2"]
 upstream = {HOST}/nested.xml
 index = {HOST}/sitemap_index.xml
-; once the name leads to this server: where the old one is
-;connect = {connect}
+connect = {connect}
 
 """
-    (tmp_path / "site.conf").write_text(done.out)
-    assert sitemapd("check-config", "--config", tmp_path / "site.conf").code == 0
-
-    done = sitemapd("migrate", HOST, "--connect", connect, "--commands")
+    for name in ("nginx: in the server block of www.example.com", "Caddy: ", "HAProxy: "):
+        assert f"\n; # {name}" in switch
+    checked(done, tmp_path)
+    assert migrate(origin, "--proxy", "nginx").out == """# nginx: in the server block of www.example.com, before other locations with ~
+location ~ "^(/robots\\.txt|/sitemap_index(-([2-9]|[1-9][0-9]+))?\\.xml(\\.gz)?)$" {
+    proxy_pass http://127.0.0.1:8080;
+    proxy_set_header Host $host;
+    gzip off;
+}
+"""
+    done = migrate(origin, "--commands")
     assert done.code == 0, done
-    script = done.out.replace("sitemapd import", f"sitemapd import --connect {connect}")
-    listed = run_commands(script, tmp_path)
+    listed = run_commands(done.out, tmp_path)
     assert listed == {f"{HOST}{path}" for path in ("/a.xml", "/gone.xml", "/it's.xml", "/inner.xml", "/pages.xml")}
 
 
-def run_commands(script, tmp_path):
+# What robots.txt names, what is there, and the lines of the configuration that matter; what is listed in the end.
+OLD = {
+    "query": ("/?sitemap=index", ["/?sitemap=posts", "/?sitemap=pages"], ["index = /sitemap_index.xml"]),
+    "route": ("/index.php?route=feed/sitemap", ["/index.php?route=feed/sitemap&page=1"], ["index = /sitemap_index.xml"]),
+    "php": ("/sitemap.php", ["/sitemap.php?page=1", "/a.xml"], ["index = /sitemap_index.xml", "alias = /sitemap.php -> /sitemap_index.xml"]),
+    "bare": ("/sitemap", ["/a.xml"], ["index = /sitemap_index.xml", "alias = /sitemap -> /sitemap_index.xml"]),
+    "folder": ("/sitemap/", ["/sitemap/a.xml", "/b.xml"], ["index = /sitemap_index.xml", "alias = /sitemap/ -> /sitemap_index.xml"]),
+    "gz": ("/sitemap.xml.gz", ["/a.xml.gz"], ["index = /sitemap.xml"]),
+    "gz itself": ("/sitemap.xml", ["/sitemap.xml.gz", "/a.xml"], ["index = /sitemap_index.xml", "alias = /sitemap.xml -> /sitemap_index.xml"]),
+    "aspx": ("/Sitemap.aspx", ["/Sitemap.aspx?id=1"], ["index = /sitemap_index.xml", "alias = /Sitemap.aspx -> /sitemap_index.xml"]),
+    "txt": ("/sitemap.txt", ["/a.xml"], ["index = /sitemap_index.xml", "alias = /sitemap.txt -> /sitemap_index.xml"]),
+    "capitals": ("/SiteMap.xml", ["/Maps/A.xml"], ["index = /SiteMap.xml"]),
+    "capital suffix": ("/SITEMAP.XML", ["/A.XML"], ["index = /sitemap_index.xml", "alias = /SITEMAP.XML -> /sitemap_index.xml"]),
+    "percent": ("/site%20map.xml", ["/a.xml"], ["index = /site%20map.xml"]),
+    "drupal": ("/sitemap.xml", ["/sitemap.xml?page=1", "/sitemap.xml?page=2"], ["index = /sitemap.xml"]),
+    "next": ("/sitemap.xml", ["/sitemap-0.xml", "/sitemap-1.xml"], ["index = /sitemap.xml", "page_pattern = {stem}-page-{n}{suffix}"]),
+    "next, more": ("/sitemap.xml", [f"/sitemap-{n}.xml" for n in range(12)] + ["/sitemap-page-2.xml"], ["page_pattern = {stem}-index-{n}{suffix}"]),
+    "deep": ("/maps/index.xml", ["/maps/a.xml"], ["index = /maps/index.xml"]),
+    "deep, wide": ("/maps/index.xml", ["/maps/a.xml", "/b.xml"], ["index = /sitemap_index.xml", "alias = /maps/index.xml -> /sitemap_index.xml"]),
+    "taken": ("/sitemap.php", ["/sitemap_index.xml", "/sitemap-index.xml?x"], ["index = /sitemaps.xml", "alias = /sitemap.php -> /sitemaps.xml"]),
+    "itself": ("/sitemap.xml", ["/sitemap.xml", "/a.xml"], ["index = /sitemap.xml"]),
+    "elsewhere": ("http://cdn.example.net/index.xml", ["http://cdn.example.net/a.xml"], ["index = /sitemap_index.xml", "cross_host = cdn.example.net"]),
+    "port": ("http://www.example.com:8080/index.xml", ["http://www.example.com:8080/a.xml"], ["index = /sitemap_index.xml", "cross_host = www.example.com:8080"]),
+    "https": ("https://www.example.com/sitemap.xml", ["/a.xml"], ["index = /sitemap.xml"]),
+}  # fmt: skip
+
+
+def path_of(text):
+    return text.partition("://")[2].partition("/")[2].join(("/", "")) if "://" in text else text
+
+
+@pytest.mark.parametrize("case", OLD)
+def test_migrate_prints_what_works(case, tmp_path):
+    """For every address that robots.txt may name: what is printed is accepted, and serves all sitemaps."""
+    named, members, lines = OLD[case]
+    locs = [member if "://" in member else HOST + member for member in members]
+    # A site that is on other hosts, too, is reached by its names.
+    with Origin() as origin:
+        elsewhere = f"{origin.address}:{origin.port}"
+        hosts = {"cdn.example.net": elsewhere, "www.example.com:8080": elsewhere}
+        place = lambda text: "".join(text.replace(host, at) for host, at in hosts.items() if host in text) or text
+        named, locs, lines = place(named), [place(loc) for loc in locs], [place(line) for line in lines]
+        origin.answers["/robots.txt"] = answer(200, f"Sitemap: {named if '://' in named else HOST + named}\n".encode())
+        for loc in locs:
+            origin.answers[path_of(loc)] = answer(200, PAGE)
+        origin.answers[path_of(named)] = answer(200, index(*(loc.replace("&", "&amp;") for loc in locs)))
+        allow = {"SITEMAPD_FETCH_ALLOW_ADDRESS": "127.0.0.2"}
+        done = sitemapd("migrate", HOST, "--connect", elsewhere, env=allow)
+        printed = checked(done, tmp_path).splitlines()
+        assert set(lines) <= set(printed), printed
+        assert [line.split()[0] for line in printed if line.split()[0] in ("index", "alias", "page_pattern", "cross_host")].count("index") == 2
+        for extra in ("alias", "page_pattern", "cross_host"):
+            assert [line for line in printed if line.startswith(extra)] == [line for line in lines if line.startswith(extra)]
+        commands = sitemapd("migrate", HOST, "--connect", elsewhere, "--commands", env=allow)
+        assert commands.code == 0
+        listed = run_commands(commands.out, tmp_path, allow)
+    own = f"{HOST}{path_of(named)}"
+    assert listed == {loc for loc in locs if loc != own}
+
+
+def test_migrate_a_single_urlset(origin, tmp_path):
+    """Magento and small shops have no index: ours lists the urlset, and is watched."""
+    for named in ("/sitemap.xml", "/sitemap_index.xml", "/index.php?route=sitemap", "/sitemap.txt"):
+        origin.answers.clear()
+        origin.answers["/robots.txt"] = answer(200, f"Sitemap: {HOST}{named}\n".encode())
+        origin.answers[named] = answer(200, f"{HOST}/page\n".encode() if "txt" in named else PAGE)
+        printed = checked(migrate(origin), tmp_path)
+        ours = "/sitemap-index.xml" if "index.xml" in named else "/sitemap_index.xml"
+        assert printed == f'[site "www.example.com"]\norigin = {HOST}\nindex = {ours}\ncheck = yes\n'
+        (tmp_path / "catalogue.db").unlink(missing_ok=True)
+        assert run_commands(migrate(origin, "--commands").out, tmp_path) == {HOST + named}
+    origin.answers["/robots.txt"] = answer(200, b"")
+    origin.answers["/sitemap.xml"] = answer(200, PAGE)
+    assert "sitemap of 1 URL" in migrate(origin).out, "found at a usual address as well"
+
+
+def test_migrate_names_sections_by_the_whole_host(origin, tmp_path):
+    """Sites of one agency, appended to one file: no two sections have one name."""
+    sites = ["http://shop.example.com", "http://shop.example.net", "http://shop.example.net:8080", "http://www.example.net", "http://example.net",
+             f"http://{'a' * 40}.example.com", f"http://{'a' * 40}.example.net"]  # fmt: skip
+    text = ""
+    for site in sites:
+        origin.answers["/robots.txt"] = answer(200, f"User-agent: *\nAllow: /\nSitemap: {site}/sitemap.xml\n".encode())
+        origin.answers["/sitemap.xml"] = answer(200, index(f"{site}/a.xml"))
+        done = migrate(origin, site=site)
+        assert done.code == 0, done
+        text += done.out
+    (tmp_path / "all.conf").write_text(text)
+    judged = sitemapd("check-config", "--config", tmp_path / "all.conf")
+    assert judged.code == 0, (text, judged)
+    files = [line for line in text.splitlines() if line.startswith(";robots_file")]
+    assert len(set(files)) == len(sites) and ";robots_file = /etc/sitemapd/shop.example.net_8080-robots.txt" in files
+
+
+def test_migrate_chooses_www_or_the_bare_host(origin):
+    """The one that has the sitemaps is the site's origin, with a sentence."""
+    bare = "http://example.com"
+    origin.answers["/a.xml"] = answer(200, PAGE)
+    origin.answers["/sitemap.xml"] = answer(200, index(f"{HOST}/a.xml"))
+
+    def robots(text):
+        """Of www; the bare host redirects there."""
+        def send(connection, head):
+            redirects = "\r\nHost: example.com" in head
+            connection.sendall(answer(301, Location=f"{HOST}/robots.txt", Connection="close") if redirects else answer(200, text, Connection="close"))
+        return send
+
+    def has(says, text, site=bare):
+        origin.answers["/robots.txt"] = text
+        done = migrate(origin, site=site)
+        assert done.code == 0 and done.out.startswith(f'; {site} {says}: that is the site\'s origin\n[site "www.example.com"]\norigin = {HOST}\n'), done
+
+    has(f"redirects to {HOST}", robots(f"Sitemap: {HOST}/sitemap.xml\n".encode()))
+    has(f"names sitemaps of {HOST}", answer(200, f"Sitemap: {HOST}/sitemap.xml\n".encode()))
+    has(f"redirects to {HOST}", robots(b""))
+
+    def www_alone(connection, head):
+        found = "\r\nHost: www.example.com" in head
+        connection.sendall(answer(200, index(f"{HOST}/a.xml"), Connection="close") if found else answer(404, Connection="close"))
+
+    origin.answers["/sitemap.xml"] = www_alone
+    has(f"has no sitemap that can be taken over, unlike {HOST}", answer(404))
+
+
+def test_migrate_reads_robots_txt_as_crawlers_do_not(origin, tmp_path):
+    """Relative, quoted and several URLs in a line: what is meant is taken, and the line is named."""
+    origin.answers["/robots.txt"] = answer(200, b"# B\xfccher\rSitemap: /1.xml\rSitemap: \"" + HOST.encode() + b"/2.xml\"\rSitemap: "
+                                           + f"{HOST}/3.xml {HOST}/4.xml\r".encode())  # fmt: skip
+    for n in range(1, 5):
+        origin.answers[f"/{n}.xml"] = answer(200, index(f"{HOST}/a{n}.xml"))
+        origin.answers[f"/a{n}.xml"] = answer(200, PAGE)
+    done = migrate(origin)
+    printed = checked(done, tmp_path)
+    assert [f"index = /{n}.xml\n" in printed for n in range(1, 5)] == [True] * 4
+    for line, words in ((2, "must be an absolute URL"), (3, "is in quotes"), (4, "is one of several in its line")):
+        assert f"; robots.txt, line {line}: " in done.out and words in done.out, done.out
+
+
+def test_migrate_takes_each_index_once(origin, tmp_path):
+    """A robots.txt that names the gzip form too, and an address that redirects to the other."""
+    origin.answers["/robots.txt"] = answer(200, "".join(f"Sitemap: {HOST}/{name}\n" for name in ("sitemap.xml", "sitemap.xml.gz", "old.xml")).encode())
+    origin.answers["/sitemap.xml"] = origin.answers["/sitemap.xml.gz"] = answer(200, index(f"{HOST}/a.xml"))
+    origin.answers["/old.xml"] = answer(301, Location="/sitemap.xml")
+    origin.answers["/a.xml"] = answer(200, PAGE)
+    done = migrate(origin)
+    assert checked(done, tmp_path).count("[source") == 1 and done.out.count(f"is {HOST}/sitemap.xml once more") == 2, done
+
+
+def run_commands(script, tmp_path, env=None):
     """What --commands printed, run by a shell as it is, but that curl finds no DNS here."""
-    (tmp_path / "curl").write_text("#!/bin/sh\nprintf 'User-agent: *\\n' >robots.txt\n")
+    (tmp_path / "curl").write_text("#!/bin/sh\nfor file; do :; done; printf 'User-agent: *\\n' >\"$file\"\n")
     (tmp_path / "curl").chmod(0o755)
     (tmp_path / "sitemapd").unlink(missing_ok=True)
     os.symlink(BIN, tmp_path / "sitemapd")
-    env = environment({"SITEMAPD_DATABASE": str(tmp_path / "catalogue.db"), "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    env = environment({"SITEMAPD_DATABASE": str(tmp_path / "catalogue.db"), "PATH": f"{tmp_path}:{os.environ['PATH']}", **(env or {})})
     ran = subprocess.run(["sh", "-eu", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=seconds(60))
     assert ran.returncode == 0, (script, ran)
     return {line["loc"] for line in sitemapd("export", database=tmp_path / "catalogue.db").lines()}
@@ -298,7 +465,6 @@ def run_commands(script, tmp_path):
 
 def test_migrate_prints_no_code_of_the_origin(origin, tmp_path):
     """Every text that an origin chooses is one word of a shell: where it redirects to, its indexes, their sitemaps."""
-    connect = f"{origin.address}:{origin.port}"
     code = "';touch$IFS'pwned';'"
     named = [f"/i{code}.xml", f"/m{code}.xml"]
     origin.answers["/robots.txt"] = answer(302, Location=f"/r{code}.txt")
@@ -308,10 +474,9 @@ def test_migrate_prints_no_code_of_the_origin(origin, tmp_path):
     origin.answers[locs[1][len(HOST) :]] = answer(200, index(f"{HOST}/inner.xml"))
     for path in (locs[0][len(HOST) :], locs[2][len(HOST) :], named[1], "/inner.xml"):
         origin.answers[path] = answer(200, PAGE)
-    done = sitemapd("migrate", HOST, "--connect", connect, "--commands")
+    done = migrate(origin, "--commands")
     assert done.code == 0 and done.out.count("pwned") > 6, done
-    script = done.out.replace("sitemapd import", f"sitemapd import --connect {connect}")
-    assert run_commands(script, tmp_path) == {locs[0], locs[2], HOST + named[1], f"{HOST}/inner.xml"}
+    assert run_commands(done.out, tmp_path) == {locs[0], locs[2], HOST + named[1], f"{HOST}/inner.xml"}
     assert not (tmp_path / "pwned").exists()
 
 

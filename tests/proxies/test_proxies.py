@@ -3,10 +3,12 @@
 import contextlib
 import gzip
 import http.client
+import http.server
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -14,9 +16,9 @@ import pytest
 from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server, TlsConnection, example, free_port  # first: it makes the harness known
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from origin import Origin, answer, urlset  # noqa: E402
+from origin import Origin, answer, index, urlset  # noqa: E402
 
-from harness import ETAG, ORIGIN, TOKEN, ask, gunzip, locs, request_bytes
+from harness import ETAG, ORIGIN, TOKEN, ask, gunzip, locs, request_bytes, seconds, sitemapd
 
 XML = "/sitemap_index.xml"
 GZ = XML + ".gz"
@@ -334,3 +336,99 @@ def test_forwarded_host(make, server):
     })
     assert locs(one.ask(XML, host="www.example.org").body) == [OTHER + "/o.xml"]
     assert len(locs(one.ask(XML, {"X-Forwarded-Host": "www.example.org"}).body)) == 302
+
+
+# ---- the rules that migrate prints ------------------------------------------------------------
+
+# What robots.txt names, what the old index lists; what goes to sitemapd, and what is redirected.
+SWITCHES = {
+    "plain": ("/sitemap_index.xml", ["/post-sitemap.xml"], ["/sitemap_index.xml", "/sitemap_index-2.xml.gz", "/sitemap_index.xml?utm=1"], []),
+    "drupal": ("/sitemap.xml", ["/sitemap.xml?page=1", "/sitemap.xml?page=2"], ["/sitemap.xml", "/sitemap.xml.gz", "/sitemap-2.xml"], []),
+    "next": ("/sitemap.xml", ["/sitemap-0.xml", "/sitemap-2.xml"], ["/sitemap.xml", "/sitemap-page-2.xml"], []),
+    "query": ("/?sitemap=index", ["/?sitemap=posts", "/sitemap"], ["/sitemap_index.xml"], ["/?sitemap=index"]),
+    "odd": ("/a%20b$'(c).xml", ["/a%20b$'(c)/x.xml", "/axb.xml"], ["/a%20b$'(c).xml", "/a%20b$'(c)-3.xml"], []),
+}  # fmt: skip
+
+RULES = {
+    "nginx": "daemon off; pid {folder}/pid; error_log {folder}/error.log; events {{ }}\n{user}http {{ access_log off; {places}\n"
+             "server {{ listen {address}; server_name www.example.com;\n{rules}\nlocation / {{ proxy_pass http://{old}; }}\n}} }}\n",
+    "caddy": "{{\n admin off\n auto_https off\n}}\nhttp://www.example.com:{port} {{\n bind 127.0.0.1\n{rules}\nhandle {{\n reverse_proxy {old}\n}}\n}}\n",
+    "haproxy": "defaults\n mode http\n timeout connect 5s\n timeout client 30s\n timeout server 30s\nfrontend all\n bind {address}\n{rules}\n"
+               " default_backend old\nbackend sitemapd\n server sitemapd {new}\nbackend old\n server old {old}\n",
+}  # fmt: skip
+RUN = {"nginx": ["nginx", "-p", "{folder}", "-e", "{folder}/error.log", "-c"], "caddy": ["caddy", "run", "--adapter", "caddyfile", "--config"], "haproxy": ["haproxy", "-db", "-f"]}
+
+
+class Who(http.server.BaseHTTPRequestHandler):
+    """Answers with who it is, and what it was asked for."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        body = f"{self.server.name} {self.headers['Host']} {self.path}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def backends():
+    made = []
+    for name in ("old", "new"):
+        one = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Who)
+        one.name = name
+        threading.Thread(target=one.serve_forever, daemon=True).start()
+        made.append(one)
+    yield {one.name: f"127.0.0.1:{one.server_port}" for one in made}
+    for one in made:
+        one.shutdown()
+        one.server_close()
+
+
+@pytest.mark.parametrize("case", SWITCHES)
+@pytest.mark.parametrize("name", NAMES)
+def test_rules_that_migrate_prints(name, case, backends, tmp_path):
+    """They start as they are, pass on the index and robots.txt, and leave each sitemap to the old server."""
+    named, members, ours, redirected = SWITCHES[case]
+    site = "http://www.example.com"
+    with Origin() as origin:
+        origin.answers["/robots.txt"] = answer(200, f"Sitemap: {site}{named}\n".encode())
+        origin.answers[named] = answer(200, index(*(site + member for member in members)))
+        for member in members:
+            origin.answers[member] = answer(200, urlset(site + "/a"))
+        done = sitemapd("migrate", site, "--connect", f"{origin.address}:{origin.port}", "--proxy", name)
+    assert done.code == 0, done
+    rules = done.out.replace("127.0.0.1:8080", backends["new"])
+    address = f"127.0.0.1:{free_port()}"
+    places = " ".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    config = tmp_path / "config"
+    user = "user root;\n" if os.getuid() == 0 else ""
+    config.write_text(RULES[name].format(rules=rules, address=address, port=address.rpartition(":")[2], places=places, folder=tmp_path, user=user, **backends))
+    env = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen([word.format(folder=tmp_path) for word in RUN[name]] + [str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+
+    def says(target):
+        reply = ask(address, "GET", target, host="www.example.com")
+        return reply["Location"] if reply.status == 301 else reply.body.decode() if reply.status == 200 else reply.status
+
+    def answers():
+        assert process.poll() is None, (tmp_path / "log").read_text() + config.read_text()
+        with contextlib.suppress(OSError, EOFError):
+            return says("/other")
+
+    try:
+        assert until(answers, f"{name} is ready") == f"old {'www.example.com' if name != 'nginx' else backends['old']} /other"
+        for target in (*ours, "/robots.txt"):
+            assert str(says(target)).startswith("new www.example.com /"), target
+        for target in members:
+            assert str(says(target)).startswith("old "), target
+        for target in redirected:
+            assert says(target) == site + "/sitemap_index.xml"
+    finally:
+        process.terminate()
+        process.wait(seconds(30))

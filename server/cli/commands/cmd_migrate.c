@@ -1,6 +1,6 @@
 /* `migrate`: looks at a site's robots.txt, its indexes and a sample of their sitemaps, and prints
- * what takes them over: a configuration, or commands, with what it found and what will be different
- * as comments. All that is printed is of the one syntax, so that it can be appended or run. */
+ * what takes them over (migrate_print.c). Nothing that it prints is refused by this program: what
+ * cannot be taken over as it is becomes a comment that says why. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "server/base/text.h"
-#include "server/cli/backend/reach.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/commands/migrate.h"
 #include "server/cli/output.h"
 #include "server/input/reader.h"
 #include "server/rules/http/negotiate.h"
@@ -17,8 +17,6 @@
 #include "server/rules/lastmod.h"
 #include "server/rules/robots.h"
 
-#define MAX_INDEXES    20u
-#define MAX_HOSTS      20u
 #define DEFAULT_SAMPLE 5u
 #define MAX_SAMPLE     1000u
 #define NOW_SECONDS    60
@@ -26,45 +24,32 @@
 static const char *const usual[] = {"/sitemap_index.xml", "/sitemap.xml", "/wp-sitemap.xml",
                                     "/sitemap-index.xml"};
 
-struct site {
+struct visit {
     struct cli *cli;
     struct reach reach;
-    bool commands;
+    const char *proxy; /* whose rules alone are printed; NULL: all */
     unsigned sample;
-    char address[INET6_ADDRSTRLEN]; /* where the site is now */
-    struct url origin;              /* its robots.txt */
-    uint64_t rules;                 /* lines of robots.txt that are not for sitemaps */
-    size_t named;                   /* of the indexes those that robots.txt names */
-    size_t index_count;
-    struct url indexes[MAX_INDEXES]; /* to look at, in this order */
-    size_t under[MAX_INDEXES];       /* the index that lists it; its own number: none */
-    size_t host_count;
-    char hosts[MAX_HOSTS][HOST_MAX_CHARS + 7]; /* other ones, that sitemaps lie on */
-    struct str sources;                        /* what is printed behind the site */
-    struct str paths;                          /* and within it, for each index */
-    size_t good;
-    char why_not[320]; /* of the first usual place */
+    size_t named;                      /* of the indexes those that robots.txt names */
+    char why_not[512];                 /* nothing was found; a sentence */
+    struct url lasts[MIGRATE_INDEXES]; /* where each index was found, redirects followed */
+    struct old_site site;
 };
 
-/* One index as it was read. */
+/* One index as it is read. */
 struct look {
-    struct site *site;
+    struct visit *visit;
     size_t number;
     uint64_t members, bad, dated, now_dates, foreign;
+    size_t first; /* of its members */
     int64_t date; /* of the answer */
     char first_lastmod[LASTMOD_MAX_CHARS + 1];
     bool dates_differ, no_memory;
-    struct str refused; /* notes on what cannot be listed */
-    size_t room;
-    char **locs;  /* owned, as what follows */
-    bool *looked; /* into each */
+    struct str refused; /* notes on members that cannot be listed */
+    bool *looked;       /* into each; owned */
 };
 
-/* ---- comments -------------------------------------------------------------------------- */
-
-static void note(struct site *s, struct str *out, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void note(struct site *s, struct str *out, const char *format, ...)
+static void note(struct str *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void note(struct str *out, const char *format, ...)
 {
     char text[3 * LOC_MAX_CHARS];
     va_list args;
@@ -72,75 +57,164 @@ static void note(struct site *s, struct str *out, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    for (char *c = text; *c != '\0'; c++) /* what others wrote stays within the comment */
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
+    for (char *c = text; *c != '\0'; c++) /* what others wrote is one line */
+        if (*c == '\n' || *c == '\r')
             *c = ' ';
-    str_append_format(out, "%c %s\n", s->commands ? '#' : ';', text);
-}
-
-/* As one word of a shell: a URL may hold an apostrophe, and what the origin redirects to is its own
- * choice. */
-static void append_quoted(struct str *out, const char *text, size_t len)
-{
-    str_append_char(out, '\'');
-    for (size_t i = 0; i < len; i++)
-        if (text[i] == '\'')
-            str_append_text(out, "'\\''");
-        else
-            str_append_char(out, text[i]);
-    str_append_char(out, '\'');
+    str_append_format(out, "%s\n", text);
 }
 
 /* ---- robots.txt ------------------------------------------------------------------------ */
 
-static bool add_index(struct site *s, const struct url *url, size_t under)
+static bool add_index(struct visit *v, const struct url *url, size_t under)
 {
+    struct old_site *s = &v->site;
+
     for (size_t i = 0; i < s->index_count; i++)
-        if (strcmp(s->indexes[i].text, url->text) == 0)
+        if (strcmp(s->indexes[i].url.text, url->text) == 0)
             return false;
-    if (s->index_count == MAX_INDEXES)
+    if (s->index_count == MIGRATE_INDEXES) {
+        note(&s->notes, "%s is not looked at: there are more than %u indexes", url->text,
+             MIGRATE_INDEXES);
         return false;
-    s->under[s->index_count] = under == SIZE_MAX ? s->index_count : under;
-    s->indexes[s->index_count++] = *url;
+    }
+    s->indexes[s->index_count].url = *url;
+    s->indexes[s->index_count].under = under == SIZE_MAX ? s->index_count : under;
+    s->index_count++;
     return true;
 }
 
-static void read_robots(struct site *s, const char *text, size_t len)
+/* "www.example.com" and "example.com". False where the host has no such twin. */
+static bool twin_of(const struct url *url, struct url *out)
 {
+    const char *host = url->text + url->host_at;
+    bool www = url->host_len > 4 && memcmp(host, "www.", 4) == 0;
+    char text[LOC_MAX_CHARS + 8];
+
+    if (memchr(host, '.', url->host_len) == NULL || *host == '[' ||
+        ascii_is_digit(host[url->host_len - 1]))
+        return false;
+    snprintf(text, sizeof text, "%.*s%s%s", url->host_at, url->text, www ? "" : "www.",
+             host + (www ? 4 : 0));
+    return url_parse(text, strlen(text), out, NULL) == RULE_OK;
+}
+
+static bool same_host_name(const struct url *a, const struct url *b)
+{
+    return a->host_len == b->host_len &&
+           memcmp(a->text + a->host_at, b->text + b->host_at, a->host_len) == 0;
+}
+
+/* Many a robots.txt still names the http form of a site that has long been https. */
+static void take_scheme(struct visit *v, struct url *url)
+{
+    const struct url *own = &v->site.robots;
+    char text[LOC_MAX_CHARS + 8];
+
+    if (url->https == own->https || !same_host_name(url, own) ||
+        own->port != (own->https ? 443 : 80) || url->port != (url->https ? 443 : 80))
+        return;
+    snprintf(text, sizeof text, "%.*s%s", own->origin_len, own->text, url->text + url->origin_len);
+    if (strlen(text) > LOC_MAX_CHARS)
+        return;
+    note(&v->site.notes, "robots.txt names %s; the site answers at %.*s, which is taken", url->text,
+         own->origin_len, own->text);
+    if (url_parse(text, strlen(text), url, NULL) != RULE_OK)
+        return;
+}
+
+static void read_robots(struct visit *v, char *text, size_t len)
+{
+    struct old_site *s = &v->site;
     struct robots_line line = {0};
     struct robots_cursor at = {0};
     struct robots_sitemap sitemap;
-    struct url url;
 
+    robots_repair_comments(text, len);
+    s->robots_fault = robots_fault(text, len);
+    len = len < ROBOTS_MAX_BYTES ? len : ROBOTS_MAX_BYTES;
     while (robots_next_line(text, len, &line))
         s->rules += line.key_len > 0 && !robots_has_key(&line, "sitemap");
-    while (robots_next_sitemap(text, len, &at, &sitemap))
-        if (robots_sitemap_guess(&sitemap, &s->origin, &url))
-            s->named += add_index(s, &url, SIZE_MAX);
+    while (robots_next_sitemap(text, len, &at, &sitemap)) {
+        const char *code, *why;
+        struct url url;
+        bool good = robots_sitemap_url(&sitemap, &url, &code, &why);
+
+        if (!good)
+            note(&s->notes, "robots.txt, line %" PRIu64 ": \"%.*s\" %s%s", sitemap.line,
+                 sitemap.url_len < 500 ? (int)sitemap.url_len : 500, sitemap.url, why,
+                 robots_sitemap_guess(&sitemap, &s->robots, &url) ? "; what it means is taken here"
+                                                                  : "");
+        if (!good && !robots_sitemap_guess(&sitemap, &s->robots, &url))
+            continue;
+        take_scheme(v, &url);
+        v->named += add_index(v, &url, SIZE_MAX);
+    }
 }
 
-/* Finds out where the site is, too: http may lead to https. An exit status, told. */
-static int ask_robots(struct site *s)
+static void forget(struct visit *v)
 {
-    struct reach_answer a;
-    int status = EXIT_DONE;
+    struct old_site *s = &v->site;
 
-    reach_ask(&s->reach, NULL, "Accept-Encoding: identity\r\n", NULL, &a);
-    if (a.status != FETCH_OK)
-        status = cli_fail(s->reach.url.text, "cannot be fetched: %s", a.reply.why);
-    s->origin = a.way.last;
+    for (size_t i = 0; i < s->index_count; i++)
+        str_done(&s->indexes[i].notes);
+    for (size_t i = 0; i < s->member_count; i++)
+        free(s->members[i].loc);
+    memset(s->indexes, 0, sizeof s->indexes);
+    str_clear(&s->notes);
+    s->index_count = s->member_count = s->host_count = v->named = 0;
+    s->rules = 0;
+    s->robots_fault = NULL;
+}
+
+/* Asks for the robots.txt of an origin, which becomes the site's: http may lead to https. False
+ * where there is no answer, and `why_not` says why. `*twin` is the origin to go on with where the
+ * answer leads there: "" where it does not. */
+static bool ask_robots(struct visit *v, const struct url *robots, struct url *twin)
+{
+    struct old_site *s = &v->site;
+    struct reach_answer a;
+    struct url to;
+    bool good;
+
+    forget(v);
+    twin->len = 0;
+    reach_ask(&v->reach, robots, "Accept-Encoding: identity\r\n", NULL, &a);
+    s->robots = a.way.last;
     snprintf(s->address, sizeof s->address, "%s", a.reply.address);
-    if (status == EXIT_DONE && a.reply.status == 200 && a.way.verdict == HOP_END &&
-        !robots_is_page(str_text(&a.reply.body), a.reply.body.len))
-        read_robots(s, str_text(&a.reply.body),
-                    a.reply.body.len < ROBOTS_MAX_BYTES ? a.reply.body.len : ROBOTS_MAX_BYTES);
+    good = a.status == FETCH_OK;
+    if (!good)
+        snprintf(v->why_not, sizeof v->why_not, "cannot be fetched: %.300s", a.reply.why);
+    if (good && a.way.verdict == HOP_FOREIGN && twin_of(&s->robots, &to)) {
+        struct url next;
+
+        if (url_parse(str_text(&a.reply.redirect), strcspn(str_text(&a.reply.redirect), "#"), &next,
+                      NULL) == RULE_OK &&
+            same_host_name(&next, &to))
+            *twin = next;
+    }
+    if (good && a.reply.status == 200 && a.way.verdict == HOP_END && a.reply.body.len > 0 &&
+        !robots_is_page(a.reply.body.data, a.reply.body.len))
+        read_robots(v, a.reply.body.data, a.reply.body.len);
     reach_answer_done(&a);
-    return status;
+    return good;
+}
+
+/* True where robots.txt names sitemaps of the other of www and bare host, and none of its own. */
+static bool names_twin_alone(const struct old_site *s, const struct url *twin)
+{
+    size_t theirs = 0;
+
+    for (size_t i = 0; i < s->index_count; i++) {
+        if (migrate_is_own(s, &s->indexes[i].url))
+            return false;
+        theirs += same_host_name(&s->indexes[i].url, twin);
+    }
+    return theirs > 0;
 }
 
 /* ---- an index -------------------------------------------------------------------------- */
 
-static void take_host(struct site *s, const struct url *loc)
+static void take_host(struct old_site *s, const struct url *loc)
 {
     char host[HOST_MAX_CHARS + 7];
 
@@ -148,8 +222,11 @@ static void take_host(struct site *s, const struct url *loc)
     for (size_t i = 0; i < s->host_count; i++)
         if (strcmp(s->hosts[i], host) == 0)
             return;
-    if (s->host_count < MAX_HOSTS)
+    if (s->host_count < MIGRATE_HOSTS)
         strcpy(s->hosts[s->host_count++], host);
+    else
+        note(&s->notes, "its sitemaps are on more than %u other hosts: %s is left out",
+             MIGRATE_HOSTS, host);
 }
 
 static void take_date(struct look *l, const char *text)
@@ -169,26 +246,29 @@ static void take_date(struct look *l, const char *text)
 static bool take_member(void *context, const struct entry *entry)
 {
     struct look *l = context;
+    struct old_site *s = &l->visit->site;
     struct url loc;
 
     take_date(l, entry->lastmod);
-    if (url_split(entry->loc, strlen(entry->loc), &loc) &&
-        !url_same_origin(&loc, &l->site->origin)) {
+    if (url_split(entry->loc, strlen(entry->loc), &loc) && !migrate_is_own(s, &loc)) {
         l->foreign++;
-        take_host(l->site, &loc);
+        take_host(s, &loc);
+        if (s->host_count == MIGRATE_HOSTS)
+            s->indexes[l->number].bad_members = true;
     }
-    if (l->members == l->room) {
-        size_t room = l->room * 2 + 64;
-        char **grown = reallocarray(l->locs, room, sizeof *grown);
+    if (s->member_count == s->member_room) {
+        size_t room = s->member_room * 2 + 64;
+        struct member *grown = reallocarray(s->members, room, sizeof *grown);
 
         l->no_memory = grown == NULL;
         if (grown == NULL)
             return false;
-        l->locs = grown;
-        l->room = room;
+        s->members = grown;
+        s->member_room = room;
     }
-    l->locs[l->members] = strdup(entry->loc);
-    l->no_memory = l->locs[l->members] == NULL;
+    s->members[s->member_count] = (struct member){strdup(entry->loc), l->number};
+    l->no_memory = s->members[s->member_count].loc == NULL;
+    s->member_count += !l->no_memory;
     l->members += !l->no_memory;
     return !l->no_memory;
 }
@@ -196,9 +276,11 @@ static bool take_member(void *context, const struct entry *entry)
 static bool take_bad(void *context, const struct rejection *rejection)
 {
     struct look *l = context;
+    struct old_index *old = &l->visit->site.indexes[l->number];
 
+    old->bad_members = true;
     if (l->bad++ < 3)
-        note(l->site, &l->refused, "- cannot be listed: %.*s (%s)", 500,
+        note(&l->refused, "- cannot be listed: %.*s (%s)", 500,
              rejection->loc != NULL ? rejection->loc : "an entry without a loc",
              rule_code_word(rejection->code));
     return true;
@@ -245,304 +327,280 @@ struct sampled {
 
 static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
 {
-    struct site *s = l->site;
-    const char *loc = l->locs[number];
+    struct visit *v = l->visit;
+    struct str *notes = &v->site.indexes[l->number].notes;
+    const char *loc = v->site.members[l->first + number].loc;
     struct reach_answer a;
-    struct reach_verdict v;
+    struct reach_verdict verdict;
     struct url url;
     bool good;
 
     if (l->looked[number] || !url_split(loc, strlen(loc), &url))
         return true;
     l->looked[number] = true;
-    reach_ask(&s->reach, &url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_judge(&a, &v);
+    reach_ask(&v->reach, &url, "Accept-Encoding: gzip\r\n", NULL, &a);
+    good = reach_judge(&a, &verdict);
     sum->looked++;
-    if (good && v.state == CHECK_GOOD) {
-        sum->good++;
-        sum->urls += v.file.urls;
-    } else if (good && v.list) {
+    if (good && verdict.list) {
         sum->nested++;
-        if (add_index(s, &url, s->under[l->number]))
-            note(s, &s->sources,
+        if (add_index(v, &url, l->number))
+            note(notes,
                  "- %s is an index itself, which no index may list: its sitemaps are taken instead",
                  loc);
+    } else if (good && verdict.state == CHECK_GOOD) {
+        sum->good++;
+        sum->urls += verdict.file.urls;
     } else if (good) {
-        note(s, &s->sources, "- %s: %s (%s)", loc, v.detail, v.code);
+        note(notes, "- %s: %s (%s)", loc, verdict.detail, verdict.code);
     }
     reach_answer_done(&a);
     return good;
 }
 
-/* Some of them, spread over the list; where one is an index, as many more as there is room for. */
+/* What kind of sitemap a loc names: its text without numbers, which count pages or parts. */
+static uint64_t kind_of(const char *loc)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+    for (const char *c = loc; *c != '\0'; c++)
+        if (!ascii_is_digit(*c))
+            hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    return hash;
+}
+
+/* One of each kind, then others spread over the list, `sample` together; where one is an index, as
+ * many more as there is room for. */
 static bool look_into_some(struct look *l)
 {
-    struct site *s = l->site;
+    struct visit *v = l->visit;
     struct sampled sum = {0};
-    uint64_t count = l->members < s->sample ? l->members : s->sample;
+    uint64_t kinds[MAX_SAMPLE];
+    size_t kind_count = 0;
     bool good;
 
     l->looked = calloc(l->members + 1, sizeof *l->looked);
     good = l->looked != NULL;
-    for (uint64_t i = 0; good && i < count; i++)
-        good = look_into(l, i * l->members / count, &sum);
+    for (uint64_t i = 0; good && i < l->members && kind_count < v->sample; i++) {
+        uint64_t kind = kind_of(v->site.members[l->first + i].loc);
+        size_t k = 0;
+
+        while (k < kind_count && kinds[k] != kind)
+            k++;
+        if (k < kind_count)
+            continue;
+        kinds[kind_count++] = kind;
+        good = look_into(l, i, &sum);
+    }
+    for (uint64_t i = 0; good && i < v->sample && sum.looked < v->sample && i < l->members; i++)
+        good = look_into(l, l->members > v->sample ? i * l->members / v->sample : i, &sum);
     if (sum.nested > 0)
-        for (uint64_t i = 0; good && i < l->members && s->index_count < MAX_INDEXES; i++)
+        for (uint64_t i = 0; good && i < l->members && v->site.index_count < MIGRATE_INDEXES; i++)
             good = look_into(l, i, &sum);
     if (sum.looked > 0)
-        note(s, &s->sources,
+        note(&v->site.indexes[l->number].notes,
              "- looked into %" PRIu64 " of them: %" PRIu64 " good, with %" PRIu64 " %s", sum.looked,
              sum.good, sum.urls, plural(sum.urls, "URL", "URLs"));
     return good;
 }
 
-static void tell_dates(struct look *l)
+static void judge_dates(struct look *l)
 {
-    struct site *s = l->site;
+    const struct old_site *s = &l->visit->site;
+    struct old_index *old = &l->visit->site.indexes[l->number];
+    bool all = l->members > 1 && l->dated == l->members;
 
-    if (l->members > 1 && l->dated == l->members && l->now_dates == l->members)
-        note(s, &s->sources,
+    old->drop_dates = all && (!l->dates_differ || l->now_dates == l->members);
+    if (all && l->now_dates == l->members)
+        note(&old->notes,
              "- its dates are the moment of the request, which tells crawlers nothing%s",
-             s->commands ? ": they are left out" : ": true ones come with the first changes");
-    else if (l->members > 1 && l->dated == l->members && !l->dates_differ)
-        note(s, &s->sources, "- its dates are all %s%s", l->first_lastmod,
+             s->commands ? ": they are left out" : ": they are replaced once the sitemaps change");
+    else if (all && !l->dates_differ)
+        note(&old->notes, "- its dates are all %s%s", l->first_lastmod,
              s->commands ? ": they are left out" : ": a date will move when the content does");
     else if (l->dated < l->members)
-        note(s, &s->sources, "- %" PRIu64 " of %" PRIu64 " have no date%s", l->members - l->dated,
-             l->members, s->commands ? "" : ": they get true ones");
+        note(&old->notes, "- %" PRIu64 " of %" PRIu64 " have no date", l->members - l->dated,
+             l->members);
     if (l->foreign > 0)
-        note(s, &s->sources, "- %" PRIu64 " %s on %s", l->foreign,
-             plural(l->foreign, "lies", "lie"), l->foreign == 1 ? "another host" : "other hosts");
-}
-
-/* ---- what takes it over ---------------------------------------------------------------- */
-
-/* "example" of www.example.com. */
-static void write_name(const struct site *s, char out[NAME_MAX_BYTES])
-{
-    const char *host = s->origin.text + s->origin.host_at;
-    size_t len = s->origin.host_len, n = 0;
-
-    if (len > 4 && memcmp(host, "www.", 4) == 0) {
-        host += 4;
-        len -= 4;
-    }
-    while (n < len && n < NAME_MAX_BYTES - 8 && (ascii_is_alnum(host[n]) || host[n] == '-'))
-        n++;
-    snprintf(out, NAME_MAX_BYTES, "%.*s", (int)n, host);
-}
-
-static void append_source(struct look *l, const struct url *url)
-{
-    struct site *s = l->site;
-    const struct url *index = &s->indexes[s->under[l->number]];
-    char name[NAME_MAX_BYTES], number[16] = "";
-
-    write_name(s, name);
-    if (s->good > 0)
-        snprintf(number, sizeof number, "-%zu", s->good + 1);
-    str_append_format(&s->sources, "[source \"%s%s\"]\nupstream = %s\nindex = %s\n", name, number,
-                      url->text, index->text);
-    note(s, &s->sources, "once the name leads to this server: where the old one is");
-    if (s->reach.connect != NULL)
-        str_append_format(&s->sources, ";connect = %s\n\n", s->reach.connect);
-    else
-        str_append_format(&s->sources,
-                          strchr(s->address, ':') != NULL ? ";connect = [%s]:%u\n\n"
-                                                          : ";connect = %s:%u\n\n",
-                          s->address, (unsigned)url->port);
-}
-
-/* The indexes that the list holds came with it, and are none of its sitemaps. */
-static void append_nested(const struct look *l)
-{
-    struct site *s = l->site;
-
-    for (size_t i = 0; i < s->index_count; i++)
-        for (uint64_t k = 0; s->under[i] != i && k < l->members; k++)
-            if (strcmp(s->indexes[i].text, l->locs[k]) == 0) {
-                str_append_text(&s->sources, "sitemapd remove ");
-                append_quoted(&s->sources, l->locs[k], strlen(l->locs[k]));
-                str_append_text(&s->sources, "\n");
-            }
-}
-
-static void append_import(struct look *l, const struct url *url)
-{
-    struct site *s = l->site;
-    bool stamps = l->members > 1 && l->dated == l->members &&
-                  (!l->dates_differ || l->now_dates == l->members);
-
-    str_append_text(&s->sources, "sitemapd import --index ");
-    append_quoted(&s->sources, s->indexes[s->under[l->number]].text,
-                  strlen(s->indexes[s->under[l->number]].text));
-    str_append_text(&s->sources, stamps ? " --drop-lastmod" : "");
-    str_append_text(&s->sources, l->bad > 0 ? " --skip-invalid " : " ");
-    append_quoted(&s->sources, url->text, strlen(url->text));
-    str_append_text(&s->sources, "\n");
-    append_nested(l);
-    str_append_text(&s->sources, "\n");
-}
-
-static void append_path(struct site *s, size_t number)
-{
-    const struct url *url = &s->indexes[number];
-
-    if (s->under[number] != number)
-        return;
-    if (!url_same_origin(url, &s->origin))
-        note(s, &s->paths, "robots.txt names %s, of another origin: that is no index of this site",
-             url->text);
-    else if (!s->commands)
-        str_append_format(&s->paths, "index = %.*s\n", url->path_len, url->text + url->origin_len);
-    else {
-        str_append_text(&s->paths, "sitemapd index add ");
-        append_quoted(&s->paths, url->text, strlen(url->text));
-        str_append_text(&s->paths, "\n");
-    }
+        note(&old->notes, "- %" PRIu64 " %s on %s", l->foreign, plural(l->foreign, "is", "are"),
+             l->foreign == 1 ? "another host" : "other hosts");
 }
 
 static bool look_at_members(struct look *l, const struct reach_answer *a)
 {
-    struct site *s = l->site;
-    const struct url *url = &s->indexes[l->number];
+    struct old_index *old = &l->visit->site.indexes[l->number];
     char why[320];
 
+    l->first = l->visit->site.member_count;
     if (!read_members(l, a, why, sizeof why)) {
-        note(s, &s->sources, "%s cannot be taken over: %s", url->text, why);
-        str_append_text(&s->sources, "\n");
+        note(&old->notes, "%s cannot be taken over: %s", old->url.text, why);
+        if (l->visit->why_not[0] == '\0')
+            snprintf(l->visit->why_not, sizeof l->visit->why_not, "%.150s: %s", old->url.text, why);
         return !l->no_memory;
     }
-    note(s, &s->sources, "%s lists %" PRIu64 " %s, in %" PRIu64 " bytes", url->text, l->members,
+    old->index = true;
+    note(&old->notes, "%s lists %" PRIu64 " %s, in %" PRIu64 " bytes", old->url.text, l->members,
          plural(l->members, "sitemap", "sitemaps"), (uint64_t)a->reply.body.len);
-    str_append_text(&s->sources, str_text(&l->refused));
-    tell_dates(l);
-    if (!look_into_some(l))
-        return false;
-    append_path(s, l->number);
-    if (s->commands)
-        append_import(l, url);
-    else
-        append_source(l, url);
-    s->good++;
-    return true;
+    str_append_text(&old->notes, str_text(&l->refused));
+    judge_dates(l);
+    return look_into_some(l);
 }
 
-static void look_at_sitemap(struct site *s, const struct url *url, uint64_t urls)
+/* The same list at two addresses: the one leads to the other, or is its gzip form. */
+static const char *double_of(const struct visit *v, size_t number, const struct url *last)
 {
-    note(s, &s->sources, "%s is a sitemap of %" PRIu64 " %s, no index%s", url->text, urls,
-         plural(urls, "URL", "URLs"), s->commands ? "" : "; once the site is made:");
-    str_append_text(&s->sources, s->commands ? "sitemapd add " : "; sitemapd add ");
-    append_quoted(&s->sources, url->text, strlen(url->text));
-    str_append_text(&s->sources, "\n\n");
+    const struct old_site *s = &v->site;
+    const char *text = s->indexes[number].url.text;
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < s->index_count; i++) {
+        const char *other = s->indexes[i].url.text;
+
+        if (i != number && (s->indexes[i].index || s->indexes[i].urlset) &&
+            (strcmp(v->lasts[i].text, last->text) == 0 ||
+             (len == strlen(other) + 3 && strncmp(text, other, len - 3) == 0 &&
+              strcmp(text + len - 3, ".gz") == 0)))
+            return other;
+    }
+    return NULL;
 }
 
 /* False when out of memory. */
-static bool look_at(struct site *s, size_t number)
+static bool look_at(struct visit *v, size_t number)
 {
-    struct look l = {.site = s, .number = number};
-    const struct url *url = &s->indexes[number];
-    bool guessed = number >= s->named && s->under[number] == number, good;
-    struct reach_verdict v;
+    struct look l = {.visit = v, .number = number};
+    struct old_index *old = &v->site.indexes[number];
+    struct reach_verdict verdict;
     struct reach_answer a;
+    const char *twice;
+    bool good;
 
-    reach_ask(&s->reach, url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_judge(&a, &v);
-    if (good && v.list)
+    reach_ask(&v->reach, &old->url, "Accept-Encoding: gzip\r\n", NULL, &a);
+    good = reach_judge(&a, &verdict);
+    v->lasts[number] = a.way.last;
+    twice = good && verdict.state != CHECK_GONE ? double_of(v, number, &a.way.last) : NULL;
+    if (twice != NULL && (verdict.list || verdict.state == CHECK_GOOD)) {
+        note(&old->notes, "%s is %s once more", old->url.text, twice);
+    } else if (good && verdict.list) {
         good = look_at_members(&l, &a);
-    else if (good && v.state == CHECK_GOOD)
-        look_at_sitemap(s, url, v.file.urls);
-    else if (good && !guessed)
-        note(s, &s->sources, "%s cannot be taken over: %s (%s)\n", url->text, v.detail, v.code);
-    else if (good && number == 0)
-        snprintf(s->why_not, sizeof s->why_not, "%s", v.detail);
-    for (size_t i = 0; i < l.members; i++)
-        free(l.locs[i]);
-    free(l.locs);
+    } else if (good && verdict.state == CHECK_GOOD) {
+        old->urlset = true;
+        if (!migrate_is_own(&v->site, &old->url))
+            take_host(&v->site, &old->url);
+        note(&old->notes, "%s is a sitemap of %" PRIu64 " %s, no index: ours lists it",
+             old->url.text, verdict.file.urls, plural(verdict.file.urls, "URL", "URLs"));
+    } else if (good && !old->guessed) {
+        note(&old->notes, "%s cannot be taken over: %s (%s)", old->url.text, verdict.detail,
+             verdict.code);
+        if (v->why_not[0] == '\0')
+            snprintf(v->why_not, sizeof v->why_not, "%.150s: %s (%s)", old->url.text,
+                     verdict.detail, verdict.code);
+    } else if (good && number == 0) {
+        snprintf(v->why_not, sizeof v->why_not,
+                 "names no sitemap, and there is none at /sitemap_index.xml (%s), "
+                 "/sitemap.xml, /wp-sitemap.xml, /sitemap-index.xml",
+                 verdict.detail);
+    }
     free(l.looked);
     str_done(&l.refused);
     reach_answer_done(&a);
     return good;
 }
 
-/* ---- printing -------------------------------------------------------------------------- */
-
-static void print_robots(struct site *s, const char *name, struct str *out)
+static bool found_any(const struct old_site *s)
 {
-    if (s->rules == 0)
-        return;
-    note(s, out, "robots.txt has %" PRIu64 " %s of its own, which would be lost with the switch%s",
-         s->rules, plural(s->rules, "line", "lines"),
-         s->commands ? "" : "; saved, it is named here");
-    if (s->commands) {
-        str_append_text(out, "curl -sf ");
-        append_quoted(out, s->origin.text, s->origin.len);
-        str_append_text(out, " -o robots.txt\nsitemapd site update ");
-        append_quoted(out, s->origin.text, s->origin.origin_len);
-        str_append_text(out, " --robots robots.txt\n");
-    } else {
-        str_append_format(out, ";robots_file = /etc/sitemapd/%s-robots.txt\n", name);
-    }
+    for (size_t i = 0; i < s->index_count; i++)
+        if (s->indexes[i].index || s->indexes[i].urlset)
+            return true;
+    return false;
 }
 
-static void print_site(struct site *s)
+/* False when out of memory. */
+static bool look_at_all(struct visit *v)
 {
-    struct str out = STR_INIT;
-    char name[NAME_MAX_BYTES];
+    struct old_site *s = &v->site;
+    bool guesses = v->named == 0;
 
-    write_name(s, name);
-    if (s->commands) {
-        str_append_text(&out, "sitemapd site add --no-index ");
-        append_quoted(&out, s->origin.text, s->origin.origin_len);
-    } else
-        str_append_format(&out, "[site \"%s\"]\norigin = %.*s\n", name, s->origin.origin_len,
-                          s->origin.text);
-    for (size_t i = 0; i < s->host_count; i++)
-        if (s->commands) {
-            str_append_text(&out, " --cross-host ");
-            append_quoted(&out, s->hosts[i], strlen(s->hosts[i]));
-        } else
-            str_append_format(&out, "cross_host = %s\n", s->hosts[i]);
-    str_append_text(&out, s->commands ? "\n" : "");
-    str_append_text(&out, str_text(&s->paths));
-    print_robots(s, name, &out);
-    str_append_text(&out, "\n");
-    str_append_text(&out, str_text(&s->sources));
-    fputs(str_text(&out), stdout);
-    str_done(&out);
-}
-
-static int look_at_all(struct site *s)
-{
-    for (size_t i = 0; s->named == 0 && i < sizeof usual / sizeof *usual; i++) {
-        char text[LOC_MAX_CHARS + 1];
+    v->why_not[0] = '\0';
+    for (size_t i = 0; guesses && i < sizeof usual / sizeof *usual; i++) {
+        char text[LOC_MAX_CHARS + 32];
         struct url url;
 
-        snprintf(text, sizeof text, "%.*s%s", s->origin.origin_len, s->origin.text, usual[i]);
-        if (url_parse(text, strlen(text), &url, NULL) == RULE_OK)
-            add_index(s, &url, SIZE_MAX);
+        snprintf(text, sizeof text, "%.*s%s", s->robots.origin_len, s->robots.text, usual[i]);
+        if (url_parse(text, strlen(text), &url, NULL) == RULE_OK && add_index(v, &url, SIZE_MAX))
+            s->indexes[s->index_count - 1].guessed = true;
     }
     for (size_t i = 0; i < s->index_count; i++)
-        if (!look_at(s, i))
-            return cli_fail(s->indexes[i].text, "out of memory");
-    if (s->good == 0 && s->sources.len == 0)
-        return cli_fail(s->origin.text,
-                        "names no sitemap, and there is none at /sitemap_index.xml (%s), "
-                        "/sitemap.xml, /wp-sitemap.xml, /sitemap-index.xml",
-                        s->why_not);
-    print_site(s);
-    return s->good > 0 ? EXIT_DONE : EXIT_COULD_NOT;
+        /* Of the usual addresses the first that answers. */
+        if (!(s->indexes[i].guessed && found_any(s)) && !look_at(v, i))
+            return false;
+    return true;
 }
 
-static int read_options(struct cli *cli, struct site *s)
+/* ---- the command ------------------------------------------------------------------------- */
+
+static void tell_choice(struct visit *v, const struct url *robots, const char *why)
 {
-    const char *text = arguments_value(&cli->arguments, "--sample");
+    const struct url *own = &v->site.robots;
+
+    if (!url_same_origin(robots, own))
+        note(&v->site.notes, "%.*s %s %.*s: that is the site's origin", robots->origin_len,
+             robots->text, why, own->origin_len, own->text);
+}
+
+/* The site at `robots`; where that leads to the other of www and bare host, or has nothing, that
+ * one. An exit status, told. */
+static int look_at_site(struct visit *v, const struct url *robots)
+{
+    struct old_site *s = &v->site;
+    struct url asked = *robots, next, twin;
+    bool has_twin = twin_of(robots, &twin);
+    const char *why = "redirects to";
+    char first_why[sizeof v->why_not] = "";
+
+    for (int round = 0; round < 2; round++) {
+        v->reach.url = asked; /* that --connect is for */
+        bool answers = ask_robots(v, &asked, &next);
+
+        if (round == 0 && has_twin && answers && next.len == 0 && names_twin_alone(s, &twin)) {
+            next = twin;
+            why = "names sitemaps of";
+        }
+        if (round > 0 || next.len == 0) {
+            if (answers && !look_at_all(v))
+                return cli_fail(robots->text, "out of memory");
+            if (answers && found_any(s)) {
+                tell_choice(v, robots, why);
+                return EXIT_DONE;
+            }
+            if (first_why[0] == '\0')
+                snprintf(first_why, sizeof first_why, "%s", v->why_not);
+            if (!has_twin)
+                break;
+            why = answers ? "has no sitemap that can be taken over, unlike"
+                          : "does not answer, unlike";
+            next = twin;
+        }
+        asked = next;
+    }
+    return cli_fail(robots->text, "%s", first_why);
+}
+
+static int read_options(struct cli *cli, struct visit *v)
+{
+    const struct arguments *a = &cli->arguments;
+    const char *text = arguments_value(a, "--sample");
     uint64_t sample = DEFAULT_SAMPLE;
 
     if (text != NULL && !query_number(text, MAX_SAMPLE, &sample))
         return cli_misuse("--sample", "\"%s\" must be a number from 0 to %u", text, MAX_SAMPLE);
-    s->sample = (unsigned)sample;
-    s->commands = arguments_has(&cli->arguments, "--commands");
+    v->sample = (unsigned)sample;
+    v->proxy = arguments_value(a, "--proxy");
+    v->site.commands = arguments_has(a, "--commands");
+    if (v->proxy != NULL && v->site.commands)
+        return cli_misuse("--proxy", "cannot be combined with --commands");
+    if (v->proxy != NULL && strcmp(v->proxy, "nginx") != 0 && strcmp(v->proxy, "caddy") != 0 &&
+        strcmp(v->proxy, "haproxy") != 0)
+        return cli_misuse("--proxy", "\"%s\" must be nginx, caddy or haproxy", v->proxy);
     return EXIT_DONE;
 }
 
@@ -564,31 +622,38 @@ static int refuse_origin(const char *text, enum rule_code code)
 int command_migrate(struct cli *cli)
 {
     const char *text = cli->arguments.words[0];
-    struct site *s = calloc(1, sizeof *s);
+    struct visit *v = calloc(1, sizeof *v);
     char robots[LOC_MAX_CHARS + 16];
-    struct url origin;
+    struct url origin, url;
     enum rule_code code;
     int status = session_asks_no_server(cli);
 
-    if (s == NULL)
+    if (v == NULL)
         return cli_fail(text, "out of memory");
-    s->cli = cli;
+    v->cli = cli;
+    v->site.reach = &v->reach;
     if (status == EXIT_DONE)
-        status = read_options(cli, s);
+        status = read_options(cli, v);
     code = url_parse_origin(text, strlen(text), &origin);
     if (status == EXIT_DONE && code != RULE_OK)
         status = refuse_origin(text, code);
     if (status == EXIT_DONE) {
         snprintf(robots, sizeof robots, "%s/robots.txt", origin.text);
-        status = reach_init(cli, robots, &s->reach);
+        status = reach_init(cli, robots, &v->reach);
     }
-    if (status == EXIT_DONE)
-        status = ask_robots(s);
-    if (status == EXIT_DONE)
-        status = look_at_all(s);
-    reach_done(&s->reach);
-    str_done(&s->sources);
-    str_done(&s->paths);
-    free(s);
+    if (status == EXIT_DONE) {
+        url = v->reach.url;
+        status = look_at_site(v, &url);
+    }
+    if (status == EXIT_DONE) {
+        migrate_plan(&v->site);
+        if (!(v->proxy != NULL ? migrate_print_proxy(&v->site, v->proxy) : migrate_print(&v->site)))
+            status = cli_fail(text, "out of memory");
+    }
+    reach_done(&v->reach);
+    forget(v);
+    str_done(&v->site.notes);
+    free(v->site.members);
+    free(v);
     return status;
 }

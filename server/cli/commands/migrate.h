@@ -1,0 +1,61 @@
+/* What `migrate` found of a site (cmd_migrate.c), and what it prints of it: a configuration or
+ * commands, and the rules of a web server (migrate_print.c). Internal to server/cli/. */
+#pragma once
+
+#include "server/base/str.h"
+#include "server/cli/backend/reach.h"
+#include "server/rules/scope.h"
+
+#define MIGRATE_INDEXES 50u
+#define MIGRATE_HOSTS   20u
+
+/* One of its addresses, named by robots.txt or found in an index. */
+struct old_index {
+    struct url url;
+    size_t under;     /* the index that lists it, of which it takes part; its own number: none */
+    bool guessed;     /* looked for at a usual address */
+    bool index;       /* it can be taken over */
+    bool urlset;      /* it is a sitemap of pages */
+    bool bad_members; /* it lists what is refused */
+    bool drop_dates;  /* they say nothing */
+    struct str notes; /* lines without the comment's sign */
+    /* Of an index that no other lists, filled by migrate_plan. */
+    char path[INDEX_PATH_MAX_CHARS + 1]; /* of ours */
+    bool kept;                           /* it is answered at the old address */
+};
+
+struct member {
+    char *loc;   /* owned */
+    size_t from; /* the index that lists it */
+};
+
+struct old_site {
+    const struct reach *reach;
+    bool commands;
+    char address[INET6_ADDRSTRLEN]; /* where the site is now */
+    struct url robots;              /* the URL of its robots.txt */
+    uint64_t rules;                 /* lines of it that are not for sitemaps */
+    const char *robots_fault;       /* why it cannot be served as it is; NULL: it can */
+    struct str notes;               /* on the site */
+    size_t index_count;
+    struct old_index indexes[MIGRATE_INDEXES];
+    size_t host_count;
+    char hosts[MIGRATE_HOSTS][HOST_MAX_CHARS + 7]; /* other ones, that sitemaps are on */
+    size_t member_count, member_room;
+    struct member *members;
+    /* Filled by migrate_plan. */
+    char home[INDEX_PATH_MAX_CHARS + 1]; /* an index for urlsets that no other holds; "": none */
+    const char *pattern;                 /* of page names; NULL: the default */
+};
+
+/* True where the host, with its port, is the site's own. */
+bool migrate_is_own(const struct old_site *s, const struct url *url);
+/* Chooses the path of each index, so that what is printed is accepted: every sitemap is within the
+ * directory of its index, and no page of an index has the address of a sitemap. */
+void migrate_plan(struct old_site *s);
+/* Prints the site as sections of a configuration, or as commands, with its web server's rules as
+ * comments. False when out of memory. */
+bool migrate_print(const struct old_site *s);
+/* Prints the rules of one web server alone: "nginx", "caddy" or "haproxy". False when out of
+ * memory. */
+bool migrate_print_proxy(const struct old_site *s, const char *proxy);
