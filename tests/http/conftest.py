@@ -3,11 +3,6 @@ import pytest
 from harness import Server
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "masses: what one thread does to masses of data, nothing for TSan to find")
-    config.addinivalue_line("markers", "waits: minutes pass and little is done: what there is of threads TSan sees, and ASan the rest elsewhere")
-
-
 @pytest.fixture
 def start(tmp_path):
     """Starts servers; each ends by SIGTERM with exit 0 and without a report, unless it was killed."""
