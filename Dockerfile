@@ -1,6 +1,6 @@
 # The program, its libraries and nothing else: no shell, no package manager, nobody to log in as.
 # Built with any Debian from 12 on:  docker build --build-arg BASE=debian:bookworm-slim .
-# docs/operations.md, "Container", tells how to run it; tests/container/run does.
+# docs/install.md, "Container", says how to run it; tests/container/run does.
 ARG BASE=debian:trixie-slim
 
 FROM ${BASE} AS build

@@ -34,7 +34,7 @@ static const struct {
     {"server", "The listener for crawlers."},
     {"admin", "The listener for the API, metrics and health. Keep it private."},
     {"catalogue", "The file that holds the sitemaps, and how it is written."},
-    {"shared", "Several machines with one catalogue (docs/operations.md)."},
+    {"shared", "Several machines with one catalogue (docs/several-machines.md)."},
     {"history", "What each change did."},
     {"cache", "Rendered pages, in memory and on disk."},
     {"limits", "The largest requests that are accepted."},
@@ -50,7 +50,7 @@ static const struct {
               "machine. One section for each; its name owns the entries registered with it."},
     {"crawler",
      "A crawler that has no built-in name, or more about one that has (googlebot, bingbot, "
-     "...; docs/operations.md). One section for each."},
+     "...; docs/monitoring.md). One section for each."},
 };
 
 const char *section_intro(const char *section)
