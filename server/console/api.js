@@ -1,10 +1,10 @@
-/* The server's API, and the only file that asks it for anything. The token is kept for this tab and
- * this origin (sessionStorage), goes out in Authorization alone, and is forgotten with the first 401.
- * No cookie: those do not tell ports apart. */
+/* The server's API, and the only file that calls it. The token is kept for this tab and this origin
+ * (sessionStorage), is sent in Authorization alone, and is forgotten with the first 401.
+ * No cookie: cookies are shared between ports. */
 
 const KEY = 'sitemapd-token';
 
-/* What went wrong, in the server's own words (RFC 9457). `status` 0: no answer. */
+/* An error of the API (RFC 9457). `status` 0: no answer. */
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail || 'the server answered ' + status);
@@ -25,7 +25,7 @@ export function keepToken(token) {
   sessionStorage.setItem(KEY, token);
 }
 
-/* Tells `onForgotten` why, unless there was none. */
+/* Calls `onForgotten` with the reason, if there was a token. */
 export function forgetToken(why) {
   if (!hasToken()) return;
   sessionStorage.removeItem(KEY);
@@ -60,14 +60,14 @@ async function ask(method, path, {query, json, body, type, match, signal} = {}) 
     });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    throw new Problem(0, {detail: 'The server does not answer. Is it running, and is the way to it (the tunnel, the proxy) open?'});
+    throw new Problem(0, {detail: 'The server does not answer. Check that it is running and that the tunnel or proxy to it works.'});
   }
   const text = await reply.text();
   let value = {};
   try {
     value = text === '' ? {} : JSON.parse(text);
   } catch {
-    throw new Problem(reply.status, {detail: 'The answer is not from sitemapd: it is no JSON. A proxy on the way?'});
+    throw new Problem(reply.status, {detail: 'The answer is not JSON, so it is not from sitemapd. Check the proxy in between.'});
   }
   if (!reply.ok && !(path === '/readyz' && Array.isArray(value.reasons))) {
     if (reply.status === 401 && token === sessionStorage.getItem(KEY)) forgetToken(value.detail);
@@ -80,7 +80,7 @@ export async function get(path, query, signal) {
   return (await ask('GET', path, {query, signal})).value;
 }
 
-/* With the tag that a write's `match` takes. */
+/* With the ETag, for the `match` of a write. */
 export function getTagged(path, query) {
   return ask('GET', path, {query});
 }
@@ -89,7 +89,7 @@ const by = (method) => async (path, options) => (await ask(method, path, options
 
 export const post = by('POST'), put = by('PUT'), patch = by('PATCH'), remove = by('DELETE');
 
-/* ---- what changes meanwhile ---- */
+/* ---- watching for changes ---- */
 
 const WAIT_SECONDS = 50;
 const PAUSE_FIRST = 1000, PAUSE_MOST = 30000;
@@ -98,7 +98,7 @@ let tell = null, since = null, stop = null;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/* From `from` up to what is there now; nothing is told of it. */
+/* Skips the changes from `from` to now. */
 async function catchUp(from, signal) {
   for (;;) {
     const reply = await get('/v1/changes', {since: from}, signal);
@@ -107,7 +107,7 @@ async function catchUp(from, signal) {
   }
 }
 
-/* Tells of changed index pages, by URL; null: it is not known which. One long poll, while the tab is seen: a
+/* Reports changed index pages by URL; null: unknown which. One long poll, only while the tab is visible: a
  * browser has six connections to a host for all its tabs. */
 async function watch(signal) {
   let wait = PAUSE_FIRST;
@@ -139,21 +139,21 @@ function turn() {
 
 document.addEventListener('visibilitychange', turn);
 
-/* Goes on whenever the tab is seen again; null: ends. */
+/* Continues whenever the tab becomes visible again; null: ends. */
 export function follow(then) {
   tell = then;
   since = null;
   turn();
 }
 
-/* What is there by now is not told: who calls this reads all anew behind it. */
+/* Skips the changes until now: the caller reloads its view afterwards. */
 export async function skip() {
   if (since === null) return;
   stop.abort();
   try {
     since = await catchUp(since);
   } catch {
-    since = null; /* the next poll begins anew, or the view says what is wrong */
+    since = null; /* the next poll starts over, or the view shows the error */
   }
   turn();
 }

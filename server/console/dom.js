@@ -1,5 +1,5 @@
-/* What views are made of: elements, tables, fields, dialogs, and how numbers and times are said.
- * Whatever came from the server becomes a text node or an attribute's value, never markup. */
+/* The parts of all views: elements, tables, fields, dialogs, numbers and times as text.
+ * Text from the server becomes a text node or the value of an attribute, never markup. */
 
 /* el('a', {href: '#/x', class: 'y', onclick: f}, 'text', node, [more]) */
 export function el(tag, attributes, ...children) {
@@ -17,7 +17,7 @@ function set(node, attributes) {
   }
 }
 
-/* In place of what it holds. */
+/* Replaces the content of a node. */
 export function fill(node, ...children) {
   node.replaceChildren();
   add(node, children);
@@ -63,7 +63,7 @@ export function span(seconds) {
   return Math.round(seconds / 86400) + ' days';
 }
 
-/* "14:02" today, "21 Nov 2026, 14:02" else; UTC as the title. */
+/* "today, 14:02" or "21 Nov 2026, 14:02"; UTC as the title. */
 export function time(iso, none = 'never') {
   if (!iso) return soft(none);
   const date = new Date(iso), day = DAY.format(date);
@@ -78,7 +78,7 @@ export function ago(iso, none = 'never') {
 
 /* ---- pieces ---- */
 
-/* What is of less weight. */
+/* Secondary text. */
 export const soft = (...text) => el('span', {class: 'none'}, text);
 export const none = (...text) => el('p', {class: 'none'}, text);
 
@@ -90,22 +90,22 @@ export const further = (next, hash, text) => next && el('p', {}, link(hash, text
 /* The address of a view: to('entries', {index: …}). */
 export const to = (view, query) => `#/${view}?${new URLSearchParams(query)}`;
 
-/* A state is a word in a frame: never told by its colour alone. */
+/* A state is a word in a frame, never a colour alone. */
 export const badge = (kind, text) => el('span', {class: 'badge ' + kind}, text);
 
 export const link = (hash, ...children) => el('a', {href: hash}, children);
 
-/* To a public address, in a tab of its own. */
+/* A public address, in a new tab. */
 export const outside = (url, ...children) => el('a', {href: url, target: '_blank', rel: 'noopener noreferrer', class: 'url'}, children.length > 0 ? children : url);
 
-/* `of`: what it acts on, where many buttons have the same text. */
+/* `of`: the object of the action, where several buttons have the same text. */
 export const button = (text, onclick, kind, of) => el('button', {type: 'button', class: kind || null, onclick, 'aria-label': of && text + ' ' + of}, text);
 
 export const section = (title, ...children) => el('section', {}, el('h2', {}, title), children);
 
 /* columns: [[name, kind, cell(row)], …]; kind: 'number', 'url', 'actions', ''. On a narrow screen each row is
- * a list of names and values; the roles say that it is a table all the same. `empty` is said where there
- * is no row; `loud`: no heading says what it is, so the caption is seen. */
+ * a list of names and values; the roles keep it a table for screen readers. `empty` is shown if there are no
+ * rows; `loud` shows the caption, where no heading names the table. */
 export function table(caption, columns, rows, empty, loud) {
   if (rows.length === 0) return none(empty);
   const name = ([text, kind]) => el('th', {scope: 'col', role: 'columnheader', class: kind || null}, text);
@@ -117,13 +117,13 @@ export function table(caption, columns, rows, empty, loud) {
     el('tbody', {role: 'rowgroup'}, rows.map((row) => el('tr', {role: 'row'}, columns.map((column) => cell(column, row))))));
 }
 
-/* [[name, value], …]; a value that is null or false is left out. */
+/* [[name, value], …] without those whose value is null or false. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => (value ?? false) !== false);
   return known.length > 0 && el('dl', {class: 'facts'}, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
 }
 
-/* Two numbers of each day as lines, at most 90; the table beside it has the same numbers. */
+/* Numbers of up to 90 days as lines; the table beside it has the same numbers. */
 export function chart(title, days, series) {
   const width = 360, height = 72, most = Math.max(1, ...days.flatMap((day) => series.map((one) => one.of(day))));
   const x = (i) => (days.length < 2 ? width / 2 : (i * width) / (days.length - 1)).toFixed(1);
@@ -176,17 +176,18 @@ export function check({label, name, checked}) {
   return {input, node: el('p', {class: 'field check'}, input, el('label', {for: id}, label))};
 }
 
-/* A dialog with a form. `run` does it; what it throws is told at the field that is to blame; false: it
- * stays open. The native dialog gives the focus back to where it was. */
+/* A dialog with a form. `run` sends it; an error is shown at the invalid field; false keeps the dialog open.
+ * The native dialog returns the focus to the button that opened it. */
 export function dialog({title, content, action, danger, run}) {
   const id = 'd' + ++serial;
   const alert = el('div', {class: 'alert', id: id + 'a', role: 'alert'});
   const body = el('div', {class: 'body'}, content);
   const submit = el('button', {type: 'submit', class: danger ? 'danger' : 'main'}, action);
-  const form = el('form', {novalidate: true}, el('h2', {id}, title), body, alert,
+  const wait = el('p', {class: 'wait'});
+  const form = el('form', {novalidate: true}, el('h2', {id}, title), body, alert, wait,
     buttons(submit, button('Cancel', () => node.close())));
   const node = el('dialog', {'aria-labelledby': id}, form);
-  const self = {submit};
+  const self = {submit, isOpen: () => node.open};
   let busy = false;
 
   const blame = (name) => {
@@ -205,9 +206,9 @@ export function dialog({title, content, action, danger, run}) {
     if (busy) return;
     busy = true;
     const since = Date.now();
-    const clock = setInterval(() => form.setAttribute('data-since', Math.round((Date.now() - since) / 1000) + ' s'), 1000);
+    const clock = setInterval(() => wait.setAttribute('data-since', Math.round((Date.now() - since) / 1000) + ' s'), 1000);
     form.setAttribute('aria-busy', 'true');
-    form.setAttribute('data-since', '');
+    wait.setAttribute('data-since', '');
     fill(alert);
     blame('');
     try {
@@ -229,11 +230,15 @@ export function dialog({title, content, action, danger, run}) {
   return self;
 }
 
-/* Where the shrink guard holds a change, the person types how many go: {node, read()}. */
+export function closeDialogs() {
+  for (const open of document.querySelectorAll('dialog')) open.close();
+}
+
+/* If the shrink guard holds a change, the person types the number of removals to confirm: {node, read()}. */
 export function approval(wouldRemove, what) {
   const typed = field({
-    label: `Type ${wouldRemove} to go on`, name: 'max_removed', inputmode: 'numeric',
-    hint: `${what} would remove ${count(wouldRemove, 'URL')}, more than the shrink guard lets go by itself.`,
+    label: `Type ${wouldRemove} to confirm`, name: 'max_removed', inputmode: 'numeric',
+    hint: `${what} would remove ${count(wouldRemove, 'URL')}, more than the shrink guard allows without confirmation.`,
   });
   return {
     node: el('div', {class: 'approval'}, typed.node),

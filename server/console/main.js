@@ -1,7 +1,7 @@
-/* The frame: who is signed in, which view the address (#/view/…) names, what changed meanwhile. A view
- * is a function (context, address) that asks the API and answers {title, content}. */
+/* The frame: sign-in, the view that the address (#/view/…) names, notices of changes. A view is a function
+ * (context, address) that calls the API and returns {title, content}. */
 import * as api from './api.js';
-import {alertBox, button, buttons, codeOf, count, el, field, fill, link, none} from './dom.js';
+import {alertBox, button, buttons, closeDialogs, codeOf, count, el, field, fill, link, none} from './dom.js';
 import {overview} from './view_overview.js';
 import {index, sites} from './view_sites.js';
 import {entries, entry} from './view_entries.js';
@@ -16,21 +16,21 @@ const NAV = [
   ['crawlers', 'Crawlers'], ['history', 'History'], ['problems', 'Problems'], ['access', 'Access'],
 ];
 const PART_OF = {entry: 'entries', url: 'entries', index: 'sites', urlset: 'sites', checks: 'sources', crawler: 'crawlers', change: 'history'};
-/* A tab that nobody has looked at for so long forgets its token. */
+/* A tab that is hidden this long forgets its token. */
 const HIDDEN_MS = 30 * 60 * 1000;
 
 const byId = (id) => document.getElementById(id);
 const main = byId('main'), nav = byId('nav'), who = byId('who'), status = byId('status'), show = byId('show');
 
 let me = null;
-let shown = 0; /* the number of the latest view: an answer for an earlier one is dropped */
+let shown = 0; /* number of the latest view: answers for earlier ones are dropped */
 let changed = 0;
 let said = false;
 let current = null;
 
-/* ---- what is said of it ---- */
+/* ---- the status line ---- */
 
-/* Stays over the next view, if it was said on the way there. */
+/* Stays for the next view if it was shown on the way there. */
 function say(...text) {
   fill(status, text);
   said = text.length > 0;
@@ -41,8 +41,8 @@ function forgetChanges() {
   show.hidden = true;
 }
 
-/* Rows never move under a pointer: a change is told, and shown when asked for. The overview moves by
- * itself, but not while somebody is in it with the keyboard or in a dialog. */
+/* Rows never move under a pointer: a notice announces changes, and a button shows them. The overview reloads by
+ * itself, but not while the keyboard focus is in it or a dialog is open. */
 function note(urls) {
   changed += urls === null ? 1 : urls.length;
   const within = main.contains(document.activeElement) && document.activeElement !== main;
@@ -50,11 +50,11 @@ function note(urls) {
     refresh();
     return;
   }
-  say(count(changed, 'change') + ' of index pages since this was read.');
+  say(count(changed, 'index page') + ' changed since this view was loaded.');
   show.hidden = false;
 }
 
-/* ---- who is signed in ---- */
+/* ---- sign-in ---- */
 
 const RANK = {read: 1, write: 2, admin: 3};
 
@@ -86,14 +86,14 @@ function signedOut(why) {
   forgetChanges();
   say();
   nav.hidden = who.hidden = true;
-  for (const open of document.querySelectorAll('dialog')) open.close();
+  closeDialogs();
   signIn(why);
 }
 
 function signIn(why) {
   const token = field({
     label: 'Token', name: 'token', type: 'password', required: true,
-    hint: 'It stays in this tab and is forgotten when the tab is closed.',
+    hint: 'This tab keeps it until you sign out or close the tab.',
   });
   const alert = el('div', {role: 'alert'});
   const form = el('form', {class: 'sign-in', novalidate: true, onsubmit: async (event) => {
@@ -101,7 +101,7 @@ function signIn(why) {
     fill(alert);
     const text = token.input.value.trim();
     if (text === '') {
-      fill(alert, alertBox(new Error('A token is needed')));
+      fill(alert, alertBox(new Error('Enter a token')));
       token.input.focus();
       return;
     }
@@ -115,10 +115,10 @@ function signIn(why) {
   }},
   el('h1', {}, 'Sign in'), alert, token.node,
   buttons(el('button', {type: 'submit', class: 'main'}, 'Sign in')),
-  el('h2', {}, 'Where do I get one?'),
-  el('p', {}, 'A command on the machine where the server runs prints it, once:'),
+  el('h2', {}, 'How to get a token'),
+  el('p', {}, 'Run this command on the machine of the server. It prints the token once:'),
   el('p', {}, codeOf('sitemapd token add NAME --role read')),
-  none('The role read is to look, write to register and remove too, admin also for sites, freezing and tokens.'));
+  none('Roles: read shows everything; write can also register, change and remove; admin can also manage sites, sources and tokens, and freeze.'));
   if (why) alert.append(alertBox(new Error(why)));
   document.title = 'Sign in - sitemapd';
   fill(main, form);
@@ -160,9 +160,9 @@ function markNav(view) {
     item.ariaCurrent = item.dataset.view === (PART_OF[view] || view) ? 'page' : null;
 }
 
-const missing = () => ({title: 'There is no such view', content: link('#/overview', 'To the overview')});
+const missing = () => ({title: 'Page not found', content: link('#/overview', 'Go to the overview')});
 
-/* `moved`: another view, so the focus goes to its beginning. */
+/* `moved`: another view, so the focus moves to its beginning. */
 async function render(moved) {
   const number = ++shown;
   const where = address();
@@ -175,7 +175,7 @@ async function render(moved) {
   } catch (error) {
     if (error.status === 401) return;
     if (number === shown && !('status' in error)) console.error(error);
-    made = {title: 'This cannot be shown now', content: [alertBox(error), button('Try again', () => render(true))]};
+    made = {title: 'This page cannot be shown', content: [alertBox(error), button('Try again', () => render(true))]};
   } finally {
     clearTimeout(slow);
   }
@@ -193,7 +193,7 @@ async function render(moved) {
   if (moved) scrollTo(0, 0);
 }
 
-/* The same view anew, where it stands; what was said stays, and one's own change is no news. */
+/* Loads the view again in place; the status line stays, and the user's own change causes no notice. */
 async function refresh() {
   await api.skip();
   await render(false);
@@ -209,12 +209,13 @@ byId('skip').addEventListener('click', (event) => {
   main.focus();
 });
 addEventListener('hashchange', () => {
+  closeDialogs(); /* Back leaves the view that a dialog belongs to */
   if (me !== null) render(true);
 });
 
 let hiddenAt = 0;
 let hiddenTimer = 0;
-const leave = () => api.forgetToken('This tab was out of sight for 30 minutes, so it forgot its token.');
+const leave = () => api.forgetToken('This tab was hidden for 30 minutes and forgot its token. Sign in again.');
 
 document.addEventListener('visibilitychange', () => {
   clearTimeout(hiddenTimer);
@@ -227,6 +228,6 @@ document.addEventListener('visibilitychange', () => {
 });
 
 api.onForgotten(signedOut);
-byId('zone').textContent = 'Times are those of ' + Intl.DateTimeFormat().resolvedOptions().timeZone + '.';
+byId('zone').textContent = 'Times are in ' + Intl.DateTimeFormat().resolvedOptions().timeZone + '.';
 if (api.hasToken()) enter().catch((error) => error.status !== 401 && signedOut(error.message));
 else signIn('');

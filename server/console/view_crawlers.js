@@ -1,15 +1,15 @@
-/* Crawlers: up to when each has seen all changes, in words; one of them with its pages and its days. */
+/* Crawlers: how far each is up to date, in words; one crawler with its pages and days. */
 import {get} from './api.js';
 import {ago, badge, buttons, chart, count, el, facts, further, link, none, number, section, soft, span, table, time, to} from './dom.js';
 
-/* As it calls itself: Googlebot, Bingbot, YandexBot, GPTBot. */
+/* The crawler's own spelling: Googlebot, Bingbot, YandexBot, GPTBot. */
 export const named = (name) => name.replace(/^(cc|gpt|oai)|^./, (begin) => begin.toUpperCase())
   .replace(/(?<!Google|Bing|Apple|Amazon)bot$/, 'Bot');
 
 function stateOf(one) {
   if (one.stale > 0) return badge('warn', 'Behind');
-  if (one.pages === 0) return badge('', 'No page yet');
-  return one.never > 0 ? badge('', 'Not all pages') : badge('good', 'Up to date');
+  if (one.pages === 0) return badge('', 'No pages yet');
+  return one.never > 0 ? badge('', 'Some pages') : badge('good', 'Up to date');
 }
 
 const crawlerLink = (one) => link('#/crawler/' + encodeURIComponent(one.name), named(one.name));
@@ -20,27 +20,27 @@ export const COVERS = 'Pages of indexes and urlsets count; other sitemaps are no
 export function crawlerSentence(one, linked = true) {
   return [
     stateOf(one), ' ', linked ? crawlerLink(one) : named(one.name),
-    one.seen_up_to ? [one.never > 0 ? ` has seen ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} that it fetches up to ` : ' has seen all index pages up to ', time(one.seen_up_to)] : ' has seen no page whole',
+    one.seen_up_to ? [one.never > 0 ? ` has seen ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} it fetches as of ` : ' has seen all index pages as of ', time(one.seen_up_to)] : ' has not seen a complete page',
     one.stale > 0 ? ['; ', count(one.stale, 'page has', 'pages have'), ' changed since, the first ', ago(one.stale_since)] : null,
-    one.never > 0 ? ['; ', count(one.never, 'other'), ' it has never fetched'] : null,
+    one.never > 0 ? ['; it has never fetched ', count(one.never, 'other page')] : null,
     '.',
   ];
 }
 
-const verified = (one) => (one.verified ? 'by its address ranges' : 'no: whoever says its name counts');
+const verified = (one) => (one.verified ? 'by its address ranges' : 'no: every client that uses its name counts');
 
 function lagFacts(one) {
   return one.lag.changes === 0 ? null
-    : one.lag.changes === 1 ? `one change, within ${span(one.lag.max_s)}`
-    : `half of ${number(one.lag.changes)} changes within ${span(one.lag.p50_s)}, nine in ten within ${span(one.lag.p90_s)}, all within ${span(one.lag.max_s)}`;
+    : one.lag.changes === 1 ? `one change, seen within ${span(one.lag.max_s)}`
+    : `of ${number(one.lag.changes)} changes 50 % seen within ${span(one.lag.p50_s)}, 90 % within ${span(one.lag.p90_s)}, all within ${span(one.lag.max_s)}`;
 }
 
 const SERIES = [
-  {name: 'fetched anew (200)', kind: 'first', of: (day) => day.ok},
-  {name: 'unchanged (304)', kind: 'second', of: (day) => day.not_modified},
+  {name: 'downloaded (200)', kind: 'first', of: (day) => day.ok},
+  {name: 'not modified (304)', kind: 'second', of: (day) => day.not_modified},
 ];
 
-/* All days from the first that is known, quiet ones too. */
+/* All days since the first known one, also those without visits. */
 function filled(days) {
   if (days.length === 0) return [];
   const of = new Map(days.map((day) => [day.day, day]));
@@ -57,17 +57,19 @@ function filled(days) {
 function daysTable(one) {
   return table('Each day (UTC)', [
     ['Day', '', (day) => day.day],
-    ['Fetched anew (200)', 'number', (day) => number(day.ok)],
-    ['Unchanged (304)', 'number', (day) => number(day.not_modified)],
-    ['Others', 'number', (day) => number(day.other)],
+    ['Downloaded (200)', 'number', (day) => number(day.ok)],
+    ['Not modified (304)', 'number', (day) => number(day.not_modified)],
+    ['Other', 'number', (day) => number(day.other)],
     ['Impostors', 'number', (day) => number(day.impostors)],
   ], one.days.slice().reverse());
 }
 
+/* Days before `since` are of imported logs (sitemapd crawlers import). */
 function note(answer) {
-  return none(answer.since
-    ? [COVERS, ' Counted since ', time(answer.since), ', as the origin saw it: answers of a cache in front do not count.']
-    : 'Visits are not counted: the configuration says crawlers = no.');
+  if (!answer.since) return none('Visits are not counted (crawlers = no in the configuration).');
+  const first = answer.crawlers.map((one) => one.days[0]?.day).filter(Boolean).sort()[0];
+  const imported = first && first < answer.since.slice(0, 10) && [' Earlier days, from ', first, ' on, were imported from logs.'];
+  return none(COVERS, ' This server counts since ', time(answer.since), '; answers of a cache in front of it do not reach it.', imported);
 }
 
 export async function crawlers() {
@@ -76,16 +78,16 @@ export async function crawlers() {
     title: 'Crawlers',
     content: [
       note(answer),
-      table('Crawlers that came', [
+      table('Crawlers', [
         ['Crawler', '', crawlerLink],
         ['State', '', stateOf],
-        ['Has seen them up to', '', (one) => time(one.seen_up_to, 'nothing whole yet')],
-        ['Came last', '', (one) => ago(one.last_fetch_at)],
+        ['Up to date as of', '', (one) => time(one.seen_up_to, 'no complete page yet')],
+        ['Last visit', '', (one) => ago(one.last_fetch_at)],
         ['Pages up to date', 'number', (one) => number(one.current)],
         ['Behind', 'number', (one) => number(one.stale)],
         ['Never fetched', 'number', (one) => number(one.never)],
-        ['Usual delay', '', (one) => (one.lag.changes > 0 ? span(one.lag.p50_s) : soft('unknown'))],
-      ], answer.crawlers, answer.since && 'None has come yet.'),
+        ['Median delay', '', (one) => (one.lag.changes > 0 ? span(one.lag.p50_s) : soft('unknown'))],
+      ], answer.crawlers, answer.since && 'No visits yet.'),
     ],
   };
 }
@@ -96,7 +98,7 @@ export async function crawler(context, where) {
   const stale = where.query.get('stale') === '1', after = where.query.get('after');
   const answer = await get('/v1/crawlers');
   const one = answer.crawlers.find((known) => known.name === where.id);
-  if (!one) return {title: named(where.id), content: none('It has not come here.')};
+  if (!one) return {title: named(where.id), content: none('No visits from this crawler.')};
   const list = await get(`/v1/crawlers/${encodeURIComponent(one.name)}/pages`, {stale: stale ? '1' : null, after, limit: PAGES});
   const here = (query) => to('crawler/' + encodeURIComponent(one.name), query);
   const days = filled(one.days);
@@ -105,27 +107,27 @@ export async function crawler(context, where) {
     content: [
       el('p', {}, crawlerSentence(one, false)),
       facts([
-        ['Came last', time(one.last_fetch_at)],
+        ['Last visit', time(one.last_fetch_at)],
         ['Verified', verified(one)],
         ['Pages', `${number(one.current)} up to date, ${number(one.stale)} behind, ${number(one.never)} never fetched`],
-        ['From a change to its visit', lagFacts(one)],
+        ['Delay from change to visit', lagFacts(one)],
       ]),
-      section('Its pages',
+      section('Pages',
         buttons(
-          [[{}, 'All pages'], [{stale: '1'}, 'Only those behind']].map(([query, text]) => el('a', {href: here(query), 'aria-current': stale === 'stale' in query && 'true'}, text))),
-        table('Pages as it has them', [
+          [[{}, 'All pages'], [{stale: '1'}, 'Only pages behind']].map(([query, text]) => el('a', {href: here(query), 'aria-current': stale === 'stale' in query && 'true'}, text))),
+        table('Pages and the versions it has', [
           ['Page', 'url', (page) => page.url],
-          ['State', '', (page) => (page.fetched_at === null ? badge('', 'Never fetched') : page.stale_since ? badge('warn', 'Behind') : page.held_changed_at ? badge('good', 'Up to date') : badge('warn', 'Not whole'))],
+          ['State', '', (page) => (page.fetched_at === null ? badge('', 'Never fetched') : page.stale_since ? badge('warn', 'Behind') : page.held_changed_at ? badge('good', 'Up to date') : badge('warn', 'Incomplete'))],
           ['Fetched', '', (page) => ago(page.fetched_at)],
-          ['Answered', 'number', (page) => (page.status === null ? '' : String(page.status))],
-          ['It has the version of', '', (page) => time(page.held_changed_at, 'none')],
-          ['The page changed', '', (page) => time(page.changed_at)],
-        ], list.pages, stale ? 'None: it has all that it fetches as they are now.' : 'None.'),
+          ['Status', 'number', (page) => (page.status === null ? '' : String(page.status))],
+          ['Has the version of', '', (page) => time(page.held_changed_at, 'none')],
+          ['Page changed', '', (page) => time(page.changed_at)],
+        ], list.pages, stale ? 'None: all pages it fetches are up to date.' : 'No pages.'),
         further(list.next, here({...(stale ? {stale: '1'} : {}), after: list.next}), 'More pages')),
-      section('Its days', days.length > 0
-        ? [days.length > 1 && chart(`Fetches of ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES),
-          el('details', {open: days.length < 8}, el('summary', {}, 'The numbers'), daysTable(one))]
-        : none('There is none yet.')),
+      section('Visits by day', days.length > 0
+        ? [days.length > 1 && chart(`Fetches by ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES),
+          el('details', {open: days.length < 8}, el('summary', {}, 'Numbers'), daysTable(one))]
+        : none('No visits yet.')),
       note(answer),
     ],
   };

@@ -1,5 +1,5 @@
-/* Sitemaps of indexes and page URLs of urlsets: 100 at a time by cursor, never all; found by how the URL begins
- * (at once), by what it contains or its warnings (looked through, in steps); one; register, change, remove. */
+/* Sitemaps of indexes and page URLs of urlsets, 100 at a time by cursor. Search by prefix (indexed), by substring or
+ * warnings (a scan in steps). One entry. Register, change, remove. */
 import {get, getTagged, post, remove} from './api.js';
 import {ago, alertBox, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, lines, link, listField, none, number, outside, searchForm, section, soft, table, time, to} from './dom.js';
 
@@ -13,7 +13,7 @@ export const isUrlset = (list) => 'with' in list;
 /* Of a row, or of a list; none: of an index. */
 export const nounOf = (one) => (one && ('urlset' in one || isUrlset(one)) ? PAGE_URL : SITEMAP);
 export const listOf = (row) => row[nounOf(row).list];
-/* A page of a urlset, which is an entry of an index and nobody's to change. */
+/* A page of a urlset, which is an entry of an index and cannot be changed. */
 export const isPage = (row) => row.source.startsWith('urlset:');
 export const rowLink = (row) => link(`#/${nounOf(row).view}/${row.id}`, row.loc);
 
@@ -22,45 +22,60 @@ export async function readLists() {
   return [...indexes, ...urlsets];
 }
 
-/* What the codes of `warnings` mean for who reads the index. */
+/* What the codes of `warnings` mean. */
 const WARNINGS = {
   'lastmod-date-only': 'The date has no time. Bing wants time and offset.',
   'lastmod-too-coarse': 'The date has no day. It is kept, but not shown to crawlers.',
-  'lastmod-set-back': 'The date went back by more than a year. Crawlers distrust that.',
+  'lastmod-set-back': 'The date moved back by more than a year. Crawlers distrust that.',
   'lastmod-invalid': 'The date is invalid and was dropped.',
   'lastmod-in-future': 'The date is more than a day ahead and was dropped.',
   'lastmod-no-zone': 'The date has no time zone and was dropped.',
   'loc-long': 'The URL has more than 1,024 characters. Yandex ignores it.',
-  'loc-no-sitemap': 'The URL names a folder, a page or robots.txt, where crawlers want a sitemap file.',
-  'loc-amp-escaped': 'The URL holds &amp;. Write a plain &; it is escaped where needed.',
+  'loc-no-sitemap': 'The URL is that of a folder, a page or robots.txt. Crawlers expect a sitemap file.',
+  'loc-amp-escaped': 'The URL contains &amp;. Write a plain &; the server escapes it.',
   'cross-host': 'The file is on another host. Yandex ignores it.',
-  'scheme-differs': 'The file has another scheme than its index.',
-  'pages-nearly-used-up': 'The site has 90 % of its index files or more.',
+  'scheme-differs': 'The URL has a different scheme than its index.',
+  'pages-nearly-used-up': 'The site has used 90 % or more of its index pages.',
 };
 
 const warningText = (code) => WARNINGS[code] || code;
 
-/* How a sitemap was found, and what to do. */
+/* The states of a checked sitemap, and what to do. */
 export const CHECKS = {
-  new: ['', 'Not looked at yet'], good: ['good', 'Good'],
+  new: ['', 'Not checked yet'], good: ['good', 'Good'],
   empty: ['warn', 'Empty', 'Remove it, or put URLs in.'],
   gone: ['bad', 'Gone', 'Put the file back, or remove it here.'],
   'not-a-sitemap': ['bad', 'Not a sitemap', 'Serve the sitemap there, or remove it here.'],
   broken: ['bad', 'Broken', 'Correct what writes the file.'],
-  refused: ['warn', 'Refused to this server', 'Let this server through the bot protection.'],
+  refused: ['warn', 'Access denied', 'Let this server through the bot protection.'],
   unreachable: ['bad', 'Unreachable', 'Check DNS, certificate and web server.'],
 };
 
 export const checkBadge = ({state}) => badge(...(CHECKS[state] || ['', state]).slice(0, 2));
-export const remedyOf = ({state}) => CHECKS[state]?.[2];
 
-const warned = (entry) => entry.warnings.length > 0 ? ' Worth a look: ' + entry.warnings.map(warningText).join(' ') : '';
+/* What to do about a code of a check, of a refused file or of a remark. */
+const WRITE = 'Correct what writes the file.', SPLIT = 'Split it: a sitemap has at most 50,000 URLs and 50 MiB uncompressed.', DATES = 'Write dates with time and zone, never in the future.';
+const REMEDIES = {
+  'malformed-xml': WRITE, truncated: 'Write the file under another name, and rename it when it is complete.', 'not-gzip': 'Compress the file, or remove .gz from its name.',
+  'malformed-gzip': 'Compress the file again.', 'file-too-large': SPLIT, 'too-many-urls': SPLIT, 'too-many-entries': SPLIT, 'split-too-large': SPLIT, 'gzip-bomb': SPLIT,
+  'nested-index': 'Register the sitemaps that it lists: an index may not list an index.', 'not-a-sitemap': 'Put a sitemap there, or remove this one.',
+  'no-usable-url': 'Write absolute URLs of this site.', 'empty-file': 'Write at least one URL, or remove the file.', 'bot-wall': 'Exempt sitemaps from the bot protection.',
+  'bad-name': 'Rename the file.', 'path-too-long': 'Use a shorter path.',
+  'outside-site': 'List the pages of each host in a sitemap of that host.', 'outside-directory': 'Move the sitemap to the top of the site, or verify the site in the search consoles.',
+  'scheme-differs': 'Use the scheme of the sitemap in its URLs.', 'lastmod-invalid': DATES, 'lastmod-no-zone': DATES, 'lastmod-in-future': DATES,
+  'one-lastmod': 'Date each page by its own change, not by the build.', namespace: 'Use the namespace of sitemaps.org, version 0.9.',
+  'gzip-unmarked': 'Name the file .gz, or send Content-Type: application/gzip.',
+};
+export const remedyOf = ({state, code}) => REMEDIES[code] || CHECKS[state]?.[2];
+export const fileRemedy = ({code}) => REMEDIES[code] || WRITE;
+
+const warned = (entry) => entry.warnings.length > 0 ? ' Warnings: ' + entry.warnings.map(warningText).join(' ') : '';
 
 function registerDialog(context, lists, chosen) {
   const {calls, list, one, word} = nounOf(chosen);
   const loc = field({label: 'URL', name: 'loc', type: 'url', hint: 'Absolute, with https and host.'});
-  const lastmod = field({label: 'Last modified (may be empty)', name: 'lastmod', hint: 'As 2026-11-22T08:30:00Z, or a date.'});
-  const where = listField(list, lists.filter((other) => nounOf(other).list === list), chosen && list === 'urlset' && chosen.url, list === 'index' ? 'The one whose directory holds it' : 'Choose one');
+  const lastmod = field({label: 'Last modified (optional)', name: 'lastmod', hint: 'Such as 2026-11-22T08:30:00Z, or a date.'});
+  const where = listField(list, lists.filter((other) => nounOf(other).list === list), chosen && list === 'urlset' && chosen.url, list === 'index' ? 'Choose by directory' : 'Choose one');
   dialog({
     title: 'Register a ' + word, content: [loc.node, lastmod.node, where.node], action: 'Register',
     async run() {
@@ -69,8 +84,8 @@ function registerDialog(context, lists, chosen) {
       if (where.input.value !== '') json[list] = where.input.value;
       const answer = await post(calls, {json});
       const made = answer[one];
-      context.done((answer.created ? 'Registered. ' : answer.updated ? 'It was there; changed. ' : 'It was there already. ') +
-        `It is in ${listOf(made)}, page ${made.page}.` + warned(made));
+      context.done((answer.created ? 'Registered' : answer.updated ? 'Already registered; updated' : 'Already registered') +
+        ` in ${listOf(made)}, page ${made.page}.` + warned(made));
     },
   });
 }
@@ -79,7 +94,7 @@ async function readTagged(context, row) {
   try {
     return await getTagged(`${nounOf(row).calls}/${row.id}`);
   } catch (error) {
-    context.say(error.status === 404 ? 'It is not there any more.' : error.message);
+    context.say(error.status === 404 ? 'This entry no longer exists.' : error.message);
     if (error.status === 404) context.refresh();
     return null;
   }
@@ -89,13 +104,13 @@ async function editDialog(context, row) {
   const found = await readTagged(context, row);
   if (!found) return;
   const {value: one, etag} = found, noun = nounOf(one);
-  const lastmod = field({label: 'Last modified', name: 'lastmod', value: one.lastmod || '', hint: 'As 2026-11-22T08:30:00Z, or a date. Empty: none is told to crawlers.'});
+  const lastmod = field({label: 'Last modified', name: 'lastmod', value: one.lastmod || '', hint: 'Such as 2026-11-22T08:30:00Z, or a date. Empty: crawlers get no date.'});
   dialog({
     title: 'Change the date', content: [el('p', {class: 'url'}, one.loc), lastmod.node], action: 'Save',
     async run() {
       const text = lastmod.input.value.trim();
       const answer = await post(noun.calls, {json: {loc: one.loc, [noun.list]: listOf(one), lastmod: text === '' ? null : text}, match: etag});
-      context.done((answer.updated ? 'Saved.' : 'That is the date it had.') + warned(answer[noun.one]));
+      context.done((answer.updated ? 'Saved.' : 'Unchanged.') + warned(answer[noun.one]));
     },
   });
 }
@@ -106,10 +121,10 @@ async function removeDialog(context, row, then) {
   const {calls, list, word} = nounOf(row);
   dialog({
     title: `Remove this ${word}?`, danger: true, action: 'Remove',
-    content: [el('p', {class: 'url'}, found.value.loc), el('p', {}, `It leaves the ${list}. ${list === 'index' ? 'The file' : 'The page'} itself stays where it is.`)],
+    content: [el('p', {class: 'url'}, found.value.loc), el('p', {}, `This removes it from ${listOf(row)}. ${list === 'index' ? 'The file' : 'The page'} itself is not deleted.`)],
     async run() {
       await remove(`${calls}/${row.id}`, {match: found.etag});
-      context.say(context.hasHistory() ? 'Removed. It can be undone under History.' : 'Removed.');
+      context.say(context.hasHistory() ? 'Removed. You can undo this in History.' : 'Removed.');
       then();
     },
   });
@@ -122,14 +137,14 @@ const extensions = ({images, alternates, news}) => [
 
 const UNITS = {m: 60e3, h: 3600e3, d: 86400e3, w: 604800e3};
 
-/* When it leaves by itself; no later than a Date may be. */
-function leaves(row, {expires}) {
+/* When it expires, capped at the last Date. */
+function expiry(row, {expires}) {
   const since = +new Date(row.news?.publication_date || row.lastmod || row.registered_at);
   return new Date(Math.min(since + parseInt(expires) * UNITS[expires.at(-1)], 864e13)).toISOString();
 }
 
 const actionsOf = (context, one, then) => (isPage(one)
-  ? link(to('entries', {index: new URL(one.index).origin + one.source.slice(7)}), 'Its page URLs')
+  ? link(to('entries', {index: new URL(one.index).origin + one.source.slice(7)}), 'Page URLs')
   : context.may('write') && [
     button('Change', () => editDialog(context, one), '', one.loc), ' ',
     button('Remove', () => removeDialog(context, one, then), '', one.loc),
@@ -140,11 +155,11 @@ function columnsOf(context, chosen, rows, again) {
   return [
     ['URL', 'url', rowLink],
     ['Last modified', '', (one) => (one.lastmod ? el('span', {class: 'date'}, one.lastmod) : soft('none'))],
-    urlset && urlset.with.length > 0 && ['Has', 'has', (one) => extensions(one) || soft('none')],
+    urlset && urlset.with.length > 0 && ['Extensions', 'has', (one) => extensions(one) || soft('none')],
     ['Page', 'number', (one) => number(one.page)],
     ['Source', '', (one) => one.source],
     ['Changed', '', (one) => ago(one.changed_at)],
-    urlset && urlset.expires && ['Leaves', '', (one) => ago(leaves(one, urlset))],
+    urlset && urlset.expires && ['Expires', '', (one) => ago(expiry(one, urlset))],
     ['State', '', (one) => [
       one.check ? [checkBadge(one.check), ' ', remedyOf(one.check)] : isPage(one) ? badge('good', 'Served here') : soft('not observed'),
       one.warnings.length > 0 && el('ul', {class: 'warnings'}, one.warnings.map((code) => el('li', {title: warningText(code)}, badge('warn', code))))]],
@@ -152,10 +167,10 @@ function columnsOf(context, chosen, rows, again) {
   ].filter(Boolean);
 }
 
-/* A person leaves the scheme and host away; "?": of which site? */
-function wholeUrl(text, origin) {
-  if (text === '' || /^https?:/i.test(text)) return text;
-  return origin + (text.startsWith('/') ? '' : '/') + text;
+/* The URLs to look up: a path is one of each site. */
+function wholeUrls(text, origins) {
+  if (text === '' || /^https?:/i.test(text)) return [text];
+  return origins.map((origin) => origin + (text.startsWith('/') ? '' : '/') + text);
 }
 
 export async function entries(context, where) {
@@ -167,58 +182,57 @@ export async function entries(context, where) {
   const source = field({label: 'Source', name: 'source', value: asked.get('source')});
   const only = check({label: 'With warnings only', name: 'warned', checked: asked.get('warned') === '1'});
   const results = el('div', {class: 'results'});
-  let behind = []; /* the cursors of the lists before this one */
+  let behind = []; /* the places where the pages before this one begin */
   let run = 0;
 
   const values = () => {
     const chosen = lists.find((one) => one.url === index.input.value);
-    const origin = chosen ? chosen.site : new Set(lists.map((one) => one.site)).size === 1 ? lists[0].site : '?';
-    return {chosen, noun: nounOf(chosen), mode: mode.input.value, origin, raw: text.input.value.trim(), text: wholeUrl(text.input.value.trim(), origin), source: source.input.value.trim(), warned: only.input.checked};
+    const raw = text.input.value.trim(), sites = chosen ? [chosen.site] : [...new Set(lists.map((one) => one.site))];
+    return {chosen, noun: nounOf(chosen), mode: mode.input.value, raw, texts: mode.input.value === 'contains' ? [raw] : wholeUrls(raw, sites), source: source.input.value.trim(), warned: only.input.checked};
   };
-  const queryOf = (v, after) => ({
+  const queryOf = (v, at, after) => ({
     [v.noun.list]: index.input.value, source: v.source, limit: LIMIT, after, warned: v.warned ? '1' : null, checks: v.noun === SITEMAP ? '1' : null,
-    [v.mode]: v.mode === 'contains' ? v.raw : v.text,
+    [v.mode]: v.texts[at],
   });
   const scans = (v) => v.warned || (v.mode === 'contains' && v.raw !== '');
 
-  /* Where it looks through, it goes on until there is a page full, it is stopped, or all was looked at. */
+  /* Goes on until a page is full, it is stopped, or there is no more. */
   const load = async (moved) => {
     const mine = ++run, v = values(), slow = scans(v), found = [], from = behind.length * LIMIT;
-    let after = behind.at(-1), looked = 0, stopped = false;
+    let {at, after} = behind.at(-1) || {at: 0}, looked = 0, stopped = false;
     adder.textContent = 'Register a ' + v.noun.word;
-    const wrong = slow && !v.chosen ? 'Choose an index or a urlset: this search looks at each of its entries'
-      : v.mode !== 'contains' && v.text.startsWith('?') && 'There are several sites: choose an index or a urlset, or write the whole URL';
-    if (wrong) return fill(results, alertBox(new Error(wrong)));
+    if (slow && !v.chosen) return fill(results, none('Choose an index or a urlset: this search reads all of its entries.'));
     const total = v.chosen ? v.chosen.entries : null, said = el('span');
     if (slow) fill(results, el('p', {class: 'progress', role: 'status'}, said, ' ', button('Stop', () => { stopped = true; })));
     try {
       do {
-        const answer = await get(v.noun.calls, {...queryOf(v, after), limit: LIMIT - found.length});
+        const answer = await get(v.noun.calls, {...queryOf(v, at, after), limit: LIMIT - found.length});
         if (mine !== run || (slow && !results.isConnected)) return;
         found.push(...answer[v.noun.many]);
         looked += answer.looked_at || 0;
         after = answer.next;
-        said.textContent = `${number(looked)}${total !== null ? ' of ' + number(total) : ''} looked at, ${number(found.length)} found.`;
+        if (!after) at++;
+        said.textContent = `${number(looked)}${total !== null ? ' of ' + number(total) : ''} read, ${number(found.length)} found.`;
         while (slow && document.hidden && results.isConnected) await new Promise((resolve) => document.addEventListener('visibilitychange', resolve, {once: true}));
-      } while (slow && after && found.length < LIMIT && !stopped);
+      } while (at < v.texts.length && (slow || !after) && found.length < LIMIT && !stopped);
     } catch (error) {
       if (!('status' in error)) throw error;
       if (mine === run) fill(results, alertBox(error));
       return;
     }
-    const asked = v.raw || v.source || v.warned;
+    const asked = v.raw || v.source || v.warned, more = at < v.texts.length;
     fill(results,
-      slow && none(said.textContent + (stopped && after ? ' Stopped.' : '')),
+      slow && none(said.textContent + (stopped && more ? ' Stopped.' : '')),
       table(`${number(from + 1)} to ${number(from + found.length)}${asked || total === null ? '' : ' of ' + number(total)} ${v.noun.word}s`,
-        columnsOf(context, v.chosen, found, () => context.skip().then(() => load(true))), found, asked ? 'None is like that.' : 'None is registered yet.', true),
+        columnsOf(context, v.chosen, found, () => context.skip().then(() => load(true))), found, asked ? 'No match.' : 'Nothing is registered yet.', true),
       buttons(
         behind.length > 0 && button('Back', () => { behind.pop(); load(true); }),
-        after && button('Next ' + LIMIT, () => { behind.push(after); load(true); })));
+        more && button('Next ' + LIMIT, () => { behind.push({at, after}); load(true); })));
     if (!moved) return;
     results.querySelector('table')?.scrollIntoView({block: 'nearest'});
     if (document.activeElement === document.body) document.getElementById('main').focus({preventScroll: true});
   };
-  /* The address keeps the question, so that it can be reloaded or sent on. */
+  /* The address keeps the search, so that it can be reloaded or shared. */
   const search = () => {
     const v = values();
     const query = Object.entries({index: index.input.value, mode: v.raw && v.mode !== 'prefix' ? v.mode : '', text: v.raw, source: v.source, warned: v.warned ? '1' : ''}).filter(([, value]) => value);
@@ -236,7 +250,7 @@ export async function entries(context, where) {
     clearTimeout(typing);
     if (mode.input.value === 'prefix') typing = setTimeout(search, TYPING_MS);
   });
-  const slow = scans(values()); /* is seen at work */
+  const slow = scans(values()); /* shows its progress */
   if (!slow) await load(false);
   return {
     title: 'Sitemaps',
@@ -246,12 +260,12 @@ export async function entries(context, where) {
 }
 
 const CHECK_FACTS = [
-  ['status', 'Answered', number], ['detail', 'Says', String], ['line', 'Line', number], ['checked_at', 'Checked', time],
-  ['good_at', 'Last good', time], ['since', 'So since', time], ['next_at', 'Next check', time], ['urls', 'URLs in it', number],
+  ['status', 'Status', number], ['detail', 'Detail', String], ['line', 'Line', number], ['checked_at', 'Checked', time],
+  ['good_at', 'Last good', time], ['since', 'Since', time], ['next_at', 'Next check', time], ['urls', 'URLs', number],
 ];
 
 function checkFacts(found) {
-  return section('The file itself, as it was found',
+  return section('Last check of the file',
     el('p', {}, checkBadge(found), ' ', remedyOf(found), ' ', [found.code, ...found.remarks].map((code) => code && [codeOf(code), ' '])),
     facts(CHECK_FACTS.map(([name, label, say]) => [label, found[name] ? say(found[name]) : null])));
 }
@@ -265,20 +279,20 @@ export async function entry(context, where) {
     content: [
       el('p', {}, outside(one.loc)),
       facts([
-        ['Last modified', one.lastmod || 'none is told'],
-        ['In the ' + noun.list, link(to('entries', {index: listOf(one)}), listOf(one))], ['Page', number(one.page)],
+        ['Last modified', one.lastmod || 'none'],
+        [noun.list === 'index' ? 'Index' : 'Urlset', link(to('entries', {index: listOf(one)}), listOf(one))], ['Page', number(one.page)],
         ['Source', one.source], ['Digest', one.digest],
         ['Registered', time(one.registered_at)], ['Changed', time(one.changed_at)],
-        ['Leaves', urlset && urlset.expires && time(leaves(one, urlset))],
+        ['Expires', urlset && urlset.expires && time(expiry(one, urlset))],
       ]),
       one.images && section('Images', lines(one.images.map((url) => outside(url)))),
-      one.alternates && section('In other languages', lines(Object.entries(one.alternates).map(([lang, url]) => [badge('', lang), ' ', outside(url)]))),
+      one.alternates && section('Other languages', lines(Object.entries(one.alternates).map(([lang, url]) => [badge('', lang), ' ', outside(url)]))),
       one.news && section('News', facts([['Title', one.news.title], ['Published', time(one.news.publication_date)], ['Publication', `${one.news.publication.name} (${one.news.publication.language})`]])),
-      one.warnings.length > 0 && section('Worth a look', lines(one.warnings.map((code) => [warningText(code), ' ', codeOf(code)]))),
+      one.warnings.length > 0 && section('Warnings', lines(one.warnings.map((code) => [warningText(code), ' ', codeOf(code)]))),
       one.check && checkFacts(one.check),
       buttons(
         actionsOf(context, one, () => context.go('#/entries')),
-        context.hasHistory() && link(to('history', {loc: one.loc}), 'Its history')),
+        context.hasHistory() && link(to('history', {loc: one.loc}), 'History')),
     ],
   };
 }

@@ -1,4 +1,4 @@
-/* Overview: is all well, how much there is, who has seen it, what was done last. */
+/* Overview: health, totals, crawlers, sources, indexes and the latest changes. */
 import {get} from './api.js';
 import {ago, badge, codeOf, count, el, further, lines, link, none, number, section, table, time, to} from './dom.js';
 import {COVERS, crawlerSentence} from './view_crawlers.js';
@@ -8,29 +8,28 @@ import {badText, sourceBadge} from './view_sources.js';
 
 const INDEXES = 20, CHANGES = 5;
 
-const SITES = ['sites', 'To the sites'], SOURCE = ['sources', 'To the source'];
-/* Where to do what about a reason of /readyz. */
+const SITES = ['sites', 'Go to Sites'], SOURCE = ['sources', 'Go to Sources'];
+/* Where to fix a reason of /readyz. */
 const ADVICE = {
   'no-site': SITES,
   'source-failing': SOURCE,
   'source-held': SOURCE,
-  'source-problems': ['problems', 'Which and why'],
+  'source-problems': ['problems', 'Show details'],
   frozen: SITES,
 };
 
 function adviceOf({code, detail}) {
   const checks = detail.match(/checks\?source=[^&]*/);
-  const [view, text] = checks ? [checks[0], 'Which and why'] : ADVICE[code] || [];
+  const [view, text] = checks ? [checks[0], 'Show details'] : ADVICE[code] || [];
   return view && link('#/' + view, text);
 }
 
 export function healthBox(health) {
   if (health.status === 'ok') return el('p', {class: 'health'}, badge('good', 'All is well'), ' The index pages are served, and no observed sitemap has a problem.');
   return el('div', {class: 'health'},
-    el('p', {}, health.status === 'degraded' ? badge('warn', 'Needs a look') : badge('bad', 'Nothing can be served'),
-      ' This waits for somebody:'),
+    el('p', {}, health.status === 'degraded' ? badge('warn', 'Needs attention') : badge('bad', 'Nothing can be served')),
     el('ul', {}, health.reasons.map((reason) =>
-      el('li', {}, reason.detail.replace(/(; GET|: make one with) .*/, '').replace(/^(\S+:) answers/, '$1 its list answers'), '. ', adviceOf(reason), ' ', codeOf(reason.code)))));
+      el('li', {}, reason.detail.replace(/(; GET|: make one with) .*/, '').replace(/^(\S+:) answers/, '$1 its index answers'), '. ', adviceOf(reason), ' ', codeOf(reason.code)))));
 }
 
 const tile = (n, more, name, hash) => el('a', {class: 'tile', href: hash}, el('strong', {}, number(n), more && ' or more'), ' ', el('span', {}, n === 1 ? name : name + 's'));
@@ -59,13 +58,13 @@ export async function overview(context) {
       tile(sites.sites.length, sites.next, 'site', '#/sites')),
     section('Crawlers', crawlers.crawlers.length > 0
       ? [lines(crawlers.crawlers.map((one) => crawlerSentence(one))), none(COVERS)]
-      : none(crawlers.since ? ['None has come since ', time(crawlers.since), '.'] : 'Visits are not counted: crawlers = no.')),
+      : none(crawlers.since ? ['No visits since ', time(crawlers.since), '.'] : 'Visits are not counted (crawlers = no in the configuration).')),
     sources.sources.length > 0 && section('Sources', lines(sources.sources.map(sourceLine))),
-    section('Indexes', table('Indexes of all sites', indexColumns(false), indexes.slice(0, INDEXES), 'There is no index yet.'),
+    section('Indexes', table('Indexes of all sites', indexColumns(false), indexes.slice(0, INDEXES), 'No indexes yet.'),
       further(indexes.length > INDEXES || list.next, '#/sites', 'All sites and indexes')),
     context.hasHistory() && section('Latest changes', history.changes.length > 0
       ? [lines(history.changes.map(changeLine)), el('p', {}, link('#/history', 'All changes'))]
-      : none('None is kept.')),
+      : none('No changes are kept.')),
   ];
   return {title: 'Overview', content, live: true};
 }

@@ -1,5 +1,5 @@
-/* Sites and their indexes: how much each holds, freeze and thaw, a new one; one index with its pages,
- * who holds which version of them, and a list that replaces it. */
+/* Sites with their indexes and urlsets: size, freeze and thaw, add; one list with its pages, the crawlers that have
+ * them, and its replacement from a file. */
 import {get, getTagged, patch, post, put} from './api.js';
 import {ago, approval, badge, button, buttons, bytes, count, dialog, el, facts, field, fill, further, lines, link, none, number, outside, section, soft, table, time, to} from './dom.js';
 import {named} from './view_crawlers.js';
@@ -10,7 +10,7 @@ const path = (url) => (url ? new URL(url).pathname : '');
 const pathOf = (one) => (isUrlset(one) ? '/v1/urlsets/' : '/v1/indexes/') + one.id;
 const entriesOf = (one) => to('entries', {index: one.url});
 
-const stateOf = (one) => (one.frozen ? badge('warn', 'Frozen') : soft('takes changes'));
+const stateOf = (one) => (one.frozen ? badge('warn', 'Frozen') : soft('open'));
 
 /* `acts`: with buttons. */
 export function indexColumns(acts, context) {
@@ -21,16 +21,16 @@ export function indexColumns(acts, context) {
     ['Size', 'number', (one) => bytes(one.bytes)],
     ['Changed', '', (one) => ago(one.changed_at)],
     ['State', '', (one) => stateOf(one)],
-    ...(acts ? [['Actions', 'actions', (one) => freezeButton(context, pathOf(one), path(one.url), one.frozen)]] : []),
+    ...(acts ? [['Actions', 'actions', (one) => freezeButton(context, pathOf(one), one.url, one.frozen)]] : []),
   ];
 }
 
-const withOf = (one) => [one.with.join(', ') || soft('dates alone'), one.expires && `; they leave after ${one.expires}`];
+const withOf = (one) => [one.with.join(', ') || soft('none'), one.expires && `; page URLs expire after ${one.expires}`];
 
 const urlsetColumns = (acts, context) => [
   ['Urlset', 'url', (one) => link('#/urlset/' + one.id, one.url)],
   ['Page URLs', 'number', (one) => link(entriesOf(one), number(one.entries))],
-  ['May have', '', withOf],
+  ['Extensions', '', withOf],
   ...indexColumns(acts, context).slice(2),
 ];
 
@@ -39,12 +39,12 @@ function freezeButton(context, target, name, frozen) {
   return button(word, () => dialog({
     title: `${word} ${name}?`,
     content: el('p', {}, frozen
-      ? 'Changes are taken again, and sources bring what they held.'
-      : 'Nothing changes there until it is thawed: writes are refused, sources hold what they find. Crawlers are served on.'),
+      ? 'Writes are accepted again, and sources publish the changes they held back.'
+      : 'Nothing changes until you thaw it: the server rejects writes, and sources hold their changes. Crawlers are still served.'),
     action: word,
     async run() {
       const now = (await patch(target, {json: {frozen: !frozen}})).frozen;
-      context.done(now === frozen ? `${name} stays frozen, since its site is.` : `${name} is ${frozen ? 'thawed' : 'frozen'}.`);
+      context.done(now === frozen ? `${name} stays frozen, because its site is frozen.` : `${name} is ${frozen ? 'thawed' : 'frozen'}.`);
     },
   }), '', name);
 }
@@ -61,11 +61,11 @@ const adder = (context, what, call, about, said) => button('Add ' + what, () => 
 });
 
 const addSite = (context) => adder(context, 'a site', '/v1/sites',
-  {label: 'Origin', name: 'origin', hint: 'Scheme and host, as the public sees it. It gets an index at /sitemap_index.xml.'},
-  'The site is there. Its web server must pass /robots.txt and the index on to this server.');
+  {label: 'Origin', name: 'origin', hint: 'Scheme and host that crawlers use. The site gets an index at /sitemap_index.xml.'},
+  'Site added. Its web server must proxy /robots.txt and the index to this server.');
 
 const addIndex = (context, site) => adder(context, 'an index', '/v1/indexes',
-  {label: 'URL', name: 'url', value: site.origin + '/', hint: 'Ends in .xml. It takes what is registered in its directory and below.'}, 'The index is there.');
+  {label: 'URL', name: 'url', value: site.origin + '/', hint: 'Ends in .xml. It lists the sitemaps registered in its directory and below.'}, 'Index added.');
 
 function siteSection(context, site, indexes, urlsets) {
   return el('section', {},
@@ -73,11 +73,11 @@ function siteSection(context, site, indexes, urlsets) {
       context.may('admin') && el('span', {class: 'buttons'},
         addIndex(context, site), freezeButton(context, '/v1/sites/' + site.id, site.origin, site.frozen))),
     facts([
-      ['Also answers as', site.host_aliases.length > 0 ? site.host_aliases.join(', ') : null],
-      ['May list files of', site.cross_hosts.length > 0 ? site.cross_hosts.join(', ') : null],
-      ['Managed by', site.managed ? 'the configuration file' : null],
+      ['Host aliases', site.host_aliases.length > 0 ? site.host_aliases.join(', ') : null],
+      ['Cross hosts', site.cross_hosts.length > 0 ? site.cross_hosts.join(', ') : null],
+      ['Managed by', site.managed ? 'the configuration' : null],
     ]),
-    table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, 'It has no index.'),
+    table('Indexes of ' + site.origin, indexColumns(context.may('admin'), context), indexes, 'No indexes.'),
     urlsets.length > 0 && table('Urlsets of ' + site.origin, urlsetColumns(context.may('admin'), context), urlsets, '', true));
 }
 
@@ -91,10 +91,10 @@ export async function sites(context, where) {
     title: 'Sites',
     content: [
       context.may('admin') && !context.me.site && buttons(addSite(context)),
-      list.sites.length === 0 && none('There is no site yet, and crawlers get 421.'),
+      list.sites.length === 0 && none('No sites yet: crawlers get 421.'),
       list.sites.map((site, i) => [
         siteSection(context, site, indexes[i].indexes, urlsets[i].urlsets),
-        (indexes[i].next || urlsets[i].next) && none('The first 100 are listed.'),
+        (indexes[i].next || urlsets[i].next) && none('Only the first 100 are shown.'),
       ]),
       further(list.next, to('sites', {after: list.next}), 'More sites'),
     ],
@@ -103,7 +103,7 @@ export async function sites(context, where) {
 
 const HOLDERS = 8;
 
-/* {page's URL: {has: [name], lacks: [name]}} of the crawlers that read it. */
+/* {page's URL: {has: [name], lacks: [name]}} of its crawlers. */
 async function readHolders(one) {
   const known = (await get('/v1/crawlers')).crawlers.slice(0, HOLDERS);
   const answers = await Promise.all(known.map(({name}) => get(`/v1/crawlers/${encodeURIComponent(name)}/pages`, {[nounOf(one).list]: one.id, limit: 1000})));
@@ -119,8 +119,8 @@ async function readHolders(one) {
 }
 
 function holdersText(held) {
-  if (!held) return soft('none known');
-  return [['has it: ', held.has], ['not yet: ', held.lacks]].filter(([, names]) => names[0]).map(([what, names]) => what + names.join(', ')).join('; ');
+  if (!held) return soft('none');
+  return [['up to date: ', held.has], ['behind: ', held.lacks]].filter(([, names]) => names[0]).map(([what, names]) => what + names.join(', ')).join('; ');
 }
 
 /* A text list becomes NDJSON here; NDJSON stays as it is. */
@@ -131,7 +131,7 @@ function asLines(text) {
 
 function replaceDialog(context, one, tag) {
   const {calls, list} = nounOf(one);
-  const file = field({label: 'File', name: 'file', type: 'file', hint: `One URL on each line, or NDJSON with loc and lastmod. Of what your token registered the ${list} then has exactly these.`});
+  const file = field({label: 'File', name: 'file', type: 'file', hint: `One URL on each line, or NDJSON with loc and lastmod. They replace all entries of this ${list} that your token registered.`});
   const told = el('div', {role: 'status'});
   let ready = null, allowed = null;
   const send = (dry, max) => put(calls, {query: {[list]: one.url, dry_run: dry, max_removed: max}, body: ready, type: 'application/x-ndjson', match: tag});
@@ -141,14 +141,14 @@ function replaceDialog(context, one, tag) {
     fill(told);
   });
   dialog({
-    title: 'Replace the list of ' + path(one.url), content: [file.node, told], action: 'Go on', danger: true,
+    title: `Replace ${path(one.url)}`, content: [el('p', {class: 'url'}, one.url), file.node, told], action: 'Preview', danger: true,
     async run(self) {
       if (ready !== null) {
         const answer = await send(null, allowed ? allowed.read() : null);
         context.done('Done: ', countsText(answer));
         return true;
       }
-      if (file.input.files.length === 0) throw Object.assign(new Error('is needed'), {code: '', field: 'file'});
+      if (file.input.files.length === 0) throw Object.assign(new Error('is required'), {code: '', field: 'file'});
       ready = asLines(await file.input.files[0].text());
       try {
         tell(await send('1', null));
@@ -169,16 +169,16 @@ function replaceDialog(context, one, tag) {
 }
 
 export function countsText(answer) {
-  return [[answer.created, 'new'], [answer.updated, 'changed'], [answer.removed, 'removed'], [answer.unchanged, 'as it was'], [answer.spared, 'of others, left']]
-    .filter(([n]) => n > 0).map(([n, what]) => number(n) + ' ' + what).join(', ') || 'nothing would change';
+  return [[answer.created, 'new'], [answer.updated, 'changed'], [answer.removed, 'removed'], [answer.unchanged, 'unchanged'], [answer.spared, 'skipped (owned by another)']]
+    .filter(([n]) => n > 0).map(([n, what]) => number(n) + ' ' + what).join(', ') || 'no changes';
 }
 
-/* A dry run's answer: what would be, and the first rows of it. */
+/* The answer of a dry run: counts and the first rows. */
 export function countsOf(answer) {
   const kind = (row) => (row.before === null ? 'new' : row.after === null ? 'removed' : 'changed');
   const rows = (answer.rows || []).slice(0, 10);
   return [
-    el('p', {}, 'This would be: ', countsText(answer), '.'),
+    el('p', {}, 'Result: ', countsText(answer), '.'),
     lines(rows.map((row) => [badge('', kind(row)), ' ', el('span', {class: 'url'}, row.loc)]), 'rows'),
     answer.rows_total > rows.length && none(`and ${number(answer.rows_total - rows.length)} more`),
   ];
@@ -194,26 +194,26 @@ export async function index(context, where) {
       el('p', {}, outside(one.url)),
       facts([
         ['Site', one.site],
-        ['Its pages are in', paged && link(to('entries', {index: one.index}), one.index)],
+        ['Listed in', paged && link(to('entries', {index: one.index}), one.index)],
         [many, link(entriesOf(one), number(one.entries))],
-        ['They may have', paged && withOf(one)],
+        ['Extensions', paged && withOf(one)],
         ['Size', bytes(one.bytes)],
         ['Changed', time(one.changed_at)],
         ['State', stateOf(one)],
       ]),
       buttons(
-        link(entriesOf(one), 'Its ' + (paged ? 'page URLs' : 'sitemaps')),
-        context.hasHistory() && link(to('history', {index: one.url}), 'Its history'),
-        context.may('write') && button('Replace by a file', () => replaceDialog(context, one, etag)),
-        context.may('write') && context.hasHistory() && button('Put back as it was', () => restoreDialog(context, one.url, null)),
-        context.may('admin') && freezeButton(context, pathOf(one), path(one.url), one.frozen)),
-      section('Pages', table(count(one.pages.length, 'page') + ', as crawlers see them', [
+        link(entriesOf(one), many),
+        context.hasHistory() && link(to('history', {index: one.url}), 'History'),
+        context.may('write') && button('Replace from a file', () => replaceDialog(context, one, etag)),
+        context.may('write') && context.hasHistory() && button('Restore', () => restoreDialog(context, one.url, null)),
+        context.may('admin') && freezeButton(context, pathOf(one), one.url, one.frozen)),
+      section('Pages', table(count(one.pages.length, 'page'), [
         ['Page', 'url', (page) => outside(page.url)],
         [many, 'number', (page) => number(page.entries)],
         ['Size', 'number', (page) => bytes(page.bytes)],
         ['Changed', '', (page) => ago(page.changed_at)],
         ['Crawlers', '', (page) => holdersText(holders.get(page.url))],
-      ], one.pages, 'It is empty: crawlers get a page without entries.', true)),
+      ], one.pages, 'Empty: crawlers get a page without entries.', true)),
     ],
   };
 }

@@ -1,103 +1,147 @@
-/* Sources: how each folder or list stands, a scan now, removals that the guard holds. Problems: all
- * that waits for somebody, in one place. */
-import {get, post} from './api.js';
-import {ago, approval, badge, button, buttons, codeOf, count, dialog, el, facts, further, lines, link, none, number, section, table, time, to} from './dom.js';
-import {CHECKS, checkBadge, remedyOf} from './view_entries.js';
+/* Sources: the state of each folder or remote index, scan now, removals held by the shrink guard, add and remove.
+ * Checks of remote sitemaps. Problems: everything that needs attention. */
+import {get, post, remove} from './api.js';
+import {ago, approval, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, further, lines, link, none, number, section, table, time, to} from './dom.js';
+import {CHECKS, checkBadge, fileRemedy, remedyOf} from './view_entries.js';
 import {healthBox} from './view_overview.js';
 import {countsText} from './view_sites.js';
 
-const place = (found) => (found.line > 0 ? `${number(found.line)}, column ${number(found.column)}` : 'the file itself');
+const place = (found) => (found.line > 0 ? `${number(found.line)}, column ${number(found.column)}` : 'whole file');
 
 const columnsOf = (what) => [
   ['File', 'url', (found) => found.path],
-  [what, '', (found) => [found.detail, ' ', codeOf(found.code)]],
+  [what, 'why', (found) => [found.detail, ' ', codeOf(found.code)]],
+  ['What to do', '', fileRemedy],
   ['Line', 'place', place],
 ];
 const problemColumns = [
-  ...columnsOf('What is wrong'),
+  ...columnsOf('Problem'),
   ['Since', '', (found) => time(found.since)],
-  ['In the index', '', (found) => (found.listed ? 'its last good content' : 'not yet')],
+  ['In the index', '', (found) => (found.listed ? 'last good content' : 'not yet')],
 ];
 const remarkColumns = [
-  ...columnsOf('What crawlers may mind'),
-  ['Times', 'number', (found) => number(found.count)],
+  ...columnsOf('Warning'),
+  ['Count', 'number', (found) => number(found.count)],
 ];
 
 function tableOf(source, total, what, columns, rows) {
   return rows.length > 0 && [
     table(`${count(total, `file of ${source.name} is`, `files of ${source.name} are`)} ${what}`, columns, rows, '', true),
-    rows.length === 100 && none('The first 100 are listed.')];
+    rows.length === 100 && none('Only the first 100 are shown.')];
 }
 
 function findings(source) {
   return [
     tableOf(source, source.problems_total, 'refused', problemColumns, source.problems),
-    tableOf(source, source.remarked, 'listed, but worth a look', remarkColumns, source.remarks),
+    tableOf(source, source.remarked, 'listed with warnings', remarkColumns, source.remarks),
   ];
 }
 
 async function scan(context, source, max) {
   const answer = await post(`/v1/sources/${encodeURIComponent(source.name)}/scan`, {query: {max_removed: max}});
-  context.done(`${source.name} was read: ${countsText(answer)}.` + (answer.held_removals > 0 ? ` ${count(answer.held_removals, 'removal is', 'removals are')} held.` : ''));
+  context.done(`${source.name} scanned: ${countsText(answer)}.` + (answer.held_removals > 0 ? ` ${count(answer.held_removals, 'removal is', 'removals are')} held.` : ''));
 }
+
+const whereOf = (source) => el('p', {class: 'url'}, source.site, source.site && ', ', source.directory || source.upstream);
 
 function scanDialog(context, source) {
   dialog({
-    title: `Read ${source.name} now?`, action: 'Read it now',
-    content: el('p', {}, 'What is there is published at once, also what is not quiet yet.'),
+    title: `Scan ${source.name} now?`, action: 'Scan now',
+    content: [whereOf(source), el('p', {}, 'Publishes its present state at once, including files that have just changed.')],
     run: () => scan(context, source, null),
   });
 }
 
-function letGoDialog(context, source) {
-  const allowed = approval(source.held_removals, `What is gone from ${source.name}`);
-  dialog({title: 'Let the held removals go', content: allowed.node, action: 'Remove them', danger: true, run: () => scan(context, source, allowed.read())});
+function heldDialog(context, source) {
+  const allowed = approval(source.held_removals, `The scan of ${source.name}`);
+  dialog({title: `Remove the sitemaps missing from ${source.name}?`, content: [whereOf(source), allowed.node], action: 'Remove', danger: true, run: () => scan(context, source, allowed.read())});
 }
 
 /* "Good 12, Gone 1" */
 function foundText(states, source) {
   const some = Object.entries(states).filter(([, n]) => n > 0);
-  return some.length === 0 ? 'not yet' : some.map(([state, n], i) => [i > 0 && ', ', link(to('checks', {source, state}), CHECKS[state][1], ' ', number(n))]);
+  return some.length === 0 ? 'none yet' : some.map(([state, n], i) => [i > 0 && ', ', link(to('checks', {source, state}), CHECKS[state][1], ' ', number(n))]);
 }
 
-/* ", 2 gone": what crawlers cannot use, or may not be able to. */
+/* ", 2 gone": states that crawlers cannot use, or may not be able to. */
 export const badText = (source) => Object.entries(source.checks || {}).filter(([state, n]) => n > 0 && remedyOf({state}))
   .map(([state, n]) => [', ', link(to('checks', {source: source.name, state}), `${number(n)} ${CHECKS[state][1].toLowerCase()}`)]);
 
 export function sourceBadge(source) {
-  return source.failure ? badge('bad', 'Failing') : source.scanning ? badge('', 'Being read')
-    : badText(source).length > 0 || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs a look') : badge('good', 'Well');
+  return source.failure ? badge('bad', 'Failing') : source.scanning ? badge('', 'Scanning')
+    : badText(source).length > 0 || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs attention') : badge('good', 'OK');
+}
+
+function removeDialog(context, source) {
+  dialog({
+    title: `Remove the source ${source.name}?`, action: 'Remove', danger: true,
+    content: [whereOf(source), el('p', {}, 'The server stops reading it. Its sitemaps stay in the index.')],
+    async run() {
+      await remove('/v1/sources/' + encodeURIComponent(source.name));
+      context.done(`The source ${source.name} is removed.`);
+    },
+  });
+}
+
+function addDialog(context, indexes) {
+  const name = field({label: 'Name', name: 'name', hint: 'It owns the sitemaps that it registers.'});
+  const kind = field({label: 'Reads', name: 'kind', options: [['upstream', 'a sitemap index on the web'], ['directory', 'a folder on the server']]});
+  const upstream = field({label: 'URL of the sitemap index', name: 'upstream', type: 'url', hint: 'The server polls it and the sitemaps that it lists.'});
+  const directory = field({label: 'Folder', name: 'directory', hint: 'Absolute path below a source_root of the configuration.'});
+  const url = field({label: 'URL of the folder', name: 'url', type: 'url', hint: 'Ends with a slash.'});
+  const index = field({label: 'Index', name: 'index', options: [['', 'Choose by directory'], ...indexes.map((one) => [one.url, one.url])]});
+  const serve = check({label: 'Serve the files of the folder to crawlers', name: 'serve'});
+  const turn = () => {
+    upstream.node.hidden = kind.input.value !== 'upstream';
+    for (const one of [directory, url, serve]) one.node.hidden = !upstream.node.hidden;
+  };
+  turn();
+  kind.input.addEventListener('change', turn);
+  dialog({
+    title: 'Add a source', content: [name, kind, upstream, directory, url, serve, index].map(({node}) => node), action: 'Add',
+    async run() {
+      const fields = kind.input.value === 'upstream' ? [name, upstream, index] : [name, directory, url, index];
+      const json = Object.fromEntries(fields.map(({input}) => [input.name, input.value.trim()]).filter(([, value]) => value !== ''));
+      if (kind.input.value === 'directory') json.serve = serve.input.checked;
+      await post('/v1/sources', {json});
+      context.done(`Source ${json.name} added.`);
+    },
+  });
 }
 
 function sourceSection(context, source) {
   return el('section', {},
     el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, source.name), ' ', sourceBadge(source),
-      context.may('write') && el('span', {class: 'buttons'}, button('Read it now', () => scanDialog(context, source)))),
-    source.failure && el('p', {class: 'alert'}, 'Since ', time(source.failed_at), ': ', source.failure, '. Its sitemaps stay as they are.'),
+      context.may('write') && el('span', {class: 'buttons'}, button('Scan now', () => scanDialog(context, source), '', source.name),
+        context.may('admin') && !source.managed && button('Remove', () => removeDialog(context, source), '', source.name))),
+    source.failure && el('p', {class: 'alert'}, 'Since ', time(source.failed_at), ': ', source.failure, '. Its sitemaps stay in the index.'),
     source.held_removals > 0 && el('p', {class: 'alert'},
-      `${count(source.held_removals, 'sitemap is', 'sitemaps are')} gone there, but the shrink guard keeps ${source.held_removals === 1 ? 'it' : 'them'} in the index. `,
-      context.may('write') && button('Let ' + number(source.held_removals) + ' go', () => letGoDialog(context, source))),
+      `${count(source.held_removals, 'sitemap is', 'sitemaps are')} missing there, but the shrink guard keeps ${source.held_removals === 1 ? 'it' : 'them'} in the index. `,
+      context.may('write') && button('Remove ' + number(source.held_removals), () => heldDialog(context, source))),
     facts([
-      ['Folder', source.directory], ['List', source.upstream], ['On the web', source.url],
-      ['Its sitemaps were found', source.checks ? foundText(source.checks, source.name) : null],
-      [source.upstream ? 'In the list' : 'Files', source.files === undefined ? null : `${number(source.files)}, of these in the index ${number(source.listed)}${source.split_files?.length ? ', split into urlsets ' + number(source.split_files.length) : ''}`],
-      ['Sitemaps', link(to('entries', {source: source.name, ...(source.index ? {index: source.index} : {})}), 'those of this source')],
-      ['Last good scan', ago(source.last_good_scan_at)], ['Next look', source.next_poll_at ? time(source.next_poll_at) : null],
-      ['Told of changes', source.watching === 'inotify' ? 'at once' : source.watching === 'rescans-only' ? 'by rescans only' : source.watching ? 'by rescans: the limit of watches is reached' : null],
+      ['Site', source.site && el('span', {class: 'url'}, source.site)], ['Folder', source.directory], ['Remote index', source.upstream], ['URL of the folder', source.url],
+      ['Checks', source.checks ? foundText(source.checks, source.name) : null],
+      [source.upstream ? 'Sitemaps there' : 'Files', source.files === undefined ? null : `${number(source.files)}, ${number(source.listed)} in the index${source.split_files?.length ? `, ${number(source.split_files.length)} split into urlsets` : ''}`],
+      ['Sitemaps', link(to('entries', {source: source.name, ...(source.index ? {index: source.index} : {})}), 'show')],
+      ['Last good scan', ago(source.last_good_scan_at)], ['Next poll', source.next_poll_at ? time(source.next_poll_at) : null],
+      ['Changes are noticed', source.watching === 'inotify' ? 'at once' : source.watching === 'rescans-only' ? 'by rescans' : source.watching ? 'by rescans (the system has no watches left)' : null],
     ]),
     findings(source));
 }
 
 export async function sources(context) {
-  const list = (await get('/v1/sources')).sources;
+  const [{sources: list}, {indexes}] = await Promise.all([get('/v1/sources'), get('/v1/indexes', {limit: 1000})]);
   return {
     title: 'Sources',
-    content: list.length > 0 ? list.map((source) => sourceSection(context, source))
-      : none('There is none: sitemaps are registered by the API alone.'),
+    content: [
+      context.may('admin') && buttons(button('Add a source', () => addDialog(context, indexes))),
+      list.length > 0 ? list.map((source) => sourceSection(context, source))
+        : none('No sources: sitemaps are registered by the API or by commands.'),
+    ],
   };
 }
 
-/* ---- checks: sitemaps that are read where they are ---- */
+/* ---- checks of remote sitemaps ---- */
 
 async function checkNow(context, loc) {
   try {
@@ -115,20 +159,20 @@ export async function checks(context, where) {
   const {after, state, ...rest} = asked;
   const columns = [
     ['URL', 'url', (one) => one.loc],
-    ['Found', '', (one) => checkBadge(one.check)],
-    ['Why', 'why', ({check}) => [check.detail, ' ', check.code && codeOf(check.code), ' ', remedyOf(check)]],
-    ['So since', '', (one) => ago(one.check.since)],
+    ['State', '', (one) => checkBadge(one.check)],
+    ['Detail', 'why', ({check}) => [check.detail, ' ', check.code && codeOf(check.code), ' ', remedyOf(check)]],
+    ['Since', '', (one) => ago(one.check.since)],
     ['Last good', '', (one) => ago(one.check.good_at)],
-    ['Next look', '', (one) => ago(one.check.next_at, 'none')],
+    ['Next check', '', (one) => ago(one.check.next_at, 'none')],
   ];
-  if (context.may('write')) columns.push(['Actions', 'actions', (one) => button('Look now', () => checkNow(context, one.loc), '', one.loc)]);
+  if (context.may('write')) columns.push(['Actions', 'actions', (one) => button('Check now', () => checkNow(context, one.loc), '', one.loc)]);
   return {
-    title: 'How sitemaps were found',
+    title: 'Checks of sitemaps',
     content: [
-      'source' in rest && el('p', {}, 'Those of ', rest.source || 'no source', '. ', link('#/checks', 'Of all')),
+      'source' in rest && el('p', {}, rest.source ? ['Source ', rest.source] : 'Without a source', '. ', link('#/checks', 'Show all')),
       buttons([[undefined, [, 'All']], ...Object.entries(CHECKS)].map(([name, [, text]]) =>
         el('a', {href: to('checks', name ? {...rest, state: name} : rest), 'aria-current': name === state && 'true'}, text))),
-      table('Sitemaps that are read where they are', columns, list.checks, state ? 'None is like that.' : 'None is watched.'),
+      table('Checked sitemaps', columns, list.checks, state ? 'No match.' : 'No sitemaps are checked.'),
       further(list.next, to('checks', {...asked, after: list.next}), 'More'),
     ],
   };
@@ -136,19 +180,19 @@ export async function checks(context, where) {
 
 export async function problems(context) {
   const [health, list, indexes] = await Promise.all([get('/readyz'), get('/v1/sources'), get('/v1/indexes')]);
-  const told = list.sources.filter((source) => source.problems.length > 0 || source.remarks.length > 0);
+  const noted = list.sources.filter((source) => source.problems.length > 0 || source.remarks.length > 0);
   return {
     title: 'Problems',
     content: [
-      section('The server', healthBox(health)),
-      section('Files of sources', told.length > 0 ? told.map(findings) : none('None is refused, and none is worth a look.')),
-      section('Sitemaps elsewhere',
+      section('Server', healthBox(health)),
+      section('Files of sources', noted.length > 0 ? noted.map(findings) : none('No refused files, no warnings.')),
+      section('Remote sitemaps',
         list.sources.filter((one) => one.checks).map((one) => el('p', {}, one.name, ': ', foundText(one.checks, one.name))),
-        el('p', {}, link(to('checks', {}), 'How all were found'), ', where a source or a site has them looked at.')),
+        el('p', {}, link(to('checks', {}), 'All checks'), ' of sitemaps that a source or a site (check = yes) watches.')),
       section('Registered sitemaps', indexes.indexes.length > 0
-        ? [el('p', {}, 'Those that were accepted with a warning, by index:'),
+        ? [el('p', {}, 'Entries with warnings, by index:'),
           lines(indexes.indexes.map((one) => link(to('entries', {index: one.url, warned: '1'}), one.url)))]
-        : none('There is no index yet.')),
+        : none('No indexes yet.')),
     ],
   };
 }

@@ -10,8 +10,8 @@ from test_console import HOSTILE, INDEX, ORIGIN, VIEWS, elsewhere, there  # noqa
 LOOKS = [("light", False, 1280), ("dark", True, 1280), ("phone", False, 390), ("phone dark", True, 390)]
 DIALOGS = [
     ("entries", "Register a sitemap"), ("entries", "Change"), ("entries", "Remove"), ("sites", "Add a site"), ("sites", "Add an index"),
-    ("index/1", "Replace by a file"), ("index/1", "Put back as it was"), ("index/1", "Freeze"), ("sources", "Read it now"),
-    ("change/{list}", "Undo it"), ("access", "End"),
+    ("index/1", "Replace from a file"), ("index/1", "Restore"), ("index/1", "Freeze"), ("sources", "Scan now"),
+    ("change/{list}", "Undo"), ("access", "Revoke"), ("access", "New token"), ("sources", "Add a source"),
 ]
 
 
@@ -51,7 +51,7 @@ def test_no_violation(console, server, axe, look, dark, width):
         console.one("dialog[open]")
         judge(console, axe, f"{look}: {view}: {opener}")
         submit = next(b for b in console.all("dialog button[type=submit]"))
-        if opener in ("Register a sitemap", "Add a site", "Undo it"):
+        if opener in ("Register a sitemap", "Add a site", "Undo"):
             submit.click()  # refused, or tried
             console.wait(lambda: console.text("dialog [role=alert]") + console.text("dialog [role=status]"), "what the dialog tells")
             judge(console, axe, f"{look}: {view}: {opener}: told")

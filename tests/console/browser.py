@@ -76,10 +76,10 @@ class Console:
             if (location.hash === arguments[0]) dispatchEvent(new Event('hashchange')); else location.hash = arguments[0];""", "#/" + view)
         self.wait(lambda: self.driver.execute_script("return !document.querySelector('main').firstChild.earlier"), view)
 
-    def media(self, dark, width):
+    def media(self, dark, width, height=900):
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
 
     # ---- seeing ----
 

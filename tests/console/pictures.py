@@ -1,4 +1,4 @@
-"""Makes docs/console-overview.png and docs/console-undo.png anew, of a server with a little of everything.
+"""Makes docs/console-overview.png, console-undo.png and console-crawler.png anew, of a server with a little of everything.
 
 usage: SITEMAPD_BIN=PROGRAM PYTHONPATH=tests/http:tests/lib python3 tests/console/pictures.py FOLDER
 """
@@ -6,6 +6,7 @@ usage: SITEMAPD_BIN=PROGRAM PYTHONPATH=tests/http:tests/lib python3 tests/consol
 import pathlib
 import sys
 import tempfile
+import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 
@@ -20,6 +21,18 @@ def crawl(server, names):
     for name in names:
         for page in CRAWLERS[name]:
             server.get(f"/sitemap_index{page}.xml", {"User-Agent": f"Mozilla/5.0 (compatible; {name}/2.0)"})
+
+
+def visit_for_weeks(server, folder):
+    """Days before today, as of a log that was imported."""
+    lines = []
+    for back in range(60, 0, -1):
+        at = time.strftime("%d/%b/%Y:10:00:00 +0000", time.gmtime(time.time() - back * 86400))
+        for status, times in ((200, 1 + back * 7 % 5), (304, 4 + back * 11 % 9)):
+            lines += times * [f'66.249.66.1 - - [{at}] "GET /sitemap_index.xml HTTP/1.1" {status} 500 "-" "Mozilla/5.0 (compatible; Googlebot/2.1)"\n']
+    write(folder / "access.log", "".join(lines))
+    assert server.cli("crawlers", "import", str(folder / "access.log"), "--site", ORIGIN).code == 0
+    server.restart()
 
 
 def part(number, stamp):
@@ -74,10 +87,14 @@ def main(out):
             picture(console, out / "console-overview.png", 1000)
             change = server.api("GET", "/v1/history?kind=list&limit=1").json()["changes"][0]["revision"]
             console.go(f"change/{change}")
-            console.press("Undo it")
-            console.press("See what would change", "dialog")
-            console.wait_text("This would be", "dialog")
+            console.press("Undo")
+            console.press("Preview", "dialog")
+            console.wait_text("Result: ", "dialog")
             picture(console, out / "console-undo.png", 1000)
+            visit_for_weeks(server, pathlib.Path(folder))
+            console = Console(driver, server)
+            console.open("crawler/googlebot", token)
+            picture(console, out / "console-crawler.png", 1000)
         finally:
             server.stop()
             driver.quit()

@@ -1,5 +1,6 @@
 """The console in a browser: what a person sees and does, by hand and by keyboard, and what it must not do."""
 
+import calendar
 import glob
 import os
 import re
@@ -12,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import pytest
 from browser import HOSTILE, URLSET, Console, write
 from origin import Origin, answer, index, urlset
-from harness import INDEX, ORIGIN, Server, ask, eventually, q
+from harness import INDEX, ORIGIN, Server, ask, eventually, q, sitemapd
 from selenium.webdriver.common.keys import Keys
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../server/console")
@@ -72,7 +73,7 @@ def test_it_can_be_left_out(tmp_path):
 
 def test_the_files_are_small_and_parse():
     paths = glob.glob(FILES + "/*")
-    assert sum(os.path.getsize(path) for path in paths) <= 90 * 1024
+    assert sum(os.path.getsize(path) for path in paths) <= 130 * 1024
     for path in glob.glob(FILES + "/*.js"):
         with open(path, "rb") as file:
             subprocess.run(["node", "--input-type=module", "--check"], stdin=file, check=True)
@@ -135,16 +136,16 @@ def test_a_tab_out_of_sight_forgets_its_token(console, server):
 def test_overview(console, server):
     console.open("overview", server.tokens["reader"])
     text = console.text()
-    assert "Needs a look" in text and "folder: 1 file is refused" in text
+    assert "Needs attention" in text and "folder: 1 file is refused" in text
     assert "255\nsitemaps" in text and INDEX in text
-    assert re.search(r"Googlebot has seen all index pages up to ", text)
+    assert re.search(r"Googlebot has seen all index pages as of ", text)
     assert "other sitemaps are not observed" in text
     assert "folder: 4 sitemaps listed, 1 refused" in text
 
 
 def test_every_view_is_shown_to_a_reader_without_a_button_that_writes(console, server, news):
-    acts = {"Register a sitemap", "Register a page URL", "Change", "Remove", "Freeze", "Thaw", "Add a site", "Add an index", "Read it now",
-            "Replace by a file", "Put back as it was", "Undo it", "End"}
+    acts = {"Register a sitemap", "Register a page URL", "Change", "Remove", "Freeze", "Thaw", "Add a site", "Add an index", "Add a source", "Scan now",
+            "Replace from a file", "Restore", "Undo", "Revoke", "New token"}
     seen = set()
     page = server.api("GET", f"/v1/urls?urlset={q(NEWS)}&limit=1").json()["urls"][0]["id"]
     for role in ("boss", "reader"):
@@ -176,7 +177,7 @@ def test_entries_go_by_pages_and_are_found(console, server):
     console.wait(lambda: len(console.all("tbody tr")) == 10, "ten entries")
     assert "text=%2Fmany%2F024" in console.driver.current_url
     console.fill("text", "/none")
-    console.wait_text("None is like that")
+    console.wait_text("No match")
 
 
 def test_what_is_looked_through_tells_how_far_it_is(console, server):
@@ -184,7 +185,7 @@ def test_what_is_looked_through_tells_how_far_it_is(console, server):
     console.wait_text("Choose an index")
     console.go(f"entries?index={q(INDEX)}&warned=1")
     console.wait_text("1 found")
-    assert re.search(r"25\d of 25\d looked at, 1 found", console.text())
+    assert re.search(r"25\d of 25\d read, 1 found", console.text())
     assert [row.text.split("\n")[0].split(" ")[0] for row in console.all("tbody tr")] == [ORIGIN + "/shop/"]
     console.go(f"entries?index={q(INDEX)}&mode=contains&text=y/017")
     console.wait_text("10 found")
@@ -198,13 +199,35 @@ def test_problems_have_their_place(console, server):
     text = console.text()
     assert "broken.xml" in text and "malformed-xml" in text or "truncated" in text
     assert re.search(r"\d+, column \d+", text)
+    assert "What to do" in text and re.search("Correct what writes the file|Write the file under another name", text)
 
 
 def test_a_crawler(console, server):
     console.open("crawler/googlebot", server.tokens["reader"])
     text = console.text()
     assert console.title() == "Googlebot"
-    assert INDEX in text and "Fetched anew (200)" in text and "whoever says its name counts" in text
+    assert INDEX in text and "Downloaded (200)" in text and "every client that uses its name counts" in text
+
+
+def test_imported_days_are_told_from_counted_ones(console, driver, tmp_path):
+    day = time.strftime("%Y-%m-%d", time.gmtime(time.time() - 3 * 86400))
+    stamp = time.strftime("%d/%b/%Y:10:00:00 +0000", time.gmtime(time.time() - 3 * 86400))
+    line = f'66.249.66.1 - - [{stamp}] "GET /sitemap_index.xml HTTP/1.1" 200 500 "-" "Mozilla/5.0 (compatible; Googlebot/2.1)"\n'
+    write(tmp_path / "access.log", line)
+    other = Server(tmp_path)
+    assert sitemapd("site", "add", ORIGIN, database=other.database).code == 0
+    assert sitemapd("add", ORIGIN + "/a.xml", database=other.database).code == 0
+    assert sitemapd("crawlers", "import", str(tmp_path / "access.log"), "--site", ORIGIN, database=other.database).code == 0
+    other.start()
+    try:
+        there = Console(driver, other)
+        eventually(lambda: other.api("GET", "/v1/crawlers").json()["crawlers"], "the imported day")
+        there.open("crawlers", other.token)
+        assert f"Earlier days, from {day} on, were imported from logs." in there.text() and "This server counts since" in there.text()
+    finally:
+        console.leave()
+        console.asked()
+        other.kill()
 
 
 def test_hostile_texts_are_text(console, server):
@@ -260,7 +283,7 @@ def test_register_change_remove_by_keyboard(console, server):
     console.one("dialog[open]")
     console.keys(loc, Keys.TAB)
     console.keys("2026-01-01T00:00:00Z", Keys.ENTER)
-    console.wait_text("Registered. It is in " + INDEX, "#status")
+    console.wait_text("Registered in " + INDEX, "#status")
     assert entry_of(server, loc)["lastmod"] == "2026-01-01T00:00:00Z"
 
     console.wait(lambda: "Change" in console.buttons(), "the row")
@@ -298,14 +321,166 @@ def test_undo_shows_first_and_then_does(console, server):
     revision = server.bulk(locs).json()["revision"]
     console.open(f"change/{revision}", server.tokens["writer"])
     assert "3 rows of 3" in console.text()
-    console.press("Undo it")
-    console.press("See what would change", "dialog")
+    console.press("Undo")
+    console.press("Preview", "dialog")
     console.wait_text("3 removed", "dialog")
     assert entry_of(server, locs[0]) is not None
-    console.press("Do it", "dialog")
+    console.press("Undo", "dialog")
     console.wait_text("Undone: 3 removed", "#status")
     assert entry_of(server, locs[0]) is None
     console.wait(lambda: "Undoes" in console.text(), "the undo's own change")
+
+
+def test_an_undone_change_has_no_second_undo(console, server):
+    loc = ORIGIN + "/undone.xml"
+    revision = server.register(loc).json()["revision"]
+    undo = server.api("POST", f"/v1/history/{revision}/undo").json()["revision"]
+    console.open(f"change/{revision}", server.tokens["writer"])
+    assert f"Undone by\nchange {undo}" in console.text() and "Undo" not in console.buttons()
+    console.go(f"change/{undo}")
+    assert "Undo" in console.buttons()
+    console.go(f"history?loc={q(loc)}")
+    assert f"registered {loc} Undone by change {undo}" in console.text("tbody") and f"undid a change: change {revision}: {loc}" in console.text("tbody")
+
+
+def test_what_of_an_undo_is_left_can_be_undone(console, server):
+    locs = [f"{ORIGIN}/rest/{i}.xml" for i in range(3)]
+    revision = server.bulk(locs).json()["revision"]
+    server.register(locs[1], lastmod="2026-01-02T00:00:00Z")
+    assert server.api("POST", f"/v1/history/{revision}/undo").json()["removed"] == 2
+    console.open(f"change/{revision}", server.tokens["writer"])
+    console.press("Undo the rest")
+    console.press("Preview", "dialog")
+    console.wait_text("1 row has changed since", "dialog")
+    console.one("dialog [name=overwrite]").click()
+    console.wait_text("Result: 1 removed", "dialog")
+    console.press("Undo", "dialog")
+    console.wait_text("Undone: 1 removed", "#status")
+
+
+def test_history_is_found_by_date_site_and_kind(console, server):
+    site = "https://when.example.org"
+    server.api("POST", "/v1/sites", {"origin": site})
+    server.register(site + "/a.xml")
+    server.api("DELETE", f"/v1/sitemaps?loc={q(site + '/a.xml')}")
+    today, tomorrow = (time.strftime("%Y-%m-%d", time.localtime(time.time() + back)) for back in (0, 86400))
+    console.open(f"history?site={q(site)}&from={today}&to={tomorrow}", server.tokens["reader"])
+    rows = [row.text for row in console.all("tbody tr")]
+    assert len(rows) == 3 and f"removed {site}/a.xml" in rows[0] and f"registered {site}/a.xml" in rows[1] and f"added a site for {site}" in rows[2], rows
+    console.go(f"history?site={q(site)}&from={tomorrow}")
+    console.wait_text("No change matches.")
+    console.go(f"history?site={q(site)}&kind=all")
+    assert len(console.all("tbody tr")) == 3
+    assert [option.text for option in console.all("[name=kind] option")][:3] == ["Everything but dates moved by polls", "Everything", "Dates moved by polls"]
+
+
+def test_back_closes_a_dialog(console, server):
+    """It names the change, and what is still sent from it does not lead away from the view after it."""
+    loc = ORIGIN + "/closed.xml"
+    revision = server.register(loc).json()["revision"]
+    console.open("history", server.tokens["writer"])
+    console.go(f"change/{revision}")
+    console.press("Undo")
+    text = console.text("dialog")
+    assert f"Undo change {revision}?" in text and f"registered {loc}" in text and ORIGIN in text and "environment" in text
+    console.driver.back()
+    console.wait(lambda: console.title() == "History", "the view before")
+    assert console.all("dialog") == []
+
+
+def test_dialogs_fit_and_keep_their_buttons_in_sight(console, server):
+    locs = [f"{ORIGIN}/a-directory-with-a-long-name/{'and-another-one-' * 12}/{i:03d}.xml" for i in range(40)]
+    revision = server.bulk(locs).json()["revision"]
+    for loc in locs:
+        server.register(loc, lastmod="2026-01-02T00:00:00Z")
+    for view, opener, preview in ((f"change/{revision}", "Undo", True), ("access", "New token", False), ("sources", "Add a source", False)):
+        for width, height in ((1280, 900), (900, 600), (390, 600)):
+            console.open(view, server.tokens["boss"])
+            console.media(False, width, height)
+            console.press(opener)
+            if preview:
+                console.press("Preview", "dialog")
+                console.wait_text("40 rows have changed since", "dialog")
+            box = console.driver.execute_script(
+                "return [...document.querySelectorAll('dialog, dialog h2, dialog .buttons button')].map((node) => { const r = node.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; })")
+            assert all(left >= 0 and top >= 0 and right <= width and bottom <= height for left, top, right, bottom in box), (view, width, box)
+            assert console.driver.execute_script("const body = document.querySelector('dialog .body'); return body.scrollWidth <= body.clientWidth"), (view, width)
+    server.api("DELETE", f"/v1/sitemaps?prefix={q(ORIGIN + '/a-directory-with-a-long-name/')}&max_removed=40")
+
+
+def test_no_view_is_wider_than_the_window(there, elsewhere):
+    there.open("overview", elsewhere.token)
+    for width in (1280, 900, 390):
+        there.media(False, width)
+        for view in ("overview", "entries", "sites", "index/1", "sources", "checks", "problems", "crawlers", "history", "change/2", "access"):
+            there.go(view)
+            assert there.driver.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0, (view, width)
+
+
+def test_a_path_is_found_in_all_sites(console, server):
+    for site in ("https://path-a.example.org", "https://path-b.example.org"):
+        server.api("POST", "/v1/sites", {"origin": site})
+        server.bulk([f"{site}/products/{i:03d}.xml" for i in range(70)])
+    console.open("entries?text=products", server.tokens["reader"])
+    assert console.all("main [role=alert]") == []
+    assert len(console.all("tbody tr")) == 100
+    console.press("Next 100")
+    console.wait_text("101 to 140")
+    assert "https://path-b.example.org/products/069.xml" in console.text("tbody")
+    console.press("Back")
+    console.wait_text("1 to 100")
+    console.go("entries?mode=loc&text=/products/007.xml")
+    assert sorted(row.text.split()[0] for row in console.all("tbody tr")) == [f"https://path-{name}.example.org/products/007.xml" for name in "ab"]
+
+
+def test_a_source_is_added_and_removed(console, server):
+    console.open("sources", server.tokens["boss"])
+    console.press("Add a source")
+    assert not console.driver.find_element("css selector", "dialog [name=directory]").is_displayed()
+    console.fill("name", "remote", "dialog")
+    console.press("Add", "dialog")
+    console.wait_text("upstream", "dialog [role=alert]")
+    console.fill("upstream", ORIGIN + "/other_index.xml", "dialog").send_keys(Keys.ENTER)
+    console.wait_text("Source remote added.", "#status")
+    console.wait_text(ORIGIN + "/other_index.xml")
+    button = next(b for b in console.all("main button") if b.get_attribute("aria-label") == "Remove remote")
+    button.click()
+    console.wait_text("Its sitemaps stay in the index", "dialog")
+    console.press("Remove", "dialog")
+    console.wait_text("The source remote is removed.", "#status")
+    assert [source["name"] for source in server.api("GET", "/v1/sources").json()["sources"]] == ["folder"]
+    console.press("Add a source")
+    console.one("dialog [name=kind] option[value=directory]").click()
+    console.fill("name", "second", "dialog")
+    console.fill("directory", "/nowhere", "dialog")
+    console.fill("url", ORIGIN + "/nowhere/", "dialog").send_keys(Keys.ENTER)
+    console.wait_text("source_root", "dialog [role=alert]")
+
+
+def test_the_command_for_a_token_is_one_that_the_program_takes(console, server):
+    console.open("access", server.tokens["boss"])
+    console.press("New token")
+    console.press("Copy the command", "dialog")
+    console.wait_text("name: must be 1 to 64", "dialog [role=alert]")
+    console.fill("name", "blog", "dialog")
+    console.one("dialog [name=role] option[value=write]").click()
+    console.one(f"dialog [name=site] option[value='{ORIGIN}']").click()
+    console.fill("prefix", ORIGIN + "/blog/", "dialog")
+    console.one("dialog [name=own]").click()
+    command = console.text("dialog .command code").split()
+    assert command[:3] == ["sitemapd", "token", "add"] and "--expires" in command, command
+    done = sitemapd(*command[1:], database=server.database)
+    assert done.code == 0, done
+    made = eventually(lambda: next((one for one in server.api("GET", "/v1/tokens").json()["tokens"] if one["name"] == "blog"), None), "the token")
+    assert (made["role"], made["prefix"], made["own"], made["site"]) == ("write", ORIGIN + "/blog/", True, ORIGIN)
+    assert 88 * 86400 < seconds_until(made["expires_at"]) < 91 * 86400
+    console.fill("prefix", "https://it's; rm /", "dialog")
+    assert "--prefix 'https://it'\\''s; rm /'" in console.text("dialog .command")
+    server.api("DELETE", "/v1/tokens/blog")
+
+
+def seconds_until(stamp):
+    return calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ")) - time.time()
 
 
 def test_restore_asks_for_the_number_that_goes(console, server):
@@ -315,15 +490,15 @@ def test_restore_asks_for_the_number_that_goes(console, server):
     server.bulk([f"{site}/{i}.xml" for i in range(9)])
     index = next(i for i in server.api("GET", f"/v1/indexes?site={q(site)}").json()["indexes"])
     console.open("index/" + index["id"], server.tokens["boss"])
-    console.press("Put back as it was")
+    console.press("Restore")
     console.fill("to", str(before), "dialog")
-    console.press("See what would change", "dialog")
+    console.press("Preview", "dialog")
     console.wait_text("9 removed", "dialog")
-    console.press("Do it", "dialog")
+    console.press("Restore", "dialog")
     console.wait_text("must be the number 9", "dialog [role=alert]")
     console.fill("max_removed", "9", "dialog")
-    console.press("Do it", "dialog")
-    console.wait_text("Put back: 9 removed", "#status")
+    console.press("Restore", "dialog")
+    console.wait_text("Restored: 9 removed", "#status")
     assert server.api("GET", "/v1/indexes/" + index["id"]).json()["entries"] == 1
 
 
@@ -335,7 +510,7 @@ def test_urlsets_stand_beside_indexes(console, server):
     console.open("sites", server.tokens["boss"])
     console.wait_text("Urlsets of " + site)
     row = next(row.text for row in console.all("tr") if "/products.xml" in row.text)
-    assert " 1 dates alone 1 " in row.replace("\n", " "), row  # one page URL, on one page
+    assert " 1 none 1 " in row.replace("\n", " "), row  # one page URL, on one page
 
 
 NEWS_SITE = "https://pages.example.org"
@@ -371,7 +546,7 @@ def test_page_urls_go_by_pages_are_found_and_show_what_they_have(console, server
     next(link for link in console.all("main a") if link.text == "150").click()
     console.wait_text("1 to 100 of 150 page URLs")
     head = [cell.text for cell in console.all("th")]
-    assert head == ["URL", "Last modified", "Has", "Page", "Source", "Changed", "Leaves", "State"]
+    assert head == ["URL", "Last modified", "Extensions", "Page", "Source", "Changed", "Expires", "State"]
     row = next(row.text for row in console.all("tbody tr") if "/news/007" in row.text)
     assert "2 images, de, x-default, news: " + HOSTILE in row and "in 18 h" in row, row
     console.press("Next 100")
@@ -379,15 +554,15 @@ def test_page_urls_go_by_pages_are_found_and_show_what_they_have(console, server
     console.fill("text", "/news/01")
     console.wait(lambda: len(console.all("tbody tr")) == 10, "ten page URLs")
     console.go(f"entries?index={q(NEWS)}&mode=contains&text=/007")
-    console.wait_text("150 of 150 looked at, 1 found")
+    console.wait_text("150 of 150 read, 1 found")
     console.go(f"entries?index={q(NEWS)}&warned=1")
-    console.wait_text("150 of 150 looked at, 1 found")
+    console.wait_text("150 of 150 read, 1 found")
     console.go(f"entries?index={q(NEWS)}&mode=loc&text=/news/007")
     console.wait(lambda: len(console.all("tbody tr")) == 1, "the one")
     console.one("td.url a").click()
     console.wait(lambda: console.title() == "Page URL")
     text = console.text()
-    for part in (NEWS_SITE + "/a.jpg", NEWS_SITE + "/b.jpg", "de " + NEWS_SITE + "/de/7", "x-default", HOSTILE, "The <b>Times</b> (en)", NEWS, "Leaves"):
+    for part in (NEWS_SITE + "/a.jpg", NEWS_SITE + "/b.jpg", "de " + NEWS_SITE + "/de/7", "x-default", HOSTILE, "The <b>Times</b> (en)", NEWS, "Expires"):
         assert part in text, part
     assert console.all("main img, main b") == [] and "Remove" not in console.buttons()
 
@@ -396,13 +571,13 @@ def test_a_urlset_has_a_page_of_its_own(console, server, news):
     console.open("urlset/" + news["id"], server.tokens["reader"])
     text = console.text()
     assert console.title() == "Urlset /news/all.xml"
-    for part in ("150", "news, images, alternates; they leave after 2d", NEWS_SITE + "/sitemap_index.xml", "Its page URLs", "Its history", "1 page, as crawlers see them"):
+    for part in ("150", "news, images, alternates; page URLs expire after 2d", NEWS_SITE + "/sitemap_index.xml", "Page URLs", "History", "1 page"):
         assert part in text, (part, text)
-    next(link for link in console.all("main a") if link.text == "Its history").click()
+    next(link for link in console.all("main a") if link.text == "History" and "index=" in link.get_attribute("href")).click()
     console.wait_text("added a urlset")
     console.go("entries?index=" + q(NEWS_SITE + "/sitemap_index.xml"))
     assert not {"Change", "Remove"} & set(console.buttons())  # its page is nobody's to change
-    next(link for link in console.all("main td a") if link.text == "Its page URLs").click()
+    next(link for link in console.all("main td a") if link.text == "Page URLs").click()
     console.wait_text("1 to 100 of 150 page URLs")
 
 
@@ -413,7 +588,7 @@ def test_a_page_url_is_registered_changed_removed_and_that_undone(console, serve
     console.fill("loc", NEWS_SITE + "/elsewhere", "dialog").send_keys(Keys.ENTER)
     console.wait_text("outside-directory", "dialog [role=alert]")
     console.fill("loc", loc, "dialog").send_keys(Keys.ENTER)
-    console.wait_text(f"Registered. It is in {NEWS}, page 1.", "#status")
+    console.wait_text(f"Registered in {NEWS}, page 1.", "#status")
     server.api("POST", "/v1/urls", {"loc": loc, "urlset": NEWS, "images": [NEWS_SITE + "/c.jpg"]})
     console.press("Change")
     today = made_at()[:10]
@@ -422,19 +597,19 @@ def test_a_page_url_is_registered_changed_removed_and_that_undone(console, serve
     found = page_url(server, loc)
     assert (found["lastmod"], found["images"]) == (today, [NEWS_SITE + "/c.jpg"])
     console.press("Remove")
-    console.wait_text("It leaves the urlset. The page itself", "dialog")
+    console.wait_text(f"This removes it from {NEWS}. The page itself", "dialog")
     console.press("Remove", "dialog")
     console.wait_text("Removed", "#status")
     assert page_url(server, loc) is None
     latest = server.api("GET", f"/v1/history?index={q(NEWS)}&limit=1").json()["changes"][0]["revision"]
     console.go(f"change/{latest}")
     assert "by-hand" in console.text()
-    assert not [text for text in console.buttons() if text.startswith("Put /sitemap_index")]
-    assert "Put /news/all.xml back to here" in console.buttons()
-    console.press("Undo it")
-    console.press("See what would change", "dialog")
+    assert not [text for text in console.buttons() if text.startswith("Restore /sitemap_index")]
+    assert "Restore /news/all.xml to this change" in console.buttons()
+    console.press("Undo")
+    console.press("Preview", "dialog")
     console.wait_text("1 new", "dialog")
-    console.press("Do it", "dialog")
+    console.press("Undo", "dialog")
     console.wait_text("Undone: 1 new", "#status")
     assert page_url(server, loc)["images"] == [NEWS_SITE + "/c.jpg"]
     server.api("DELETE", f"/v1/urls?urlset={q(NEWS)}&loc={q(loc)}")
@@ -464,11 +639,11 @@ def replace_by_a_file(console, server, file, view, lines):
     """Four rows, of which the file has one, and another: it is asked, approved and done."""
     write(file, "".join(line + "\n" for line in lines))
     console.open(view, server.tokens["boss"])
-    console.press("Replace by a file")
+    console.press("Replace from a file")
     console.one("dialog [name=file]").send_keys(str(file))
-    console.press("Go on", "dialog")
+    console.press("Preview", "dialog")
     console.wait_text("1 new, 3 removed", "dialog")
-    assert "This list would remove 3 URLs, more than the shrink guard" in console.text("dialog")
+    assert "This list would remove 3 URLs, more than the shrink guard allows" in console.text("dialog")
     console.fill("max_removed", "3", "dialog")
     console.press("Replace", "dialog")
     console.wait_text("Done: 1 new, 3 removed", "#status")
@@ -504,22 +679,22 @@ def test_replace_by_a_file(console, server, tmp_path):
     assert server.api("GET", "/v1/indexes/" + index["id"]).json()["entries"] == 2
 
 
-def test_read_a_source_now(console, server):
+def test_scan_a_source_now(console, server):
     write(server.source / "later.xml", URLSET.format(ORIGIN + "/files/later"))
     console.open("sources", server.tokens["writer"])
-    console.press("Read it now")
-    console.press("Read it now", "dialog")
-    console.wait_text("folder was read", "#status")
+    console.press("Scan now")
+    console.press("Scan now", "dialog")
+    console.wait_text("folder scanned", "#status")
     assert entry_of(server, ORIGIN + "/files/later.xml") is not None
     os.unlink(server.source / "later.xml")
     eventually(lambda: entry_of(server, ORIGIN + "/files/later.xml") is None, "it is gone, and no news for the next test")
 
 
-def test_end_a_token_from_the_list(console, server):
+def test_revoke_a_token_from_the_list(console, server):
     console.open("access", server.tokens["boss"])
     assert "writer" in console.text() and "write" in console.text()
-    next(b for b in console.all("main td button") if b.get_attribute("aria-label") == "End reader").click()
-    console.wait_text("cannot be brought back", "dialog")
+    next(b for b in console.all("main td button") if b.get_attribute("aria-label") == "Revoke reader").click()
+    console.wait_text("cannot be undone", "dialog")
     console.press("Cancel", "dialog")
     assert any(t["name"] == "reader" for t in server.api("GET", "/v1/tokens").json()["tokens"])
 
@@ -529,10 +704,10 @@ def test_end_a_token_from_the_list(console, server):
 
 def test_changes_are_told_and_rows_stay_until_asked_for(console, server):
     console.open(f"entries?index={q(INDEX)}&text=/live/", server.tokens["reader"])
-    console.wait_text("None is like that")
+    console.wait_text("No match")
     console.wait(lambda: any("wait=50" in url for url in console.asked()), "the long poll")
     server.register(ORIGIN + "/live/1.xml")
-    console.wait_text("1 change of index pages", "#status")
+    console.wait_text("1 index page changed", "#status")
     assert "/live/1.xml" not in console.text()
     console.press("Show", "#live")
     console.wait_text("/live/1.xml")
@@ -558,7 +733,7 @@ def test_a_hidden_tab_waits_for_nothing(console, server):
     server.register(ORIGIN + "/live/3.xml")
     assert console.text("#status") == "" and console.asked() == []
     console.driver.execute_script("turn(false)")
-    console.wait_text("1 change of index pages", "#status")
+    console.wait_text("1 index page changed", "#status")
 
 
 def test_two_tabs_are_two(console, server):
@@ -617,9 +792,9 @@ def test_how_sitemaps_elsewhere_were_found(there, elsewhere):
     assert "Good" in found["good"] and "Not a sitemap" in found["page"] and "Broken" in found["short"] and "truncated" in found["short"]
     assert "Gone" in found["gone"] and "answers 404" in found["gone"]
     there.go("checks?source=shop&state=gone")
-    assert "Those of shop" in there.text() and len(there.all("tbody tr")) == 1
+    assert "Source shop" in there.text() and len(there.all("tbody tr")) == 1
     assert [link.text for link in there.all("main .buttons a[aria-current]")] == ["Gone"]
-    there.press("Look now")
+    there.press("Check now")
     there.wait_text("/s/gone.xml: Gone.", "#status")
 
 
@@ -638,7 +813,7 @@ def test_the_list_of_sitemaps_shows_how_each_was_found(there, elsewhere):
     there.open(f"entries?index={q(elsewhere.base)}/sitemap_index.xml", elsewhere.token)
     there.wait_text("/s/gone.xml")
     rows = {name: next(row.text for row in there.all("tbody tr") if f"/s/{name}.xml" in row.text) for name in ("good", "gone", "short", "page")}
-    assert "Good" in rows["good"] and "Gone Put the file back" in rows["gone"] and "Broken Correct" in rows["short"] and "Not a sitemap Serve" in rows["page"], rows
+    assert "Good" in rows["good"] and "Gone Put the file back" in rows["gone"] and "Broken Write the file" in rows["short"] and "Not a sitemap Put" in rows["page"], rows
     there.go(f"entries?index={q(ORIGIN)}/sitemap_index.xml")
     there.wait_text("/many/0000.xml")
     assert "not observed" in there.text() and "Good" not in there.text()
@@ -649,7 +824,7 @@ def test_an_index_of_a_frozen_site_is_not_told_as_thawed(there, elsewhere):
     there.open("index/" + frozen["id"], elsewhere.token)
     there.press("Thaw")
     there.press("Thaw", "dialog")
-    there.wait_text("/sitemap_index.xml stays frozen, since its site is.", "#status")
+    there.wait_text("/sitemap_index.xml stays frozen, because its site is frozen.", "#status")
 
 
 def test_a_change_of_many_rows_is_shown_in_steps(there, elsewhere):
@@ -677,8 +852,8 @@ def test_what_the_guard_holds_is_let_go_by_its_number(console, tmp_path, driver)
         assert other.api("POST", "/v1/sources/files/scan").json()["held_removals"] == 3
         there = Console(driver, other)
         there.open("sources", other.token)
-        assert "3 sitemaps are gone there, but the shrink guard keeps them" in there.text()
-        there.press("Let 3 go")
+        assert "3 sitemaps are missing there, but the shrink guard keeps them" in there.text()
+        there.press("Remove 3")
         there.fill("max_removed", "2", "dialog").send_keys(Keys.ENTER)
         there.wait_text("must be the number 3", "dialog [role=alert]")
         assert told()["held_removals"] == 3
