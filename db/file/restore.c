@@ -135,6 +135,37 @@ static void count_problem(void *context, const char *sentence)
     r->options->problem(r->options->context, sentence);
 }
 
+static void tell_foreign(void *context, const char *type, const char *name, const char *how,
+                         bool foreign)
+{
+    char sentence[256];
+
+    snprintf(sentence, sizeof sentence, "the schema: %.10s \"%.120s\" is %s", type, name, how);
+    if (foreign) /* what is missing or altered restore_prove reports with all else */
+        count_problem(context, sentence);
+}
+
+/* Before anything is written to the copy, or asked of it: its objects are this program's own. What
+ * cannot be opened at all restore_prove explains. */
+static enum catalogue_status restore_compare(struct restore *r)
+{
+    sqlite3 *db;
+    int rc;
+
+    if (connection_open(r->temporary, CONNECTION_READ, &db, r->why, r->why_size) != CATALOGUE_OK) {
+        r->why[0] = '\0';
+        return CATALOGUE_OK;
+    }
+    rc = schema_compare(db, tell_foreign, r);
+    connection_close(db);
+    if (rc != SQLITE_OK)
+        return restore_fail(r, connection_status(rc), r->backup, sqlite3_errstr(rc));
+    return r->problems == 0
+               ? CATALOGUE_OK
+               : restore_fail(r, CATALOGUE_CORRUPT, r->backup,
+                              "has objects that sitemapd did not make; nothing was restored");
+}
+
 /* A copy of a shared catalogue's file that was put elsewhere is a catalogue of its own. */
 static enum catalogue_status restore_leave(struct restore *r)
 {
@@ -356,6 +387,8 @@ enum catalogue_status catalogue_restore(const char *backup, const char *path,
         status = check_place(&r);
     if (status == CATALOGUE_OK)
         status = restore_copy(&r);
+    if (status == CATALOGUE_OK)
+        status = restore_compare(&r);
     if (status == CATALOGUE_OK)
         status = restore_leave(&r);
     if (status == CATALOGUE_OK)

@@ -7,6 +7,7 @@
 #include "db/file/schema.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "db/file/connection.h"
 
@@ -117,6 +118,140 @@ int schema_make(sqlite3 *db, int version)
     return rc;
 }
 
+/* ---- objects that are not this program's */
+
+/* Rows of the file and of a catalogue made this moment, side by side. What ANALYZE writes is the
+ * engine's own. */
+static const char compare_objects[] =
+    "SELECT f.type, f.name, CASE WHEN m.name IS NULL THEN 'not part of this version'"
+    "  WHEN m.type <> f.type THEN 'not as it was made'"
+    "  WHEN m.sql IS NOT f.sql THEN 'not as it was made' END AS how,"
+    "  m.name IS NULL OR m.type <> f.type OR f.type IN ('view', 'trigger') AS foreign_one"
+    " FROM file_objects AS f LEFT JOIN main.sqlite_schema AS m USING (name)"
+    " WHERE how IS NOT NULL"
+    " UNION ALL SELECT type, name, 'missing', 0 FROM main.sqlite_schema WHERE sql IS NOT NULL"
+    "  AND name NOT IN (SELECT name FROM file_objects)"
+    " ORDER BY 4 DESC, 2";
+
+/* Copies the file's objects, as text, to where they can be compared. */
+static int copy_objects(sqlite3 *db, sqlite3 *fresh)
+{
+    sqlite3_stmt *from = NULL, *to = NULL;
+    int rc = sqlite3_exec(fresh, "CREATE TEMP TABLE file_objects(type TEXT, name TEXT, sql TEXT)",
+                          NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(fresh, "INSERT INTO file_objects VALUES (?1, ?2, ?3)", -1, &to,
+                                NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(db,
+                                "SELECT type, name, sql FROM sqlite_schema WHERE (sql IS NOT NULL"
+                                " OR type NOT IN ('table', 'index'))"
+                                " AND name NOT GLOB 'sqlite_stat[1-4]'",
+                                -1, &from, NULL);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(from)) == SQLITE_ROW) {
+        for (int column = 0; column < 3; column++)
+            sqlite3_bind_value(to, column + 1, sqlite3_column_value(from, column));
+        rc = sqlite3_step(to) == SQLITE_DONE ? SQLITE_OK : sqlite3_errcode(fresh);
+        sqlite3_reset(to);
+    }
+    sqlite3_finalize(from);
+    sqlite3_finalize(to);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int schema_compare(sqlite3 *db, schema_differs *differs, void *context)
+{
+    sqlite3 *fresh = NULL;
+    sqlite3_stmt *row = NULL;
+    int version = 0;
+    bool shared;
+    /* Version and objects are of one state: another process may migrate the file now. */
+    bool begins = sqlite3_get_autocommit(db) != 0;
+    int rc = begins ? sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) : SQLITE_OK;
+
+    if (rc == SQLITE_OK && !schema_version(db, &version, &shared))
+        rc = sqlite3_errcode(db);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_open_v2(":memory:", &fresh, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = schema_make(fresh, version);
+    if (rc == SQLITE_OK)
+        rc = copy_objects(db, fresh);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_prepare_v2(fresh, compare_objects, -1, &row, NULL);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const char *type = (const char *)sqlite3_column_text(row, 0);
+        const char *name = (const char *)sqlite3_column_text(row, 1);
+        const char *how = (const char *)sqlite3_column_text(row, 2);
+        if (type && name && how)
+            differs(context, type, name, how, sqlite3_column_int(row, 3) != 0);
+        rc = type && name && how ? SQLITE_OK : SQLITE_NOMEM;
+    }
+    sqlite3_finalize(row);
+    sqlite3_close(fresh);
+    if (begins && !sqlite3_get_autocommit(db))
+        sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Whether every object is made by a statement of schema.sql, word for word: then none is foreign,
+ * and a command's start is spared the comparison, which takes longer than the start. */
+static bool is_of_version_1(sqlite3 *db)
+{
+    sqlite3_stmt *row = NULL;
+    bool own = sqlite3_prepare_v2(db,
+                                  "SELECT sql FROM sqlite_schema WHERE (sql IS NOT NULL OR type"
+                                  " NOT IN ('table', 'index')) AND name <> 'sqlite_sequence'",
+                                  -1, &row, NULL) == SQLITE_OK;
+    const char *next = schema_sql; /* they are in this order, mostly */
+    int rc = SQLITE_DONE;
+
+    while (own && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const char *sql = (const char *)sqlite3_column_text(row, 0);
+        const char *at = sql ? strstr(next, sql) : NULL;
+        if (sql && !at)
+            at = strstr(schema_sql, sql);
+        own = at && at[strlen(sql)] == ';' && strncmp(sql, "CREATE ", 7) == 0;
+        next = own ? at + strlen(sql) : schema_sql;
+    }
+    sqlite3_finalize(row);
+    return own && rc == SQLITE_DONE;
+}
+
+struct first_foreign {
+    bool has;
+    char words[160];
+};
+
+static void note_foreign(void *context, const char *type, const char *name, const char *how,
+                         bool foreign)
+{
+    struct first_foreign *first = context;
+    if (!foreign || first->has)
+        return;
+    snprintf(first->words, sizeof first->words, "%.10s \"%.80s\" is %s", type, name, how);
+    first->has = true;
+}
+
+enum catalogue_status schema_refuse_foreign(sqlite3 *db, const char *path, char *why,
+                                            size_t why_size)
+{
+    struct first_foreign first = {.has = false};
+    int rc = is_of_version_1(db) ? SQLITE_OK : schema_compare(db, note_foreign, &first);
+
+    if (rc != SQLITE_OK)
+        return fail(db, path, rc, why, why_size);
+    if (!first.has)
+        return CATALOGUE_OK;
+    snprintf(why, why_size,
+             "%s: %s: another program changed this file; restore a backup, or drop it with the "
+             "sqlite3 command if you know what it is",
+             path, first.words);
+    return CATALOGUE_CORRUPT;
+}
+
+/* ---- migrations */
+
 /* Inside the transaction: the steps from `version` on, or all of a new catalogue. */
 static int migrate(sqlite3 *db, int64_t version, bool shared)
 {
@@ -161,6 +296,8 @@ static enum catalogue_status prepare(sqlite3 *db, const char *path, bool shared,
 {
     int64_t version = 0;
     enum catalogue_status status = judge(db, path, shared, &version, why, why_size);
+    if (status == CATALOGUE_OK && version > 0)
+        status = schema_refuse_foreign(db, path, why, why_size);
     if (status != CATALOGUE_OK || version == SCHEMA_VERSION || (shared && version > 0))
         return status;
 

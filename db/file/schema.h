@@ -40,6 +40,18 @@ bool schema_version(struct sqlite3 *db, int *version, bool *shared);
 /* Makes the tables of a version from 1 to SCHEMA_VERSION in an empty database. Returns the engine's
  * status. */
 int schema_make(struct sqlite3 *db, int version);
+/* Compares the objects of an open file (tables, indexes, views, triggers) with those that this
+ * program makes for a file of that version, and calls `differs` for each that differs: `how` is a
+ * static phrase, `foreign` says that it could run SQL of its own or hide what it replaces (all but
+ * a table or index that is missing or has another text). Those come first. Runs no code of the
+ * file. Returns the engine's status. */
+typedef void schema_differs(void *context, const char *type, const char *name, const char *how,
+                            bool foreign);
+int schema_compare(struct sqlite3 *db, schema_differs *differs, void *context);
+/* Refuses a file with foreign objects, as schema_compare finds them: a trigger would be run by this
+ * program's own writes. On failure `why` gets a sentence. */
+enum catalogue_status schema_refuse_foreign(struct sqlite3 *db, const char *path, char *why,
+                                            size_t why_size);
 /* The statements that bring a file of this version, from 1 to SCHEMA_VERSION - 1, to the next. */
 const char *schema_step(int version);
 /* The statements that make version 1: schema.sql without its comments. */

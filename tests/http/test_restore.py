@@ -341,6 +341,39 @@ def test_a_bad_backup_changes_nothing(start, tmp_path, copy):
     assert open(server.database, "rb").read() == before and left_over(tmp_path) == []
 
 
+FOREIGN = {
+    "trigger": "CREATE TRIGGER back AFTER DELETE ON token BEGIN INSERT INTO token SELECT OLD.*; END",
+    "endless": "CREATE TRIGGER on_page AFTER UPDATE ON page BEGIN SELECT count(*) FROM"
+    " (WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i FROM n) SELECT i FROM n); END",
+    "table": "CREATE TABLE mine(x)",
+    "view": "DROP VIEW source_file; CREATE VIEW source_file AS SELECT * FROM source_file_row",
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_objects_of_others_are_refused(start, tmp_path, kind):
+    """A trigger in a file would be run by every write of the server that opens it."""
+    server = start()
+    server.register(ORIGIN + "/a.xml")
+    backup = tmp_path / "backup.db"
+    done(server.cli("backup", backup))
+    server.stop()
+    before = open(server.database, "rb").read()
+    for path in (backup, server.database):
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            database.executescript(FOREIGN[kind])
+    command = server.cli("restore", backup, "--replace")
+    assert command.code == 1 and command.out == "" and left_over(tmp_path) == [], command
+    assert "the schema: " in command.err and "that sitemapd did not make; nothing was restored" in command.err, command
+    for words in (["check"], ["site", "list"]):
+        refused(server.cli(*words), "another program changed this file")
+    command = server.cli("serve")
+    assert command.code == 1 and "another program changed this file" in command.err, command
+    with open(server.database, "wb") as database:
+        database.write(before)
+    done(server.cli("check"))
+
+
 def test_a_catalogue_at_work_is_no_backup(start, tmp_path):
     server = start()
     server.register(ORIGIN + "/a.xml")

@@ -170,6 +170,19 @@ static const struct {
      "poll of https://WWW.example.com/a: has a hash that is none\n"
      "poll of https://WWW.example.com/a: is no normal loc\n"},
     {INTO_FETCH "VALUES(1, 0, 0, 'https://www.example.com/a', 1, 5, NULL))", ""},
+    /* What could run SQL of its own: nothing else of the file is asked. */
+    {"CREATE TRIGGER mine AFTER INSERT ON sitemap BEGIN UPDATE token SET expires_at = 0; END",
+     "the schema: mine is not part of this version\n"},
+    {"CREATE TABLE mine(x)", "the schema: mine is not part of this version\n"},
+    {"CREATE INDEX mine ON sitemap(abs(serial))", "the schema: mine is not part of this version\n"},
+    {"CREATE VIEW mine AS WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i FROM n) SELECT i"
+     " FROM n",
+     "the schema: mine is not part of this version\n"},
+    {"DROP VIEW source_file; CREATE VIEW source_file AS SELECT * FROM source_file_row",
+     "the schema: source_file is not as it was made\n"},
+    {"DROP TABLE indexnow; CREATE VIEW indexnow AS SELECT 1 AS site, 1 AS revision, 1 AS parts",
+     "the schema: indexnow is not as it was made\n"},
+    {"ANALYZE", ""},
     {"DROP INDEX page_revision", "the schema: page_revision is missing\n"},
     {"DROP INDEX page_revision; CREATE INDEX page_revision ON page(number)",
      "the schema: page_revision is not as it was made\n"},
