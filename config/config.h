@@ -116,6 +116,7 @@ struct config {
     char *admin_listen;                   /* [admin] listen = 127.0.0.1:8081 */
     char *admin_tls_cert, *admin_tls_key; /* as those of [server] */
     bool console;                         /* whether /console/ is there */
+    bool metrics_token;                   /* whether /metrics needs a token for all sites */
     char *token;                          /* SITEMAPD_TOKEN; NULL: none */
     size_t allowed_host_count;
     const char *const *allowed_hosts; /* names that the admin listener also answers to */

@@ -100,6 +100,10 @@ const struct setting config_settings[] = {
     {"admin", "console", SETTING_BOOL, IN(console), .fallback = "yes",
      FILE_AND("SITEMAPD_ADMIN_CONSOLE"),
      .doc = "Serve the console, the pages at /console/ for people with a browser."},
+    {"admin", "metrics_token", SETTING_BOOL, IN(metrics_token), .fallback = "no",
+     FILE_AND("SITEMAPD_ADMIN_METRICS_TOKEN"),
+     .doc = "Require a token for all sites for /metrics and for the details of /readyz, which name "
+            "the indexes and sources of every site."},
     {"admin", "token", SETTING_SECRET, IN(token), .environment = "SITEMAPD_TOKEN",
      .doc = "API token in addition to those in the catalogue."},
     {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,

@@ -652,6 +652,7 @@ static bool fill_context(struct app *app)
     context->database = config->database;
     context->auth = auth_new();
     context->cache_control = config->cache_control;
+    context->metrics_token = config->metrics_token;
     app_set_limits(app, config);
     context->slow_readers = &app->readers;
     context->config_loaded_at = time(NULL);

@@ -50,6 +50,7 @@ struct app_context {
     struct spool_room spool_room; /* of all lists together; a reload moves its bound */
     const char *cache_control;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
+    bool metrics_token; /* what names every site's indexes and sources needs a token for all */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */
     _Atomic uint32_t max_rejections;
     uint32_t max_polls; /* long polls that may wait at once; 0: any number */

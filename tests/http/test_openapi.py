@@ -179,6 +179,13 @@ class World:
                 break
         return reply
 
+    def when_reserved(self, ask_it):
+        for _ in range(100):
+            reply = ask_it(self.other("reserved"))
+            if reply.status == 429:
+                break
+        return reply
+
     def make_crowded(self):
         """Its one place for a request that waits is taken."""
         server = self.start("crowded", config="[admin]\nmax_suspended = 1\n")
@@ -203,6 +210,12 @@ class World:
             if reply.status == 503:
                 break
         return reply
+
+    def make_reserved(self):
+        """Metrics, and the details of /readyz, are for tokens for all sites."""
+        server = self.start("reserved", config="[admin]\nmetrics_token = yes\n")
+        server.shop = server.cli("token", "add", "shop", "--site", ORIGIN).out.strip()
+        return server
 
     def make_locked(self):
         """Another process holds the write lock of its catalogue."""
@@ -355,7 +368,7 @@ def sample(name, server, query="", headers=(), token="", host=None, body=None, *
     if query:
         target += ("&" if "?" in target else "?") + query
     headers = list(headers)
-    if name not in OPEN and token is not None:
+    if token or (name not in OPEN and token is not None):
         headers.append(("Authorization", f"Bearer {token or server.token}"))
     if content is not None and not any(n == "Content-Type" for n, _ in headers):
         headers.append(("Content-Type", JSON))
@@ -461,6 +474,13 @@ for name in OPEN:
     recipe(name, 200, lambda w, name=name: sample(name, w.server))
 recipe("getReadiness", 200, lambda w: sample("getReadiness", w.other("locked")))
 recipe("getReadiness", 503, lambda w: sample("getReadiness", w.other("lost")))
+recipe("getReadiness", 200, lambda w: sample("getReadiness", w.other("reserved"), token=None))
+recipe("getReadiness", 401, lambda w: sample("getReadiness", w.other("reserved"), token=WRONG, source="127.0.0.98"))
+recipe("getMetrics", 200, lambda w: sample("getMetrics", w.other("reserved"), token=w.other("reserved").token))
+recipe("getMetrics", 401, lambda w: sample("getMetrics", w.other("reserved"), token=None))
+recipe("getMetrics", 403, lambda w: sample("getMetrics", w.other("reserved"), token=w.other("reserved").shop))
+for name in ("getReadiness", "getMetrics"):
+    recipe(name, 429, lambda w, name=name: w.when_reserved(lambda server: sample(name, server, token=WRONG)))
 
 # /v1/sitemaps
 get("listSitemaps", "/v1/sitemaps")

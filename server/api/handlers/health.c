@@ -1,7 +1,10 @@
 /* /healthz: the process answers. /readyz: crawlers get what they ask for, and how well. */
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "server/api/auth.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/handlers/nodes.h"
@@ -158,6 +161,26 @@ static bool has_sites(const struct app_context *app)
     return has;
 }
 
+/* Leaves the codes of the reasons, and takes out their sentences, which name indexes and sources of
+ * every site. */
+static void hide_details(struct str *body)
+{
+    json_t *answer = json_loadb(body->data, body->len, 0, NULL), *reason;
+    char *text = NULL;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "reasons"), i, reason) json_object_set_new(
+        reason, "detail", json_string("send a token for all sites for the details"));
+    if (answer != NULL)
+        text = json_dumps(answer, JSON_COMPACT);
+    str_clear(body);
+    str_append_text(body, text != NULL ? text : "");
+    str_append_char(body, '\n');
+    body->failed = body->failed || text == NULL;
+    free(text);
+    json_decref(answer);
+}
+
 /* Unavailable only where nothing can be served: a server with snapshots in memory keeps serving
  * them, and an orchestrator that restarted it would throw them away. */
 enum handled health_ready(void *context, struct request *request)
@@ -168,8 +191,10 @@ enum handled health_ready(void *context, struct request *request)
     struct str reasons = STR_INIT;
     struct reply *reply = &request->reply;
     size_t count = 0;
-    bool serves;
+    bool serves, allowed;
 
+    if (!auth_sees_all(app, request, &allowed))
+        return HANDLED;
     publisher_stats_get(app->publisher, &publisher);
     catalogue_stats_get(app->catalogue, &catalogue);
     serves = publisher.readable || publisher.snapshots > 0;
@@ -209,6 +234,8 @@ enum handled health_ready(void *context, struct request *request)
     if (reasons.failed)
         reply->body.failed = true;
     str_done(&reasons);
+    if (!allowed && !reply->body.failed)
+        hide_details(&reply->body);
     reply_json(reply, serves ? 200 : 503);
     if (!serves)
         reply_header(reply, "Retry-After", "5");

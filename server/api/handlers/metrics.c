@@ -1,6 +1,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "server/api/auth.h"
+#include "server/api/errors.h"
 #include "server/api/exposition.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/routes.h"
@@ -771,7 +773,18 @@ enum handled metrics_get(void *context, struct request *request)
     struct str *out = &reply->body;
     struct publisher_stats publisher;
     struct catalogue_stats catalogue;
+    bool allowed;
 
+    if (!auth_sees_all(app, request, &allowed))
+        return HANDLED;
+    if (!allowed && request->token_name == NULL)
+        errors_reply_unauthorised(reply, "metrics name every site's indexes and sources: they need "
+                                         "a token for all sites");
+    else if (!allowed)
+        errors_reply_rule(reply, RULE_ALL_SITES, NULL,
+                          "metrics name every site's indexes and sources");
+    if (!allowed)
+        return HANDLED;
     publisher_stats_get(app->publisher, &publisher);
     catalogue_stats_get(app->catalogue, &catalogue);
 
