@@ -89,14 +89,13 @@ void str_append_format(struct str *s, const char *format, ...)
     va_end(args);
 }
 
-/* RFC 8259 7: the quote, the backslash and what is below U+0020 must be escaped; DEL and C1 are,
- * because terminals obey them. */
-static void append_json_escape(struct str *s, char c)
+/* RFC 8259 7: the quote, the backslash and what is below U+0020 must be escaped; DEL, C1 and what
+ * reorders text are, because terminals obey them. */
+static void append_json_escape(struct str *s, uint32_t code)
 {
-    static const char hex[] = "0123456789abcdef";
-    char unicode[] = "\\u00xx";
+    char unicode[8];
 
-    switch (c) {
+    switch (code) {
     case '"':
         str_append(s, "\\\"", 2);
         return;
@@ -113,8 +112,7 @@ static void append_json_escape(struct str *s, char c)
         str_append(s, "\\t", 2);
         return;
     default:
-        unicode[4] = hex[(unsigned char)c >> 4];
-        unicode[5] = hex[(unsigned char)c & 15];
+        snprintf(unicode, sizeof unicode, "\\u%04x", (unsigned)code & 0xffff);
         str_append(s, unicode, 6);
     }
 }
@@ -132,7 +130,7 @@ void str_append_json(struct str *s, const char *text, size_t len)
         unsigned char c = (unsigned char)text[i];
         size_t step = utf8_char_len(text + i, len - i);
 
-        bool control = step > 0 && utf8_is_control(text + i, step);
+        bool control = step > 0 && utf8_is_unprintable(text + i, step);
         if (step > 0 && !control && c != '"' && c != '\\') {
             i += step;
             continue;
@@ -141,7 +139,7 @@ void str_append_json(struct str *s, const char *text, size_t len)
         if (step == 0)
             str_append(s, "\xEF\xBF\xBD", 3);
         else
-            append_json_escape(s, text[i + step - 1]); /* the last byte of a C1 is its number */
+            append_json_escape(s, utf8_code(text + i, step));
         i += step + (step == 0);
         run = i;
     }
@@ -296,4 +294,22 @@ bool utf8_is_control(const char *text, size_t char_len)
     if (char_len == 1)
         return first < 0x20 || first == 0x7F;
     return char_len == 2 && first == 0xC2 && (unsigned char)text[1] < 0xA0;
+}
+
+uint32_t utf8_code(const char *text, size_t char_len)
+{
+    static const unsigned char masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    uint32_t code = (unsigned char)text[0] & masks[char_len];
+
+    for (size_t i = 1; i < char_len; i++)
+        code = code << 6 | ((unsigned char)text[i] & 0x3F);
+    return code;
+}
+
+bool utf8_is_unprintable(const char *text, size_t char_len)
+{
+    uint32_t code = utf8_code(text, char_len);
+
+    return utf8_is_control(text, char_len) || code == 0x061C || code == 0x200E || code == 0x200F ||
+           (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }

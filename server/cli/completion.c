@@ -4,9 +4,11 @@
  * the rest to the shell, which knows how to quote paths. The three scripts that `sitemapd
  * completion SHELL` prints only ask it, so that they hold no word that the program does not, and an
  * upgrade changes nothing about them. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config/suggest.h"
 #include "server/cli/backend/backend.h"
@@ -290,12 +292,23 @@ static void offer_commands(const struct line *line, const char *typed)
         offer(typed, "", "help", "show help");
 }
 
+/* Nobody waits longer for a TAB, whatever the server does. */
+#define OFFER_SECONDS 3
+
+static void give_up(int signal)
+{
+    (void)signal;
+    _exit(EXIT_DONE);
+}
+
 /* The sites or indexes of the catalogue that the line names, or of the configured one; nothing
  * where there is none. */
 static void offer_names(struct cli *cli, enum offer kind, const char *typed, const char *before)
 {
     struct registry *registry = NULL;
 
+    signal(SIGALRM, give_up);
+    alarm(OFFER_SECONDS);
     if (session_open(cli, false) == EXIT_DONE)
         registry = session_registry(cli, 0);
     if (registry == NULL)

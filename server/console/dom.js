@@ -23,9 +23,14 @@ export function fill(node, ...children) {
   add(node, children);
 }
 
+/* What would reverse or move the text around it (UAX 9) is shown by its number: a name that has
+ * it would read as another one. */
+const plain = (text) => text.replace(/[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+  (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+
 function add(node, children) {
   for (const child of children.flat(Infinity))
-    if ((child ?? false) !== false) node.append(child);
+    if ((child ?? false) !== false) node.append(typeof child === 'string' ? plain(child) : child);
 }
 
 function svg(tag, attributes, ...children) {

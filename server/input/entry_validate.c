@@ -27,7 +27,7 @@ void entry_validate_quote(char *out, size_t size, const char *text, size_t len)
     size_t used = 0;
     for (size_t at = 0; at < len;) {
         size_t step = utf8_char_len(text + at, len - at);
-        bool shown = step > 0 && !utf8_is_control(text + at, step);
+        bool shown = step > 0 && !utf8_is_unprintable(text + at, step);
         size_t written = shown ? step : 1;
         if (used + written > room) {
             memcpy(out + used, "...", 4);

@@ -177,6 +177,10 @@ bool memory_failed(void)
 
 #define OUT_BYTES        65536u
 #define RATIO_FREE_BYTES 1048576u /* small bodies may be as repetitive as they like */
+/* A stream may be so much longer than what it decodes to: padding, a member for each line. Beyond,
+ * it is a hole, empty members or an endless header, which need not be read to their end. */
+#define WASTE_FREE_BYTES 1048576u
+#define WASTE_RATIO      4u
 #define GZIP_WINDOW_BITS (15 + 16)
 
 enum gunzip_state {
@@ -297,12 +301,23 @@ static bool feed_part(struct gunzip *g, const unsigned char *bytes, uInt len)
     return true;
 }
 
+static bool judge_waste(struct gunzip *g)
+{
+    return g->in <= WASTE_FREE_BYTES || (g->in - WASTE_FREE_BYTES) / WASTE_RATIO <= g->out ||
+           malformed(g, "most of its bytes decode to nothing (a hole or empty members)");
+}
+
+/* Waste is judged where the input has come to a multiple of OUT_BYTES, and all before it is
+ * decoded: so that verdict, too, does not depend on how the input happened to be cut. */
 bool gunzip_feed(struct gunzip *g, const void *bytes, size_t len)
 {
     const unsigned char *at = bytes;
     while (len > 0) {
-        uInt part = len > OUT_BYTES ? OUT_BYTES : (uInt)len;
+        uInt room = (uInt)(OUT_BYTES - g->in % OUT_BYTES);
+        uInt part = len > room ? room : (uInt)len;
         if (!feed_part(g, at, part))
+            return false;
+        if (g->in % OUT_BYTES == 0 && !judge_waste(g))
             return false;
         at += part;
         len -= part;

@@ -89,8 +89,8 @@ static size_t put_hex(unsigned byte, const char *digits, char out[8])
 
 static size_t escape_byte(unsigned byte, enum line_escape escape, char out[8])
 {
-    if (escape == LINE_ESCAPE_JSON)
-        return (size_t)snprintf(out, 8, "\\u%04x", byte);
+    if (escape == LINE_ESCAPE_JSON || byte > 0xff)
+        return (size_t)snprintf(out, 8, "\\u%04x", byte & 0xffff);
     return put_hex(byte, escape == LINE_ESCAPE_TEXT ? "0123456789abcdef" : "0123456789ABCDEF", out);
 }
 
@@ -105,8 +105,8 @@ static size_t escape_char(const char *s, size_t left, enum line_escape escape, c
         memcpy(out, "\\ufffd", 6);
         return 6;
     }
-    if (len == 0 || utf8_is_control(s, len))
-        return escape_byte((unsigned char)s[len == 2], escape, out);
+    if (len == 0 || utf8_is_unprintable(s, len))
+        return escape_byte(len == 0 ? (unsigned char)s[0] : utf8_code(s, len), escape, out);
     if (s[0] == '\\' || (s[0] == '"' && escape != LINE_ESCAPE_TEXT)) {
         if (escape == LINE_ESCAPE_COMBINED)
             return escape_byte((unsigned char)s[0], escape, out);

@@ -1,6 +1,7 @@
 """The command line on a server (--server) and on a file: the same script of commands tells the same
 and exits the same on both. What differs is what the two are called, and when things happened."""
 
+import http.server
 import json
 import os
 import pwd
@@ -792,3 +793,59 @@ def test_what_is_no_answer_of_the_api_is_said(start, command, path, spoil):
         between.answers = Spoiler(server, path, spoil)
         spoilt = say()
         assert spoilt.code == 1 and ("of the API" in spoilt.err or "no API of sitemapd" in spoilt.err), spoilt
+
+
+# ---- a server that is hostile ---------------------------------------------------------------------
+
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    """Answers every list with a page that names a next one."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body in one packet
+    asked = 0
+
+    def do_GET(self):
+        Pages.asked += 1
+        member = {"sites": "sites", "indexes": "indexes", "urlsets": "urlsets", "tokens": "tokens", "history": "changes",
+                  "pages": "pages", "sources": "sources"}.get(self.path.split("?")[0].rsplit("/", 1)[-1], "sites")
+        rows, cursor = self.server.turn(Pages.asked)
+        body = json.dumps({member: [{"revision": 7, "name": "x"}] * rows, "next": cursor}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+
+    def log_message(self, *words):
+        pass
+
+
+@pytest.fixture
+def endless():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+TURNS = {
+    "the same cursor again": lambda asked: (1, "5"),
+    "a page without rows": lambda asked: (0, str(asked)),
+    "always another cursor": lambda asked: (1, str(asked + 1)),
+}
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_no_list_of_a_server_is_endless(endless, turn):
+    endless.turn = TURNS[turn]
+    where = f"http://127.0.0.1:{endless.server_port}"
+    lists = (["site", "list"], ["index", "list"], ["token", "list"], ["history", "--limit", "100000"])
+    for words in lists[: 1 if turn == "always another cursor" else None]:
+        Pages.asked = 0
+        command = sitemapd(*words, "--server", where, env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
+        assert command.code != 0 and "no end" in command.err and Pages.asked <= 1000, (words, command)
+    command = sitemapd("complete", "--", "site", "show", "--server", where, "", env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
+    assert command.code in (0, 1)

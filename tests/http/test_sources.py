@@ -336,6 +336,31 @@ def test_what_is_no_xml_under_its_name_is_told(world):
     assert world.names() == {"a.xml", "rows.xml"} and "rows.xml" not in world.problems()
 
 
+def test_a_hole_is_not_read_to_its_end(world):
+    """A good member and a hole of 1 TB, which takes no disk: reported, and the source goes on."""
+    world.folder.put("hole.xml.gz", gzip.compress(GOOD))
+    with open(world.folder.at("hole.xml.gz"), "r+b") as file:
+        file.truncate(1 << 40)
+    world.folder.put("a.xml")
+    world.start(NOT_WATCHED)
+    world.becomes(["a.xml"])
+    assert world.problems() == {"hole.xml.gz": "malformed-gzip"}
+
+
+def test_a_name_that_reverses_its_text_is_shown_by_its_numbers(world, tmp_path):
+    """U+202E makes "gnp.xml" of what is named otherwise: no terminal and no log gets it as it is."""
+    world.folder.put("a\u202efdp.xml", b"<urlset")
+    server = world.start(NOT_WATCHED).server
+    eventually(lambda: world.problems(), "it is refused")
+    raw = server.api("GET", "/v1/sources").body.decode()
+    assert "\u202e" not in raw and "a\\u202efdp.xml" in raw
+    assert list(world.problems()) == ["a\u202efdp.xml"]  # JSON loses nothing
+    for words in (["source", "show", "files"], ["source", "list"]):
+        command = server.cli(*words)
+        assert "\u202e" not in command.out + command.err, command
+    assert "\u202e" not in server.log()
+
+
 def test_an_old_static_index_where_ours_is_served(world):
     """The file stands in the web root under the very path of our index: it is ignored, ours is served."""
     world.folder.put("sitemap_index.xml", WEB_ROOT["old/sitemap_index.xml"])

@@ -237,10 +237,22 @@ json_t *server_array(struct server *s, json_t **answer, const char *member)
     return NULL;
 }
 
+/* Longer lists no catalogue has, and no page is empty before the last. */
+#define LIST_PAGES_MAX 1000u
+
+bool server_goes_on(struct server *s, size_t pages, size_t items, const char *before,
+                    const char *next)
+{
+    if (items > 0 && pages < LIST_PAGES_MAX && strcmp(before, next) != 0)
+        return true;
+    return fail(s, "the server's list has no end: a page is empty, repeated, or one of too many");
+}
+
 json_t *server_get_all(struct server *s, const char *path, const char *member)
 {
     json_t *all = json_array(), *some;
     struct str after = STR_INIT;
+    size_t pages = 0;
 
     do {
         struct str target = STR_INIT;
@@ -254,10 +266,19 @@ json_t *server_get_all(struct server *s, const char *path, const char *member)
             json_decref(all);
             all = NULL;
         } else {
+            const char *next = member_text(answer, "next");
+            bool good = *next == '\0' ||
+                        server_goes_on(s, ++pages, json_array_size(some), str_text(&after), next);
+
             json_array_extend(all, some);
             str_clear(&after);
-            str_append_text(&after, member_text(answer, "next"));
+            str_append_text(&after, next);
             json_decref(answer);
+            if (!good) {
+                cli_fail(s->origin.text, "%s", s->why);
+                json_decref(all);
+                all = NULL;
+            }
         }
     } while (all != NULL && after.len > 0);
     str_done(&after);
@@ -302,6 +323,9 @@ bool server_stream(struct server *s, const char *target, const char *accept, fet
     return ask_with(s, &request, more, out);
 }
 
+/* No line of the API is so long. */
+#define LINE_MAX_BYTES (32u << 20)
+
 /* NDJSON as it comes, a piece of a line at a time. */
 struct lines {
     struct str line;
@@ -324,6 +348,10 @@ static bool take_lines(void *context, const struct fetch_reply *reply, const cha
         str_append(&l->line, bytes, part);
         if (l->line.failed)
             return false;
+        if (l->line.len > LINE_MAX_BYTES) {
+            l->last = LINE_BROKEN;
+            return false;
+        }
         if (end == NULL)
             return true;
         line = json_loadb(str_text(&l->line), l->line.len, 0, NULL);

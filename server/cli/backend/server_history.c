@@ -69,12 +69,15 @@ bool server_history(struct server *s, const struct history_query *query, backend
                     void *context, struct backend_reach *reach, json_t **answer)
 {
     struct history_query next = *query;
+    char before[24] = "";
     uint64_t told = 0;
+    size_t pages = 0;
 
     do {
         struct str target = STR_INIT;
         json_t *change, *changes;
         size_t i;
+        bool good;
 
         query_target(&target, &next, query->limit - told);
         if (!server_get(s, &target, answer) ||
@@ -89,8 +92,15 @@ bool server_history(struct server *s, const struct history_query *query, backend
         }
         reach->from = member_number(*answer, "from_revision");
         next.after = strtoull(member_text(*answer, "next"), NULL, 10);
+        good = next.after == 0 || server_goes_on(s, ++pages, json_array_size(changes), before,
+                                                 member_text(*answer, "next"));
+        snprintf(before, sizeof before, "%" PRIu64, next.after);
         json_decref(*answer);
         *answer = NULL;
+        if (!good) {
+            s->status = 0; /* server_tell: no answer to speak of */
+            return false;
+        }
     } while (next.after != 0 && told < query->limit);
     reach->more = next.after != 0;
     return true;

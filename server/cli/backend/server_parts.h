@@ -47,6 +47,11 @@ json_t *server_array(struct server *s, json_t **answer, const char *member);
 bool server_get(struct server *s, struct str *target, json_t **out);
 /* All pages of a list, joined into one array, the caller's. NULL, and told, where that fails. */
 json_t *server_get_all(struct server *s, const char *path, const char *member);
+/* Whether the page behind `pages` pages may be asked for: the last one had `items`, was asked for
+ * with the cursor `before` and names the cursor `next`. False, and s->why, where the server would
+ * have the caller page for ever. */
+bool server_goes_on(struct server *s, size_t pages, size_t items, const char *before,
+                    const char *next);
 /* Tells people why a read came to nothing; `answer` is dropped. EXIT_COULD_NOT. */
 int server_tell(const struct server *s, json_t *answer);
 /* The same with a body of NDJSON, all of the file, and with If-Match (NULL: without). */

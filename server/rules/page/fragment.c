@@ -59,7 +59,7 @@ static void cut(char *out, size_t size, const char *text)
 
     while (at < len) {
         size_t step = utf8_char_len(text + at, len - at);
-        bool shown = step > 0 && !utf8_is_control(text + at, step);
+        bool shown = step > 0 && !utf8_is_unprintable(text + at, step);
 
         if (used + (shown ? step : 1) >= size)
             break;

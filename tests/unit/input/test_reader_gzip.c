@@ -1,5 +1,6 @@
 #include <zlib.h>
 
+#include "server/input/sitemap_file.h"
 #include "tests/unit/input/check.h"
 
 #define URL "https://example.com/a.xml"
@@ -85,6 +86,44 @@ static void test_members(void **state)
     append_member(&in, inner.data, inner.len, 6);
     str_done(&inner);
     check_gzip("gzip within gzip", &in, &options, "", READER_WRONG_KIND, "packed-twice");
+}
+
+/* What decodes to nothing is not read to its end, however long it is: a hole behind a good member,
+ * members of nothing, a name that does not end. A member for each line is no waste. */
+static void test_waste(void **state)
+{
+    (void)state;
+    struct reader_options options = test_options(READER_AUTO);
+    size_t len = 2u << 20;
+    char *filler = calloc(1, len);
+    struct str in = STR_INIT;
+    assert_non_null(filler);
+    append_text(&in, URL);
+    str_append(&in, filler, len / 4);
+    check_gzip("some zeros behind", &in, &options, "1 " URL "\n", READER_OK, "ok");
+    append_text(&in, URL);
+    str_append(&in, filler, len);
+    check_gzip("a hole behind", &in, &options, NULL, READER_MALFORMED, "malformed-gzip");
+    append_text(&in, URL);
+    while (in.len < len)
+        append_text(&in, "");
+    check_gzip("empty members", &in, &options, NULL, READER_MALFORMED, "malformed-gzip");
+    memset(filler, 'n', len);
+    str_append(&in, "\x1f\x8b\x08\x08\0\0\0\0\0\x03", 10); /* FNAME */
+    str_append(&in, filler, len);
+    check_gzip("an endless name", &in, &options, NULL, READER_MALFORMED, "malformed-gzip");
+    free(filler);
+
+    struct sitemap_expect expect = {.now = 1800000000};
+    while (in.len < len)
+        append_text(&in, "https://example.com/some/page\n");
+    struct sitemap_verifier *v = sitemap_verifier_new(&expect);
+    struct sitemap_file file;
+    assert_true(sitemap_verifier_feed(v, in.data, in.len));
+    assert_true(sitemap_verifier_finish(v, &file));
+    assert_int_equal(file.kind, SITEMAP_FILE_TEXT);
+    sitemap_verifier_free(v);
+    str_done(&in);
 }
 
 static void test_broken(void **state)
@@ -184,9 +223,10 @@ static void test_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats), cmocka_unit_test(test_members),
-        cmocka_unit_test(test_broken),  cmocka_unit_test(test_not_allowed),
-        cmocka_unit_test(test_bombs),   cmocka_unit_test(test_large),
+        cmocka_unit_test(test_formats),     cmocka_unit_test(test_members),
+        cmocka_unit_test(test_waste),       cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_not_allowed), cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,11 +76,44 @@ static void test_controls(void **state)
         check_number(rows[i].text, utf8_is_control(rows[i].text, rows[i].len), rows[i].control);
 }
 
+static void test_unprintable(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+        uint32_t code;
+        bool unprintable;
+    } rows[] = {
+        {BYTES("\x1B"), 0x1B, true},
+        {BYTES("a"), 'a', false},
+        {BYTES("\xC2\x9B"), 0x9B, true},
+        {BYTES("\xD8\x9C"), 0x061C, true},
+        {BYTES("\xD8\x9B"), 0x061B, false},
+        {BYTES("\xE2\x80\x8D"), 0x200D, false}, /* joins emoji */
+        {BYTES("\xE2\x80\x8E"), 0x200E, true},
+        {BYTES("\xE2\x80\xA7"), 0x2027, false},
+        {BYTES("\xE2\x80\xA8"), 0x2028, true},
+        {BYTES("\xE2\x80\xAE"), 0x202E, true},
+        {BYTES("\xE2\x80\xAF"), 0x202F, false},
+        {BYTES("\xE2\x81\xA6"), 0x2066, true},
+        {BYTES("\xE2\x81\xA9"), 0x2069, true},
+        {BYTES("\xF0\x9F\x98\x80"), 0x1F600, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        check_number(rows[i].text, utf8_code(rows[i].text, rows[i].len), rows[i].code);
+        check_number(rows[i].text, utf8_is_unprintable(rows[i].text, rows[i].len),
+                     rows[i].unprintable);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chars),
         cmocka_unit_test(test_controls),
+        cmocka_unit_test(test_unprintable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
