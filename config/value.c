@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "server/base/str.h"
+#include "server/base/text.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
@@ -321,6 +322,15 @@ static bool is_any(const char *text)
     return *text != '\0';
 }
 
+/* What is a path of Windows would be a strange name in the folder that the server was started in.
+ */
+static bool value_is_path(const char *text)
+{
+    bool drive = ascii_is_alpha(text[0]) && text[1] == ':' && (text[2] == '\\' || text[2] == '/');
+
+    return is_any(text) && !drive && strncmp(text, "\\\\", 2) != 0;
+}
+
 enum setting_storage {
     STORED_PLAIN, /* `width` bytes, which own nothing */
     STORED_TEXT,  /* a char *, owned; NULL: none */
@@ -336,7 +346,8 @@ static const struct setting_trait {
 } setting_traits[] = {
     [SETTING_WORD] = {STORED_TEXT, value_is_word,
                       "must be visible ASCII characters without spaces"},
-    [SETTING_PATH] = {STORED_TEXT, is_any, "must not be empty"},
+    [SETTING_PATH] = {STORED_TEXT, value_is_path,
+                      "must be a path as /srv/sitemaps, not empty and not a Windows path"},
     [SETTING_OFF_OR_PATH] = {STORED_TEXT, is_any, "must not be empty"},
     [SETTING_ADDRESS] = {STORED_TEXT, value_is_address,
                          "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080"},

@@ -187,6 +187,16 @@ void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_siz
     const char *advice = advice_for(rc);
     bool cannot_open = (rc & 0xff) == SQLITE_CANTOPEN && error != 0;
 
+    /* The engine's own error is of the file that it then looked for beside it. */
+    if (((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) &&
+        filesystem_is_read_only(path)) {
+        explain(
+            why, why_size,
+            "%s: its file system is mounted read-only, and every command needs to write beside "
+            "it (-wal, -shm): mount it for writing, or copy the file elsewhere and name the copy",
+            path);
+        return;
+    }
     explain(why, why_size, "%s: %s%s%s%s%s", path, db ? sqlite3_errmsg(db) : "out of memory",
             cannot_open ? ": " : "", cannot_open ? strerror(error) : "", advice ? "; " : "",
             advice ? advice : "");

@@ -111,6 +111,28 @@ bool file_identity_equal(const struct file_identity *a, const struct file_identi
     return a->device == b->device && a->inode == b->inode;
 }
 
+bool file_is_empty(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_size == 0;
+}
+
+bool file_identity_holds(const char *path, const struct file_identity *identity)
+{
+    struct file_identity now;
+
+    return file_identity_read(path, &now) && file_identity_equal(&now, identity) &&
+           !file_is_empty(path);
+}
+
+bool filesystem_is_read_only(const char *path)
+{
+    struct statvfs fs;
+
+    return statvfs(path, &fs) == 0 && (fs.f_flag & ST_RDONLY) != 0;
+}
+
 #define PATH_BYTES 4096
 
 static uint64_t size_of(const char *path)

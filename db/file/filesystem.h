@@ -25,6 +25,13 @@ struct file_identity {
 };
 /* False where the path names no file. */
 bool file_identity_read(const char *path, struct file_identity *out);
+/* Whether the path still names that file, and the file is a catalogue's: one in use is never empty,
+ * unless somebody truncated it. */
+bool file_identity_holds(const char *path, const struct file_identity *identity);
+/* Whether there is a file without a byte. */
+bool file_is_empty(const char *path);
+/* Whether what the path names lies on a file system that is mounted read-only. */
+bool filesystem_is_read_only(const char *path);
 bool file_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
 /* A file without a name in `folder`, so that no crash leaves it behind: its descriptor, or -1 and

@@ -97,12 +97,12 @@ done:
 #define LINE_FORMAT "inode %20ju epoch %32.32s revision %20ju stamp %16.16s\n"
 #define LINE_BYTES  119
 
-static void read_served(const struct server_lock *lock, struct served *out)
+static void read_served(int fd, struct served *out)
 {
     char line[LINE_BYTES + 1] = "";
 
     out->stamp[0] = '\0'; /* earlier versions noted none */
-    if (pread(lock->fd, line, LINE_BYTES, 0) <= 0 ||
+    if (pread(fd, line, LINE_BYTES, 0) <= 0 ||
         sscanf(line, "inode %ju epoch %32[0-9a-f] revision %ju stamp %16[0-9a-f]", &out->inode,
                out->epoch, &out->revision, out->stamp) < 3)
         out->epoch[0] = '\0';
@@ -119,13 +119,14 @@ static struct served last_served(const struct server_lock *lock)
     struct served last = lock->served;
 
     if (last.epoch[0] == '\0')
-        read_served(lock, &last);
+        read_served(lock->fd, &last);
     return last;
 }
 
-bool server_lock_has_served(const struct server_lock *lock)
+bool server_lock_last_served(const struct server_lock *lock, struct served *out)
 {
-    return last_served(lock).epoch[0] != '\0';
+    *out = last_served(lock);
+    return out->epoch[0] != '\0';
 }
 
 bool server_lock_knows(const struct server_lock *lock, const struct served *now,
@@ -153,22 +154,40 @@ void server_lock_note(struct server_lock *lock, const struct served *now)
     lock->noted = lock->fd > 0 && pwrite(lock->fd, line, (size_t)len, 0) == len;
 }
 
-bool server_lock_is_held(const char *path)
+/* The lock's file of the database at `path`, for reading; -1: none. */
+static int open_beside(const char *path)
 {
-    struct flock owner = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     char *real = realpath(path, NULL), *name = NULL;
-    bool held = false;
+    int fd = -1;
 
     if (real != NULL && asprintf(&name, "%s.lock", real) >= 0) {
-        int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-
-        if (fd >= 0) {
-            held = fcntl(fd, F_GETLK, &owner) == 0 && owner.l_type != F_UNLCK;
-            close(fd);
-        }
+        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         free(name);
     }
     free(real);
+    return fd;
+}
+
+bool server_lock_peek(const char *path, struct served *out)
+{
+    int fd = open_beside(path);
+
+    out->epoch[0] = '\0';
+    if (fd >= 0) {
+        read_served(fd, out);
+        close(fd);
+    }
+    return out->epoch[0] != '\0';
+}
+
+bool server_lock_is_held(const char *path)
+{
+    struct flock owner = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    int fd = open_beside(path);
+    bool held = fd >= 0 && fcntl(fd, F_GETLK, &owner) == 0 && owner.l_type != F_UNLCK;
+
+    if (fd >= 0)
+        close(fd);
     return held;
 }
 

@@ -48,8 +48,11 @@ enum catalogue_status server_lock_hold(struct server_lock *lock, const char *pat
  * there is. */
 bool server_lock_knows(const struct server_lock *lock, const struct served *now,
                        const char *lineage);
-/* Whether anything is known of one. */
-bool server_lock_has_served(const struct server_lock *lock);
+/* What was served last. False: nothing is known of it. */
+bool server_lock_last_served(const struct server_lock *lock, struct served *out);
+/* The same of the database at `path`, without its lock. Not for a process that may hold it: it
+ * would lose it. */
+bool server_lock_peek(const char *path, struct served *out);
 /* Remembers it. For after the commit that made it durable: at a power cut the memory may be behind
  * the catalogue, never ahead. */
 void server_lock_note(struct server_lock *lock, const struct served *now);

@@ -171,7 +171,7 @@ static bool watch_reopen(struct watch *w)
     char why[256];
     sqlite3 *db;
 
-    if (!file_identity_read(w->catalogue->path, &file))
+    if (!file_identity_read(w->catalogue->path, &file) || file_is_empty(w->catalogue->path))
         return false;
     if (!writer_has_followed(w->catalogue, &file)) {
         if (watch_find_catalogue(w, &file))
@@ -214,14 +214,13 @@ static enum catalogue_wait_result poll_lost(struct watch *w)
 /* One look. TIMEOUT: nothing new. */
 static enum catalogue_wait_result poll_once(struct watch *w)
 {
-    struct file_identity now;
     int64_t version = w->version;
     int rc;
 
     space_look(&w->catalogue->space, w->catalogue->path, clock_now_ms());
     if (w->lost)
         return poll_lost(w);
-    if (!file_identity_read(w->catalogue->path, &now) || !file_identity_equal(&now, &w->file))
+    if (!file_identity_holds(w->catalogue->path, &w->file))
         return lose(w);
     if (atomic_load(&w->catalogue->lost))
         writer_reopen(w->catalogue); /* it did not succeed yet */

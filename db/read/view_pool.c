@@ -117,10 +117,8 @@ static enum catalogue_status begin_read(struct catalogue_view *v)
 static enum catalogue_status connect(const char *path, const struct file_identity *identity,
                                      sqlite3 **out, char *why, size_t why_size)
 {
-    struct file_identity now;
-
     *out = NULL;
-    if (file_identity_read(path, &now) && file_identity_equal(&now, identity))
+    if (file_identity_holds(path, identity))
         return connection_open(path, CONNECTION_READ, out, why, why_size);
     snprintf(why, why_size, "%s: is gone or was replaced", path);
     return CATALOGUE_UNAVAILABLE;

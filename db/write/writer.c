@@ -126,6 +126,23 @@ static int on_busy(void *context, int attempt)
     return 1;
 }
 
+/* An empty file where a catalogue was served: it was truncated, and to make new tables in it would
+ * hide that. */
+static enum catalogue_status refuse_truncated(struct writer *w, char *why, size_t why_size)
+{
+    const char *path = w->catalogue->path;
+    struct served last;
+    if (!file_is_empty(path) || !(w->lock.fd > 0 ? server_lock_last_served(&w->lock, &last)
+                                                 : server_lock_peek(path, &last)))
+        return CATALOGUE_OK;
+    snprintf(
+        why, why_size,
+        "%s: is empty, but a catalogue at revision %ju was served from it: restore a backup, or "
+        "remove it and %s.lock to begin anew",
+        path, last.revision, path);
+    return CATALOGUE_CORRUPT;
+}
+
 /* Opens the file and notes which one it is; a rename between the two is noticed. */
 static enum catalogue_status open_noted(struct writer *w, bool create, char *why, size_t why_size)
 {
@@ -133,7 +150,10 @@ static enum catalogue_status open_noted(struct writer *w, bool create, char *why
     enum connection_mode mode = create ? CONNECTION_CREATE : CONNECTION_WRITE;
     struct file_identity after;
     bool existed = file_identity_read(path, &w->file);
-    enum catalogue_status status = connection_open(path, mode, &w->db, why, why_size);
+    enum catalogue_status status = refuse_truncated(w, why, why_size);
+    if (status != CATALOGUE_OK)
+        return status;
+    status = connection_open(path, mode, &w->db, why, why_size);
     if (status != CATALOGUE_OK)
         return status;
     if (!file_identity_read(path, &after) || (existed && !file_identity_equal(&w->file, &after))) {
@@ -205,10 +225,11 @@ static enum catalogue_status is_known(struct writer *w, bool *known)
  * the same revisions again. */
 static enum catalogue_status take_over(struct writer *w)
 {
+    struct served last;
     bool known = true;
     enum catalogue_status status = tx_look(&w->tx);
     if (status == CATALOGUE_OK)
-        w->was_served = w->was_served || server_lock_has_served(&w->lock);
+        w->was_served = w->was_served || server_lock_last_served(&w->lock, &last);
     /* An older state of a node's file goes on as the log did. */
     if (status == CATALOGUE_OK && !w->catalogue->member)
         status = is_known(w, &known);
@@ -317,10 +338,7 @@ enum catalogue_status writer_usable(struct writer *w)
         return CATALOGUE_UNAVAILABLE;
     /* The watch looks now and then; a write into a file that nobody will find must not be
      * acknowledged in between. */
-    struct file_identity now;
-    if (!file_identity_read(w->catalogue->path, &now) || !file_identity_equal(&now, &w->file))
-        return CATALOGUE_UNAVAILABLE;
-    return CATALOGUE_OK;
+    return file_identity_holds(w->catalogue->path, &w->file) ? CATALOGUE_OK : CATALOGUE_UNAVAILABLE;
 }
 
 static void writer_note(struct writer *w, enum catalogue_status status, const char *why)

@@ -10,6 +10,7 @@ import re
 import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -372,6 +373,48 @@ def test_objects_of_others_are_refused(start, tmp_path, kind):
     with open(server.database, "wb") as database:
         database.write(before)
     done(server.cli("check"))
+
+
+def test_a_catalogue_that_was_truncated(start, tmp_path):
+    """An empty file is no new catalogue where one was served: neither beneath the server nor at its start."""
+    server = start()
+    server.register(ORIGIN + "/a.xml")
+    backup = tmp_path / "backup.db"
+    done(server.cli("backup", backup))
+    os.truncate(server.database, 0)
+    problem(server.register(ORIGIN + "/b.xml"), 503, "unavailable")
+    eventually(lambda: "catalogue-unreadable" in ask(server.admin, "GET", "/readyz", host=server.admin).body.decode(), "/readyz says so")
+    server.stop()
+    for name in ("-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(server.database + name)
+    os.truncate(server.database, 0)
+    for words in (["serve"], ["site", "list"], ["check"]):
+        command = server.cli(*words)
+        assert command.code == 1 and "is empty, but a catalogue at revision" in command.err, command
+        assert os.stat(server.database).st_size == 0
+    done(server.cli("restore", backup, "--replace"))
+    server.start()
+    assert locs(server.get(XML, {"Accept-Encoding": "identity"}).body) == [ORIGIN + "/a.xml"]
+
+
+READ_ONLY = """
+mount -t tmpfs none "$1" && cp "$2" "$1/c.db" && mount -o remount,ro "$1" || exit 77
+for words in "site list" check export; do "$3" $words --database "$1/c.db"; done
+"""
+
+
+def test_a_disk_that_is_mounted_read_only_is_named(start, tmp_path):
+    server = start()
+    server.stop()
+    there = tmp_path / "disk"
+    there.mkdir()
+    command = ["unshare", "-r", "-m", "sh", "-c", READ_ONLY, "sh", there, server.database, BIN]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    if told.returncode == 77 or "unshare" in told.stderr:
+        pytest.skip("nothing can be mounted here")
+    lines = told.stderr.splitlines()
+    assert len(lines) == 3 and all("is mounted read-only" in line and "No such file" not in line for line in lines), told
 
 
 def test_a_catalogue_at_work_is_no_backup(start, tmp_path):

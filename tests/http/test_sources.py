@@ -173,6 +173,15 @@ def test_a_folder_on_the_command_line(world, start, tmp_path):
             assert world.server.get("/" + name).body == file.read()
 
 
+def test_a_folder_on_the_command_line_is_there(tmp_path):
+    """Whoever types a folder that is missing, or one of Windows, is not to see "ready"."""
+    (tmp_path / "file").write_text("")
+    for folder, words in ((tmp_path / "none", "No such file"), (tmp_path / "file", "is not a folder"), ("C:\\maps", "not a Windows path")):
+        for source in (folder, f"{folder}={ORIGIN}/maps/"):
+            command = sitemapd("serve", "--source", source, "--site", ORIGIN, database=tmp_path / "c.db")
+            assert command.code in (1, 2) and words in command.err and "ready" not in command.out, command
+
+
 @pytest.mark.parametrize("how", ["flag", "variable"])
 def test_a_folder_with_its_url(world, start, how):
     world.folder.put("a.xml")

@@ -1,6 +1,8 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "server/cli/backend/file_crawlers.h"
@@ -270,6 +272,27 @@ static struct config *read_again(void *context, config_report *report, void *rep
     return NULL;
 }
 
+/* A folder that whoever starts the server names is there; one of a [source] section may be mounted
+ * later. */
+static bool has_folders(const struct config *config)
+{
+    for (size_t i = 0; i < config->source_folder_count; i++) {
+        const char *text = config->source_folders[i], *url = strstr(text, "=http");
+        char *folder = url != NULL ? strndup(text, (size_t)(url - text)) : strdup(text);
+        struct stat st;
+        bool good = folder != NULL && stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
+
+        if (!good)
+            cli_fail(folder != NULL ? folder : text, "%s; --source names a folder of sitemap files",
+                     folder != NULL && stat(folder, &st) == 0 ? "is not a folder"
+                                                              : strerror(errno));
+        free(folder);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
 int command_serve(struct cli *cli)
 {
     struct config_reader again = {read_again, cli};
@@ -284,7 +307,7 @@ int command_serve(struct cli *cli)
         config_validate(cli->config, tell_mistake, NULL);
     if (status != EXIT_DONE)
         return status;
-    if (!config_validate(cli->config, tell_mistake, NULL))
+    if (!config_validate(cli->config, tell_mistake, NULL) || !has_folders(cli->config))
         return EXIT_COULD_NOT;
     return cli->serve(cli->config, &again);
 }

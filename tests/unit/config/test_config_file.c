@@ -8,6 +8,7 @@
 #define MUST_COUNT   "must be a number, digits only"
 #define MUST_BOOL    "must be yes or no (also on, off, true, false)"
 #define MUST_ORIGIN  "must be a scheme and a host and nothing more, as https://www.example.com"
+#define MUST_PATH    "must be a path as /srv/sitemaps, not empty and not a Windows path"
 #define MUST_HOST    "must be a host, as cdn.example.com"
 #define MUST_INDEX   "must be a path that ends in .xml, as /sitemap_index.xml"
 #define MUST_ALIAS   "must be two paths, as /sitemap.xml -> /sitemap_index.xml"
@@ -81,7 +82,13 @@ static void test_bad_values(void **state)
          "2: trusted_proxies: \"172.18.0.1/16\" has bits set behind its prefix; write "
          "172.18.0.0/16 for the range, or the address alone\n"},
         {"[admin]\nallowed_hosts = a/b\n", "2: allowed_hosts: \"a/b\" " MUST_HOST "\n"},
-        {"[catalogue]\ndatabase =\n", "2: database: \"\" must not be empty\n"},
+        {"[catalogue]\ndatabase =\n", "2: database: \"\" " MUST_PATH "\n"},
+        {"[catalogue]\ndatabase = C:\\maps\\c.db\n",
+         "2: database: \"C:\\maps\\c.db\" " MUST_PATH "\n"},
+        {"[catalogue]\ndatabase = d:/c.db\n", "2: database: \"d:/c.db\" " MUST_PATH "\n"},
+        {"[catalogue]\ndatabase = \\\\nas\\maps\n",
+         "2: database: \"\\\\nas\\maps\" " MUST_PATH "\n"},
+        {"[catalogue]\ndatabase = c:d\n", ""},
         {"[catalogue]\nshrink_guard = 101%\n",
          "2: shrink_guard: \"101%\" must be from 0 to 100%\n"},
         {"[catalogue]\nshrink_guard = a%\n",
