@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from harness import ORIGIN, TOKEN, Connection, ask, eventually, q, request_bytes, seconds
+from harness import ORIGIN, TOKEN, Connection, ask, eventually, problem, q, request_bytes, seconds
 
 CALLS = [
     ("POST", "/v1/sitemaps", {"loc": ORIGIN + "/b.xml"}), ("PUT", "/v1/sitemaps?index=/sitemap_index.xml&max_removed=9", []), ("DELETE", "/v1/sitemaps?loc=https%3A%2F%2Fwww.example.com%2Fa.xml", None),
@@ -273,3 +273,22 @@ def test_an_unknown_field_is_named_by_whole_characters(server):
         name = "x" * before + "\u00e9\u20ac" * 40
         field = server.api("POST", "/v1/sites", {"origin": "https://new.example", name: 1}).json()["field"]
         assert 40 < len(field.encode()) < 64 and name.startswith(field), field
+
+
+def test_metrics_and_reasons_are_for_tokens_for_all_sites(start):
+    """Both name the indexes and sources of every site: where a token is asked for, no tenant learns them."""
+    server = start(config="[admin]\nmetrics_token = yes\n")
+    shop = server.make_token("shop", "--site", ORIGIN, "--role", "admin")
+    found = server.api("GET", "/v1/indexes").json()["indexes"][0]
+    assert server.api("PATCH", f"/v1/indexes/{found['id']}", {"frozen": True}).status == 200
+
+    def reasons(token):
+        reply = server.api("GET", "/readyz", token=token)
+        assert reply.status == 200
+        return [(r["code"], ORIGIN in r["detail"]) for r in reply.json()["reasons"]]
+
+    eventually(lambda: reasons(server.token) == [("frozen", True)], "who may see all sees which")
+    assert reasons(None) == reasons(shop) == [("frozen", False)]
+    assert ORIGIN in server.api("GET", "/metrics").body.decode()
+    assert problem(server.api("GET", "/metrics", token=None), 401, "unauthorized")
+    assert problem(server.api("GET", "/metrics", token=shop), 403, "needs-token-of-all-sites")

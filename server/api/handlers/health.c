@@ -1,8 +1,6 @@
 /* /healthz: the process answers. /readyz: crawlers get what they ask for, and how well. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "server/api/auth.h"
 #include "server/api/errors.h"
@@ -25,53 +23,53 @@ enum handled health_alive(void *context, struct request *request)
     return HANDLED;
 }
 
-static void append_reason(struct str *out, size_t *count, const char *code, const char *detail)
-{
-    if ((*count)++ > 0)
-        str_append_char(out, ',');
-    str_append_text(out, "{\"code\":");
-    str_append_json_text(out, code);
-    str_append_text(out, ",\"detail\":");
-    str_append_json_text(out, detail);
-    str_append_char(out, '}');
-}
-
+/* What asks for attention, as the answer has it. */
 struct reasons {
-    struct str *out;
-    size_t *count;
+    struct str out;
+    size_t count;
+    bool hides; /* the sentences, which name indexes and sources of every site, from this caller */
 };
+
+static void append_reason(struct reasons *r, const char *code, const char *detail)
+{
+    if (r->count++ > 0)
+        str_append_char(&r->out, ',');
+    str_append_text(&r->out, "{\"code\":");
+    str_append_json_text(&r->out, code);
+    str_append_text(&r->out, ",\"detail\":");
+    str_append_json_text(&r->out, r->hides ? "send a token for all sites for the details" : detail);
+    str_append_char(&r->out, '}');
+}
 
 static void add_reason(void *context, const char *code, const char *detail)
 {
-    struct reasons *r = context;
-    append_reason(r->out, r->count, code, detail);
+    append_reason(context, code, detail);
 }
 
-static void append_standing(struct str *out, size_t *count, const struct standing *standing)
+static void append_standing(struct reasons *r, const struct standing *standing)
 {
-    if (!reasons_of(standing, add_reason, &(struct reasons){out, count}))
-        out->failed = true;
+    if (!reasons_of(standing, add_reason, r))
+        r->out.failed = true;
 }
 
 /* What is wrong with a folder costs freshness, never service. */
-static void append_sources(struct str *out, size_t *count, struct sources *sources)
+static void append_sources(struct reasons *r, struct sources *sources)
 {
     struct source_list *list = sources == NULL ? NULL : sources_hold(sources);
     for (size_t at = 0; list != NULL && at < sources_count(list); at++) {
         struct source_health health;
 
         sources_health(list, at, &health);
-        append_standing(out, count,
-                        &(struct standing){.name = health.name,
-                                           .failure = health.failing ? health.failure : NULL,
-                                           .held = health.state.held,
-                                           .refused = health.state.quarantined});
+        append_standing(r, &(struct standing){.name = health.name,
+                                              .failure = health.failing ? health.failure : NULL,
+                                              .held = health.state.held,
+                                              .refused = health.state.quarantined});
     }
     sources_let_go(list);
 }
 
 /* The same of remote ones: crawlers are served what was known last. */
-static void append_remotes(struct str *out, size_t *count, const struct app_context *app)
+static void append_remotes(struct reasons *r, const struct app_context *app)
 {
     struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
     struct remote_counts counts;
@@ -82,21 +80,20 @@ static void append_remotes(struct str *out, size_t *count, const struct app_cont
 
         if (!remote_status(app->remote, name, &status))
             continue;
-        append_standing(out, count,
-                        &(struct standing){.name = name,
-                                           .failure = status.failing ? status.failure : NULL,
-                                           .held = status.held,
-                                           .refused = status.refused,
-                                           .states = status.states});
+        append_standing(r, &(struct standing){.name = name,
+                                              .failure = status.failing ? status.failure : NULL,
+                                              .held = status.held,
+                                              .refused = status.refused,
+                                              .states = status.states});
     }
     roster_let_go(roster);
     if (app->remote == NULL)
         return;
     remote_counts_get(app->remote, &counts);
-    append_standing(out, count, &(struct standing){.states = counts.registered});
+    append_standing(r, &(struct standing){.states = counts.registered});
 }
 
-static void append_clock(struct str *out, size_t *count, int64_t changed_at, int64_t now)
+static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
 {
     char changed[21], clock[21], detail[160];
 
@@ -108,11 +105,11 @@ static void append_clock(struct str *out, size_t *count, int64_t changed_at, int
              "the clock says %s, but the catalogue was last changed at %s: one of the two was set "
              "wrong",
              clock, changed);
-    append_reason(out, count, "clock-behind", detail);
+    append_reason(r, "clock-behind", detail);
 }
 
 /* One transaction that takes longer than others may wait: these are answered 503 meanwhile. */
-static void append_stuck(struct str *out, size_t *count, const struct catalogue_stats *catalogue)
+static void append_stuck(struct reasons *r, const struct catalogue_stats *catalogue)
 {
     struct str detail = STR_INIT;
 
@@ -122,13 +119,13 @@ static void append_stuck(struct str *out, size_t *count, const struct catalogue_
                       "one write has kept the catalogue for %" PRIu64
                       " s; others are answered 503 meanwhile",
                       catalogue->busy_ms / 1000);
-    append_reason(out, count, "writer-stuck", str_text(&detail));
-    out->failed |= detail.failed;
+    append_reason(r, "writer-stuck", str_text(&detail));
+    r->out.failed |= detail.failed;
     str_done(&detail);
 }
 
 /* It is meant so, and forgotten as easily. */
-static void append_frozen(struct str *out, size_t *count, const struct app_context *app)
+static void append_frozen(struct reasons *r, const struct app_context *app)
 {
     const struct site_map *routing = publisher_site_map(app->publisher);
     const struct registry *registry = site_map_registry(routing);
@@ -147,7 +144,7 @@ static void append_frozen(struct str *out, size_t *count, const struct app_conte
     str_append_text(&detail, frozen > 1 ? " are frozen: nothing changes there until they are thawed"
                                         : " is frozen: nothing changes there until it is thawed");
     if (frozen > 0)
-        append_reason(out, count, "frozen", str_text(&detail));
+        append_reason(r, "frozen", str_text(&detail));
     publisher_site_map_done(routing);
     str_done(&detail);
 }
@@ -161,26 +158,6 @@ static bool has_sites(const struct app_context *app)
     return has;
 }
 
-/* Leaves the codes of the reasons, and takes out their sentences, which name indexes and sources of
- * every site. */
-static void hide_details(struct str *body)
-{
-    json_t *answer = json_loadb(body->data, body->len, 0, NULL), *reason;
-    char *text = NULL;
-    size_t i;
-
-    json_array_foreach(json_object_get(answer, "reasons"), i, reason) json_object_set_new(
-        reason, "detail", json_string("send a token for all sites for the details"));
-    if (answer != NULL)
-        text = json_dumps(answer, JSON_COMPACT);
-    str_clear(body);
-    str_append_text(body, text != NULL ? text : "");
-    str_append_char(body, '\n');
-    body->failed = body->failed || text == NULL;
-    free(text);
-    json_decref(answer);
-}
-
 /* Unavailable only where nothing can be served: a server with snapshots in memory keeps serving
  * them, and an orchestrator that restarted it would throw them away. */
 enum handled health_ready(void *context, struct request *request)
@@ -188,54 +165,52 @@ enum handled health_ready(void *context, struct request *request)
     const struct app_context *app = context;
     struct publisher_stats publisher;
     struct catalogue_stats catalogue;
-    struct str reasons = STR_INIT;
+    struct reasons reasons = {.out = STR_INIT};
     struct reply *reply = &request->reply;
-    size_t count = 0;
     bool serves, allowed;
 
     if (!auth_sees_all(app, request, &allowed))
         return HANDLED;
+    reasons.hides = !allowed;
     publisher_stats_get(app->publisher, &publisher);
     catalogue_stats_get(app->catalogue, &catalogue);
     serves = publisher.readable || publisher.snapshots > 0;
 
     if (!publisher.readable)
-        append_reason(&reasons, &count, "catalogue-unreadable",
+        append_reason(&reasons, "catalogue-unreadable",
                       publisher.trouble[0] != '\0' ? publisher.trouble
                                                    : "the catalogue cannot be read");
     else if (publisher.trouble[0] != '\0')
-        append_reason(&reasons, &count, "publishing", publisher.trouble);
+        append_reason(&reasons, "publishing", publisher.trouble);
     if (!catalogue.writable)
-        append_reason(&reasons, &count, "catalogue-not-writable",
+        append_reason(&reasons, "catalogue-not-writable",
                       catalogue.trouble[0] != '\0' ? catalogue.trouble
                                                    : "the catalogue cannot be written");
 
     if (publisher.readable && !has_sites(app) && !nodes_is_joining(app->catalogue))
-        append_reason(&reasons, &count, "no-site",
+        append_reason(&reasons, "no-site",
                       "there is no site yet, and crawlers get 421: make one with `sitemapd site "
                       "add ORIGIN` or POST /v1/sites");
-    if (!nodes_tell_reasons(app->catalogue, add_reason, &(struct reasons){&reasons, &count}))
+    if (!nodes_tell_reasons(app->catalogue, add_reason, &reasons))
         serves = false;
-    append_clock(&reasons, &count, catalogue_changed_at(app->catalogue), request->now);
-    append_stuck(&reasons, &count, &catalogue);
-    append_sources(&reasons, &count, app->sources);
-    append_remotes(&reasons, &count, app);
-    append_frozen(&reasons, &count, app);
+    append_clock(&reasons, catalogue_changed_at(app->catalogue), request->now);
+    append_stuck(&reasons, &catalogue);
+    append_sources(&reasons, app->sources);
+    append_remotes(&reasons, app);
+    append_frozen(&reasons, app);
 
     str_append_text(&reply->body, "{\"status\":");
-    str_append_text(&reply->body, !serves     ? "\"unavailable\""
-                                  : count > 0 ? "\"degraded\""
-                                              : "\"ok\"");
+    str_append_text(&reply->body, !serves             ? "\"unavailable\""
+                                  : reasons.count > 0 ? "\"degraded\""
+                                                      : "\"ok\"");
     str_append_text(&reply->body, ",\"reasons\":[");
-    str_append_text(&reply->body, str_text(&reasons));
+    str_append_text(&reply->body, str_text(&reasons.out));
     str_append_char(&reply->body, ']');
     nodes_append(&reply->body, app->catalogue);
     str_append_text(&reply->body, "}\n");
-    if (reasons.failed)
+    if (reasons.out.failed)
         reply->body.failed = true;
-    str_done(&reasons);
-    if (!allowed && !reply->body.failed)
-        hide_details(&reply->body);
+    str_done(&reasons.out);
     reply_json(reply, serves ? 200 : 503);
     if (!serves)
         reply_header(reply, "Retry-After", "5");
