@@ -48,8 +48,7 @@
     X(RULE_ROBOTS, "robots-malformed", "must be the text of a robots.txt")                         \
     X(RULE_SOURCE, "source-malformed", "does not describe a source")                               \
     X(RULE_DUPLICATE, "duplicate", "stands more than once in this list; the first counts")         \
-    X(RULE_OWNED_BY_ANOTHER, "owned-by-another",                                                   \
-      "is registered by another source or by the API; it stays theirs")                            \
+    X(RULE_OWNED_BY_ANOTHER, "owned-by-another", "is owned by another source; it stays as it is")  \
     X(RULE_SHRINK_GUARD, "shrink-guard", "would drop too much of the index or urlset")             \
     X(RULE_CHANGED_SINCE, "changed-since", "was changed since")                                    \
     X(RULE_LIST_TOO_LONG, "list-too-long",                                                         \

@@ -6,7 +6,7 @@ import random
 import sqlite3
 import time
 
-from harness import INDEX, ORIGIN, PLAIN, eventually, locs, problem, q, seconds
+from harness import INDEX, ORIGIN, PLAIN, eventually, locs, problem, q, seconds, sitemapd
 
 XML = "/sitemap_index.xml"
 GZIP = {"Accept-Encoding": "gzip"}
@@ -117,9 +117,24 @@ def test_only_what_the_source_owns(server):
     assert counts(put(server, one, rows(mine))) == (10, 0, 0, 0)
     assert counts(put(server, two, rows(other))) == (10, 0, 0, 0)
     assert sorted(page(server)) == sorted(mine + other)
-    # A list that names another's entries leaves them as they are, dates included.
-    grabbed = [{"loc": n, "lastmod": "2026-01-01"} for n in other[:3]] + rows(mine[:8])
-    assert counts(put(server, one, grabbed)) == (0, 0, 11, 2)
+    # A list that would change another's entries is refused, line by line; what it has as it is does no harm.
+    grabbed = [{"loc": n, "lastmod": "2026-01-01"} for n in other[:3]] + rows(other[3:5]) + rows(mine[:8])
+    owned = lambda line, index=INDEX: {"line": line + 1, "loc": other[line], "code": "owned-by-another", "field": "loc", "detail": f'is owned by "two", in {index}; it stays as it is'}
+    assert problem(put(server, one, grabbed), 422)["rejected"] == [owned(line) for line in range(3)]
+    assert len(page(server)) == 20
+    skipped = put(server, one, grabbed, on_error="skip")
+    assert counts(skipped) == (0, 0, 10, 2) and skipped.json()["rejected"] == [owned(line) for line in range(3)]
+    assert skipped.json()["spared"] == 10
+    # In another index they are not what the list says either.
+    elsewhere = f"{ORIGIN}/elsewhere.xml"
+    assert server.api("POST", "/v1/indexes", {"url": elsewhere}).status == 201
+    for strict in (True, False):
+        more = {} if strict else {"on_error": "skip"}
+        reply = put(server, one, rows(other[:3]), index=elsewhere, **more)
+        assert (reply.status, reply.json()["rejected"]) == (422 if strict else 200, [owned(line) for line in range(3)])
+        dry = put(server, one, rows(other[:3]), index=elsewhere, dry_run="1", **more)
+        assert (dry.status, dry.json()["rejected"]) == (reply.status, reply.json()["rejected"])
+    assert reply.json()["unchanged"] == 0 and page(server, "/elsewhere.xml") == []
     found = everything(server)
     assert all(found[n]["source"] == "two" and found[n]["lastmod"] is None for n in other)
     assert counts(put(server, one, rows(mine[:7]), source="one")) == (0, 0, 7, 1)
@@ -130,6 +145,29 @@ def test_only_what_the_source_owns(server):
     assert everything(server)[names(1, folder="x")[0]]["source"] == "three"
     assert set(everything(server, source="two")) == set(other[:8])
     assert problem(put(server, one, [], source="a b"), 422)["field"] == "source"
+
+
+def test_the_command_says_what_another_source_owns(server, tmp_path):
+    """On the file and by a server alike: refused lines name owner and index, and a strict run fails."""
+    elsewhere, other = f"{ORIGIN}/elsewhere.xml", names(3, folder="two")
+    assert server.api("POST", "/v1/indexes", {"url": elsewhere}).status == 201
+    assert counts(put(server, server.make_token("two"), [{"loc": n} for n in other])) == (3, 0, 0, 0)
+    listed, dated = tmp_path / "listed", tmp_path / "dated"
+    listed.write_text("".join(n + "\n" for n in other))
+    dated.write_text("".join(json.dumps({"loc": n, "lastmod": "2026-01-01T00:00:00Z"}) + "\n" for n in other))
+    for where in ("--database", server.database), ("--server", f"http://{server.admin}"):
+        run = lambda file, index, *more: sitemapd("import", str(file), "--replace", "--index", index, "--source", "one", *more, *where, env={"SITEMAPD_TOKEN": server.token})
+        for file, index in ((listed, elsewhere), (dated, INDEX)):
+            refused = run(file, index)
+            assert refused.code == 1 and "3 of 3 entries refused, nothing was applied" in refused.err, refused
+            for line, loc in enumerate(other, 1):
+                assert f'{file}:{line}: {loc}: is owned by "two", in {INDEX}; it stays as it is (owned-by-another)\n' in refused.err, refused
+            assert "--source '*' replaces the entries of all sources" in refused.err
+            skipped = run(file, index, "--skip-invalid")
+            assert ": 0 created, 0 updated, 0 unchanged, 0 removed, 3 refused" in skipped.out, skipped
+        same = run(listed, INDEX)
+        assert same.code == 0 and "3 unchanged" in same.out and "3 entries of other sources were left as they are" in same.err, same
+    assert page(server, "/elsewhere.xml") == [] and sorted(page(server)) == other
 
 
 def test_only_what_lies_under_the_prefix(server):

@@ -272,8 +272,10 @@ def test_own_entries(start):
     call = lambda method, target, body=None: server.api(method, target, body, token=token)
     assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/mine.xml"}).status == 201
     assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/mine.xml", "lastmod": "2026-01-31"}).status == 200
-    # A list leaves alone what another registered; it is not refused for naming it.
-    reply = call("PUT", f"/v1/sitemaps?index={q(INDEX)}", [{"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}, {"loc": ORIGIN + "/new.xml"}])
+    # A list leaves alone what another registered, and says so where it would have it otherwise.
+    listed = [{"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}, {"loc": ORIGIN + "/new.xml"}]
+    assert call("PUT", f"/v1/sitemaps?index={q(INDEX)}", listed).json()["rejected"][0]["code"] == "owned-by-another"
+    reply = call("PUT", f"/v1/sitemaps?index={q(INDEX)}", [{"loc": ORIGIN + "/theirs.xml"}, {"loc": ORIGIN + "/new.xml"}])
     assert reply.status == 200 and (reply.json()["created"], reply.json()["removed"], reply.json()["updated"]) == (1, 1, 0), reply
     theirs = server.api("GET", f"/v1/sitemaps?loc={q(ORIGIN + '/theirs.xml')}").json()["sitemaps"][0]
     assert theirs["lastmod"] is None and call("DELETE", f"/v1/sitemaps/{theirs['id']}").json()["code"] == "outside-token-scope"

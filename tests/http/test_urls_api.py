@@ -110,3 +110,18 @@ def test_hints_are_dropped_and_told_once(server):
     lines = b"".join(b'{"loc":"%s/part/%d"%s}\n' % (ORIGIN.encode(), i, b',"priority":1' if i > 0 else b"") for i in range(3))
     told = server.api("POST", "/v1/urls?urlset=" + q(URLSET), body=lines, content_type="application/x-ndjson").json()
     assert (told["unchanged"], told["warnings"]) == (3, [{"line": 2, "loc": ORIGIN + "/part/1", "codes": ["hint-dropped"]}]), told
+
+
+def test_a_list_says_what_another_source_owns(server):
+    bearer = server.make_token("one", "--site", ORIGIN)
+    change = lambda rows, **more: server.api("PUT", f"/v1/urls?urlset={q(URLSET)}" + "".join(f"&{k}={v}" for k, v in more.items()), rows, token=bearer)
+    page, new = ORIGIN + "/part/page", {"loc": ORIGIN + "/part/new"}
+    (owner,) = {u["source"] for u in server.api("GET", "/v1/urls?urlset=" + q(URLSET)).json()["urls"]}
+    for dated in ({"lastmod": "2026-01-01"}, {"images": [ORIGIN + "/a.jpg"]}):
+        listed = [{"loc": page, **dated}, new]
+        rejected = [{"line": 1, "loc": page, "code": "owned-by-another", "field": "loc", "detail": f'is owned by "{owner}", in {URLSET}; it stays as it is'}]
+        assert problem(change(listed), 422)["rejected"] == rejected
+        skipped = change(listed, on_error="skip", dry_run=1).json()
+        assert (skipped["created"], skipped["unchanged"], skipped["rejected"]) == (1, 0, rejected)
+    kept = change([{"loc": page}, new]).json()
+    assert (kept["created"], kept["unchanged"], kept["spared"], kept["rejected"]) == (1, 1, 1, [])

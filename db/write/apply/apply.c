@@ -48,9 +48,14 @@ void reject_entry(const struct change *change, struct change_result *result,
     reject(change, result, entry, code, field, rule_code_sentence(code));
 }
 
-void reject_put(const struct change *change, struct change_result *result, const struct put *put)
+enum catalogue_status reject_put(struct tx *tx, const struct change *change,
+                                 struct change_result *result, const struct put *put)
 {
-    reject(change, result, put->entry, put->code, put->field, put_why(put));
+    char why[256];
+    enum catalogue_status status = put_explain(tx, put, why, sizeof why);
+    if (status == CATALOGUE_OK)
+        reject(change, result, put->entry, put->code, put->field, why);
+    return status;
 }
 
 void reject_stream(struct change_result *result)

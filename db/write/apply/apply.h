@@ -199,7 +199,8 @@ void count_put(const struct change *change, struct change_result *result, const 
 void reject_entry(const struct change *change, struct change_result *result,
                   const struct entry *entry, enum rule_code code, const char *field);
 /* The same for what entry_locate or put_room refused. */
-void reject_put(const struct change *change, struct change_result *result, const struct put *put);
+enum catalogue_status reject_put(struct tx *tx, const struct change *change,
+                                 struct change_result *result, const struct put *put);
 /* A bulk that stops for its stream's sake: UNAVAILABLE with errno's sentence. */
 void reject_stream(struct change_result *result);
 /* At the end: whether the transaction is kept and anything changed, and what its sites are to be

@@ -113,6 +113,25 @@ const char *put_why(const struct put *put)
                           : registry_place_why(put->registry, put->code, &put->url, put->site);
 }
 
+enum catalogue_status put_explain(struct tx *tx, const struct put *put, char *out, size_t size)
+{
+    snprintf(out, size, "%s", put_why(put));
+    const struct registry_index *index = put->from ? put->from : put->index;
+    if (put->code != RULE_OWNED_BY_ANOTHER || put->forbidden || !put->site || !index)
+        return CATALOGUE_OK;
+    sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_NAME);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, put->row.source);
+    bool found;
+    enum catalogue_status status = statement_first(row, &found);
+    const char *name = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
+    snprintf(out, size, "is owned by \"%s\", in %s%s; it stays as it is", name ? name : "",
+             put->site->origin, index->path);
+    sqlite3_reset(row);
+    return status;
+}
+
 static void forbid(struct put *put, enum rule_code code)
 {
     put->forbidden = true;
@@ -409,17 +428,32 @@ void put_merge(const struct tx *tx, const struct put *put, struct put_row *out)
     merge(&then, put->row.found ? &put->row : &nothing, out);
 }
 
+static bool same_extensions(const struct put_row *a, const struct put_row *b)
+{
+    return same_text(a->extensions != NULL, a->extensions, b->extensions != NULL, b->extensions);
+}
+
+static bool same_row(const struct put_row *a, const struct put_row *b)
+{
+    return same_text(a->has_lastmod, a->lastmod, b->has_lastmod, b->lastmod) &&
+           same_extensions(a, b) && same_text(a->has_digest, a->digest, b->has_digest, b->digest);
+}
+
+bool put_changes(const struct tx *tx, const struct put *put)
+{
+    struct put_row then;
+    put_merge(tx, put, &then);
+    return put->from != put->index || !same_row(&put->row, &then);
+}
+
 static enum catalogue_status update(struct tx *tx, struct put *put)
 {
     const struct put_row *old = &put->row;
     struct put_row new;
     merge(put, old, &new);
-    bool same_lastmod = same_text(old->has_lastmod, old->lastmod, new.has_lastmod, new.lastmod);
-    bool same_extensions =
-        same_text(old->extensions != NULL, old->extensions, new.extensions != NULL, new.extensions);
+    bool extensions_stay = same_extensions(old, &new);
     put->outcome = PUT_UNCHANGED;
-    if (same_lastmod && same_extensions &&
-        same_text(old->has_digest, old->digest, new.has_digest, new.digest))
+    if (same_row(old, &new))
         return CATALOGUE_OK;
 
     const char *shown = rendered(old->has_lastmod, old->lastmod);
@@ -445,10 +479,10 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     struct occupancy_index *occupancy;
     status = occupancy_index(tx, put->index->site_id, put->index->id, &occupancy);
     /* A digest is not served: the page, and with it Last-Modified, stays as it is. */
-    if (status == CATALOGUE_OK && same_extensions &&
+    if (status == CATALOGUE_OK && extensions_stay &&
         same_text(shown != NULL, shown, shows != NULL, shows))
         occupancy_touch_unseen(tx, occupancy);
-    else if (status == CATALOGUE_OK && same_extensions)
+    else if (status == CATALOGUE_OK && extensions_stay)
         status = occupancy_touch(tx, occupancy, id_address_position(old->address));
     else if (status == CATALOGUE_OK)
         status = occupancy_reweigh(tx, occupancy, id_address_position(old->address),

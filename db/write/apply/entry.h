@@ -69,6 +69,8 @@ struct put {
 
 /* What to tell people of a `code` that is not RULE_OK. Static. */
 const char *put_why(const struct put *put);
+/* The same, into `out`, and where another source owns the entry with its name and the index. */
+enum catalogue_status put_explain(struct tx *tx, const struct put *put, char *out, size_t size);
 
 /* Judges and looks up; reads only. OK also where a rule refuses: see `code`. */
 enum catalogue_status entry_locate(struct tx *tx, struct put *put);
@@ -77,6 +79,8 @@ enum catalogue_status entry_locate(struct tx *tx, struct put *put);
 enum catalogue_status put_judge_owner(struct tx *tx, struct put *put);
 /* Finds a position where one is needed; reads only. RULE_SITE_FULL or RULE_POSITION otherwise. */
 enum catalogue_status put_room(struct tx *tx, struct put *put);
+/* Whether the upsert would leave the entry other than it is, or elsewhere in another list. */
+bool put_changes(const struct tx *tx, const struct put *put);
 /* What the row is to be after this upsert, as far as it follows from lastmod and extensions. */
 void put_merge(const struct tx *tx, const struct put *put, struct put_row *out);
 /* Writes. Only after both of the above said RULE_OK. */

@@ -604,32 +604,14 @@ static enum catalogue_status take_out(struct scan *s)
 
 /* ---- what is there */
 
-/* "is registered by …", with the name that the owner goes by. */
-static enum catalogue_status explain(struct scan *s, char *out, size_t size)
-{
-    snprintf(out, size, "%s", put_why(&s->put));
-    if (s->put.code != RULE_OWNED_BY_ANOTHER)
-        return CATALOGUE_OK;
-    sqlite3_stmt *name = tx_statement(s->tx, ST_SOURCE_NAME);
-    if (!name)
-        return tx_failure(s->tx);
-    sqlite3_bind_int64(name, 1, s->put.row.source);
-    bool found;
-    enum catalogue_status status = statement_first(name, &found);
-    const char *text = found ? (const char *)sqlite3_column_text(name, 0) : NULL;
-    if (text && text[0] != '\0')
-        snprintf(out, size, "is registered by \"%s\"; it stays theirs", text);
-    sqlite3_reset(name);
-    return status;
-}
-
 /* A good file without a place. Its row says what it holds, so that it can be tried again without
  * being read; told once, not with every try. */
 static enum catalogue_status refuse(struct scan *s)
 {
     struct rejection rejection = {
         .line = s->row, .loc = s->file->loc, .code = s->put.code, .field = s->put.field};
-    enum catalogue_status status = explain(s, rejection.detail, sizeof rejection.detail);
+    enum catalogue_status status =
+        put_explain(s->tx, &s->put, rejection.detail, sizeof rejection.detail);
     if (status != CATALOGUE_OK)
         return status;
     struct source_file file = *s->file;

@@ -29,7 +29,7 @@ struct replace {
     const char *prefix; /* of the locs acted on; NULL: any */
     int64_t owner;      /* the source acted on; 0: anyone's; -1: one that owns nothing yet */
     uint64_t ordinal;   /* of the line at hand, from 1 */
-    uint64_t foreign;   /* lines whose entries belong to another source */
+    uint64_t foreign;   /* lines whose entries belong to another source, and are as they say */
     uint64_t share;     /* entries acted on, as they were before */
     struct put put;     /* the line at hand */
 };
@@ -180,11 +180,12 @@ static bool is_parked(const struct put *put)
 }
 
 /* True for an entry, here or in another index, that belongs to another source: the replace leaves
- * it alone. */
+ * it alone, and where the line would have it otherwise, refuses the line. */
 static bool is_foreign(const struct replace *r)
 {
     const struct put *put = &r->put;
-    return r->owner != 0 && (put->from || is_parked(put)) && put->row.source != r->owner;
+    bool is_new = put->row.serial > r->tx->first_serial; /* made by a line before this one */
+    return r->owner != 0 && !is_new && (put->from || is_parked(put)) && put->row.source != r->owner;
 }
 
 /* Judges the line at hand by what does not depend on room. The same answer in both passes. */
@@ -204,6 +205,9 @@ static enum catalogue_status judge(struct replace *r, const struct entry *entry)
         return status;
     if (prefix && strncmp(put->url.text, prefix, strlen(prefix)) != 0) {
         put->code = RULE_OUTSIDE_DIRECTORY;
+        put->field = "loc";
+    } else if (is_foreign(r) && put_changes(r->tx, put)) {
+        put->code = RULE_OWNED_BY_ANOTHER;
         put->field = "loc";
     } else if (entry->position != POSITION_NONE &&
                entry->position / LIMIT_PAGE_ENTRIES >=
@@ -266,7 +270,7 @@ static enum catalogue_status first_pass(struct replace *r, const struct entry *e
         r->result->unchanged++;
         r->foreign++;
     } else if (put->code != RULE_OK) {
-        reject_put(r->change, r->result, put);
+        status = reject_put(r->tx, r->change, r->result, put);
         note_forbidden(r->change, r->result, put);
     } else if (put->from == r->index && !is_foreign(r)) {
         status = keep_line(r);
@@ -620,9 +624,9 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
     if (put->code != RULE_OK && put->expect_new)
         return look_again(tx, change, entry, put, result);
     if (put->code != RULE_OK) {
-        reject_put(change, result, put);
+        status = reject_put(tx, change, result, put);
         note_forbidden(change, result, put);
-        return CATALOGUE_OK;
+        return status;
     }
     if (result->status != CATALOGUE_OK)
         return CATALOGUE_OK;

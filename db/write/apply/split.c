@@ -64,7 +64,7 @@ static enum catalogue_status put_in(struct split *s, const struct entry *entry)
         status = try_in(s, false);
     s->was_new = put->outcome == PUT_CREATED;
     if (status == CATALOGUE_OK && put->code != RULE_OK)
-        reject_put(s->change, s->result, put);
+        status = reject_put(s->tx, s->change, s->result, put);
     else if (status == CATALOGUE_OK)
         count_put(s->change, s->result, put);
     return status;

@@ -192,6 +192,10 @@ static void tell_remedy(struct cli *cli, const struct findings *f, const char *f
             cli_note(file, "name the index with --index URL");
             return;
         }
+        if (item->code == RULE_OWNED_BY_ANOTHER) {
+            cli_note(file, "--source '*' replaces the entries of all sources");
+            return;
+        }
         if (item->code == RULE_EXTENSION_FOREIGN) {
             cli_note(file, "--drop-extensions leaves out what the urlset was not made for; a "
                            "urlset that may have it is made with `sitemapd urlset add --with`");

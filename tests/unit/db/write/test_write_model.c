@@ -200,10 +200,11 @@ static void step_replace(struct write_fixture *f, struct model *m)
                             .index_name = index_paths[index],
                             .source = sources[source],
                             .replace_source = by_source ? sources[source] : NULL,
+                            .skip = true,
                             .max_removed = LOCS};
     struct change_result r = apply_stream(f, change, &s);
     assert_int_equal(r.status, CATALOGUE_OK);
-    uint64_t removed = 0, counts[3] = {0};
+    uint64_t removed = 0, rejected = 0, counts[3] = {0};
     for (int loc = 0; loc < LOCS; loc++) {
         struct model_entry *e = &m->entries[loc];
         if (named[loc] || e->index != index || (by_source && e->source != source))
@@ -212,15 +213,19 @@ static void step_replace(struct write_fixture *f, struct model *m)
         removed++;
     }
     for (uint64_t i = 0; i < s.count; i++) {
-        struct model_entry *e = &m->entries[lines[i].loc];
+        struct model_entry *e = &m->entries[lines[i].loc], old = *e;
+        lines[i].index = index;
         if (by_source && e->index >= 0 && e->source != source) {
-            counts[0]++;
+            bool same = model_line(m, &lines[i], source) == 0 && old.index == index;
+            *e = old;
+            counts[0] += same;
+            rejected += !same;
             continue;
         }
-        lines[i].index = index;
         counts[model_line(m, &lines[i], source)]++;
     }
     assert_int_equal(r.removed, removed);
+    assert_int_equal(r.rejected, rejected);
     assert_int_equal(r.unchanged, counts[0]);
     assert_int_equal(r.updated, counts[1]);
     assert_int_equal(r.created, counts[2]);

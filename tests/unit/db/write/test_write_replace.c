@@ -47,13 +47,29 @@ static void never_touches_anothers(void **state)
     put_plain(f, ORIGIN "/hand-2.xml", NULL);
     struct change change = whole;
     change.replace_source = "robot";
+    change.max_told = 64;
     static const struct line first[] = {{ORIGIN "/r1.xml", NULL, 0, NULL},
                                         {ORIGIN "/r2.xml", NULL, 0, NULL},
-                                        {ORIGIN "/hand.xml", "2026-01-01", 0, NULL}};
+                                        {ORIGIN "/hand.xml", "2026-01-01", 0, NULL},
+                                        {ORIGIN "/hand-2.xml", NULL, 0, NULL}};
+    /* All or nothing: what another owns, and would be changed, is refused and says whose it is. */
     struct change_result r = apply_lines(f, change, LINES(first));
+    assert_int_equal(r.status, CATALOGUE_REFUSED);
+    assert_int_equal(r.code, RULE_OWNED_BY_ANOTHER);
+    assert_int_equal(r.rejected, 1);
+    assert_int_equal(r.findings.items[0].line, 3);
+    assert_string_equal(r.findings.items[0].detail,
+                        "is owned by \"tests\", in " ORIGIN INDEX "; it stays as it is");
+    change_result_done(&r);
+    assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 2);
+    change.skip = true;
+    r = apply_lines(f, change, LINES(first));
     assert_int_equal(r.created, 2);
-    assert_int_equal(r.unchanged, 1);
+    assert_int_equal(r.unchanged, 1); /* as the list has it */
+    assert_int_equal(r.rejected, 1);
+    assert_int_equal(r.spared, 2);
     assert_int_equal(r.removed, 0);
+    change_result_done(&r);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap WHERE lastmod IS NULL"), 4);
     /* The index keeps three of four, but the share of the source only one of two. */
     assert_int_equal(apply_lines(f, change, first, 1).code, RULE_SHRINK_GUARD);
