@@ -17,7 +17,7 @@
 #include "db/crawler.h"
 #include "server/base/histogram.h"
 
-#define CRAWLERS_MAX          64u /* names, with "other" */
+#define CRAWLERS_MAX          72u /* names: "other", the built-in ones, 40 of the configuration */
 #define CRAWLER_NAME_MAX      32u
 #define CRAWLERS_MAX_ROWS     32768u
 #define CRAWLERS_MAX_PAGES    32768u

@@ -186,13 +186,39 @@ static bool is_diverted(const struct visit *v, const struct url *loc)
            memcmp(loc->text + loc->host_at, own->text + own->host_at, loc->host_len) == 0;
 }
 
-static const char *todo_of_status(const struct visit *v, const struct url *loc, unsigned status)
+/* What this server's public listener answers for a path that it does not have
+ * (server/http/reply.c). */
+static bool is_own_404(const struct fetch_reply *r)
 {
+    static const char body[] = "Not Found\n";
+    const char *type = fetch_header(r, "Content-Type");
+    const char *sniff = fetch_header(r, "X-Content-Type-Options");
+    const char *cache = fetch_header(r, "Cache-Control");
+
+    return r->status == 404 && r->body.len == strlen(body) &&
+           memcmp(r->body.data, body, strlen(body)) == 0 && type != NULL &&
+           strcasecmp(type, "text/plain; charset=utf-8") == 0 && sniff != NULL &&
+           strcasecmp(sniff, "nosniff") == 0 && cache != NULL && strcasecmp(cache, "no-store") == 0;
+}
+
+static const char *todo_of_status(const struct visit *v, const struct url *loc,
+                                  const struct fetch_reply *r)
+{
+    unsigned status = r->status;
+
     if ((status == 404 || status == 410) && is_diverted(v, loc))
         return "put the file back; or it lies elsewhere than where --connect leads: --sample 0 "
                "leaves it out";
+    if (is_own_404(r))
+        return "let the web server pass on the addresses of the index and robots.txt alone "
+               "(`sitemapd migrate ORIGIN --proxy nginx` prints the rules): this one reaches "
+               "sitemapd, which does not have it; or remove the entry (`sitemapd remove`)";
+    if ((status == 404 || status == 410) && url_same_host(loc, &v->url))
+        return "where sitemapd serves this file (`serve = yes`, --source, a urlset), let the web "
+               "server pass its path on to sitemapd; else put the file back, or remove the entry "
+               "(`sitemapd remove`)";
     if (status == 404 || status == 410)
-        return "take it out of the index (`sitemapd remove`), or put the file back";
+        return "remove the entry (`sitemapd remove`), or put the file back";
     if (status / 100 == 3)
         return "list the URL that it leads to";
     if (status == 401 || status == 403)
@@ -360,9 +386,8 @@ static void judge_answer(struct visit *v, const struct url *loc, const char *las
                    "%s: answers %u with a challenge of a bot wall (%s)", loc->text, r->status,
                    about.code);
     else if (r->status != 200)
-        visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_status(v, loc, r->status),
-                   "%s: answers %u%s", loc->text, r->status,
-                   hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
+        visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_status(v, loc, r), "%s: answers %u%s",
+                   loc->text, r->status, hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
     else if (r->cut)
         say(v, DOCTOR_WRONG, loc->text, "file-too-large", "split it: 50 MiB is the limit",
             "is larger than 52,428,800 bytes");

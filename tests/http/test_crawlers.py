@@ -312,6 +312,27 @@ def test_lists_are_fetched(tmp_path):
     assert refresh({})[:2] == (0, 2), "nothing is new: no reload"
     code, reloads, kept, told = refresh({"g.json": "<html>", "o.txt": "192.0.2.0/25\n"})
     assert (code, reloads, kept) == (1, 3, {"googlebot.json": RANGES, "ours.json": "192.0.2.0/25\n"}) and "googlebot: " in told and "the list before stays" in told
+    # Google moved its lists, and answered 200 with a JSON text at the old address.
+    code, reloads, kept, told = refresh({"g.json": '{"Action needed": "update the location"}'})
+    assert (code, reloads, kept["googlebot.json"]) == (1, 3, RANGES) and "googlebot: " in told
+
+
+def test_the_published_lists_are_of_built_in_crawlers(tmp_path):
+    """Each name in deploy/crawlers/lists is one that the server knows without `match`, and its URL is https."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/crawlers/lists")
+    with open(path, encoding="utf-8") as file:
+        rows = [line.split() for line in file if line.strip() and line[0] != "#"]
+    (tmp_path / "list").write_text("192.0.2.0/24\n")
+    (tmp_path / "site.conf").write_text("".join(f'[crawler "{name}"]\nranges = {tmp_path}/list\n' for name, _ in rows))
+    judged = sitemapd("check-config", "--config", tmp_path / "site.conf")
+    assert judged.code == 0 and len({name for name, _ in rows}) == len(rows) > 10, judged
+    assert all(url.startswith("https://") for _, url in rows)
+
+
+def test_forty_crawlers_beside_the_built_in_ones(tmp_path):
+    (tmp_path / "site.conf").write_text("".join(f'[crawler "own{n}"]\nmatch = ownbot{n}\n' for n in range(40)))
+    judged = sitemapd("check-config", "--config", tmp_path / "site.conf")
+    assert judged.code == 0, judged
 
 
 def test_it_can_be_off(start):

@@ -776,6 +776,17 @@ def test_a_child_that_is_redirected(proxy):
     assert found["code"] == "status"
 
 
+def test_a_sitemap_that_the_proxy_leads_elsewhere(proxy):
+    """404 of a sitemap on the site's own host: of sitemapd itself, for the proxy's rule is too wide, or of the proxy, which
+    may not pass on a file that sitemapd serves."""
+    proxy.pages["/maps/00.xml"] = None  # passed on to sitemapd
+    found = only(doctor(proxy.index, "--sample", "1"), "wrong", "child", "/maps/00.xml: answers 404")
+    assert "pass on the addresses of the index and robots.txt alone" in found["todo"] and "migrate" in found["todo"]
+    proxy.pages["/maps/00.xml"] = (404, {"Content-Type": "text/html"}, b"<title>404</title>")
+    found = only(doctor(proxy.index, "--sample", "1"), "wrong", "child", "/maps/00.xml: answers 404")
+    assert "pass its path on to sitemapd" in found["todo"] and "put the file back" in found["todo"]
+
+
 @pytest.mark.parametrize(
     "text, code, line, count, words",
     [

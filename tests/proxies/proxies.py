@@ -86,7 +86,7 @@ class Proxy:
         site = self.save("sitemapd.conf", example("nginx.conf", {
             "server 127.0.0.1:8080;": f"server {backend};",
             "listen 443 ssl http2;": f"listen {self.address} ssl http2;",
-            "/var/cache/nginx/sitemapd": os.path.join(self.folder, "cache"),
+            "/var/lib/nginx/sitemapd": os.path.join(self.folder, "cache"),
             "/etc/nginx/tls/tls.crt": crt, "/etc/nginx/tls/tls.key": key, **changes,
         }))
         places = "".join(f"{kind}_temp_path {self.folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))

@@ -6,6 +6,7 @@ import http.client
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -87,6 +88,12 @@ def same(through, direct):
     for name in ("ETag", "Last-Modified", "Content-Type", "Content-Encoding", "Cache-Control", "Content-Length", "X-Robots-Tag"):
         assert through[name] == direct[name], name
     assert "accept-encoding" in (through["Vary"] or "accept-encoding").lower()
+
+
+def test_the_cache_of_the_nginx_example_has_a_place():
+    """nginx makes the last folder alone; the one above is Debian's package's own."""
+    path = re.search(r"^proxy_cache_path (\S+) ", example("nginx.conf", {}), re.M).group(1)
+    assert os.path.isdir(os.path.dirname(path)), path
 
 
 @pytest.mark.parametrize("target", [XML, GZ, "/robots.txt", FILE, "/sitemaps/b.xml.gz"])

@@ -57,6 +57,20 @@ static const struct {
     {"oai-searchbot", "Mozilla/5.0 " CHROME "; compatible; OAI-SearchBot/1.0; "
                       "+https://openai.com/searchbot)"},
     {"claudebot", "Mozilla/5.0 " CHROME "; compatible; ClaudeBot/1.0; +claudebot@anthropic.com)"},
+    {"claude-searchbot", "Mozilla/5.0 " CHROME "; compatible; Claude-SearchBot/1.0; "
+                         "+https://www.anthropic.com)"},
+    {"claude-user",
+     "Mozilla/5.0 " CHROME "; compatible; Claude-User/1.0; +Claude-User@anthropic.com)"},
+    {"chatgpt-user",
+     "Mozilla/5.0 " CHROME "; compatible; ChatGPT-User/1.0; +https://openai.com/bot"},
+    {"googleother", "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) " CHROME
+                    ") Mobile Safari/537.36 (compatible; GoogleOther)"},
+    {"googleother", "GoogleOther-Image/1.0"},
+    {"duckassistbot", "DuckAssistBot/1.2; (+http://duckduckgo.com/duckassistbot.html)"},
+    {"mistralai-user", "Mozilla/5.0 " CHROME "; compatible; MistralAI-User/1.0; "
+                       "+https://docs.mistral.ai/robots)"},
+    {"perplexity-user", "Mozilla/5.0 " CHROME "; compatible; Perplexity-User/1.0; "
+                        "+https://perplexity.ai/perplexity-user)"},
     {"perplexitybot", "Mozilla/5.0 " CHROME "; compatible; PerplexityBot/1.0; "
                       "+https://perplexity.ai/perplexitybot)"},
     {"amazonbot",
@@ -92,7 +106,6 @@ static const struct {
     {"other", "Mozilla/5.0 (compatible; YandexImages/3.0; +http://yandex.com/bots)"},
     {"other", "Mozilla/5.0 (compatible; MJ12bot/v1.4.8; http://mj12bot.com/)"},
     {"other", "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)"},
-    {"other", "Mozilla/5.0 " CHROME "; compatible; ChatGPT-User/1.0; +https://openai.com/bot"},
     {"other", "Scrapy/2.11 (+https://scrapy.org)"},
     {"other", "Twitterbot/1.0"},
     {"other", "NotGooglebot/1.0"},
