@@ -120,7 +120,7 @@ static void *watch(void *context)
     if (!wait_ms(STOP_LIMIT_ABANDON_MS)) {
         log_event(LOG_LEVEL_WARNING, "stop-slow",
                   "what was begun is not done after %u s; writes that are not committed are given "
-                  "up and answered 503",
+                  "up and answered 503, those that PostgreSQL may have committed 504",
                   STOP_LIMIT_ABANDON_MS / 1000);
         catalogue_abandon(stop_limit.catalogue);
         if (!wait_ms(STOP_LIMIT_END_MS)) {

@@ -56,8 +56,9 @@ void reload(struct app *app);
 
 /* The bound of a stop: whatever the disk or a write does, the process ends. */
 
-/* Work that was taken is finished, for so long. */
-#define STOP_LIMIT_ABANDON_MS 20000u
+/* Work that was accepted is finished, for so long: with what is left to do behind that it is under
+ * the 10 s after which Docker kills. */
+#define STOP_LIMIT_ABANDON_MS 7000u
 /* Then what is not committed is given up and answered; and after this the process ends as it is,
  * which loses nothing that was acknowledged. */
 #define STOP_LIMIT_END_MS 10000u

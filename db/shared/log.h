@@ -139,8 +139,8 @@ struct shared_log_calls {
     /* What the server said then, for anybody: no name, address or setting. "": it said nothing.
      * Static. */
     const char *(*gist)(const struct shared_log *log);
-    /* Any thread, also from a signal's: a `wait` or a snapshot under way, and each later one, ends
-     * with SHARED_STOPPED at once. For good. */
+    /* Any thread, also from a signal's: the call under way, and each later one, ends with
+     * SHARED_STOPPED at once, a `commit` and a `settle` with UNKNOWN. For good. */
     void (*interrupt)(struct shared_log *log);
 
     /* --- writing --- */

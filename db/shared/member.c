@@ -600,6 +600,8 @@ bool member_start(struct member *m)
 void member_abandon(struct member *m)
 {
     atomic_store(&m->stopping, true);
+    if (m->log)
+        m->log->calls->interrupt(m->log);
 }
 
 void member_stop(struct member *m)

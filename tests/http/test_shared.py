@@ -562,6 +562,25 @@ def test_what_nobody_knew_a_key_answers_on_any_node(cluster):
     equal([a, b])
 
 
+def test_a_stop_does_not_wait_for_postgresql(cluster):
+    """It stands still, as a machine that is gone, with a commit under way: Docker kills after ten seconds."""
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "600s"})
+    joined(a)
+    cluster.postgres.set(synchronous_standby_names="'nobody'")
+    said = []
+    sender = threading.Thread(target=lambda: said.append(a.register(loc("one"))))
+    sender.start()
+    cluster.postgres.until(lambda: cluster.postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1", "the commit waits")
+    cluster.postgres.pause()
+    try:
+        a.stop(within=15)
+    finally:
+        cluster.postgres.resume()
+    sender.join()
+    problem(said[0], 504, "outcome-unknown")
+    cluster.postgres.set(synchronous_standby_names="''")
+
+
 def test_upstreams_are_polled_by_a_node_that_has_them(cluster):
     with Origin() as shop:
         base = f"http://{shop.address}:{shop.port}"

@@ -666,7 +666,6 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
     struct pg_log *l = pg_log_of(log);
     struct pg_session *s = &l->session;
 
-    s->interruptible = true;
     enum shared_outcome outcome = pg_session_connect(s, deadline_ms);
 
     if (outcome == SHARED_YES && !s->is_listening) {
@@ -678,7 +677,6 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
     } else if (outcome == SHARED_YES) {
         outcome = pg_session_wait(s, l->node, deadline_ms);
     }
-    s->interruptible = false;
     return outcome;
 }
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,14 +55,19 @@ static struct pg_lookup *start(const char *name)
     return NULL;
 }
 
-/* Until it ended or the deadline; what came of it as getaddrinfo tells. */
-static int await(struct pg_lookup *l, int64_t deadline_ms)
+/* Between two looks whether it is to stop, which gai_suspend knows nothing of. */
+#define LOOK_MS 100
+
+/* Until it ended or the deadline, or `stop_fd` is readable; the result as getaddrinfo gives it. */
+static int await(struct pg_lookup *l, int64_t deadline_ms, int stop_fd)
 {
     const struct gaicb *const list[1] = {&l->request};
+    struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
     int64_t left;
 
-    while (gai_error(&l->request) == EAI_INPROGRESS && (left = deadline_ms - clock_now_ms()) > 0) {
-        struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * CLOCK_MS_NS};
+    while (gai_error(&l->request) == EAI_INPROGRESS && (left = deadline_ms - clock_now_ms()) > 0 &&
+           poll(&stop, 1, 0) <= 0) {
+        struct timespec limit = {.tv_nsec = (left < LOOK_MS ? left : LOOK_MS) * CLOCK_MS_NS};
 
         gai_suspend(list, 1, &limit);
     }
@@ -87,7 +93,7 @@ static void take(const struct addrinfo *found, const char *name, char *addresses
     }
 }
 
-const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadline_ms,
+const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadline_ms, int stop_fd,
                       char addresses[PG_LOOKUP_MOST * 64],
                       char names[PG_LOOKUP_MOST * PG_NAME_SIZE])
 {
@@ -100,7 +106,7 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
     *lookup = NULL;
     if (!l && !(l = start(name)))
         return "no memory";
-    int error = await(l, deadline_ms);
+    int error = await(l, deadline_ms, stop_fd);
 
     if (error == EAI_INPROGRESS) {
         *lookup = l;

@@ -15,8 +15,9 @@ struct pg_lookup;
 /* True where `host` is a name that somebody has to be asked for: no address, no socket's path. */
 bool pg_lookup_is_needed(const char *host);
 /* Makes of a name two lists that libpq takes, equally long: its addresses, and the name as often.
+ * Ends soon once `stop_fd` is readable.
  * Static text that says why not, or NULL: done. */
-const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadline_ms,
+const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadline_ms, int stop_fd,
                       char addresses[PG_LOOKUP_MOST * 64],
                       char names[PG_LOOKUP_MOST * PG_NAME_SIZE]);
 void pg_lookup_free(struct pg_lookup *lookup);

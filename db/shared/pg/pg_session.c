@@ -212,11 +212,11 @@ static enum shared_outcome wait_socket(struct pg_session *s, short events, int64
 
         if (left < 0)
             left = 0;
-        int n = poll(fds, s->interruptible ? 2 : 1, left > INT32_MAX ? INT32_MAX : (int)left);
+        int n = poll(fds, 2, left > INT32_MAX ? INT32_MAX : (int)left);
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n > 0 && s->interruptible && fds[1].revents)
+        if (n > 0 && fds[1].revents)
             return SHARED_STOPPED;
         if (n > 0)
             return SHARED_YES;
@@ -453,7 +453,8 @@ static enum shared_outcome find_host(struct pg_session *s, size_t host, struct o
     char name[PG_NAME_SIZE];
 
     memcpy(name, out->names, sizeof name);
-    const char *trouble = pg_lookup(&s->lookup, name, deadline_ms, out->addresses, out->names);
+    const char *trouble =
+        pg_lookup(&s->lookup, name, deadline_ms, s->interrupt_fd, out->addresses, out->names);
 
     if (trouble)
         snprintf(s->why, sizeof s->why, "%s: %s", name, trouble);

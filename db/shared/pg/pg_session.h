@@ -56,12 +56,12 @@ struct pg_session {
 
     int interrupt_fd; /* eventfd: readable for good once interrupted */
     bool is_listening;
-    bool interruptible; /* the call under way ends with the interrupt */
 };
 
 /* False: `s->why` says why; pg_session_done is to be called all the same. */
 bool pg_session_init(struct pg_session *s, const struct shared_log_options *options);
 void pg_session_done(struct pg_session *s);
+/* Every call under way or later ends with STOPPED. Any thread. */
 void pg_session_interrupt(struct pg_session *s);
 
 /* Makes sure of a connection: to the host that was last good, or the next that takes writes; the

@@ -138,7 +138,6 @@ enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
 
     if (!packer)
         return SHARED_NO_MEMORY;
-    l->session.interruptible = true;
     enum shared_outcome outcome = is_there(l, upload.seq, &there, part_timeout_ms);
 
     if (outcome == SHARED_YES && !there) {
@@ -152,7 +151,6 @@ enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
         if (outcome == SHARED_YES)
             outcome = clean_parts(l, part_timeout_ms);
     }
-    l->session.interruptible = false;
     shared_packer_free(packer);
     return outcome;
 }
@@ -246,13 +244,11 @@ enum shared_outcome pg_log_snapshot_get(struct shared_log *log, int fd,
     struct pg_log *l = pg_log_of(log);
     struct pg_results r;
 
-    l->session.interruptible = true;
     enum shared_outcome outcome = ask(l, PG_SNAPSHOT_LAST, NULL, 0, &r, part_timeout_ms);
 
     if (outcome == SHARED_YES)
         outcome = PQntuples(r.at[0]) == 1 ? download_file(l, r.at[0], fd, snapshot, part_timeout_ms)
                                           : said(l, SHARED_NO, "there is no snapshot yet");
-    l->session.interruptible = false;
     pg_results_clear(&r);
     return outcome;
 }
