@@ -30,6 +30,11 @@ void catalogue_shared_members(struct catalogue *c, shared_member_each *each, voi
         presence_members(c->presence, each, context);
 }
 
+bool catalogue_shared_exchange(struct catalogue *c, int64_t timeout_ms)
+{
+    return c->presence == NULL || presence_exchange(c->presence, timeout_ms);
+}
+
 void catalogue_shared_say(struct catalogue *c, const char *state)
 {
     if (c->presence)

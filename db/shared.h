@@ -78,6 +78,10 @@ void catalogue_shared_members(struct catalogue *c, shared_member_each *each, voi
 /* What this node says of itself to the others from now on; JSON, copied, at most 64 KiB. Thread
  * safe, never waits. */
 void catalogue_shared_say(struct catalogue *c, const char *state);
+/* Sends what this node says of itself, then reads what the others say: all that a node sent before
+ * this began is in catalogue_shared_members afterwards. Waits for it. False: not within the time.
+ * Thread safe; true at once where the catalogue is not shared. */
+bool catalogue_shared_exchange(struct catalogue *c, int64_t timeout_ms);
 
 /* Whether this node leads what has this name: a source, a purge. It is one node at a time, by a
  * lock that lives as long as its connection; a late leader is harmless, since writes have a lock of

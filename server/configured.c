@@ -125,8 +125,11 @@ static void declare_sites(const struct config *config, bool starts, struct decla
 /* Of a shared catalogue each node has a configuration. What another declares stays managed: a node
  * releases only what none declares any more, so that two that differ do not undo each other's.
  * A node that was silent for a week is gone. Only what the registry has shown is released: another
- * node may declare a site before this one's change is applied. */
-#define GONE_MS (7 * 86400 * INT64_C(1000))
+ * node may declare a site before this one's change is applied. And what the others declare is asked
+ * for behind the look at the registry: a node tells what it will declare before it does
+ * (shared_node.c), so whatever the registry shows of it is in its word. */
+#define GONE_MS     (7 * 86400 * INT64_C(1000))
+#define EXCHANGE_MS 5000
 
 struct elsewhere {
     struct catalogue *catalogue;
@@ -182,14 +185,26 @@ static bool has_token(const struct config *config, const char *name)
     return false;
 }
 
+static bool releases_any(const struct config *config, const struct registry *r)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->site_count && !any; i++)
+        any = r->sites[i].managed && !has_site(config, r->sites[i].origin);
+    for (size_t i = 0; i < r->token_count && !any; i++)
+        any = r->tokens[i].managed && !has_token(config, r->tokens[i].grant.name);
+    return any;
+}
+
 /* Before what is declared: a token of another name may have the secret of one that is released. */
 static void release(struct catalogue *c, const struct config *config, const struct registry *r,
                     struct declared *out)
 {
     struct shared_state state;
     struct elsewhere e = {.registry = r, .declared = out, .own = state.node};
-    if (catalogue_shared_state(c, &state))
+    if (releases_any(config, r) && catalogue_shared_state(c, &state)) {
+        e.any_site = e.any_token = !catalogue_shared_exchange(c, EXCHANGE_MS);
         catalogue_shared_members(c, note_member, &e);
+    }
     for (size_t i = 0; i < r->site_count; i++)
         if (r->sites[i].managed && !e.any_site && !out->site_elsewhere[i] &&
             !has_site(config, r->sites[i].origin))

@@ -22,6 +22,7 @@
 #define DIGEST_CHARS  16
 #define SILENT_MS     30000 /* nodes tell every ten seconds */
 #define RETELL_MS     2000  /* twice as long each time */
+#define EXCHANGE_MS   5000
 
 struct shared_node {
     struct catalogue *catalogue;
@@ -306,12 +307,23 @@ static void tell_changes(struct shared_node *n, const struct shared_state *now)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
+/* Before it is declared the others know of it: one that finds a site in the registry asks whose it
+ * is, and must not take it for nobody's. */
+static bool announce(struct shared_node *n, const struct config *config)
+{
+    say(n, config);
+    if (catalogue_shared_exchange(n->catalogue, EXCHANGE_MS))
+        return true;
+    log_failure("configuration", "PostgreSQL did not answer in time");
+    return false;
+}
+
 /* `lock` is held: a reload waits for it, and takes its turn. */
 static void declare(struct shared_node *n, int64_t now)
 {
     log_failures_as("configuration-not-applied");
-    n->declared =
-        bootstrap_sites(n->catalogue, n->config, true) && bootstrap_token(n->catalogue, n->config);
+    n->declared = announce(n, n->config) && bootstrap_sites(n->catalogue, n->config, true) &&
+                  bootstrap_token(n->catalogue, n->config);
     if (n->declared)
         return;
     n->retry_ms = n->retry_ms == 0 ? LOOK_MS : n->retry_ms * 2;
@@ -375,12 +387,13 @@ struct shared_node *shared_node_start(struct catalogue *c, struct config *config
 bool shared_node_reconfigure(struct shared_node *n, struct config *config)
 {
     pthread_mutex_lock(&n->lock);
-    bool good = !n->declared || bootstrap_sites(n->catalogue, config, false);
+    bool good =
+        !n->declared || (announce(n, config) && bootstrap_sites(n->catalogue, config, false));
     if (good) {
         config_unref(n->config);
         n->config = config_ref(config);
-        n->say_at = 0;
     }
+    n->say_at = 0;
     pthread_mutex_unlock(&n->lock);
     return good;
 }

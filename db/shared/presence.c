@@ -50,7 +50,9 @@ struct presence {
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wakes;
-    bool stops, asked; /* for a name that was not asked for before */
+    pthread_cond_t exchanged;
+    bool stops, asked; /* for a name that was not asked for before, or an exchange */
+    uint64_t exchanges_asked, exchanges_done;
     struct shared_log *telling, *caring;
     struct lead *leads;
     char *said;
@@ -178,7 +180,8 @@ static bool take_node(void *context, const struct shared_node *node)
            grown[t->count - 1].state != NULL;
 }
 
-static void tell_and_list(struct presence *p, struct shared_log *log,
+/* False: it is to be tried again. */
+static bool tell_and_list(struct presence *p, struct shared_log *log,
                           const struct shared_state *state)
 {
     struct shared_overview overview;
@@ -197,7 +200,8 @@ static void tell_and_list(struct presence *p, struct shared_log *log,
     enum shared_outcome outcome = log->calls->tell(log, &node, clock_now_ms() + CALL_MS);
     if (outcome == SHARED_YES)
         outcome = log->calls->list(log, take_node, &t, clock_now_ms() + CALL_MS);
-    if (outcome == SHARED_YES) {
+    bool exchanged = outcome == SHARED_YES;
+    if (exchanged) {
         pthread_mutex_lock(&p->lock);
         struct taking old = {.known = p->known, .count = p->known_count};
         p->known = t.known;
@@ -218,6 +222,24 @@ static void tell_and_list(struct presence *p, struct shared_log *log,
         p->synchronous = overview.synchronous;
     }
     p->waiting_ms = outcome == SHARED_YES ? overview.waiting_ms : 0;
+    pthread_mutex_unlock(&p->lock);
+    return exchanged;
+}
+
+static uint64_t exchanges_asked(struct presence *p)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t asked = p->exchanges_asked;
+    pthread_mutex_unlock(&p->lock);
+    return asked;
+}
+
+/* All that asked before this turn began. */
+static void note_exchanged(struct presence *p, uint64_t asked)
+{
+    pthread_mutex_lock(&p->lock);
+    p->exchanges_done = asked;
+    pthread_cond_broadcast(&p->exchanged);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -241,8 +263,10 @@ static void *hold_and_tell(void *context)
 {
     struct presence *p = context;
     int64_t tell_at = 0;
+    uint64_t exchanged = 0; /* how many of those that asked */
 
     do {
+        uint64_t asked = exchanges_asked(p);
         struct shared_state state;
         struct shared_log *log;
 
@@ -251,8 +275,10 @@ static void *hold_and_tell(void *context)
         if (log == NULL)
             continue;
         log->calls->lease(log, SCHEMA_VERSION, clock_now_ms() + CALL_MS);
-        if (clock_now_ms() >= tell_at) { /* first: it shows whether the connection still is */
-            tell_and_list(p, log, &state);
+        /* First: it shows whether the connection still is. */
+        if (clock_now_ms() >= tell_at || asked > exchanged) {
+            if (tell_and_list(p, log, &state))
+                note_exchanged(p, exchanged = asked);
             tell_at = clock_now_ms() + TELL_EACH_MS;
         }
         hold_own_name(p, log, state.node);
@@ -441,6 +467,22 @@ void presence_say(struct presence *p, const char *state)
     pthread_mutex_unlock(&p->lock);
 }
 
+bool presence_exchange(struct presence *p, int64_t timeout_ms)
+{
+    struct timespec until = clock_after_ms(timeout_ms);
+    int rc = 0;
+
+    pthread_mutex_lock(&p->lock);
+    uint64_t turn = ++p->exchanges_asked;
+    p->asked = true;
+    pthread_cond_broadcast(&p->wakes);
+    while (!p->stops && p->exchanges_done < turn && rc != ETIMEDOUT)
+        rc = pthread_cond_clockwait(&p->exchanged, &p->lock, CLOCK_MONOTONIC, &until);
+    bool done = p->exchanges_done >= turn;
+    pthread_mutex_unlock(&p->lock);
+    return done;
+}
+
 void presence_members(struct presence *p, shared_member_each *each, void *context)
 {
     pthread_mutex_lock(&p->lock);
@@ -485,6 +527,7 @@ struct presence *presence_start(struct catalogue *c)
     }
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wakes, NULL);
+    pthread_cond_init(&p->exchanged, NULL);
     p->has_teller = pthread_create(&p->teller, NULL, hold_and_tell, p) == 0;
     p->has_carer = pthread_create(&p->carer, NULL, take_care, p) == 0;
     if (p->has_teller && p->has_carer)
@@ -501,6 +544,7 @@ void presence_stop(struct presence *p)
     pthread_mutex_lock(&p->lock);
     p->stops = true;
     pthread_cond_broadcast(&p->wakes);
+    pthread_cond_broadcast(&p->exchanged);
     if (p->telling != NULL)
         p->telling->calls->interrupt(p->telling);
     if (p->caring != NULL)
@@ -532,5 +576,6 @@ void presence_free(struct presence *p)
     free(p->release);
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->wakes);
+    pthread_cond_destroy(&p->exchanged);
     free(p);
 }

@@ -20,12 +20,13 @@ void presence_free(struct presence *p);
 /* Sends a file that nobody writes to as the log's newest snapshot. The caller holds that name. */
 enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path);
 
-/* ---- any thread; never wait. See db/shared.h. */
+/* ---- any thread; all but presence_exchange never wait. See db/shared.h. */
 
 bool presence_leads(struct presence *p, const char *name);
 void presence_lead_end(struct presence *p, const char *name);
 void presence_lead_leave(struct presence *p, const char *name, bool leaves);
 void presence_say(struct presence *p, const char *state);
+bool presence_exchange(struct presence *p, int64_t timeout_ms); /* waits */
 void presence_members(struct presence *p, shared_member_each *each, void *context);
 /* Fills in what of the state is its: synchronous, snapshots. */
 void presence_fill(struct presence *p, struct shared_state *out);

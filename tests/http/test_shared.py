@@ -4,6 +4,7 @@ form of tests/shared/run."""
 import contextlib
 import hashlib
 import os
+import pathlib
 import signal
 import sqlite3
 import sys
@@ -417,6 +418,28 @@ def test_configurations_that_differ_are_told_and_undo_nothing(cluster):
     eventually(lambda: "configuration-differs" in reasons(b) and "configuration-differs" in reasons(a), "both tell of it", within=60)
     assert managed(b) == managed(a) == {"https://one.example", "https://two.example"}
     problem(b.api("PATCH", f"/v1/sites/{next(s['id'] for s in b.api('GET', '/v1/sites').json()['sites'] if s['managed'])}", {"cross_hosts": []}), 409, "managed-by-config")
+
+
+def test_a_node_that_reloads_knows_what_another_has_just_declared(cluster):
+    """Nodes say what they declare every ten seconds: who has not said so yet is not taken for a node that does not."""
+    site = "[site \"{0}\"]\norigin = https://{0}.example\n"
+    managed = lambda node: {s["origin"][8:-8] for s in node.api("GET", "/v1/sites").json()["sites"] if s["managed"]}
+
+    def reload(node, *names):
+        before = node.log().count(" reloaded:")
+        config = pathlib.Path(node.folder) / "sitemapd.conf"
+        config.write_text(config.read_text() + "".join(map(site.format, names)))
+        node.process.send_signal(signal.SIGHUP)
+        eventually(lambda: node.log().count(" reloaded:") > before, "reloaded", within=60)
+
+    a, b = (cluster.node(name, config=site.format("one")) for name in "ab")
+    for node in (a, b):
+        eventually(lambda node=node: managed(node) == {"one"} and len(ready(node)[1]["shared"]["nodes"]) == 2, "each knows of the other", within=60)
+    reload(a, "two")
+    reload(b, "three")
+    for node in (a, b):
+        eventually(lambda node=node: managed(node) == {"one", "two", "three"}, "neither is undone", within=60)
+    assert "site-no-longer-configured" not in a.log() + b.log()
 
 
 def test_what_a_node_declared_stays_before_it_tells_of_it(cluster):

@@ -7,8 +7,10 @@
 
 #include "server/base/text.h"
 
-#define BEHIND_MS 5000 /* less is how following goes */
-#define SAID_MOST 60000u
+/* Less of either is how following goes. A node that starts far behind has no time to show yet. */
+#define BEHIND_MS      5000
+#define BEHIND_RECORDS 1000
+#define SAID_MOST      60000u
 
 /* ---- what nodes say ------------------------------------------------------------------------ */
 
@@ -165,7 +167,7 @@ static void tell_state(struct telling *t)
              "PostgreSQL could not be used for %" PRId64 " s%s%s; pages are served, writes answer "
              "503",
              s->away_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
-    else if (s->behind_ms > BEHIND_MS)
+    else if (s->behind_ms > BEHIND_MS || s->head > s->applied + BEHIND_RECORDS)
         tell(t, "shared-behind",
              "%" PRIu64 " %s of other nodes are not here yet, the first for %" PRId64 " s%s%s",
              s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
