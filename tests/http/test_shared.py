@@ -396,6 +396,24 @@ def test_a_killed_node_is_as_the_others_again(cluster):
     assert len(served(b)) == 40
 
 
+@pytest.mark.skipif(not PLAIN, reason="it looks within five seconds of a start, behind which any lag is degraded")
+def test_a_node_that_starts_far_behind_says_so_at_once(cluster):
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    b.stop()
+    for i in range(1001):
+        assert a.register(loc("moves"), lastmod=f"2026-01-{1 + i % 28:02}").status in (200, 201)
+    with contextlib.closing(sqlite3.connect(b.database, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")  # as a disk that lets it follow slowly
+        b.start()
+        eventually(lambda: "shared-behind" in reasons(b), "told")
+        status, told = ready(b)
+        assert status == 200 and told["status"] == "degraded" and told["shared"]["behind_seconds"] < 5, told
+        db.execute("ROLLBACK")
+    equal([a, b])
+    assert "shared-behind" not in reasons(b)
+
+
 def test_a_key_is_answered_on_any_node(cluster):
     a, b, _ = cluster.three()
     call = ("POST", "/v1/sitemaps", {"loc": loc("one")})
