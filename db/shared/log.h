@@ -166,6 +166,9 @@ struct shared_log_calls {
     /* For how long another node has been seen to wait for the end of the transaction, be it with a
      * list, 0: none. `keep` looks; who once waits, waits on. */
     int64_t (*awaited_ms)(const struct shared_log *log);
+    /* What the log's own clock says now, Unix milliseconds, by what it said at `begin`; within
+     * begin and commit. */
+    int64_t (*unix_ms)(const struct shared_log *log);
     /* YES where no node with a release older than this schema has a lease; none gets one until the
      * transaction ends. NO: one has. Within begin and commit. */
     enum shared_outcome (*older_are_gone)(struct shared_log *log, int schema, int64_t deadline_ms);

@@ -209,6 +209,12 @@ static void drop(void *context)
     member_leave(context);
 }
 
+static int64_t clock_there(void *context)
+{
+    struct member *m = context;
+    return m->entered ? m->log->calls->unix_ms(m->log) / 1000 : 0;
+}
+
 /* Until there is nothing newer that is known of. */
 static enum catalogue_status catch_up(struct member *m, int64_t deadline_ms)
 {
@@ -502,7 +508,7 @@ static enum catalogue_status open_parts(struct member *m)
         return CATALOGUE_NO_MEMORY;
     replay_free(m->replay);
     m->replay = replay;
-    m->tx_log = (struct tx_log){m->effects, append, drop, m};
+    m->tx_log = (struct tx_log){m->effects, append, drop, clock_there, m};
     m->schema = replay_schema(m->replay);
     enum catalogue_status status = replay_read_at(m->replay, &at, &found);
     if (status != CATALOGUE_OK)

@@ -152,9 +152,25 @@ static enum catalogue_status read_catalogue(struct tx *tx)
     return status;
 }
 
-int64_t tx_clock(const struct tx *tx)
+/* So far apart clocks that are kept right may seem to be. */
+#define CLOCK_SLACK_S 5
+
+static int64_t own_clock(const struct tx *tx)
 {
     return tx->options->clock ? tx->options->clock() : (int64_t)time(NULL);
+}
+
+int64_t tx_clock(const struct tx *tx)
+{
+    return own_clock(tx) + tx->clock_offset;
+}
+
+static void look_at_clock(struct tx *tx)
+{
+    int64_t there = tx->log ? tx->log->clock(tx->log->context) : 0;
+    int64_t offset = there - own_clock(tx);
+    if (there != 0)
+        tx->clock_offset = offset > CLOCK_SLACK_S || offset < -CLOCK_SLACK_S ? offset : 0;
 }
 
 int64_t tx_date(struct tx *tx)
@@ -188,6 +204,7 @@ enum catalogue_status tx_begin(struct tx *tx)
         tx_rollback(tx);
         return status;
     }
+    look_at_clock(tx);
     tx->now = tx_clock(tx); /* whatever the last transaction's clock said */
     tx->stamped_at = 0;
     tx->found_revision = tx->revision;

@@ -36,6 +36,8 @@ struct tx_log {
     enum catalogue_status (*append)(void *context, struct tx *tx);
     /* The transaction was rolled back. */
     void (*drop)(void *context);
+    /* What the log's clock says, Unix seconds; 0: it was not asked for this transaction. */
+    int64_t (*clock)(void *context);
     void *context;
 };
 
@@ -68,7 +70,7 @@ struct tx {
     /* Of this transaction. */
     bool open;               /* it began, and was neither committed nor rolled back */
     uint64_t found_revision; /* of the file, when it began */
-    int64_t now;             /* the clock's, which may have been set back since changed_at */
+    int64_t now;             /* tx_clock's, which may have been set back since changed_at */
     int64_t first_serial;    /* entries with a greater one were made in this transaction */
     int64_t stamped_at;      /* the date of what it changes (tx_date); 0: nobody asked yet */
     bool changed;            /* the change under way wrote something: it gets a revision */
@@ -90,6 +92,8 @@ struct tx {
 
     /* Of the row that was read last (put_row_read). */
     char extensions[EXTENSIONS_MAX_BYTES + 1];
+
+    int64_t clock_offset; /* of the log's clock from this node's, seconds, as last seen */
 
     size_t expire_turn; /* of the registry's sites: whose page URLs expire first the next time */
 
@@ -120,7 +124,9 @@ bool tx_gives_way(const struct tx *tx);
 enum catalogue_status tx_note_step(struct tx *tx, uint64_t *group);
 /* Between two transactions: nothing that is remembered of the file is true any more. */
 void tx_forget(struct tx *tx);
-/* What the catalogue's clock says. */
+/* What the catalogue's clock says: where it is shared the log's, which all nodes have in common.
+ * What one node dates (idempotency keys, the history, page URLs that expire) another judges by age.
+ */
 int64_t tx_clock(const struct tx *tx);
 /* The date that all pages bear that the transaction changes: the clock's when it was first asked
  * for, as late as can be. */

@@ -125,6 +125,11 @@ static int64_t awaited_ms(const struct shared_log *log)
     return l->is_open && l->awaited_since_ms != 0 ? clock_now_ms() - l->awaited_since_ms : 0;
 }
 
+static int64_t unix_ms_there(const struct shared_log *log)
+{
+    return clock_now_ms() + ((const struct pg_log *)log)->clock_offset_ms;
+}
+
 /* --- taking records --- */
 
 enum { SEQ, ID, NODE, SCHEMA, REVISION, SERIAL, AT, CHAIN, TOTAL, PARTS, BODY };
@@ -478,7 +483,8 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
         send_share_behind(l, at, max_bytes);
     outcome = pg_log_run(l, &r, deadline_ms);
     l->is_open = outcome == SHARED_YES || outcome == SHARED_NO;
-    l->asked_ms = clock_now_ms();
+    int64_t unix_ms = outcome == SHARED_YES ? pg_get_integer(r.at[4], 0, 1) : 0;
+    int64_t asked_ms = l->asked_ms = clock_now_ms();
     l->awaited_since_ms = 0;
     if (outcome == SHARED_NO)
         outcome = strcmp(l->session.sqlstate, "55P03") == 0 ? SHARED_BUSY : SHARED_AWAY;
@@ -496,6 +502,7 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
         keep_lists_out(l);
     }
     if (outcome == SHARED_YES) {
+        l->clock_offset_ms = unix_ms - asked_ms;
         l->total = (uint64_t)pg_get_integer(r.at[3], PQntuples(r.at[3]) - 1, TOTAL);
         l->parts = 0;
         shared_packer_begin(l->packer);
@@ -690,6 +697,7 @@ static const struct shared_log_calls calls = {
     .add = add,
     .keep = keep,
     .awaited_ms = awaited_ms,
+    .unix_ms = unix_ms_there,
     .older_are_gone = older_are_gone,
     .commit = commit,
     .rollback = rollback,

@@ -32,6 +32,7 @@ struct pg_log {
     struct shared_position head; /* the record before the one under way */
     uint64_t total;              /* packed bytes up to it */
     int64_t parts;               /* of the one under way, sent */
+    int64_t clock_offset_ms;     /* of the server's Unix time from our monotonic one */
     int64_t asked_ms;            /* when the transaction last heard a question of us */
     int64_t stay_ms;             /* of a tail: when the server is to hear of us again */
     int64_t awaited_since_ms;    /* since when another is known to wait for its lock; 0: none is */

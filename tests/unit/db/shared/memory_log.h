@@ -58,6 +58,7 @@ struct memory_cluster {
     void (*before)(void *context, const char *node, bool is_list); /* the lock is asked for */
     void *context;
     _Atomic unsigned passed;
+    _Atomic int64_t unix_ms; /* what its clock says; 0: it has none */
 };
 
 static struct memory_cluster memory = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -88,6 +89,7 @@ static inline void memory_clear(void)
     memory.count = 1;
     memory.older_are_there = false;
     memory.between = NULL;
+    memory.unix_ms = 0;
     memory.before = NULL;
     memset(memory.names, 0, sizeof memory.names);
     memset(memory.faults, 0, sizeof memory.faults);
@@ -343,6 +345,12 @@ static inline int64_t memory_awaited_ms(const struct shared_log *log)
     return 0;
 }
 
+static inline int64_t memory_unix_ms(const struct shared_log *log)
+{
+    (void)log;
+    return memory.unix_ms;
+}
+
 static inline enum shared_outcome memory_older(struct shared_log *log, int schema,
                                                int64_t deadline_ms)
 {
@@ -554,6 +562,7 @@ static const struct shared_log_calls memory_calls = {
     .add = memory_add,
     .keep = memory_keep,
     .awaited_ms = memory_awaited_ms,
+    .unix_ms = memory_unix_ms,
     .older_are_gone = memory_older,
     .commit = memory_commit,
     .rollback = memory_rollback,

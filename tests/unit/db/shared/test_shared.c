@@ -310,6 +310,60 @@ static void nothing_is_written_while_the_log_is_away(void **state)
     cluster_close(&k);
 }
 
+/* ---- clocks */
+
+static int64_t a_day_behind(void)
+{
+    return fixture_now() - 25 * 3600;
+}
+
+static bool keep_outcome(void *context, struct change_result *result,
+                         const struct registry *registry, struct str *out)
+{
+    (void)context;
+    (void)result;
+    (void)registry;
+    str_append_text(out, "as it was");
+    return true;
+}
+
+static bool is_repeated(struct node *n, const char *key, const char *lastmod)
+{
+    static const uint8_t hash[32] = {1};
+    struct change change = put_change(ORIGIN "/m/keyed.xml", lastmod);
+    struct change_result result;
+    change.key = key;
+    change.key_sha256 = hash;
+    change.outcome = keep_outcome;
+    assert_int_equal(catalogue_apply(n->f.c, &change, &result), CATALOGUE_OK);
+    bool repeated = result.repeated;
+    change_result_done(&result);
+    return repeated;
+}
+
+/* What one node dates another judges by its age: the clock is the one that they have in common. */
+static void a_clock_that_is_wrong_voids_no_key(void **state)
+{
+    struct cluster k;
+    int64_t now = fixture_now();
+    (void)state;
+    cluster_open(&k);
+    memory.unix_ms = now * 1000;
+    struct node *late = &k.nodes[1];
+    node_stop(late);
+    late->f.options.clock = a_day_behind;
+    node_start(late);
+    assert_false(is_repeated(late, "k", "2026-01-01"));
+    assert_true(is_repeated(&k.nodes[0], "k", "2026-01-01"));
+    assert_false(is_repeated(&k.nodes[0], "l", "2026-01-02"));
+    assert_true(is_repeated(late, "l", "2026-01-02"));
+    assert_in_range(number_of(&k.nodes[0].f, "SELECT min(at) FROM idempotency"), now, now + 3600);
+    assert_in_range(number_of(&k.nodes[0].f, "SELECT min(changed_at) FROM page"), now, now + 3600);
+    memory.unix_ms = (now + 86401) * 1000; /* it is the log's day that counts */
+    assert_false(is_repeated(&k.nodes[0], "k", "2026-01-01"));
+    cluster_close(&k);
+}
+
 /* ---- what crawlers fetched */
 
 static void read_epoch(struct node *n, char out[33])
@@ -1475,6 +1529,7 @@ int main(void)
         cmocka_unit_test(outcomes_are_told_as_they_are),
         cmocka_unit_test(what_is_in_the_log_is_not_refused),
         cmocka_unit_test(nothing_is_written_while_the_log_is_away),
+        cmocka_unit_test(a_clock_that_is_wrong_voids_no_key),
         cmocka_unit_test(what_crawlers_fetched_is_told),
         cmocka_unit_test(who_is_killed_between_the_commits_has_it_from_the_log),
         cmocka_unit_test(who_writes_little_has_its_turn_beside_who_writes_much),
