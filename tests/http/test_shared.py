@@ -17,7 +17,8 @@ from harness import ORIGIN, PLAIN, Server, ask, eventually, locs, problem, secon
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer, index, urlset  # noqa: E402
-from postgres import Server as PostgreSQL  # noqa: E402
+from pooler import Pooler  # noqa: E402
+from postgres import DATABASE, Server as PostgreSQL  # noqa: E402
 
 URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/%s</loc></url></urlset>'
 NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")  # the program as if its catalogue had a newer form
@@ -697,6 +698,34 @@ def test_a_role_that_was_forgotten_is_granted_later(cluster):
     assert sitemapd("share", "status", "--shared", lesser).code == 0
     refused = sitemapd("share", "init", "--if-absent", "--grant-to", "nobody-there", "--shared", cluster.postgres.url(), database=cluster.database("d"))
     assert refused.code == 1 and "nobody-there" in refused.err, refused
+
+
+@pytest.mark.parametrize("what, words", [
+    ({"mode": "transaction"}, "a connection pooler in transaction mode is in front of PostgreSQL"),
+    ({"release": "14.20"}, "this server is older than PostgreSQL 15"),
+])
+def test_what_locks_do_not_hold_on_is_refused(cluster, what, words):
+    """At the start, in a sentence that says what works; by a node and by commands."""
+    with Pooler(cluster.postgres, **what) as between:
+        refused = sitemapd("share", "status", "--shared", between.url(DATABASE))
+        assert refused.code == 1 and words in refused.err, refused
+        refused = sitemapd("share", "init", "--shared", between.url("postgres"), database=cluster.database("d"))
+        assert refused.code == 1 and words in refused.err, refused
+        a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(DATABASE)})
+        eventually(lambda: words in reasons(a).get("shared-unavailable", ""), "told")
+        eventually(lambda: f"shared-away: PostgreSQL cannot be used: {words}" in a.log(), "logged")
+        assert a.register(loc("one")).status == 503
+        assert ready(a)[0] == 200
+
+
+def test_a_pooler_in_session_mode_is_used(cluster):
+    with Pooler(cluster.postgres) as between:
+        a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(DATABASE)})
+        b = cluster.node("b")
+        joined(b)
+        assert a.register(loc("one")).status == 201
+        equal([a, b])
+        a.stop()
 
 
 def test_commits_that_wait_for_a_standby_are_told(cluster):

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,18 @@
 
 /* One host of several may take no longer: it may be one whose packets go nowhere. */
 #define HOST_MS 2000
+/* Looks for a pooler: each may miss it where another client uses the pool at that moment. */
+#define PROBES   3
+#define PROBE_MS 2000
+
+/* Nothing older is tested. */
+#define LEAST_VERSION 150000
+
+static const char too_old[] =
+    "this server is older than PostgreSQL 15, which a shared catalogue needs";
+static const char is_pooled[] =
+    "a connection pooler in transaction mode is in front of PostgreSQL, under which locks do not "
+    "hold: connect to PostgreSQL directly, or use a pooler in session mode";
 
 static const char *const statement_sql[] = {
 #define X(name, sql) [PG_##name] = sql,
@@ -53,6 +66,8 @@ const char *pg_session_gist(const struct pg_session *s)
     };
     size_t at = 0;
 
+    if (s->unfit)
+        return s->unfit;
     if (s->is_foreign)
         return "the shared catalogue in its database is not this node's";
     if (s->sqlstate[0] == '\0')
@@ -306,6 +321,12 @@ void pg_send_text(struct pg_session *s, const char *sql)
         queue(s, PG_TEXT, false, PQsendQueryParams(s->conn, sql, 0, NULL, NULL, NULL, NULL, 1));
 }
 
+static void refuse(struct pg_session *s, const char *unfit)
+{
+    s->unfit = unfit;
+    say(s, unfit);
+}
+
 static void note_error(struct pg_session *s, const PGresult *r)
 {
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
@@ -318,6 +339,9 @@ static void note_error(struct pg_session *s, const PGresult *r)
         return;
     snprintf(s->sqlstate, sizeof s->sqlstate, "%s", state ? state : "");
     say(s, text ? text : PQerrorMessage(s->conn));
+    /* A prepared statement that is another session's, or is gone: the probe met a quiet pool. */
+    if (strcmp(s->sqlstate, "42P05") == 0 || strcmp(s->sqlstate, "26000") == 0)
+        refuse(s, is_pooled);
 }
 
 /* The next result, the caller's; NULL where it did not come. */
@@ -370,6 +394,7 @@ enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
     struct pg_results results = {{NULL}};
 
     s->warned = s->fatal = false;
+    s->unfit = NULL;
     s->sqlstate[0] = '\0';
     if (!s->conn)
         goto end;
@@ -552,6 +577,87 @@ static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t d
     return outcome == SHARED_STOPPED ? outcome : SHARED_AWAY;
 }
 
+/* The process that serves this session, or 0. `begins`: in a transaction that is left open. */
+static int64_t ask_process(struct pg_session *s, bool begins, int64_t deadline_ms,
+                           enum shared_outcome *outcome)
+{
+    struct pg_results r;
+
+    if (begins)
+        pg_send_text(s, "BEGIN");
+    pg_send_text(s, "SELECT pg_catalog.pg_backend_pid()");
+    *outcome = pg_session_run(s, &r, deadline_ms);
+    int64_t process = *outcome == SHARED_YES ? pg_get_integer(r.at[begins], 0, 0) : 0;
+    pg_results_clear(&r);
+    return process;
+}
+
+/* Whether what is between us and `process` gives each transaction a server process of its own
+ * choice. A second session holds one in a transaction: it is that of the first, which was idle, or
+ * the first then gets another. A pooler that keeps a process for each session does neither. */
+static bool is_shared_process(struct pg_session *s, size_t host, int64_t process,
+                              int64_t deadline_ms)
+{
+    enum shared_outcome outcome, again = SHARED_YES;
+    PGconn *own = s->conn;
+    int64_t limit = clock_now_ms() + PROBE_MS;
+    bool shared = false;
+
+    s->conn = NULL;
+    if (limit > deadline_ms)
+        limit = deadline_ms;
+    if (try_host(s, host, limit) == SHARED_YES) {
+        int64_t other = ask_process(s, true, limit, &outcome);
+        /* Refused, be it with the connection: each statement is a transaction of its own. */
+        shared = outcome == SHARED_NO || strcmp(s->sqlstate, "08P01") == 0 || other == process;
+    }
+    PGconn *second = s->conn;
+    s->conn = own;
+    if (!shared && second)
+        shared = ask_process(s, false, deadline_ms, &again) != process && again == SHARED_YES;
+    PQfinish(second);
+    return shared;
+}
+
+/* Our own sessions do not get in each other's way. */
+static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_behind_pooler(struct pg_session *s, size_t host, int64_t deadline_ms)
+{
+    enum shared_outcome outcome = SHARED_YES;
+    struct timespec until = clock_after_ms(deadline_ms - clock_now_ms());
+    bool shared = false;
+
+    if (pthread_mutex_clocklock(&probing, CLOCK_MONOTONIC, &until) != 0)
+        return false;
+    for (int i = 0; i < PROBES && !shared && outcome == SHARED_YES; i++) {
+        int64_t process = ask_process(s, false, deadline_ms, &outcome);
+        shared = outcome == SHARED_YES && is_shared_process(s, host, process, deadline_ms);
+    }
+    pthread_mutex_unlock(&probing);
+    return shared;
+}
+
+/* A pooler tells a client of a process of its own making. */
+static enum shared_outcome check_server(struct pg_session *s, size_t host, int64_t deadline_ms)
+{
+    enum shared_outcome outcome;
+
+    if (PQserverVersion(s->conn) < LEAST_VERSION) {
+        refuse(s, too_old);
+        return SHARED_AWAY;
+    }
+    int64_t process = ask_process(s, false, deadline_ms, &outcome);
+    if (outcome == SHARED_NO)
+        return SHARED_AWAY;
+    if (outcome == SHARED_YES && process != PQbackendPID(s->conn) &&
+        is_behind_pooler(s, host, deadline_ms)) {
+        refuse(s, is_pooled);
+        return SHARED_AWAY;
+    }
+    return s->conn ? outcome : SHARED_AWAY;
+}
+
 /* The session is made what all rely on, and the log is looked at. */
 static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
 {
@@ -617,6 +723,7 @@ enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms
         return SHARED_YES;
     pg_session_drop(s);
     s->is_foreign = false;
+    s->unfit = NULL;
     s->sqlstate[0] = '\0';
     for (size_t tried = 0; tried < s->hosts && outcome == SHARED_AWAY; tried++) {
         size_t host = (s->host + tried) % s->hosts;
@@ -627,7 +734,9 @@ enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms
         outcome = try_host(s, host, limit);
         if (outcome == SHARED_YES) {
             s->host = host;
-            outcome = enter(s, deadline_ms);
+            outcome = check_server(s, host, deadline_ms);
+            if (outcome == SHARED_YES)
+                outcome = enter(s, deadline_ms);
             if (outcome != SHARED_YES)
                 pg_session_drop(s);
         }
