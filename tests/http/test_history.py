@@ -427,6 +427,20 @@ def test_a_token_of_one_site_sees_and_undoes_its_own(server):
     assert len(entries(server)) == 5
 
 
+def test_a_token_of_one_site_sees_the_url_and_the_undo_of_its_own_rows(server):
+    other = "https://blog.example.org"
+    assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
+    blog, shop = site_token(server, other, "blog"), site_token(server, ORIGIN, "shop")
+    mixed = server.bulk(rows(range(5)) + [{"loc": f"{other}/a.xml"}]).json()["revision"]
+    undone = undo(server, mixed, shop, max_removed=5).json()["revision"]
+    seen = {}
+    for token in (shop, blog, ""):
+        line = next(each for each in history(server, token=token)["changes"] if each["revision"] == mixed)
+        assert line.items() <= server.api("GET", f"/v1/history/{mixed}", token=token).json().items()
+        seen[token] = (line["site"], line["loc"], line["undone_by"])
+    assert seen == {shop: (None, name(0), undone), blog: (None, f"{other}/a.xml", None), "": (None, name(0), undone)}
+
+
 def test_the_pages_of_ones_own_rows_do_not_tell_how_many_others_there_are(server):
     other = "https://blog.example.org"
     assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
