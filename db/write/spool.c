@@ -107,6 +107,8 @@ static bool hold_row(const struct spool *s, char **memory, size_t *size)
 
 static enum spool_status make_file(struct spool *s)
 {
+    if (!hold_row(s, &s->window, &s->window_size))
+        return SPOOL_NO_MEMORY;
     s->fd = nameless_open(s->folder);
     return s->fd >= 0 ? SPOOL_OK : write_status();
 }

@@ -387,8 +387,19 @@ bool detect_table(const char *line, size_t len)
         return true;
     while (column < rest && separator[1 + column] != *separator)
         column++;
+    size_t digits = 0;
+    while (digits < column && ascii_is_digit(separator[1 + digits]))
+        digits++;
+    if (*separator == ';' && column > 0 && digits == column)
+        return true; /* a status, a size */
     return column >= sizeof "2026-11-21" - 1 &&
            lastmod_parse(separator + 1, column, INT64_MAX / 2, &date, NULL) == RULE_OK;
+}
+
+char detect_table_names(const char *line, size_t len)
+{
+    const char *separator = first_column(line, len);
+    return separator && !memmem(line, len, "://", 3) ? *separator : '\0';
 }
 
 bool detect_utf16(const char *head, size_t len)

@@ -25,8 +25,9 @@ struct reader_state {
     struct reader_options options;
     struct reader_sink sink;
     struct reader_error error;
-    uint64_t count; /* entries and rejections */
-    uint64_t bytes; /* decoded */
+    uint64_t count;        /* entries and rejections */
+    char column_separator; /* of a plain list whose first line may name columns; '\0': none */
+    uint64_t bytes;        /* decoded */
     /* Where entries are judged (9 kB), the owner's; NULL where only errors are kept. */
     struct validated_entry *judged;
 };
@@ -82,6 +83,9 @@ size_t detect_space_behind(const char *text, size_t len);
 /* True where a line is a row of a table (CSV, TSV): a URL with a date in the column behind it, or
  * with a tab; the names of such columns; or quoted ones. No URL that is meant ends like that. */
 bool detect_table(const char *line, size_t len);
+/* The separator of a line that may be a table's first, with the names of its columns; '\0': it is
+ * none. */
+char detect_table_names(const char *line, size_t len);
 /* True where `head`, without white space before it, is UTF-16 by its mark. */
 bool detect_utf16(const char *head, size_t len);
 /* True where what `head` begins with is no text: more than a tenth of control characters. (A NUL,

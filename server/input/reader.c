@@ -24,7 +24,13 @@ static bool take_line(void *context, const struct line *line)
     if (len == 0 ? !line->cut : *text == '#')
         return true;
     /* Each of its rows would be registered, as a URL that nobody serves. */
-    if (core->count == 0 && detect_table(text, len))
+    bool table = core->count == 0
+                     ? detect_table(text, len)
+                     : core->count == 1 && core->column_separator != '\0' &&
+                           memmem(text, len, "://", 3) && memchr(text, core->column_separator, len);
+    if (core->count == 0)
+        core->column_separator = detect_table_names(text, len);
+    if (table)
         return reader_state_fail(core, READER_WRONG_KIND, "not-a-list", line->number, 0,
                                  "is a table, not a list of URLs: write the URL alone, or a line "
                                  "as {\"loc\": \"https://…\", \"lastmod\": \"2026-11-21\"}");

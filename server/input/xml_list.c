@@ -9,6 +9,7 @@
 #include "server/base/text.h"
 #include "server/input/frame.h"
 #include "server/input/xml.h"
+#include "server/rules/hidden.h"
 #include "server/rules/loc.h"
 
 /* One <sitemap> or <url> element: what is gathered of it, and what becomes of that. */
@@ -200,6 +201,18 @@ static const char *attribute(const XML_Char **attributes, const char *name)
     return "";
 }
 
+/* As a loc's: what does not show around it is dropped. */
+static void trim_url(struct xml_list *x, const char **url, size_t *len)
+{
+    size_t front = explain_blank_front(*url, *len);
+    size_t back = explain_blank_back(*url + front, *len - front);
+    if (hidden_front(*url + detect_space(*url, *len), *len - detect_space(*url, *len)) > 0 ||
+        hidden_back(*url, *len - detect_space_behind(*url, *len)) > 0)
+        x->item.remarks |= RULE_BIT(RULE_LOC_PADDED);
+    *url += front;
+    *len -= front + back;
+}
+
 static void begin_link(struct xml_list *x, const char *name, const XML_Char **attributes)
 {
     const char *rel = attribute(attributes, "rel"), *href = attribute(attributes, "href");
@@ -208,11 +221,9 @@ static void begin_link(struct xml_list *x, const char *name, const XML_Char **at
     begin_ignored(x, name, !alternate);
     if (!alternate || x->item.extension_fault != RULE_OK)
         return;
-    size_t front = detect_space(href, strlen(href));
-    take_code(x,
-              fragment_add_alternate(x->fragment, language, strlen(language), href + front,
-                                     strlen(href + front) -
-                                         detect_space_behind(href + front, strlen(href + front))));
+    size_t len = strlen(href);
+    trim_url(x, &href, &len);
+    take_code(x, fragment_add_alternate(x->fragment, language, strlen(language), href, len));
 }
 
 static void begin_field(struct xml_list *x, enum place_in_tree at, enum news_field field)
@@ -274,7 +285,9 @@ static void end_extension(struct xml_list *x, enum place_in_tree at)
                                        x->xml.core->options.now));
     } else if (at == IN_IMAGE_LOC) {
         x->image_has_loc = true;
-        take_code(x, fragment_add_image(x->fragment, x->text_data, len));
+        const char *url = x->text_data;
+        trim_url(x, &url, &len);
+        take_code(x, fragment_add_image(x->fragment, url, len));
     } else if (at == IN_IMAGE && !x->image_has_loc) {
         take_code(x, fragment_add_image(x->fragment, "", 0));
     }

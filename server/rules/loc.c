@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/base/str.h"
+#include "server/rules/hidden.h"
 #include "server/rules/limits.h"
 
 /* What is hardly ever a sitemap. Not txt, which may be a list of URLs, nor php and its like, which
@@ -58,36 +60,12 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* White space and marks without a width, in UTF-8. */
-static const char *const hidden[] = {
-    "\xc2\xa0",     /* U+00A0 no-break space */
-    "\xe2\x80\x8b", /* U+200B zero width space */
-    "\xe2\x80\x8e", /* U+200E left-to-right mark */
-    "\xe2\x80\x8f", /* U+200F right-to-left mark */
-    "\xe2\x80\xa8", /* U+2028 line separator */
-    "\xe2\x80\xaf", /* U+202F narrow no-break space */
-    "\xe2\x81\xa0", /* U+2060 word joiner */
-    "\xe3\x80\x80", /* U+3000 ideographic space */
-    "\xef\xbb\xbf", /* U+FEFF byte order mark */
-};
-
-static size_t hidden_at(const char *text, size_t len, bool back)
-{
-    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
-        size_t size = strlen(hidden[i]);
-
-        if (size <= len && memcmp(back ? text + len - size : text, hidden[i], size) == 0)
-            return size;
-    }
-    return 0;
-}
-
 size_t explain_blank_front(const char *text, size_t len)
 {
     size_t at = 0, step;
 
     while (at < len) {
-        step = is_blank(text[at]) ? 1 : hidden_at(text + at, len - at, false);
+        step = is_blank(text[at]) ? 1 : hidden_front(text + at, len - at);
         if (step == 0)
             break;
         at += step;
@@ -100,7 +78,7 @@ size_t explain_blank_back(const char *text, size_t len)
     size_t left = len, step;
 
     while (left > 0) {
-        step = is_blank(text[left - 1]) ? 1 : hidden_at(text, left, true);
+        step = is_blank(text[left - 1]) ? 1 : hidden_back(text, left);
         if (step == 0)
             break;
         left -= step;
@@ -119,6 +97,23 @@ static bool is_robots_line(const char *text, size_t len)
     return at < len && text[at] == ':' && !(at + 2 < len && memcmp(text + at, "://", 3) == 0);
 }
 
+/* Names the first character that does not show. */
+static const char *explain_hidden(enum rule_code code, const char *text, size_t len)
+{
+    size_t step;
+
+    for (size_t at = 0; code == RULE_LOC_SPACE && at < len && text[at] != ' '; at += step) {
+        const char *sentence;
+
+        step = utf8_char_len(text + at, len - at);
+        sentence = step > 0 ? hidden_sentence(text + at, step) : NULL;
+        if (sentence != NULL)
+            return sentence;
+        step = step > 0 ? step : 1;
+    }
+    return rule_code_sentence(code);
+}
+
 const char *explain_loc(enum rule_code code, const char *text, size_t len)
 {
     bool form = code == RULE_LOC_SPACE || code == RULE_LOC_MALFORMED || code == RULE_LOC_RELATIVE ||
@@ -132,5 +127,5 @@ const char *explain_loc(enum rule_code code, const char *text, size_t len)
         return "has white space around it, maybe one that does not show (U+00A0); take it away";
     if (memchr(text, ' ', len) != NULL && memmem(text, len, "://", 3) == NULL)
         return "is text, not a URL; it must be an absolute URL (https://host/path)";
-    return rule_code_sentence(code);
+    return explain_hidden(code, text, len);
 }

@@ -11,6 +11,7 @@
 #include "server/base/str.h"
 #include "server/base/text.h"
 #include "server/rules/code.h"
+#include "server/rules/hidden.h"
 #include "server/rules/limits.h"
 
 /* The parts that url.c is made of; no other module includes this. Pure functions, thread safe. */
@@ -230,6 +231,8 @@ static size_t segment_run(const char *text, size_t len)
  * or RULE_LOC_MALFORMED, whichever fault comes first. */
 static enum rule_code url_check_bytes(const char *text, size_t len)
 {
+    size_t front = 0; /* of characters that do not show */
+
     for (size_t i = plain_run(text, len); i < len; i += plain_run(text + i, len - i)) {
         size_t step = 1;
 
@@ -246,6 +249,10 @@ static enum rule_code url_check_bytes(const char *text, size_t len)
                 return RULE_LOC_UTF8;
             if (utf8_is_control(text + i, step))
                 return RULE_LOC_CONTROL;
+            if (i == front && hidden_sentence(text + i, step) != NULL)
+                front += step; /* what begins so has no scheme: RULE_LOC_MALFORMED */
+            else if (hidden_sentence(text + i, step) != NULL)
+                return RULE_LOC_SPACE;
             break;
         default:
             break;

@@ -27,6 +27,10 @@ WRONG = [
     (f"{NBSP}{ORIGIN}/a.xml", "loc-malformed", "one that does not show (U+00A0); take it away"),
     (f"{ORIGIN}/a.xml{NBSP}", "loc-space", "one that does not show (U+00A0); take it away"),
     (f"{ORIGIN}/a.xml\u200b", "loc-space", "white space around it"),
+    (f"{ORIGIN}/a\u2003b.xml", "loc-space", "has the character U+2003 em space in it, which does not show"),
+    (f"{ORIGIN}/a\u200cb.xml", "loc-space", "has the character U+200C zero width non-joiner in it"),
+    (f"{ORIGIN}/a\u00adb.xml", "loc-space", "has the character U+00AD soft hyphen in it"),
+    (f"{ORIGIN}/a\u202eb.xml", "loc-space", "has the character U+202E right-to-left override in it"),
     ("/a.xml", "loc-relative", "must be an absolute URL"),
 ]
 
@@ -52,7 +56,11 @@ def test_a_loc_that_is_none(server, database, tmp_path, loc, code, words):
         assert told.code == 1 and words in told.err and f"({code})" in told.err, told
 
 
-@pytest.mark.parametrize("pad", [NBSP, BOM + " ", "\u200b", "\u3000\t"], ids=ascii)
+# White_Space and format characters (Cf): one rule for all of them.
+HIDDEN = ["\u1680", *map(chr, range(0x2000, 0x2010)), "\u2028", "\u2029", "\u202a", "\u202e", "\u202f", "\u205f", "\u2060", "\u2069", "\u00ad", "\u061c", "\u180e", "\ufff9", "\U000e0020", "\U0001d173", "\u0085"]
+
+
+@pytest.mark.parametrize("pad", [NBSP, BOM + " ", "\u200b", "\u3000\t", *HIDDEN, "".join(HIDDEN)], ids=ascii)
 def test_padding_that_does_not_show_is_padding(database, tmp_path, pad):
     path = tmp_path / "list"
     path.write_text(f"{ORIGIN}/a.xml\n{pad}{ORIGIN}/b.xml{pad}\n{pad}\n")

@@ -29,6 +29,28 @@ static const struct input_case lists[] = {
     {"one with names", "Loc,lastmod\n" URL ",2026-11-21\n", 0, "", READER_WRONG_KIND, "not-a-list",
      1, 0},
     {"a quoted one", "\"" URL "\",\"2026-11-21\"\n", 0, "", READER_WRONG_KIND, "not-a-list", 1, 0},
+    {"one with a status", "Address;Status\n" URL ";200\n", 0,
+     "1 !loc-relative loc Address;Status\n", READER_WRONG_KIND, "not-a-list", 2, 0},
+    {"one with a status alone", URL ";200\n", 0, "", READER_WRONG_KIND, "not-a-list", 1, 0},
+    {"one with titles", "title,address\nShoes," URL "\n", 0, "1 !loc-relative loc title,address\n",
+     READER_WRONG_KIND, "not-a-list", 2, 0},
+    {"white space of Unicode",
+     "https://example.com/a\xe2\x80\x83\nhttps://example.com/\xe2\x80\x8c\n"
+     "\xe1\xa0\x8ehttps://example.com/b\n",
+     0,
+     "1 https://example.com/a +loc-padded\n"
+     "2 https://example.com/ +loc-no-sitemap +loc-padded\n3 https://example.com/b +loc-padded\n",
+     READER_OK, NULL, 0, 0},
+    {"white space within",
+     "https://example.com/a\xe2\x80\x83"
+     "b\nhttps://example.com/\xc2\xad"
+     "b\n",
+     0,
+     "1 !loc-space loc https://example.com/a\xe2\x80\x83"
+     "b\n"
+     "2 !loc-space loc https://example.com/\xc2\xad"
+     "b\n",
+     READER_OK, NULL, 0, 0},
     {"a comma", "https://example.com/a,2026\nhttps://example.com/a,b;c.xml\n" URL ",2026-11-21\n",
      0,
      "1 https://example.com/a,2026\n2 https://example.com/a,b;c.xml\n3 " URL
