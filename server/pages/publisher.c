@@ -10,6 +10,7 @@
 #include "server/pages/site_map.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/page/render.h"
+#include "server/rules/scope.h"
 #include "server/rules/url.h"
 
 /* How it works. One thread waits for commits and runs passes; a pool of threads builds what the
@@ -332,6 +333,84 @@ static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_
     }
 }
 
+/* ---- pages with a query */
+
+/* Lookups of one pass, a few microseconds each; pages past it do not answer with a query. */
+#define QUERY_LOOKUPS 2000u
+
+static bool is_there(void *context, const struct entry_record *record)
+{
+    (void)record;
+    *(bool *)context = true;
+    return false;
+}
+
+static enum catalogue_status find_query(struct catalogue_view *v, const struct registry_site *site,
+                                        const char *path, bool *found)
+{
+    char prefix[LOC_MAX_CHARS + 1];
+    struct entry_list one = {.site_id = site->id, .prefix = prefix, .limit = 1};
+    int len = snprintf(prefix, sizeof prefix, "%s%s?", site->origin, path);
+    if (*found || len < 0 || (size_t)len >= sizeof prefix)
+        return CATALOGUE_OK;
+    return catalogue_view_list(v, &one, is_there, found);
+}
+
+static enum catalogue_status note_query(struct publisher *p, struct catalogue_view *v,
+                                        const struct registry_site *site,
+                                        const struct registry_index *list, uint32_t number,
+                                        uint32_t *lookups)
+{
+    char path[PAGE_PATH_SIZE];
+    bool found = *lookups >= QUERY_LOOKUPS;
+    enum catalogue_status status = CATALOGUE_OK;
+    struct place *place = find_page(p, p->routing, list->id, number);
+    if (place == NULL)
+        return CATALOGUE_OK;
+    for (int gz = 0; gz < 2 && status == CATALOGUE_OK && !found; gz++) {
+        scope_page_path(list->path, list->page_pattern, number, gz == 1, path);
+        status = find_query(v, site, path, &found);
+        ++*lookups;
+    }
+    if (status == CATALOGUE_OK)
+        atomic_store(&((struct page_place *)place)->takes_query, !found);
+    place_unref(place);
+    return status;
+}
+
+static bool is_of_site(const struct page_list *list, int64_t site_id)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->pages[i].page.site_id == site_id)
+            return true;
+    return false;
+}
+
+/* Notes for each page of the sites with pages in `list` (NULL: of all sites) whether it answers
+ * with a query. A child that is registered or removed changes a page of its site. */
+static enum catalogue_status note_queries(struct publisher *p, struct catalogue_view *v,
+                                          const struct page_list *list)
+{
+    const struct registry *registry = site_map_registry(p->routing);
+    const struct registry_index *of;
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t s = 0; s < registry->site_count && status == CATALOGUE_OK; s++) {
+        const struct registry_site *site = &registry->sites[s];
+        uint32_t lookups = 0;
+        if (list != NULL && !is_of_site(list, site->id))
+            continue;
+        for (size_t i = 0; (of = registry_site_list(site, i)) != NULL; i++)
+            for (size_t n = 0; n < of->page_count && status == CATALOGUE_OK; n++)
+                status = note_query(p, v, site, of, of->pages[n], &lookups);
+    }
+    return status;
+}
+
+bool publisher_takes_query(const struct place *page)
+{
+    return atomic_load(&((const struct page_place *)page)->takes_query);
+}
+
 /* What a page holds when the publisher starts; later passes follow what changes. */
 static bool count_entries(void *context, const struct page_record *page, const char *url)
 {
@@ -376,7 +455,8 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
         pass_reset(p); /* another catalogue, or an older copy, has taken the place */
         *first = true;
     }
-    if (*first || p->registry_revision != now->registry_revision) {
+    bool rerouted = *first || p->registry_revision != now->registry_revision;
+    if (rerouted) {
         status = refresh_routing(p, v, now->epoch, *first);
         if (status != CATALOGUE_OK)
             return status;
@@ -392,6 +472,8 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
         if (status == CATALOGUE_OK)
             want_pages(p, list);
     }
+    if (status == CATALOGUE_OK)
+        status = note_queries(p, v, rerouted ? NULL : list);
     if (status == CATALOGUE_OK)
         memcpy(p->epoch, now->epoch, sizeof p->epoch);
     return status;

@@ -116,6 +116,11 @@ int64_t publisher_moved_at(struct publisher *p);
 /* The registry that the table was made of. Borrowed while the table is held. */
 const struct registry *site_map_registry(const struct site_map *r);
 
+/* Whether a GET of the page with a query (a tracking parameter, a cache buster) is one of the page.
+ * False where a child may be meant that another program makes: an entry of the site is the page's
+ * URL with a query. Any thread. */
+bool publisher_takes_query(const struct place *page);
+
 /* Has the next reader build the page anew. False while the catalogue cannot be read: what is in
  * memory is all that there is. Never waits for I/O; any thread. */
 bool publisher_forget(struct publisher *p, struct place *page);

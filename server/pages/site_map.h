@@ -7,7 +7,10 @@
 /* What the cache keeps of a page. */
 struct page_place {
     struct place place;
-    atomic_uint entries;       /* in the page, as the last pass read it */
+    atomic_uint entries; /* in the page, as the last pass read it */
+    /* The page answers with a query, too: no child of the site is the page's URL with a query, as
+     * /sitemap.xml?page=1 is. As the last pass found it. */
+    atomic_bool takes_query;
     atomic_uint_fast64_t mark; /* the pass that last found it in the registry */
     /* What is on disk of it (page_store): the stamp of the state that was stored or loaded, 0: none
      * that is known; and that a file was found which is of no use. */

@@ -11,7 +11,7 @@ import pytest
 
 from harness import (
     DATA, ETAG, HOST, INDEX, ORIGIN, PAGE_ENTRIES, PUBLIC_CACHE, PLAIN, Connection, ask, ask_raw, eventually, gunzip, locs,
-    render, request_bytes,
+    render, request_bytes, q,
 )
 
 XML = "/sitemap_index.xml"
@@ -501,7 +501,7 @@ def test_methods(filled, target):
         "/sitemap_index.xml.gz.gz", "/sitemap_index.xml.br", "/sitemap_index-1.xml", "/sitemap_index-2.xml",
         "/sitemap_index-02.xml", "/sitemap_index-501.xml", "/SITEMAP_INDEX.XML", "/robots.txt/", "/robots.txt.gz",
         "/v1/sitemaps", "/healthz", "/readyz", "/metrics", "/openapi.json", "/a.xml", "/../etc/passwd",
-        "/sitemap_index.xml?x=1", "/sitemap_index.xml?page=2", "/sitemap_index.xml.gz?x", "/%00", "/sitemap_index.xml%00",
+        "/sitemap.xml?x=1", "/sitemap_index-2.xml?x=1", "/%00", "/sitemap_index.xml%00",
     ],
 )
 def test_unknown_paths(filled, target):
@@ -509,6 +509,32 @@ def test_unknown_paths(filled, target):
     assert reply.status == 404, reply
     assert reply["Cache-Control"] == "no-store"
     assert reply["ETag"] is None and reply["Last-Modified"] is None
+
+
+def test_a_query_that_no_child_has(filled):
+    """Tracking parameters and cache busters: the page, with its own ETag, by a path and a query."""
+    for path in (XML, GZ):
+        page = filled.get(path)
+        for query in ("?", "?x=1", "?utm_source=a&page=2", "?" + "y" * 1000):
+            reply = filled.get(path + query)
+            assert (reply.status, reply["ETag"], reply.body) == (200, page["ETag"], page.body), (path, query, reply)
+            assert filled.get(path + query, {"If-None-Match": page["ETag"]}).status == 304
+    assert "?" not in filled.get("/robots.txt").body.decode()
+
+
+def test_a_query_of_a_page_that_a_child_has(server):
+    """A child such as /sitemap_index.xml?page=1 is made by another program: the index never answers for it."""
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    assert server.get(XML + "?page=1").status == 200
+    child = f"{ORIGIN}{XML}?page=1"
+    assert server.register(child).status == 201
+    for query in ("?page=1", "?page=2", "?x"):
+        assert server.get(XML + query).status == 404, query
+    assert server.get(GZ + "?page=1").status == 404 and child in locs(server.get(XML).body)
+    server.restart()
+    assert server.get(XML + "?page=1").status == 404, "nor after a restart"
+    assert server.api("DELETE", f"/v1/sitemaps?loc={q(child)}").status == 204
+    assert server.get(XML + "?page=1").status == 200
 
 
 def test_an_index_never_filled_is_no_document(server):

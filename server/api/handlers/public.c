@@ -152,6 +152,12 @@ static bool is_loop(const struct request *request, const struct registry *regist
            strncmp(own + strlen("sitemapd-"), registry->epoch, strlen(registry->epoch)) == 0;
 }
 
+static bool takes_query(const struct site_target *found)
+{
+    return (found->kind == ROUTE_PAGE || found->kind == ROUTE_PAGE_GZ) &&
+           publisher_takes_query(found->page);
+}
+
 static enum handled get_public(void *context, struct request *request)
 {
     struct app_context *app = context;
@@ -160,8 +166,8 @@ static enum handled get_public(void *context, struct request *request)
     struct site_target found;
 
     site_map_find(routing, request->host, request->path, &found);
-    /* With a query it is another file: children such as /sitemap.xml?page=1 exist. */
-    if (request->query != NULL && found.kind != ROUTE_ROBOTS)
+    /* With a query it may be another file: children such as /sitemap.xml?page=1 exist. */
+    if (request->query != NULL && found.kind != ROUTE_ROBOTS && !takes_query(&found))
         found.kind = ROUTE_NONE;
     request->site_id = found.site_id;
     if (is_loop(request, site_map_registry(routing))) {
