@@ -32,7 +32,7 @@ def seconds(plain):
     return plain * SLOWNESS
 
 
-def eventually(check, what, within=30.0, longest_pause=0.1):
+def eventually(check, what, within=60.0, longest_pause=0.1):
     """Polls until `check` is true; its value. The limit bounds a hang and claims nothing of how fast
     that is: a loaded machine takes its time. What is smaller needs a reason. Who waits long looks less
     often: each look costs the server, too. What passes soon needs a shorter `longest_pause`."""

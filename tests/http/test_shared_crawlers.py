@@ -128,7 +128,7 @@ def test_a_node_whose_disk_is_lost_goes_on_counting(cluster):
     b = cluster.node("b")  # an empty disk, the same name
     joined(b)
     tells(b, (3, 0, 0, 0))
-    eventually(lambda: kept(b) == 3, "it has its sums again: what it counts before that is lost")
+    eventually(lambda: kept(b) == 3, "it has its sums again: what it counts before that is lost", within=MINUTES)
     got(b)
     tells(b, (4, 0, 0, 0))
     b.stop()

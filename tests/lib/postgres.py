@@ -124,7 +124,8 @@ class Server:
         os.chmod(self.folder, 0o755)
         if of is None:
             run(["cp", "-a", initialised(), self.data])
-            lines = {"fsync": "on" if durable else "off", "max_connections": "60", "shared_buffers": "32MB", "wal_level": "replica", "hot_standby": "on", "max_wal_senders": "8"}
+            lines = {"fsync": "on" if durable else "off", "max_connections": "60", "shared_buffers": "32MB", "wal_level": "replica", "hot_standby": "on", "max_wal_senders": "8",
+                     "dynamic_shared_memory_type": "mmap"}  # in its folder: one that is killed leaves nothing in /dev/shm
             with open(os.path.join(self.data, "pg_hba.conf"), "a", encoding="utf-8") as file:
                 file.write("host all all all trust\nhost replication all all trust\n")
         else:
