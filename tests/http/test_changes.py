@@ -491,3 +491,44 @@ def test_a_client_that_goes_away_is_not_waited_for(start):
     held = poll(server, at)
     assert is_quiet([held])
     held.close()
+
+
+@pytest.mark.parametrize("first", [True, False], ids=("polls first", "polls last"))
+def test_those_that_wait_keep_no_other_waiting(start, first):
+    """libmicrohttpd before 1.0.3 could pass over connections with something to read for as long as another one of
+    their thread is suspended. One thread has them all here: long polls, with a request behind each that is not to be
+    read yet, and connections that are ready all at once, time and again."""
+    server = start(config="[server]\nthreads = 1\n")
+    server.register(ORIGIN + "/a.xml")
+    since = server.api("GET", "/v1/changes?since=0").json()["next"]
+    authorised = [("Authorization", f"Bearer {TOKEN}")]
+    poll = request_bytes("GET", f"/v1/changes?since={since}&wait=60", authorised, host=server.admin)
+    look = request_bytes("GET", "/healthz", host=server.admin)
+
+    def write(blanks):
+        body = b'{"loc": "%s/a.xml"}' % ORIGIN.encode() + b" " * blanks
+        return request_bytes("POST", "/v1/sitemaps", [*authorised, ("Content-Type", "application/json")], body, host=server.admin)
+
+    def begin_polls():
+        opened = [Connection(server.admin) for _ in range(8)]
+        for connection in opened:
+            connection.send(poll + look)
+        return opened
+
+    polls = begin_polls() if first else []
+    ready = [Connection(server.admin) for _ in range(40)]
+    polls = polls or begin_polls()
+    eventually(lambda: server.metrics()["sitemapd_long_polls"] == 8, "they wait")
+    for turn in range(9):
+        # A write is suspended too, shortly; and one has a body that comes in pieces.
+        asks = look + (look, write(0), write(100000))[turn % 3] + look
+        for piece in (asks[: len(asks) // 2], asks[len(asks) // 2 :]):
+            for connection in ready:
+                connection.send(piece)
+        for connection in ready if turn % 2 else reversed(ready):
+            assert [connection.reply().status for _ in range(3)] == [200, 200, 200], turn
+    server.register(ORIGIN + "/b.xml")
+    for connection in polls:
+        assert [connection.reply().status for _ in range(2)] == [200, 200]
+    for connection in polls + ready:
+        connection.close()
