@@ -39,7 +39,9 @@ struct config_site {
     uint32_t max_indexes; /* index files over all its indexes */
     char *page_pattern;   /* NULL: the default */
     bool check;           /* what the API registers is read where it is */
-    char *indexnow_key;   /* NULL: nobody is told */
+    bool
+        public_check; /* sitemaps that are polled past the web server are looked at publicly, too */
+    char *indexnow_key; /* NULL: nobody is told */
     char *indexnow_endpoint;
     size_t source_root_count;
     const char *const

@@ -86,6 +86,18 @@ static bool read_credentials(struct source_plan *p, const struct config_source *
     return to->credentials != NULL;
 }
 
+/* As the site of its upstream says; of another host's all do. */
+static bool is_public_checked(const struct config *config, const struct config_source *from)
+{
+    for (size_t i = 0; i < config->site_count; i++) {
+        const char *origin = config->sites[i].origin;
+        size_t len = strlen(origin);
+        if (strncmp(from->upstream, origin, len) == 0 && from->upstream[len] == '/')
+            return config->sites[i].public_check;
+    }
+    return true;
+}
+
 static bool add_upstream(struct source_plan *p, const struct config_source *from)
 {
     struct remote_settings *to = &p->remotes[p->remote_count++];
@@ -97,6 +109,7 @@ static bool add_upstream(struct source_plan *p, const struct config_source *from
         .ca_file = from->ca_file,
         .poll_s = from->poll_ms / 1000,
         .check = from->check,
+        .public_check = is_public_checked(p->config, from),
         .drop_after_s = from->drop_after_ms / 1000,
         .splits = from->split,
         .split_bytes = p->config->max_spool_bytes / 2,

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -436,3 +437,53 @@ def test_a_date_that_the_list_took_back_while_the_first_read_was_under_way(start
         goes_on.set()
         poll = lambda: server.api("POST", f"/v1/checks?loc={base}/a.xml")
         eventually(lambda: poll().status == 200 and "<lastmod>2025-02-03</lastmod>" in body(server, origin), "it is dated")
+
+
+def test_a_web_server_that_leads_sitemaps_elsewhere(start):
+    """Polls go past the switch (`connect`). Some sitemaps are asked for by their public address, too, as crawlers get them:
+    where that has none, the sitemap is not good, and stays listed."""
+    with Origin() as door, Origin("127.0.0.3") as old:
+        base = f"http://{door.address}:{door.port}"
+        names = [f"/sitemap.xml?page={n}" for n in (1, 2, 3)]
+        for name in names:
+            old.answers[name] = door.answers[name] = answer(200, urlset(base + "/page"))
+        old.answers["/list.xml"] = answer(200, index(*(base + name for name in names)))
+        door.answers[names[1]] = answer(404)  # the location block catches it
+        door.answers[names[2]] = answer(403)  # this machine is locked out, which says nothing of crawlers
+        server = start(sites=(), config=config(base, connect=f"{old.address}:{old.port}").replace("127.0.0.2\n", "127.0.0.2\nallow_address = 127.0.0.3\n"))
+        told = f"{base}{names[1]} is unreachable (public-differs): by its public address it answers 404; {old.address}:{old.port} has it"
+        eventually(lambda: told in server.log(), "it is told")
+        eventually(lambda: sorted(door.paths()) == names, "all were asked for by their public address")
+        assert server.log().count("check-problem") == 1
+        assert "credentials" not in "".join(door.asked).lower()
+
+        def poll(name):
+            reply = server.api("POST", f"/v1/checks?loc={quote(base + name, safe='')}")
+            assert reply.status == 200, reply
+            return reply.json()["check"]
+
+        bad = poll(names[1])
+        assert (bad["state"], bad["code"]) == ("unreachable", "public-differs") and bad["detail"] in told, bad
+        reasons = {r["code"]: r["detail"] for r in server.api("GET", "/readyz").json()["reasons"]}
+        assert "1 unreachable" in reasons["source-checks"], reasons
+        assert poll(names[0])["state"] == poll(names[2])["state"] == "good"
+        door.answers[names[1]] = answer(503)
+        assert poll(names[1])["state"] == "unreachable", "it does not say: it is as it was"
+        door.answers[names[1]] = answer(200, b"<!doctype html><title>Not found</title>")
+        assert poll(names[1])["state"] == "unreachable"
+        assert ask(server.public, "GET", "/sitemap_index.xml", host=f"{door.address}:{door.port}").body.count(b"<loc>") == 3
+        door.answers[names[1]] = answer(200, urlset(base + "/page"))
+        assert poll(names[1])["state"] == "good"
+        assert f"{base}{names[1]} is good again" in server.log()
+
+
+def test_the_public_address_is_left_alone(start):
+    with Origin() as door, Origin("127.0.0.3") as old:
+        base = f"http://{door.address}:{door.port}"
+        old.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        old.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        text = config(base, connect=f"{old.address}:{old.port}").replace("127.0.0.2\n", "127.0.0.2\nallow_address = 127.0.0.3\n")
+        server = start(sites=(), config=text.replace("[source", "public_check = no\n[source"))
+        eventually(lambda: "/a.xml" in old.paths(), "it is polled")
+        reply = server.api("POST", f"/v1/checks?loc={base}/a.xml")
+        assert reply.json()["check"]["state"] == "good" and door.asked == []

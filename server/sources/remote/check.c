@@ -318,11 +318,15 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     if (v->state == CHECK_GOOD) {
         settle_good(p, v, reply, file, &s);
         wait = record->interval_s;
+        if (public_look_differs(p, record)) {
+            uint32_t trouble = interval_trouble(record->state, record->failures, run_bounds(r));
+            wait = trouble < wait ? trouble : wait;
+        }
     } else {
         wait = settle_bad(p, v, record);
     }
     wait = split_wait(p, reply->got_bytes, wait);
-    if (!is_same_trouble(p->record.state, v->state))
+    if (!is_same_trouble(p->record.state, record->state))
         record->since = p->now;
     double stretched = run_stretch(r, p->host) * interval_jitter(wait, run_chance(r));
     record->next_at = interval_together(p->now + (int64_t)stretched, wait);

@@ -122,7 +122,7 @@ static bool make_reader(struct poll *p)
 bool poll_ask(struct poll *p)
 {
     struct remote *r = p->remote;
-    bool own = is_own_origin(p, &p->url);
+    bool own = is_own_origin(p, &p->url) && !p->look; /* crawlers have neither */
     /* A list is of no site, but of the one that API or command line made its source for. */
     const struct registry_site *site =
         p->list ? registry_site_by_id(p->registry, p->source->settings->site_id) : p->site;
@@ -175,6 +175,7 @@ void poll_free(struct poll *p)
     upstream_free(p->upstream);
     sitemap_verifier_free(p->verifier);
     split_end_free(p->ended);
+    public_look_free(p->look);
     registry_unref(p->registry);
     remote_plan_free(p->plan);
     record_list_done(&p->texts);
@@ -197,8 +198,8 @@ struct poll *poll_new(struct remote *r, struct remote_host *host)
     return p;
 }
 
-static void leave_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
-                       int64_t retry_after_s)
+void poll_leave_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
+                     int64_t retry_after_s)
 {
     if (p->splits) {
         p->host->apart--;
@@ -222,7 +223,7 @@ void poll_cancel(struct poll *p, const char *failure)
     if (p->transfer)
         fetch_loop_remove(r->loop, p->transfer);
     if (!p->scans)
-        leave_host(p, HOST_DROPPED, 0, -1);
+        poll_leave_host(p, HOST_DROPPED, 0, -1);
     if (p->ask)
         remote_ask_fail(p->ask, failure);
     if (p->list)
@@ -284,7 +285,13 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
     child_judge(&answer, &verdict);
     if (!p->list)
         split_judge(p, &verdict);
-    leave_host(p, verdict.host, reply->took_ms, verdict.retry_after_s);
+    if (p->look) {
+        public_look_end(p, &verdict);
+        return;
+    }
+    poll_leave_host(p, verdict.host, reply->took_ms, verdict.retry_after_s);
+    if (public_look_begin(p, &verdict, reply, found))
+        return;
     if (p->list && list_settle(p, &verdict, reply))
         return;
     if (!p->list && !split_put_later(p, reply->got_bytes))

@@ -29,6 +29,7 @@ struct remote_settings {
     int64_t site_id;         /* the one site that it may list in; 0: any */
     uint32_t poll_s;         /* the list */
     bool check;              /* poll what the list names, too */
+    bool public_check;       /* and look at some past `connect`, as crawlers get them */
     bool managed;            /* the configuration's; else API or command line made it */
     uint32_t drop_after_s;   /* a child that is none for so long leaves; 0: never */
     /* Children that are split where they are past the limits of a sitemap (split.h): URLs,

@@ -72,6 +72,8 @@ struct remote_source {
     uint32_t failures;
     char *etag, *modified, *problem; /* owned; NULL: none */
     bool claims_are_now;
+    int64_t public_at;       /* when some are looked at by their public address, */
+    unsigned public_left;    /* and how many are left of them */
     bool fresh;              /* its sitemaps are not in memory yet */
     bool whole;              /* the next one is read whatever validators say */
     bool news;               /* of its sitemaps, which the list is to be read for: */
@@ -193,6 +195,8 @@ struct poll {
     bool splits;
     struct url split_url;
     struct split_end *ended; /* owned; NULL: nothing came of it yet */
+    /* It was good, and is asked for by its public address now. Owned; NULL: it is not. */
+    struct public_look *look;
 };
 
 /* ---- remote.c */
@@ -247,6 +251,9 @@ bool poll_ask(struct poll *p); /* false: no memory */
 void poll_take_head(struct poll *p, const struct fetch_reply *reply);
 /* It is asked: from now on it counts for its host's pace. */
 void poll_enter_host(struct poll *p);
+/* It was answered, or given up. */
+void poll_leave_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
+                     int64_t retry_after_s);
 /* The answer is there: follows it, or settles and frees the poll. */
 void poll_done(void *poll, enum fetch_status status, struct fetch_reply *reply);
 /* Drops it; a sitemap goes back into its heap. */
@@ -263,6 +270,17 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due, str
 /* What came of it is written, and it is due again. `file`: what a 200's body is; NULL: none. */
 void check_settle(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply,
                   const struct sitemap_file *file);
+
+/* ---- public_look.c */
+/* Asks for a good sitemap by its public address, where that is due: true, and the poll settles
+ * later. Takes over the reply. */
+bool public_look_begin(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply,
+                       const struct sitemap_file *found);
+/* It was answered: settles and frees the poll. */
+void public_look_end(struct poll *p, const struct child_verdict *v);
+/* True where the public address has no sitemap: then the record says so. */
+bool public_look_differs(const struct poll *p, struct check_record *record);
+void public_look_free(struct public_look *look); /* takes NULL */
 
 /* ---- list.c */
 /* What came of a list that was read. */
