@@ -89,7 +89,7 @@ function addDialog(context, indexes) {
   const upstream = field({label: 'URL of the sitemap index', name: 'upstream', type: 'url', hint: 'The server polls it and the sitemaps that it lists.'});
   const directory = field({label: 'Folder', name: 'directory', hint: 'Absolute path below a source_root of the configuration.'});
   const url = field({label: 'URL of the folder', name: 'url', type: 'url', hint: 'Ends with a slash.'});
-  const index = field({label: 'Index', name: 'index', options: [['', 'Choose by directory'], ...indexes.map((one) => [one.url, one.url])]});
+  const index = field({label: 'Index that lists its sitemaps', name: 'index', hint: 'Needed if the URL is on none of your sites.', options: [['', 'Choose by directory'], ...indexes.map((one) => [one.url, one.url])]});
   const serve = check({label: 'Serve the files of the folder to crawlers', name: 'serve'});
   const turn = () => {
     upstream.node.hidden = kind.input.value !== 'upstream';

@@ -71,7 +71,7 @@ def test_history_diff_and_undo_of_a_urlset(run, tmp_path):
     assert f"{SHOP} to revision {before}: would put back +1 ~0 -1" in told.out and "/4" in "".join(rows(run, SHOP))
     assert "put back +1 ~0 -1" in run("undo", "--urlset", SHOP, "--to", str(before), "--max-removed", "1").out
     assert run("render", SHOP).out == page and "/4" in rows(run, PLAIN)
-    assert "goes not with --index" in run("undo", "--urlset", SHOP, "--index", SHOP, "--to", "1", code=2).err
+    assert "cannot be combined with --index" in run("undo", "--urlset", SHOP, "--index", SHOP, "--to", "1", code=2).err
     assert "no urlset of this catalogue; did you mean" in run("history", "--urlset", SHOP[:-4] + "s.xml", code=1).err
 
 

@@ -80,7 +80,7 @@ static const char *list_option(const struct cli *cli)
 static int check_lists(const struct cli *cli)
 {
     return arguments_has(&cli->arguments, "--urlset") && arguments_has(&cli->arguments, "--index")
-               ? cli_misuse("--urlset", "goes not with --index")
+               ? cli_misuse("--urlset", "cannot be combined with --index")
                : EXIT_DONE;
 }
 
@@ -104,7 +104,7 @@ static int read_scope(struct cli *cli, struct history_query *query)
     if (status == EXIT_DONE)
         status = names_index_option(cli, registry, &index);
     if (status == EXIT_DONE && site != NULL && index != NULL && index->site_id != site->id)
-        status = cli_misuse(option, "is of another site than --site");
+        status = cli_misuse(option, "belongs to another site than --site");
     query->site_id = site != NULL ? site->id : index != NULL ? index->site_id : 0;
     query->index_id = index != NULL ? index->id : 0;
     registry_unref(registry);
@@ -273,7 +273,7 @@ static int show_one(struct cli *cli, struct telling *t)
     if (status == EXIT_DONE)
         status = cli->backend->calls->change_of(cli->backend, revision, tell_change, tell_row, t);
     if (status == EXIT_DONE && t->cut && !t->json)
-        cli_note("history", "these are the first %" PRIu64 "; --limit N shows more", t->limit);
+        cli_note("history", "only the first %" PRIu64 " are shown; --limit N shows more", t->limit);
     return status;
 }
 
@@ -282,10 +282,10 @@ static void tell_end(const struct telling *t, const struct backend_reach *reach)
     if (t->json)
         return;
     if (t->changes == 0)
-        cli_note("history", "no such change since revision %" PRIu64 ", where the history begins",
+        cli_note("history", "no change matches; the history begins with revision %" PRIu64,
                  reach->from);
     else if (reach->more)
-        cli_note("history", "there are more; --limit N or --until shows them");
+        cli_note("history", "there are more changes; --limit N or --until WHEN shows them");
 }
 
 /* What it may be is known here, so that a slip does not look like a history without such. */
@@ -352,7 +352,7 @@ int command_history(struct cli *cli)
         return show_many(cli, &t);
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (arguments_has(&cli->arguments, filters[i]))
-            return cli_misuse(filters[i], "chooses changes, and a revision names one");
+            return cli_misuse(filters[i], "cannot be combined with a revision");
     return show_one(cli, &t);
 }
 
