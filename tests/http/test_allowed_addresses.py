@@ -65,6 +65,11 @@ def is_refused(reply):
     return reply.status == 503 and f"{ADDRESS} is no address of the public internet, and not allowed here" in reply.body.decode()
 
 
+def listed(server):
+    """How many sitemaps the catalogue has. The answer to a scan need not say: a source that is made begins by itself."""
+    return len(server.api("GET", "/v1/sitemaps").json()["sitemaps"])
+
+
 def test_a_tenant_by_the_api(start, inner, mine):
     """A site that is not the file's: its token names the cross host, and makes a source of it, checks it, and polls it."""
     server = begin(start, '[site "main"]\norigin = http://www.example.com\nindex = /sitemap_index.xml\n'
@@ -107,7 +112,7 @@ def test_a_site_of_the_file(start, inner):
     made = server.api("POST", "/v1/sources", {"name": "made", "upstream": inner.base + "/list.xml", "index": "/sitemap_index.xml", "check": False}, token=token)
     assert made.status == 201, made
     scanned = server.api("POST", "/v1/sources/made/scan", token=token)
-    assert scanned.status == 200 and scanned.json()["created"] + scanned.json()["unchanged"] == 1, scanned  # it begins by itself as well
+    assert scanned.status == 200 and listed(server) == 1, scanned
     named = {"loc": inner.base + "/b.xml", "index": "/sitemap_index.xml"}
     inner.origin.answers["/b.xml"] = answer(200, urlset(inner.base + "/page"))
     assert server.api("POST", "/v1/sitemaps", named, token=token).status == 201
@@ -210,8 +215,8 @@ def test_a_public_host_leads_a_tenant_nowhere_else(network, tmp_path):
         outer.answers["/list.xml"] = answer(200, index(*(base + path for path in ("/a.xml", "/well.xml", "/hop.xml", "/hops.xml", "/both.xml"))))
         tenant = Tenant(tmp_path, [(PUBLIC, "outer.example"), *names], base, [f"{name}.example:{outer.port}" for name in ("inner", "both")])
         ending.callback(tenant.server.stop)
-        scanned = tenant.scan("mine", base + "/list.xml").json()
-        assert scanned["created"] + scanned["unchanged"] == 5  # the source begins by itself as well
+        assert tenant.scan("mine", base + "/list.xml").status == 200
+        assert listed(tenant.server) == 5
         assert is_refused(tenant.scan("moved", base + "/moved.xml"))
         assert is_refused(tenant.scan("inner", within + "/list.xml"))
         for path, code in (("/a.xml", "good"), ("/well.xml", "good"), ("/hop.xml", "address-not-allowed"),
