@@ -837,3 +837,23 @@ def test_nodes_are_upgraded_one_after_another(cluster):
     assert len({chance(node) for node in (a, b, c)}) == 1  # one node's, not each one's own
     late = cluster.node("d")  # an older release comes too late
     eventually(lambda: "upgrade-needed" in reasons(late), "it is told to be upgraded", within=60)
+
+
+def test_an_upgrade_by_hand(cluster):
+    by_hand = {"SITEMAPD_SHARED_UPGRADE": "manual"}
+    a, b = cluster.node("a", env=by_hand), cluster.node("b", env=by_hand)
+    joined(b)
+    newer_on_older(cluster, renewed(b), a)
+    refused = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
+    assert refused.code == 1 and "older release" in refused.err, refused
+    renewed(a)
+    eventually(lambda: "upgrade-pending" in reasons(a), "told", within=60)
+    problem(a.register(loc("two")), 503, "upgrade-pending")
+    checked = sitemapd("check", "--shared", cluster.postgres.url(), database=a.database, binary=NEXT)
+    assert checked.code == 0 and checked.err == "" and checked.out.count("upgrade pending") == 1, checked
+    done = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
+    assert done.code == 0, done
+    for node in (a, b):
+        eventually(lambda node=node: node.register(loc("two")).status in (200, 201), "writes", within=60)
+    equal([a, b])
+    assert schema(a) == schema(b) and chance(a) == chance(b)
