@@ -21,7 +21,8 @@ struct history_change {
     int64_t at;
     const char *by, *kind, *via;
     const char *request_id, *note; /* NULL: none */
-    uint64_t undoes;               /* an undo: of this change; a restore: to it; 0: neither */
+    uint64_t undoes;               /* an undo: of this change; else 0 */
+    uint64_t restores;             /* a restore: to the state after this change; else 0 */
     uint64_t undone_by;            /* the latest undo of it that is not undone itself; 0: none */
     const char *site; /* origin of the one site that it touched; NULL: several, none or unknown */
     const char *loc;  /* an entry that it touched, where they are few; else NULL */

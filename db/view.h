@@ -138,7 +138,8 @@ enum catalogue_status catalogue_view_search(struct catalogue_view *v,
                                             const struct entry_search *search, entry_each *each,
                                             void *context, struct entry_searched *out);
 
-/* When somebody asked this node with the token last, to the hour (Unix seconds); 0: never. */
+/* When somebody asked this node with the token last, to the hour, but not before the token was made
+ * (Unix seconds); 0: never. */
 enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,
                                                 int64_t *out);
 

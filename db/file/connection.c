@@ -180,12 +180,40 @@ static const char *advice_for(int rc)
     }
 }
 
+/* The command that unpacks a file that is no database; NULL where it is not known as packed. */
+static const char *unpacker_of(const char *path)
+{
+    static const struct {
+        const char *magic, *command;
+    } kinds[] = {{"\x1f\x8b", "gunzip"},
+                 {"\xfd"
+                  "7zXZ",
+                  "unxz"},
+                 {"\x28\xb5\x2f\xfd", "unzstd"},
+                 {"BZh", "bunzip2"}};
+    char begin[8] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, begin, sizeof begin - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    for (size_t i = 0; got > 0 && i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(begin, kinds[i].magic, strlen(kinds[i].magic)) == 0)
+            return kinds[i].command;
+    return NULL;
+}
+
 void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_size)
 {
     int error = db ? sqlite3_system_errno(db) : 0;
     int rc = db ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
     const char *advice = advice_for(rc);
     bool cannot_open = (rc & 0xff) == SQLITE_CANTOPEN && error != 0;
+    const char *unpacker = (rc & 0xff) == SQLITE_NOTADB ? unpacker_of(path) : NULL;
+
+    if (unpacker) {
+        explain(why, why_size, "%s: is compressed; unpack it first, with `%s`", path, unpacker);
+        return;
+    }
 
     /* The engine's own error is of the file that it then looked for beside it. */
     if (((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) &&

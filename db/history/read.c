@@ -37,7 +37,6 @@ static struct history_change read_change(sqlite3_stmt *row, bool of_site)
         .via = text_of(row, 4),
         .request_id = text_of(row, 5),
         .note = text_of(row, 6),
-        .undoes = number_of(row, 7),
         .unchanged = number_of(row, 8),
         .created = number_of(row, 9),
         .updated = number_of(row, 10),
@@ -45,6 +44,10 @@ static struct history_change read_change(sqlite3_stmt *row, bool of_site)
         .site = text_of(row, 14),
         .whole = true,
     };
+    /* The column has for both which change it is about. */
+    *(change.kind != NULL && strcmp(change.kind, "restore") == 0 ? &change.restores
+                                                                 : &change.undoes) =
+        number_of(row, 7);
     if (!of_site)
         return change;
     uint64_t created = number_of(row, 15), updated = number_of(row, 16);

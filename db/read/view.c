@@ -298,7 +298,10 @@ enum catalogue_status catalogue_view_positions(
 enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,
                                                 int64_t *out)
 {
-    sqlite3_stmt *row = view_statement(v, "SELECT used_at FROM local_token_use WHERE token = ?1");
+    sqlite3_stmt *row =
+        view_statement(v, "SELECT max(used_at, coalesce((SELECT created_at FROM token"
+                          " WHERE id = local_token_use.token), 0))"
+                          " FROM local_token_use WHERE token = ?1");
 
     return view_number(v, row, view_bind(row, "i", token_id), out);
 }

@@ -469,7 +469,9 @@ void call_append_rows(struct call *call)
 {
     const struct change_result *result = &call->result;
     struct str *out = &call->request->reply.body;
+    const struct grant *grant = &call->request->grant;
     const struct site_map *routing;
+    const char *comma = "";
 
     if (!call->change.dry_run)
         return;
@@ -477,9 +479,13 @@ void call_append_rows(struct call *call)
     str_append_text(out, ",\"rows\":[");
     for (size_t i = 0; i < result->told_count; i++) {
         const struct change_row *row = &result->told[i];
+        const struct entry_record *one = row->before.loc != NULL ? &row->before : &row->after;
 
-        if (i > 0)
-            str_append_char(out, ',');
+        /* A scan's may be another site's. */
+        if (!grant_has_site(grant, one->site_id) || !grant_has_loc(grant, one->loc))
+            continue;
+        str_append_text(out, comma);
+        comma = ",";
         entry_json_append_change(out, row->before.loc != NULL ? &row->before : NULL,
                                  row->after.loc != NULL ? &row->after : NULL,
                                  site_map_registry(routing));

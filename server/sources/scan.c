@@ -472,6 +472,7 @@ static void scan_apply(struct scan_pass *pass)
         .rows = rows,
         .source_hosts = pass->hosts_digest,
         .dry_run = pass->options->dry_run,
+        .tells_rows = pass->options->dry_run,
         .max_removed = pass->options->max_removed,
         .max_told = UINT32_MAX, /* as many as there are rows */
     };
@@ -485,7 +486,13 @@ static void scan_apply(struct scan_pass *pass)
             scan_again(pass, FROZEN_AGAIN_MS);
         tell(pass);
     }
+    struct change_row *told = out->result.told;
+    size_t told_count = out->result.told_count;
+    out->result.told = NULL; /* a dry run's rows are the caller's */
+    out->result.told_count = 0;
     change_result_done(&out->result);
+    out->result.told = told;
+    out->result.told_count = told_count;
     if (out->applied)
         return;
     const char *detail = out->result.detail;

@@ -87,8 +87,8 @@ struct scan_counts {
 struct scan_outcome {
     enum catalogue_status status; /* of the change; CANCELLED: stopped */
     bool applied;                 /* `result` is whole, status OK */
-    struct change_result result;
-    char failure[256]; /* why it was not applied */
+    struct change_result result;  /* of a dry run the caller ends it: it has the rows */
+    char failure[256];            /* why it was not applied */
     struct scan_counts counts;
     uint32_t again_ms; /* scan once more so soon: something was not settled. 0: no need */
     bool watch_limit;  /* the limit of inotify was reached */

@@ -94,8 +94,9 @@ static void tell_failure(struct source *s, const struct scan_outcome *outcome)
         source_tell(s, LEVEL_WARNING, "source-scan-failed", "%s", outcome->failure);
 }
 
-/* What a scan came to, where it is worth a line. */
-static void source_tell_outcome(struct source *s, const struct scan_outcome *outcome)
+/* What a scan came to, where it is worth a line. `state` is as it is after it. */
+static void source_tell_outcome(struct source *s, const struct scan_outcome *outcome,
+                                const struct source_state *state)
 {
     const struct scan_counts *c = &outcome->counts;
     uint64_t held = outcome->result.would_remove;
@@ -134,7 +135,8 @@ static void source_tell_outcome(struct source *s, const struct scan_outcome *out
                 " empty; remarks: %" PRIu64 " dated in the future, %" PRIu64
                 " with one lastmod on all pages, %" PRIu64 " with any",
                 c->files, plural(c->files, "file", "files"), c->read, c->added, c->changed, c->gone,
-                c->problems, c->recovered, c->empty, c->future, c->one_lastmod, c->remarked);
+                state->quarantined, c->recovered, c->empty, c->future, c->one_lastmod,
+                state->remarked);
 }
 
 #define SCANS_WAITING  16   /* asked for, of one source: each keeps a connection waiting */
@@ -228,12 +230,12 @@ static struct source_state read_state(struct source *s)
     return state;
 }
 
-static void note_outcome(struct source *s, const struct scan_outcome *outcome, int64_t now)
+static void note_outcome(struct source *s, const struct scan_outcome *outcome,
+                         const struct source_state *state, int64_t now)
 {
-    struct source_state state = read_state(s);
     pthread_mutex_lock(&s->lock);
     s->scanning = false;
-    s->state = state;
+    s->state = *state;
     s->scans++;
     s->files_read += outcome->counts.read;
     s->failed_at = outcome->applied ? 0 : time(NULL);
@@ -287,10 +289,11 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
     set_watching(s, s->folder.watch ? SOURCE_WATCHES
                     : limit         ? SOURCE_WATCH_LIMIT
                                     : SOURCE_RESCANS_ONLY);
+    struct source_state state = read_state(s);
     if (!atomic_load(&s->stop))
-        source_tell_outcome(s, outcome);
+        source_tell_outcome(s, outcome, &state);
     int64_t now = clock_now_ms();
-    note_outcome(s, outcome, now);
+    note_outcome(s, outcome, &state, now);
     uint32_t rescan_ms = s->settings.rescan_ms;
     if (rescan_ms == 0 && limit)
         rescan_ms = LIMIT_RESCAN_MS;
@@ -333,6 +336,7 @@ static void serve_request(struct source *s, struct scan_request *request)
     else
         scan(s, request->max_removed, &outcome);
     request->done(request->context, outcome.applied ? &outcome.result : NULL, outcome.failure);
+    change_result_done(&outcome.result);
     free(request);
 }
 

@@ -1,10 +1,13 @@
 """Backup and restore, and the upgrade of a catalogue to a later schema: that of the program as the next release
 would be (SITEMAPD_NEXT_BIN)."""
 
+import bz2
 import contextlib
 import email.utils
 import glob
+import gzip
 import hashlib
+import lzma
 import os
 import re
 import shutil
@@ -448,3 +451,13 @@ def test_root_restores_for_the_owner(start, tmp_path, copy):
     assert os.stat(database).st_uid == 65534
     done(sitemapd("restore", backup, "--replace", database=database))
     assert os.stat(database).st_uid == 65534
+
+
+def test_a_compressed_backup_is_named_as_such(tmp_path):
+    """What docs/operations.md has one make by `backup - | gzip` is not a database, and which command unpacks it is said."""
+    for name, packed, command in (("gz", gzip.compress(b"SQLite format 3"), "gunzip"), ("xz", lzma.compress(b"SQLite format 3"), "unxz"), ("bz2", bz2.compress(b"SQLite format 3"), "bunzip2")):
+        backup = tmp_path / f"catalogue.db.{name}"
+        backup.write_bytes(packed)
+        for run in (sitemapd("restore", str(backup), database=tmp_path / "new.db"), sitemapd("status", database=backup)):
+            assert (run.code, run.err) == (1, f"sitemapd: {backup}: is compressed; unpack it first, with `{command}`\n"), run
+        assert not (tmp_path / "new.db").exists()

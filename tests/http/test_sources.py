@@ -740,6 +740,35 @@ def test_too_many_removals_are_held(world):
     assert world.ready() is None and world.metric("source_held_removals") == 0
 
 
+def test_the_log_of_a_restart_counts_what_is_refused(world):
+    world.folder.put("a.xml")
+    world.folder.put("broken.xml", BROKEN["truncated"])
+    world.start()
+    world.scanned()
+    assert ", 1 with a problem" in world.told("source-scanned")[-1]
+    world.server.restart()
+    world.scanned()
+    assert ", 1 with a problem" in eventually(lambda: world.told("source-scanned"), "the first scan is told")[-1]
+    assert "1 file is refused" in world.ready()["source-problems"]
+
+
+def test_a_dry_scan_has_rows(world):
+    world.folder.put("a.xml")
+    world.folder.put("b.xml")
+    world.start()
+    world.scan()
+    entries, state = world.entries(), world.state()
+    world.folder.put("new.xml")
+    world.folder.put("a.xml", GOOD.replace(b"/a", b"/another"), OLD + 100)
+    world.folder.remove("b.xml")
+    dry = world.scan("?dry_run=1&max_removed=1")
+    rows = {row["loc"].rpartition("/")[2]: (row["before"] and row["before"]["lastmod"], row["after"] and row["after"]["lastmod"]) for row in dry["rows"]}
+    assert (dry["created"], dry["updated"], dry["removed"], dry["rows_total"]) == (1, 1, 1, 3), dry
+    assert set(rows) == {"new.xml", "a.xml", "b.xml"} and rows["new.xml"][0] is None and rows["b.xml"][1] is None and rows["a.xml"][0] != rows["a.xml"][1], rows
+    assert (world.entries(), world.state()) == (entries, state), "nothing was written"
+    assert "rows" not in world.scan("?max_removed=1")
+
+
 def test_held_files_that_return_end_it(world):
     world.folder.fill(10)
     world.start()

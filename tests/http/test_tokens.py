@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import json
 import os
 import re
 import signal
@@ -503,3 +504,15 @@ def test_uses_are_noted_once_for_each_token(start):
     assert server.register(f"{ORIGIN}/behind.xml").status == 201  # the writer's queue is empty up to here
     with sqlite3.connect(server.database, timeout=60) as catalogue:
         assert catalogue.execute("SELECT max(used_at) FROM local_token_use").fetchone() == (0,)
+
+
+def test_no_token_was_used_before_it_was_made(start):
+    """Uses are kept to the hour, and the hour began before the token."""
+    server = start(sites=(ORIGIN,))
+    bearer = server.cli("token", "add", "fresh").out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=bearer).status == 200, "the token is known")
+    told = lambda: next(one for one in server.api("GET", "/v1/tokens").json()["tokens"] if one["name"] == "fresh")
+    one = eventually(lambda: told() if told()["last_used_at"] else None, "its use is kept")
+    assert one["last_used_at"] >= one["created_at"], one
+    line = next(json.loads(line) for line in server.cli("token", "list", "--json").out.splitlines() if '"fresh"' in line)
+    assert line["last_used_at"] == one["last_used_at"], line

@@ -121,6 +121,15 @@ struct listing {
     bool whole; /* the change told last touched nothing else */
 };
 
+static void append_revision(struct str *out, const char *name, uint64_t revision)
+{
+    str_append_format(out, ",\"%s\":", name);
+    if (revision != 0)
+        str_append_u64(out, revision);
+    else
+        str_append_text(out, "null");
+}
+
 static void append_change(struct str *out, const struct history_change *change)
 {
     str_append_format(out, "{\"revision\":%" PRIu64 ",\"at\":", change->revision);
@@ -138,16 +147,9 @@ static void append_change(struct str *out, const struct history_change *change)
         str_append_u64(out, change->unchanged);
     else
         str_append_text(out, "null");
-    str_append_text(out, ",\"undoes\":");
-    if (change->undoes != 0)
-        str_append_u64(out, change->undoes);
-    else
-        str_append_text(out, "null");
-    str_append_text(out, ",\"undone_by\":");
-    if (change->undone_by != 0)
-        str_append_u64(out, change->undone_by);
-    else
-        str_append_text(out, "null");
+    append_revision(out, "undoes", change->undoes);
+    append_revision(out, "restores", change->restores);
+    append_revision(out, "undone_by", change->undone_by);
     str_append_json_member(out, "site", change->site);
     str_append_json_member(out, "loc", change->loc);
     str_append_text(out, ",\"note\":");

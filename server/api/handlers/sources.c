@@ -330,18 +330,12 @@ enum handled sources_list(void *context, struct request *request)
 
 /* ---- POST /v1/sources/{name}/scan -------------------------------------------------------- */
 
-static void scan_visible(void *context, enum await_result result)
+static void reply_scanned(struct scan_call *scan)
 {
-    struct scan_call *scan = context;
     struct request *request = scan->call.request;
     const struct change_result *applied = &scan->call.result;
     struct str *out = &request->reply.body;
 
-    (void)result;
-    if (!auth_still_holds(scan->call.app, request)) {
-        request_resume(request);
-        return;
-    }
     str_append_char(out, '{');
     append_number(out, "created", applied->created);
     append_number(out, "updated", applied->updated);
@@ -360,7 +354,16 @@ static void scan_visible(void *context, enum await_result result)
     reply_json(&request->reply, 200);
     if (!scan->call.change.dry_run)
         call_audit(&scan->call, "source-scan", request->path_tail);
-    request_resume(request);
+}
+
+static void scan_visible(void *context, enum await_result result)
+{
+    struct scan_call *scan = context;
+
+    (void)result;
+    if (auth_still_holds(scan->call.app, scan->call.request))
+        reply_scanned(scan);
+    request_resume(scan->call.request);
 }
 
 static void scanned(void *context, const struct change_result *result, const char *failure)
@@ -380,6 +383,14 @@ static void scanned(void *context, const struct change_result *result, const cha
     memset(&scan->call.result.entry, 0, sizeof scan->call.result.entry);
     if (result->status != CATALOGUE_OK) {
         errors_reply_result(&request->reply, result);
+        request_resume(request);
+        return;
+    }
+    if (scan->call.change.dry_run) { /* nothing is to be published, and its rows are borrowed */
+        if (auth_still_holds(scan->call.app, request))
+            reply_scanned(scan);
+        scan->call.result.told = NULL;
+        scan->call.result.told_count = 0;
         request_resume(request);
         return;
     }

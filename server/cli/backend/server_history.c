@@ -40,6 +40,7 @@ static struct history_change read_change(const json_t *change)
         .request_id = member_text_or_null(change, "request_id"),
         .note = member_text_or_null(change, "note"),
         .undoes = member_number(change, "undoes"),
+        .restores = member_number(change, "restores"),
         .undone_by = member_number(change, "undone_by"),
         .site = member_text_or_null(change, "site"),
         .loc = member_text_or_null(change, "loc"),

@@ -165,8 +165,9 @@ static void print_change(const struct history_change *change)
     print_counts(change->created, change->updated, change->removed);
     print_what(change);
     if (change->undoes != 0)
-        printf("  %s %" PRIu64, strcmp(change->kind, "undo") == 0 ? "of" : "back to",
-               change->undoes);
+        printf("  of %" PRIu64, change->undoes);
+    if (change->restores != 0)
+        printf("  back to %" PRIu64, change->restores);
     if (change->undone_by != 0)
         printf("  (undone by %" PRIu64 ")", change->undone_by);
     if (change->note != NULL) {
@@ -203,6 +204,7 @@ static void print_change_json(const struct history_change *change)
     append_number(&out, "removed", true, change->removed);
     append_number(&out, "unchanged", change->whole, change->unchanged);
     append_number(&out, "undoes", change->undoes != 0, change->undoes);
+    append_number(&out, "restores", change->restores != 0, change->restores);
     append_number(&out, "undone_by", change->undone_by != 0, change->undone_by);
     str_append_json_member(&out, "site", change->site);
     str_append_json_member(&out, "loc", change->loc);

@@ -180,7 +180,7 @@ static void note_scan(struct poll *p, const struct scan_outcome *out)
                     "%zu named: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " gone, %" PRIu64
                     " refused",
                     upstream_count(p->upstream).members, out->counts.added, out->counts.changed,
-                    out->counts.gone, out->counts.problems);
+                    out->counts.gone, refused);
 }
 
 int64_t list_most_removed(const struct remote_ask *asks)

@@ -88,6 +88,7 @@ bool list_scan_begin(struct poll *p, const struct child_verdict *verdict, struct
 static void scan_free(struct list_scan *l)
 {
     fetch_reply_done(&l->found.reply);
+    change_result_done(&l->found.dry.result);
     free(l);
 }
 
