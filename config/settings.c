@@ -105,7 +105,7 @@ const struct setting config_settings[] = {
      .doc = "Require a token for all sites for /metrics and for the details of /readyz, which name "
             "the indexes and sources of every site."},
     {"admin", "token", SETTING_SECRET, IN(token), .environment = "SITEMAPD_TOKEN",
-     .doc = "API token in addition to those in the catalogue."},
+     .doc = "API token in addition to those in the catalogue, at least 32 characters."},
     {"admin", "max_suspended", SETTING_COUNT, IN(max_suspended), .min = 1, .max = 1000000,
      .fallback = "4096", FILE_AND("SITEMAPD_ADMIN_MAX_SUSPENDED"),
      .doc = "Most requests that may wait at once for a commit, a cold page or a change. Long polls "

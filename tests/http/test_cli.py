@@ -467,6 +467,15 @@ def test_serve_needs_no_file(tmp_path):
         process.wait()
 
 
+@pytest.mark.parametrize("token", ["x", "smd_" + "e" * 27])
+def test_a_token_that_can_be_guessed(tmp_path, token):
+    """It would administer all sites."""
+    for command in ("serve", "check-config"):
+        told = sitemapd(command, database=str(tmp_path / "c.db") if command == "serve" else None, env={"SITEMAPD_TOKEN": token})
+        assert told.code == 1 and "SITEMAPD_TOKEN: must have at least 32 characters" in told.err and token not in told.err.replace("SITEMAPD_TOKEN: must have at least 32 characters; `openssl rand -hex 32` makes one", ""), told
+    assert not (tmp_path / "c.db").exists()
+
+
 def test_serve_by_environment(tmp_path):
     env = {
         "SITEMAPD_LISTEN": "127.0.0.1:0", "SITEMAPD_ADMIN_LISTEN": "127.0.0.1:0", "SITEMAPD_SITE": ORIGIN,

@@ -282,7 +282,7 @@ def test_the_journal(tmp_path):
     ours, theirs = socket.socketpair()
     about = os.fstat(theirs.fileno())
     env = {k: v for k, v in os.environ.items() if not k.startswith("SITEMAPD_")}
-    env.update(JOURNAL_STREAM=f"{about.st_dev}:{about.st_ino}", SITEMAPD_TOKEN="t", SITEMAPD_LOG_ACCESS_LOG="-")
+    env.update(JOURNAL_STREAM=f"{about.st_dev}:{about.st_ino}", SITEMAPD_TOKEN="t" * 32, SITEMAPD_LOG_ACCESS_LOG="-")
     process = subprocess.Popen(
         [BIN, "serve", "--database", str(tmp_path / "c.db"), "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, env=env)
@@ -321,7 +321,7 @@ def test_a_log_that_nobody_reads_blocks_nothing(tmp_path, start):
     process = subprocess.Popen(
         [BIN, "serve", "--database", str(tmp_path / "c.db"), "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
          "--site", ORIGIN], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writing,
-        env=env | {"SITEMAPD_TOKEN": "t", "SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "60s"})
+        env=env | {"SITEMAPD_TOKEN": "t" * 32, "SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "60s"})
     os.close(writing)
     try:
         admin = process.stdout.readline().decode().split("admin=http://")[1].strip()
