@@ -526,6 +526,17 @@ static void judge_tokens(const struct config *c, struct mistakes *m)
     }
 }
 
+/* Whoever guesses the token of the environment administers all sites. */
+#define TOKEN_MIN_CHARS 32u
+
+static void judge_environment_token(const struct config *c, struct mistakes *m)
+{
+    if (c->token != NULL && strlen(c->token) < TOKEN_MIN_CHARS)
+        mistakes_add(
+            m, "SITEMAPD_TOKEN: must have at least %u characters; `openssl rand -hex 32` makes one",
+            TOKEN_MIN_CHARS);
+}
+
 /* ---- crawlers */
 
 #define CRAWLERS_MOST      40u /* with those that are built in they fit a table */
@@ -552,6 +563,7 @@ bool config_validate(const struct config *c, config_report *report, void *contex
 {
     struct mistakes m = {.report = report, .context = context};
 
+    judge_environment_token(c, &m);
     judge_listeners(c, &m);
     judge_limits(c, &m);
     judge_shared(c, &m);

@@ -525,10 +525,6 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
-/* Who guesses it administers all sites. */
-#define SECRET_MIN_CHARS 32
-#define SECRET_TOO_SHORT "must have at least 32 characters; `openssl rand -hex 32` makes one"
-
 /* What is wrong with `text`: what it must be; NULL where nothing is. */
 static const char *judge_text(const struct setting *s, const char *text)
 {
@@ -536,8 +532,6 @@ static const char *judge_text(const struct setting *s, const char *text)
 
     if (s->kind == SETTING_CHOICE)
         return is_choice(s->choices, text) ? NULL : trait->must;
-    if (s->kind == SETTING_SECRET && trait->holds(text) && strlen(text) < SECRET_MIN_CHARS)
-        return SECRET_TOO_SHORT;
     return trait->holds(text) ? NULL : trait->must;
 }
 

@@ -360,7 +360,10 @@ bool call_number(struct call *call, const char *name, uint64_t min, uint64_t max
     }
     if (query_number(text, max, out) && *out >= min)
         return true;
-    snprintf(detail, sizeof detail, "must be a number from %" PRIu64 " to %" PRIu64, min, max);
+    if (min == 0 && max == 1)
+        snprintf(detail, sizeof detail, "must be 0 or 1");
+    else
+        snprintf(detail, sizeof detail, "must be a number from %" PRIu64 " to %" PRIu64, min, max);
     reply_problem(&call->request->reply, 400, "malformed-parameter", name, detail);
     return false;
 }

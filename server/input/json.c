@@ -257,7 +257,7 @@ static enum rule_code read_position(const struct fields *f, const json_t *value)
 {
     if (!json_is_integer(value))
         return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_TYPE, "position",
-                                     NULL);
+                                     "position must be a whole number");
     json_int_t position = json_integer_value(value);
     if (position < 0 || position >= (json_int_t)POSITION_NONE)
         return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_POSITION, "position",
@@ -274,21 +274,24 @@ static void fault(const struct fields *f, enum rule_code code)
     f->raw->extension_fault = code;
 }
 
-static void wrong_type(const struct fields *f, const char *field)
+static void wrong_type(const struct fields *f, const char *field, const char *must)
 {
-    fault(f, fragment_fault(f->judged->fragment, RULE_FIELD_TYPE, field));
+    struct fragment *fragment = f->judged->fragment;
+    enum rule_code code = fragment_fault(fragment, RULE_FIELD_TYPE, field);
+    snprintf(fragment->why, sizeof fragment->why, "%s %s", fragment->field, must);
+    fault(f, code);
 }
 
 static void read_images(const struct fields *f, json_t *value)
 {
     char field[48];
     if (!json_is_array(value) && !json_is_null(value))
-        wrong_type(f, "images");
+        wrong_type(f, "images", "must be an array of URLs, or null");
     for (size_t i = 0; i < json_array_size(value) && f->raw->extension_fault == RULE_OK; i++) {
         const json_t *image = json_array_get(value, i);
         snprintf(field, sizeof field, "images[%zu].loc", i);
         if (!json_is_string(image))
-            wrong_type(f, field);
+            wrong_type(f, field, "must be a string");
         else
             fault(f, fragment_add_image(f->judged->fragment, json_string_value(image),
                                         json_string_length(image)));
@@ -301,14 +304,14 @@ static void read_alternates(const struct fields *f, json_t *value)
     json_t *url;
     char field[96];
     if (!json_is_object(value) && !json_is_null(value))
-        wrong_type(f, "alternates");
+        wrong_type(f, "alternates", "must be an object of languages and URLs, or null");
     json_object_foreach(value, language, url)
     {
         if (f->raw->extension_fault != RULE_OK)
             return;
         snprintf(field, sizeof field, "alternates.%s", language);
         if (!json_is_string(url))
-            wrong_type(f, field);
+            wrong_type(f, field, "must be a string");
         else
             fault(f, fragment_add_alternate(f->judged->fragment, language, strlen(language),
                                             json_string_value(url), json_string_length(url)));
@@ -344,7 +347,7 @@ static void read_news_members(const struct fields *f, json_t *value, bool public
                                        json_string_value(member), json_string_length(member),
                                        f->options->now));
         else if (i < count || strcmp(field, "news.publication") == 0)
-            wrong_type(f, field);
+            wrong_type(f, field, i < count ? "must be a string" : "must be an object");
         else
             fault(f, fragment_fault(f->judged->fragment, RULE_FIELD_UNKNOWN, field));
     }
@@ -355,7 +358,7 @@ static void read_news(const struct fields *f, json_t *value)
     if (json_is_null(value))
         return;
     if (!json_is_object(value)) {
-        wrong_type(f, "news");
+        wrong_type(f, "news", "must be an object, or null");
         return;
     }
     fragment_begin_news(f->judged->fragment);
@@ -424,8 +427,12 @@ static enum rule_code read_field(const struct fields *f, const char *name, json_
     } else {
         return reject_unknown(f, name);
     }
-    return fits ? RULE_OK
-                : entry_validate_reject(raw, f->judged, f->rejection, RULE_FIELD_TYPE, field, NULL);
+    if (fits)
+        return RULE_OK;
+    char why[64];
+    bool nullable = strcmp(field, "loc") != 0 && strcmp(field, list_field(f->options)) != 0;
+    snprintf(why, sizeof why, "%s must be a string%s", field, nullable ? ", or null" : "");
+    return entry_validate_reject(raw, f->judged, f->rejection, RULE_FIELD_TYPE, field, why);
 }
 
 static enum rule_code read_object(const struct fields *f, json_t *root)

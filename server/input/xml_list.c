@@ -93,8 +93,10 @@ static bool xml_item_read(const struct xml_item *item, struct raw_entry *raw)
         raw->lastmod_why = "has an element within";
     else if (item->lastmod.overflow)
         raw->lastmod_why = rule_code_sentence(RULE_LASTMOD_INVALID);
-    if (raw->lastmod_len > 0 || raw->lastmod_why) /* <lastmod/> is as good as none */
+    if (raw->lastmod_len > 0 || raw->lastmod_why)
         raw->lastmod_state = FIELD_SET;
+    else if (item->lastmods > 0) /* <lastmod/> costs nothing, but is reported */
+        raw->remarks |= RULE_BIT(RULE_LASTMOD_INVALID);
     return raw->loc_fault == RULE_OK && item->direct.len > 0;
 }
 

@@ -97,6 +97,22 @@ static bool is_robots_line(const char *text, size_t len)
     return at < len && text[at] == ':' && !(at + 2 < len && memcmp(text + at, "://", 3) == 0);
 }
 
+bool explain_may_lack_scheme(const char *text)
+{
+    static const char *const endings[] = {".xml", ".gz",   ".txt", ".csv",  ".ndjson", ".php",
+                                          ".asp", ".aspx", ".jsp", ".conf", ".db"};
+    size_t host_len = strcspn(text, "/?#");
+    const char *dot = memrchr(text, '.', host_len);
+
+    if (strstr(text, "://") != NULL || dot == NULL || dot == text)
+        return false;
+    size_t len = host_len - (size_t)(dot - text);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (strlen(endings[i]) == len && strncasecmp(dot, endings[i], len) == 0)
+            return false;
+    return !is_other_file(text, host_len);
+}
+
 /* Names the first character that does not show. */
 static const char *explain_hidden(enum rule_code code, const char *text, size_t len)
 {

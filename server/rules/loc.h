@@ -1,6 +1,7 @@
 /* What a loc that is accepted may still be wrong about, by its own text. Pure, thread safe. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "server/rules/code.h"
@@ -16,6 +17,10 @@ rule_set loc_lint(const char *loc, size_t len, size_t path_at);
  * U+200B, U+FEFF and their like: hidden.h), which comes along when a URL is copied from a page. */
 size_t explain_blank_front(const char *text, size_t len);
 size_t explain_blank_back(const char *text, size_t len);
+
+/* Whether `text` may be a URL without its scheme (www.example.com/x.xml), not a file's name
+ * (products.xml) or a path. */
+bool explain_may_lack_scheme(const char *text);
 
 /* The sentence for a loc that was refused with `code`, to stand behind the loc or the word "loc".
  * Static. */

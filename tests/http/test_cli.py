@@ -156,6 +156,9 @@ def test_add_list_remove(database):
     [
         (["add", "abc"], "absolute"),
         (["add", "www.example.com/a.xml"], "did you mean https://www.example.com/a.xml?"),
+        (["add", "products.xml"], "must be an absolute URL (https://host/path) (loc-relative)\n"),
+        (["add", "./sitemaps/products.xml.gz"], "must be an absolute URL (https://host/path) (loc-relative)\n"),
+        (["token", "add", "ci", "--role", "superuser"], '--role: "superuser" must be read, write or admin'),
         (["add", "https://cdn.example.net/a.xml"], "sitemapd site add https://cdn.example.net"),
         (["add", "https://other.example/a.xml"], "other.example"),
         (["add", ORIGIN + "/a.xml", "--lastmod", "yesterday"], "lastmod"),
@@ -465,6 +468,38 @@ def test_serve_needs_no_file(tmp_path):
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_date_that_is_dropped(database):
+    """The stored date stays; what is lacking in it is not said of the one that was given."""
+    for date, words in (("2026-01-31", "lastmod-date-only"), ("2999-01-01", "lastmod-in-future")):
+        told = sitemapd("add", ORIGIN + "/a.xml", "--lastmod", date, database=database)
+        assert told.code == 0 and told.err.count("warning") == 1 and f"({words})" in told.err, told
+
+
+def test_an_import_of_which_everything_is_refused(database, tmp_path):
+    (tmp_path / "bad").write_text("/a.xml\nrelative\n")
+    (tmp_path / "some").write_text(f"/a.xml\n{ORIGIN}/b.xml\n")
+    (tmp_path / "none").write_text("")
+    for name, code in (("bad", 1), ("some", 0), ("none", 0)):
+        told = sitemapd("import", "--skip-invalid", tmp_path / name, database=database)
+        assert told.code == code and ("every entry was refused; nothing was applied" in told.err) == (code == 1), told
+
+
+def test_an_empty_lastmod_is_reported(database, tmp_path):
+    (tmp_path / "index.xml").write_text('<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+                                        f"<sitemap><loc>{ORIGIN}/a.xml</loc><lastmod/></sitemap></sitemapindex>")
+    told = sitemapd("import", tmp_path / "index.xml", database=database)
+    assert told.code == 0 and "(lastmod-invalid): 1 in all, first in line 1" in told.err, told
+
+
+def test_pages_of_an_index_are_an_array(database):
+    """As the API has them, but for what only a server has."""
+    done(sitemapd("add", ORIGIN + "/a.xml", database=database))
+    told = json.loads(sitemapd("index", "list", "--json", database=database).out)
+    page = told["pages"][0]
+    assert len(told["pages"]) == 1 and (page["number"], page["url"], page["entries"]) == (1, INDEX, 1), told
+    assert (page["bytes"], page["changed_at"]) == (told["bytes"], told["changed_at"]), told
 
 
 @pytest.mark.parametrize("token", ["x", "smd_" + "e" * 27])

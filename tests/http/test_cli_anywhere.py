@@ -450,7 +450,8 @@ def test_a_token_of_a_prefix(served):
     assert "1 page; changed" in served.run("status").out
     for command in ("index list --json", "status --json"):
         told = json.loads(served.run(command).out)
-        assert (told["entries"], told["bytes"], told["pages"]) == (None, None, 1), told
+        pages = told["pages"] if isinstance(told["pages"], int) else len(told["pages"])
+        assert (told["entries"], told["bytes"], pages) == (None, None, 1), told
     (served.folder / "as.ndjson").write_text(json.dumps({"loc": f"{ORIGIN}/blog/a.xml", "source": "another"}) + "\n")
     assert served.run("import as.ndjson").code == 1  # names no other owner
 

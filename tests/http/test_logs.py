@@ -325,7 +325,7 @@ def test_a_log_that_nobody_reads_blocks_nothing(tmp_path, start):
     os.close(writing)
     try:
         admin = process.stdout.readline().decode().split("admin=http://")[1].strip()
-        head = {"Authorization": "Bearer t", "Content-Type": "application/json"}
+        head = {"Authorization": "Bearer " + "t" * 32, "Content-Type": "application/json"}
         for number in range(20):
             body = json.dumps({"loc": f"{ORIGIN}/{number}.xml"}).encode()
             assert ask(admin, "POST", "/v1/sitemaps", head, body, host=admin).status == 201

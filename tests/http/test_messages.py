@@ -1,5 +1,7 @@
 """What a newcomer does wrong, and what the program says of it: what is wrong and what to do."""
 
+import json
+
 import pytest
 
 from harness import INDEX, ORIGIN, ask, sitemapd
@@ -33,6 +35,24 @@ WRONG = [
     (f"{ORIGIN}/a\u202eb.xml", "loc-space", "has the character U+202E right-to-left override in it"),
     ("/a.xml", "loc-relative", "must be an absolute URL"),
 ]
+
+
+@pytest.mark.parametrize("body, sentence", [
+    ({"loc": 123}, "loc must be a string"),
+    ({"loc": f"{ORIGIN}/a.xml", "lastmod": 20260131}, "lastmod must be a string, or null"),
+    ({"loc": f"{ORIGIN}/a.xml", "digest": True}, "digest must be a string, or null"),
+    ({"loc": f"{ORIGIN}/a.xml", "index": {}}, "index must be a string"),
+], ids=lambda value: json.dumps(value)[:40])
+def test_which_type_is_right(server, body, sentence):
+    reply = server.api("POST", "/v1/sitemaps", body)
+    assert (reply.status, reply.json()["code"], reply.json()["detail"]) == (422, "wrong-type", sentence), reply
+    reply = server.bulk([body])
+    assert reply.json()["rejected"][0]["detail"] == sentence, reply
+
+
+def test_a_parameter_that_is_yes_or_no(server):
+    reply = server.api("POST", "/v1/sitemaps?dry_run=true", {"loc": f"{ORIGIN}/a.xml"})
+    assert (reply.status, reply.json()["field"], reply.json()["detail"]) == (400, "dry_run", "must be 0 or 1"), reply
 
 
 @pytest.mark.parametrize("loc, code, words", WRONG, ids=[repr(w[0]) for w in WRONG])

@@ -230,8 +230,10 @@ def test_prefixes_that_are_none(start, prefix):
     server = start(sites=(ORIGIN, SHOP))
     assert server.cli("token", "add", "bad", "--prefix", prefix).code in (1, 2)
     assert server.cli("token", "add", "bad", "--prefix", SHOP + "/x/", "--site", ORIGIN).code == 1
-    for options in (("--prefix", BLOG, "--role", "admin"), ("--own", "--role", "admin"), ("--own", "--role", "read"), ("--role", "owner"), ("--expires", "2020-01-31"), ("--expires", "0d"), ("--expires", "soon")):
+    for options in (("--prefix", BLOG, "--role", "admin"), ("--own", "--role", "admin"), ("--own", "--role", "read"), ("--expires", "2020-01-31"), ("--expires", "0d"), ("--expires", "soon")):
         assert server.cli("token", "add", "bad", *options).code == 2, options
+    told = server.cli("token", "add", "bad", "--role", "owner")
+    assert told.code == 1 and told.err == 'sitemapd: --role: "owner" must be read, write or admin\n', told
 
 
 def test_a_prefix_sees_and_replaces_its_part(start):

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "server/rules/http/query.h"
+#include "server/rules/loc.h"
 #include "server/sources/remote/child.h"
 
 #define DEFAULT_TIMEOUT_S 120u
@@ -28,7 +29,7 @@ static int read_url(struct cli *cli, const char *text, struct reach *r)
     if (r->source != NULL)
         text = r->source->upstream;
     code = url_parse(text, strlen(text), &r->url, NULL);
-    if (code == RULE_LOC_RELATIVE || code == RULE_LOC_MALFORMED)
+    if ((code == RULE_LOC_RELATIVE || code == RULE_LOC_MALFORMED) && explain_may_lack_scheme(text))
         return cli_misuse(text, "%s; did you mean https://%s?", rule_code_sentence(code), text);
     if (code != RULE_OK)
         return cli_misuse(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));

@@ -11,6 +11,7 @@
 #include "server/cli/output.h"
 #include "server/doctor/doctor.h"
 #include "server/rules/http/query.h"
+#include "server/rules/loc.h"
 
 #define DEFAULT_SAMPLE    5u
 #define MAX_SAMPLE        1000u
@@ -79,7 +80,7 @@ static int read_options(const struct cli *cli, struct url *url, struct doctor_op
     enum rule_code code = url_parse(text, strlen(text), url, NULL);
     int status;
 
-    if (code == RULE_LOC_RELATIVE || code == RULE_LOC_MALFORMED)
+    if ((code == RULE_LOC_RELATIVE || code == RULE_LOC_MALFORMED) && explain_may_lack_scheme(text))
         return cli_misuse(text, "%s; did you mean https://%s?", rule_code_sentence(code), text);
     if (code == RULE_LOC_TOO_SHORT) /* http://a.b */
         code = url_parse_origin(text, strlen(text), url);

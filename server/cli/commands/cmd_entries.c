@@ -32,9 +32,8 @@ static int read_loc(const char *text, struct url *out, rule_set *remarks)
     if (code == RULE_LOC_HOST_IDN && url_punycode_hint(text, len, punycode, sizeof punycode))
         return cli_fail(text, "%s: %s (%s)", rule_code_sentence(code), punycode,
                         rule_code_word(code));
-    if (code == RULE_LOC_RELATIVE && text[0] != '/' &&
-        explain_loc(code, text, len) == rule_code_sentence(code) &&
-        memchr(text, '.', strcspn(text, "/")) != NULL)
+    if (code == RULE_LOC_RELATIVE && explain_loc(code, text, len) == rule_code_sentence(code) &&
+        explain_may_lack_scheme(text))
         return cli_fail(text, "%s (%s); did you mean https://%s?", rule_code_sentence(code),
                         rule_code_word(code), text);
     return cli_fail(text, "%s (%s)", explain_loc(code, text, len), rule_code_word(code));
@@ -118,6 +117,9 @@ static int print_outcome(struct cli *cli, const struct change_result *result, ru
         append_entry(&out, record, index, names_kind(cli) == LIST_URLSET, remarks);
     } else {
         str_append_format(&out, "%s: %s in %s, page %u\n", record->loc, done, index, record->page);
+        /* The stored date, which stays, is not the one that was given. */
+        if (remarks & RULE_BIT(RULE_LASTMOD_FUTURE))
+            remarks &= ~(RULE_BIT(RULE_LASTMOD_DATE_ONLY) | RULE_BIT(RULE_LASTMOD_COARSE));
         text_warn(record->loc, remarks);
     }
     fputs(str_text(&out), stdout);

@@ -9,6 +9,7 @@
 #include "server/rules/http/query.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/page/extension.h"
+#include "server/rules/scope.h"
 #include "server/rules/url.h"
 
 int command_index_add(struct cli *cli)
@@ -204,7 +205,30 @@ int command_thaw(struct cli *cli)
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-static int add_up(struct backend *b, const struct registry_index *index, struct backend_page *out)
+/* As the API's, but for ETags, which only a server has. */
+static void append_page(struct str *out, const struct registry_site *site,
+                        const struct registry_index *index, uint32_t number,
+                        const struct backend_page *page)
+{
+    char changed[21], path[PAGE_PATH_SIZE];
+    struct str url = STR_INIT;
+
+    scope_page_path(index->path, index->page_pattern, number, false, path);
+    str_append_format(&url, "%s%s", site->origin, path);
+    str_append_format(out, "%s{\"number\":%" PRIu32, out->len > 0 ? "," : "", number);
+    str_append_json_member(out, "url", str_text(&url));
+    output_append_json_count(out, "entries", page->entries, page->untold);
+    output_append_json_count(out, "bytes", page->bytes, page->untold);
+    if (page->changed_at != 0)
+        lastmod_format_utc(page->changed_at, changed);
+    str_append_json_member(out, "changed_at", page->changed_at != 0 ? changed : NULL);
+    str_append_char(out, '}');
+    out->failed = out->failed || url.failed;
+    str_done(&url);
+}
+
+static int add_up(struct backend *b, const struct registry_site *site,
+                  const struct registry_index *index, struct backend_page *out, struct str *pages)
 {
     int status = EXIT_DONE;
 
@@ -215,6 +239,7 @@ static int add_up(struct backend *b, const struct registry_index *index, struct 
         status = b->calls->page(b, index, index->pages[i], &page);
         if (status != EXIT_DONE)
             break;
+        append_page(pages, site, index, index->pages[i], &page);
         out->untold |= page.untold;
         out->entries += page.entries;
         out->bytes += page.bytes;
@@ -248,7 +273,7 @@ static void append_urlset(struct str *out, const struct registry_site *site,
 
 static void append_index(struct str *out, const struct registry_site *site,
                          const struct registry_index *index, const struct backend_page *totals,
-                         const char *state, bool json)
+                         const struct str *pages, const char *state, bool json)
 {
     char changed[21] = "-";
     struct str url = STR_INIT;
@@ -264,7 +289,8 @@ static void append_index(struct str *out, const struct registry_site *site,
         if (index->kind == LIST_URLSET)
             append_urlset(out, site, index);
         output_append_json_count(out, "entries", totals->entries, totals->untold);
-        str_append_format(out, ",\"pages\":%zu", index->page_count);
+        str_append_format(out, ",\"pages\":[%s]", str_text(pages));
+        out->failed = out->failed || pages->failed;
         output_append_json_count(out, "bytes", totals->bytes, totals->untold);
         str_append_json_member(out, "changed_at", totals->changed_at != 0 ? changed : NULL);
         str_append_format(out, ",\"frozen\":%s", frozen ? "true" : "false");
@@ -306,11 +332,13 @@ static int append_indexes(struct listing *l)
         for (size_t j = 0; status == EXIT_DONE && j < count; j++) {
             struct backend_page totals;
             char state[INDEX_STATE_SIZE] = "";
+            struct str pages = STR_INIT;
 
-            status = add_up(l->backend, &lists[j], &totals);
+            status = add_up(l->backend, site, &lists[j], &totals, &pages);
             if (status == EXIT_DONE && l->json)
                 status = l->backend->calls->state(l->backend, &lists[j], state);
-            append_index(&l->out, site, &lists[j], &totals, state, l->json);
+            append_index(&l->out, site, &lists[j], &totals, &pages, state, l->json);
+            str_done(&pages);
         }
     }
     return status;

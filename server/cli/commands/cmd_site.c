@@ -13,6 +13,7 @@
 #include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/rules/http/query.h"
+#include "server/rules/loc.h"
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
@@ -331,7 +332,7 @@ static int read_origin(const char *text, struct url *out)
 
     if (code == RULE_OK)
         return EXIT_DONE;
-    if (strstr(text, "://") == NULL && strchr(text, '.') != NULL)
+    if (explain_may_lack_scheme(text))
         return cli_fail(text, "%s (%s); did you mean https://%s?", rule_code_sentence(code),
                         rule_code_word(code), text);
     return cli_fail(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));

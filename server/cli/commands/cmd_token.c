@@ -20,7 +20,7 @@ static int read_grant(struct cli *cli, struct grant *grant, char prefix[GRANT_PR
     const char *fault = under != NULL ? grant_read_prefix(under, prefix) : NULL;
 
     if (role != NULL && !grant_role_read(role, &grant->role))
-        return cli_misuse("--role", "must be read, write or admin");
+        return cli_fail("--role", "\"%s\" must be read, write or admin", role);
     if (fault != NULL)
         return cli_misuse("--prefix", "%s", fault);
     if (expires != NULL && !grant_read_expiry(expires, (int64_t)time(NULL), &grant->expires_at))

@@ -32,7 +32,7 @@ static const struct input_case accepted[] = {
     {"empty lastmod",
      OPEN "<sitemap><loc>" URL "</loc><lastmod/></sitemap><sitemap><loc>" URL
           "</loc><lastmod> \n</lastmod></sitemap>" SHUT,
-     0, "1 " URL "\n1 " URL "\n", READER_OK, NULL, 0, 0},
+     0, "1 " URL " +lastmod-invalid\n1 " URL " +lastmod-invalid\n", READER_OK, NULL, 0, 0},
     {"lastmod first",
      OPEN "<sitemap><lastmod>2026-01-02</lastmod><loc>" URL "</loc></sitemap>" SHUT, 0,
      "1 " URL " lastmod=2026-01-02 +lastmod-date-only\n", READER_OK, NULL, 0, 0},
