@@ -158,7 +158,7 @@ static bool known_or_far(const char *name, config_report *report, void *context)
     if (bare != NULL)
         near.word = bare;
     if (near.word != NULL)
-        mistakes_add(&m, "is no setting; did you mean %s?", near.word);
+        mistakes_add(&m, "unknown setting; did you mean %s?", near.word);
     return m.count == 0;
 }
 
@@ -203,7 +203,7 @@ bool config_set(struct config *c, const char *name, const char *value, config_re
         s = setting_find(section, dot + 1);
     }
     if (s == NULL) {
-        mistakes_add(&m, "is no setting");
+        mistakes_add(&m, "unknown setting");
         return false;
     }
     assign_one(c, s, LEVEL_FLAG, value, &m);

@@ -41,7 +41,7 @@ struct config_site {
     bool check;           /* what the API registers is read where it is */
     bool
         public_check; /* sitemaps that are polled past the web server are looked at publicly, too */
-    char *indexnow_key; /* NULL: nobody is told */
+    char *indexnow_key; /* NULL: no notification */
     char *indexnow_endpoint;
     size_t source_root_count;
     const char *const
@@ -83,7 +83,7 @@ struct config_token {
     char *expires; /* a date or time; NULL: never */
 };
 
-/* [crawler "name"]: who asks for pages, by product tokens and addresses. */
+/* [crawler "name"]: a crawler, by product tokens and addresses. */
 struct config_crawler {
     struct config_named named;
     size_t match_count;
@@ -147,7 +147,7 @@ struct config {
     uint32_t max_header_bytes;
     uint32_t max_rejections; /* listed in one reply */
 
-    char *notify_url; /* [notify]; normalised; NULL: nobody is told */
+    char *notify_url; /* [notify]; normalised; NULL: no notification */
     char *contact;    /* [fetch] NULL: none */
     uint32_t fetch_rate, fetch_per_host;
     uint32_t fetch_max_interval_ms, fetch_min_interval_ms;
@@ -181,7 +181,7 @@ typedef void config_report(void *context, const char *file, unsigned line, const
 
 /* With the defaults. The database's is in the platform's state directory: $STATE_DIRECTORY,
  * else /var/lib/sitemapd for root, else $XDG_STATE_HOME/sitemapd or ~/.local/state/sitemapd,
- * in it catalogue.db. Shared by reference: whoever keeps a pointer, or any string in it, beyond a
+ * in it catalogue.db. Shared by reference: code that keeps a pointer, or any string in it, beyond a
  * call holds one. A reload makes another and changes nothing in this one. NULL when out of memory.
  */
 struct config *config_new(void);

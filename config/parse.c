@@ -1,6 +1,6 @@
 /* Reads the file, line by line: `[section]`, `[section "name"]`, `key = value`, and comments, which
  * begin with ; or # and have a line of their own. Nothing is guessed, cut or joined: what could be
- * meant in two ways is a mistake, and every mistake is told with its line. */
+ * meant in two ways is a mistake, and every mistake is reported with its line. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,7 +194,7 @@ static void take_key(struct file_reader *r, char *line)
     size_t len;
 
     if (line[key_len] != '=' || key_len == 0) {
-        mistakes_add(&r->mistakes, "is no setting; write key = value");
+        mistakes_add(&r->mistakes, "is not a setting; write key = value");
         return;
     }
     for (const char *p = line; (p = strchr(p, ';')) != NULL; p++)
@@ -289,8 +289,8 @@ static void read_lines(struct file_reader *r, char *text, size_t len)
     }
 }
 
-/* At a start a pipe may bring the settings; once it was read there is nothing in it, and whoever
- * waited for more would neither serve on nor stop. What was only checked would be gone for the
+/* At a start a pipe may bring the settings; once it was read there is nothing in it, and a process
+ * that waited for more would neither serve on nor stop. What was only checked would be gone for the
  * start. */
 bool config_read_file(struct config *c, const char *file, config_report *report, void *context)
 {

@@ -44,7 +44,7 @@ struct setting {
         *of;      /* the only kind of source that has it: "a directory", "an upstream"; else NULL */
     bool in_file; /* false: environment or flag only */
     bool live;    /* a reload changes it in a running server (server/reload.c) */
-    const char *doc; /* a noun phrase or an imperative, then the default where that is no value */
+    const char *doc; /* a noun phrase or an imperative, then the default where it has no value */
 };
 
 /* Whether a change of it takes effect only at the next start. */
@@ -76,7 +76,7 @@ struct section_table {
 extern const struct section_table config_sections[]; /* site, source, token, crawler */
 extern const size_t config_sections_count;
 
-/* The table of a section's word; NULL where it is no named section. */
+/* The table of a section's word; NULL for an unknown section. */
 const struct section_table *section_find(const char *section, size_t len);
 /* The key of its settings; NULL where there is none. */
 const struct setting *section_setting(const struct section_table *t, const char *key);
@@ -103,7 +103,7 @@ void mistakes_add(struct mistakes *m, const char *format, ...)
 /* The setting with this section and key; NULL where there is none. */
 const struct setting *setting_find(const char *section, const char *key);
 /* Puts `text` into the field of `base` (a struct config or a section): a list grows by it,
- * one of words (SETTING_WORDS) by each. Mistakes are told; then the field keeps what it held. */
+ * one of words (SETTING_WORDS) by each. Mistakes are reported; the field then keeps its value. */
 void setting_assign(const struct setting *s, void *base, const char *text, struct mistakes *m);
 /* Frees what the field holds and zeroes it. */
 void setting_clear(const struct setting *s, void *base);

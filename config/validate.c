@@ -100,7 +100,7 @@ static void judge_robots_file(const struct config_site *site, struct mistakes *m
     else if (stat(site->robots_file, &found) != 0 || access(site->robots_file, R_OK) != 0)
         mistakes_add(m, "robots_file %s cannot be read: %s", site->robots_file, strerror(errno));
     else if (!S_ISREG(found.st_mode))
-        mistakes_add(m, "robots_file %s is no file", site->robots_file);
+        mistakes_add(m, "robots_file %s is not a file", site->robots_file);
 }
 
 /* https://www.indexnow.org/documentation: what a key may be. */
@@ -217,7 +217,7 @@ static const char *read_credentials(const char *path, char out[CONFIG_CREDENTIAL
 
     memset(out, 0, CONFIG_CREDENTIALS_SIZE);
     if (text == NULL && errno == EINVAL)
-        snprintf(why, 256, "credentials_file %.120s is no file", path);
+        snprintf(why, 256, "credentials_file %.120s is not a file", path);
     else if (text == NULL)
         snprintf(why, 256, "credentials_file %.120s cannot be read: %.60s", path, strerror(errno));
     else if (open_to_others)
@@ -255,7 +255,7 @@ const char *config_source_credentials(const struct config_source *source,
     return why;
 }
 
-/* Keys of the other kind say nothing here: whoever wrote them thinks that they do. */
+/* Keys of the other kind of source have no effect; their author thinks that they do. */
 static void judge_other_kind(const struct config_source *source, struct mistakes *m)
 {
     const struct section_table *table = section_find("source", strlen("source"));
@@ -361,7 +361,7 @@ static void judge_folder(const struct config_source *source, struct mistakes *m)
 
     if (source->directory != NULL && stat(source->directory, &found) == 0 &&
         !S_ISDIR(found.st_mode))
-        mistakes_add(m, "directory %s is no folder", source->directory);
+        mistakes_add(m, "directory %s is not a folder", source->directory);
     if (source->url == NULL && !is_there(&source->named, "source", "url"))
         mistakes_add(m, "[source \"%s\"] needs a url, as url = https://www.example.com/sitemaps/",
                      source->named.name);
@@ -432,7 +432,7 @@ static void judge_sources(const struct config *c, struct mistakes *m)
 
 /* ---- tokens */
 
-/* 64 hex digits, and nothing behind them that is no white space or name, as sha256sum writes it. */
+/* 64 hex digits, and nothing after them but white space and a name, as sha256sum writes it. */
 static bool parse_sha256(const char *text, uint8_t out[32])
 {
     if (strspn(text, "0123456789abcdefABCDEF") != 64 ||

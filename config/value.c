@@ -1,5 +1,5 @@
 /* From a value's text to the field of its setting: the little grammars, a table of kinds, which is
- * behind reading a value, comparing two and freeing one, and what a mistake is told. */
+ * behind reading a value, comparing two and freeing one, and the message for a mistake. */
 #include "config/settings.h"
 
 #include <arpa/inet.h>
@@ -342,7 +342,7 @@ static const struct setting_trait {
     enum setting_storage storage;
     bool (*holds)(
         const char *text); /* STORED_TEXT, but for choices and ranges: whether it may be `text` */
-    const char *must;      /* what a text that it does not take is told */
+    const char *must;      /* the message for a text that it rejects */
 } setting_traits[] = {
     [SETTING_WORD] = {STORED_TEXT, value_is_word,
                       "must be visible ASCII characters without spaces"},

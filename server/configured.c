@@ -18,7 +18,7 @@
 
 #define FIRST_TOKEN_NAME "first"
 
-/* What a refused change is told: its code, or what became of it, and a sentence. */
+/* The message for a rejected change: its code, or its status, and a sentence. */
 static bool tell_failure(const char *name, const char *what, const struct change_result *result)
 {
     log_failure(name, "cannot make the %s: %s: %s", what,
@@ -390,7 +390,7 @@ bool bootstrap_token(struct catalogue *c, const struct config *config)
     return done;
 }
 
-/* ---- what the publisher is told --------------------------------------------------------- */
+/* ---- what the publisher needs --------------------------------------------------------- */
 
 struct policies {
     struct publish_policies public;

@@ -25,5 +25,5 @@ bool bootstrap_token(struct catalogue *c, const struct config *config);
 struct publish_policies *configured_policies(struct config *config);
 
 /* Who is a crawler, by what is built in and what the configuration says; its files are read now.
- * NULL: one of them is no list of ranges, which is logged, or no memory. */
+ * NULL: one of them is not a list of ranges, which is logged, or no memory. */
 struct crawler_names *configured_crawlers(const struct config *config);

@@ -51,7 +51,7 @@ static void write_line(struct access_log *log, const struct completion *c)
 
 _Static_assert((unsigned)CODINGS == CRAWLERS_CODINGS, "the ledger counts each coding");
 
-/* What the crawlers' ledger is told of a request. */
+/* What the crawlers' ledger needs of a request. */
 static void note_fetch(struct crawlers *crawlers, const struct completion *c)
 {
     const struct request *request = c->request;

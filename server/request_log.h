@@ -8,7 +8,7 @@
 #include "server/log/access_log.h"
 
 /* Opens the access log that the configuration names; *out is NULL where it is off. False where it
- * cannot be opened; that is told. */
+ * cannot be opened, which is logged. */
 bool request_log_open(const struct config *config, struct access_log **out);
 
 struct completion;

@@ -54,7 +54,7 @@ static void send_text(const char *text)
     close(fd);
 }
 
-/* What a service manager is told (sd_notify(3)), and its watchdog. Without $NOTIFY_SOCKET nothing
+/* What a service manager gets (sd_notify(3)), and its watchdog. Without $NOTIFY_SOCKET nothing
  * is said. Not thread safe: the main thread's. */
 static void notify_ready(const char *status)
 {
@@ -197,7 +197,7 @@ static bool start_listener(const struct listener_options *options, struct listen
     return false;
 }
 
-/* Where few connections are allowed, fewer may wait: who asks how the server is finds one. */
+/* Where few connections are allowed, fewer may wait: a health check finds one. */
 static void leave_connections(struct listener_options *options)
 {
     uint32_t spare = options->max_connections / 4;
@@ -704,7 +704,7 @@ static void stop(struct app *app)
     stop_limit_end();
 }
 
-/* Whether the watchdog is to hear of it. Not the publisher: a disk that stands still is no reason
+/* Whether the watchdog is to hear of it. Not the publisher: a disk that hangs is not a reason
  * to end what is served from memory. */
 static bool is_alive(const struct app *app, uint32_t within_ms)
 {
@@ -725,8 +725,9 @@ static int take_either(int one, int other)
 }
 
 /* The next signal; 0: none came within half a watchdog's period. A stop goes before all else that
- * waits: the kernel hands out the lowest number, which is SIGHUP, and whoever sends that faster
- * than it is served would keep the server from ever ending. Of each other kind one waits at most.
+ * waits: the kernel hands out the lowest number, which is SIGHUP, and a sender that repeats it
+ * faster than it is served would keep the server from ever ending. Of each other kind one waits at
+ * most.
  */
 static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
 {

@@ -19,7 +19,7 @@ struct app {
     const struct config_reader *again;
     struct catalogue *catalogue;
     struct source_set *sources;
-    struct notify *notify;                 /* NULL: nobody is told */
+    struct notify *notify;                 /* NULL: no notification */
     struct indexnow *indexnow;             /* NULL: likewise */
     struct crawler_keeper *crawler_keeper; /* NULL: off */
     struct shared_node *node;              /* NULL: the catalogue is this machine's alone */
@@ -34,7 +34,7 @@ struct app {
 /* Takes what a reload may change of `config` too: log, limits. */
 void app_setup_log(const struct config *config);
 void app_set_limits(struct app *app, const struct config *config);
-/* Reads the certificates' files. False is told; `out` is for app_free_tls in any case. */
+/* Reads the certificates' files. False is logged; `out` is for app_free_tls in any case. */
 bool app_load_tls(const struct config *config, struct tls_pairs *out);
 void app_free_tls(struct tls_pairs *pairs);
 /* Handshakes use them from now on; takes them over, and leaves `pairs` empty. */
@@ -51,7 +51,7 @@ void notify_reloading(void);
 
 /* SIGHUP: the configuration is read again (reload.c), on the main thread, once the server is up. A
  * bad one is refused whole, every mistake logged, and the old one stays. What cannot change in a
- * running server is told. */
+ * running server is logged. */
 void reload(struct app *app);
 
 /* The bound of a stop: whatever the disk or a write does, the process ends. */

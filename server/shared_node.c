@@ -100,7 +100,7 @@ static void append_digest(struct str *out, const struct config *config)
     str_append_char(out, '"');
 }
 
-/* Who leads the polls needs the upstreams: a node leaves them to one that is told of more. */
+/* Who leads the polls needs the upstreams: a node leaves them to one that knows more. */
 static const char upstreams_key[] = "\"upstreams\":";
 
 static size_t count_upstreams(const struct config *config)

@@ -521,8 +521,8 @@ static bool change_remote(struct source_set *set, const struct source_plan *plan
     return done;
 }
 
-/* Its entries are not the file's to throw away: as with sites, so it is told. What API or command
- * line removed is told by them. */
+/* Its entries are not the file's to throw away: as with sites, so it is logged. What API or command
+ * line removed is reported by them. */
 static void tell_unnamed(struct source_set *set, const struct source_plan *plan)
 {
     struct source_list *list = sources_hold(set->sources);

@@ -23,7 +23,7 @@ struct sources;
  * where it cannot. */
 bool source_set_start(struct config *config, struct catalogue *c, struct publisher *publisher,
                       struct cache *cache, struct source_set **out);
-/* Whether source_set_reconfigure can take `config`; changes nothing. False is told. */
+/* Whether source_set_reconfigure can take `config`; changes nothing. False is logged. */
 bool source_set_check(const struct source_set *set, const struct config *config);
 /* Makes the sources those of `config`: what is the same goes on, what is not named any more ends,
  * and its entries stay. False, told, where some could not be begun. */
@@ -43,10 +43,10 @@ struct served_files *source_set_files(const struct source_set *set);
 /* Tells how each source stands, and what is not of one; from memory. Until source_set_end. Takes
  * a struct source_set. */
 void source_set_look(void *source_set, notify_each *each, void *each_context);
-/* Who is told from then on what befalls single sitemaps of remote sources, on their thread; must
- * not wait. NULL: nobody, and once this returns nobody is being told. */
+/* The receiver, from then on, of what happens to single sitemaps of remote sources, on their
+ * thread; must not wait. NULL: nobody, and once this returns nobody is being told. */
 void source_set_tell(struct source_set *set, notify_tell *told, void *context);
-/* Ends the folders' threads; whoever waits for a scan is answered. Takes NULL. */
+/* Ends the folders' threads; callers that wait for a scan are answered. Takes NULL. */
 void source_set_end(struct source_set *set);
 /* After the listeners have stopped. Takes NULL. */
 void source_set_free(struct source_set *set);

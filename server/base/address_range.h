@@ -11,7 +11,7 @@ struct address_range {
     unsigned bits;
 };
 
-/* The address that the text is, IPv4 as ::ffff:a.b.c.d. False where it is none. */
+/* The address that the text is, IPv4 as ::ffff:a.b.c.d. False for an invalid one. */
 bool address_bytes(const char *text, uint8_t out[16]);
 bool address_bytes_are_v4(const uint8_t bytes[16]);
 

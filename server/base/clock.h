@@ -1,5 +1,5 @@
 /* The clocks: one function for each that is read. Durations, deadlines and ages are of the
- * monotonic clock, which nobody sets; what people and files are told is Unix time. Any thread, no
+ * monotonic clock, which nobody sets; people and files get Unix time. Any thread, no
  * error. */
 #pragma once
 

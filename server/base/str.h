@@ -58,7 +58,7 @@ void texts_free(const char *const *texts);
 /* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing past U+10FFFF.
  * Pure functions, thread safe. */
 
-/* The length (1 to 4) of the character that `text` begins with, 0 where it is none. `len` is at
+/* The length (1 to 4) of the character that `text` begins with, 0 for invalid UTF-8. `len` is at
  * least 1. */
 size_t utf8_char_len(const char *text, size_t len);
 

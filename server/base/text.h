@@ -53,7 +53,7 @@ static inline bool ascii_is_token(char c)
     return token[(unsigned char)c];
 }
 
-/* 0 to 15, or -1 where `c` is no hex digit. */
+/* 0 to 15, or -1 for anything but a hex digit. */
 static inline int ascii_hex_value(char c)
 {
     if (ascii_is_digit(c))

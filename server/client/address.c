@@ -38,7 +38,7 @@ static void map(uint8_t out[16], const uint8_t v4[4])
     memcpy(out + 12, v4, 4);
 }
 
-/* The IPv4 address that the address leads to, mapped; the address itself where it is none such. */
+/* The IPv4 address that the address leads to, mapped; otherwise the address itself. */
 static void find_inner(const uint8_t bytes[16], uint8_t inner[16])
 {
     if (memcmp(bytes, nat64, sizeof nat64) == 0)

@@ -23,7 +23,7 @@ enum fetch_status {
     FETCH_CONNECT, /* refused, reset, no route */
     FETCH_TLS,     /* no handshake, or a certificate that is not to be trusted */
     FETCH_TIMEOUT,
-    FETCH_PROTOCOL, /* an answer that is no HTTP/1.1 */
+    FETCH_PROTOCOL, /* an answer that is not HTTP/1.1 */
     FETCH_STOPPED,  /* `give` or `take` had enough, or there is more than take_bytes */
     FETCH_NO_MEMORY,
 };

@@ -1,6 +1,6 @@
 /* Redirects, followed by hand: each hop is a new request, and none leads where the first could not
- * have gone. What an answer asks for is a pure function, thread safe; who asks one thing at a time
- * has it done by fetch_follow. */
+ * have gone. What an answer asks for is a pure function, thread safe; a caller with one request at
+ * a time has it done by fetch_follow. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ enum hop_verdict {
     HOP_END,      /* no redirect: the answer stands for itself */
     HOP_FOLLOW,   /* `*to` is to be asked */
     HOP_TOO_MANY, /* the fourth */
-    HOP_NOWHERE,  /* a redirect without a Location, or to something that is no URL of http */
+    HOP_NOWHERE,  /* a redirect without a Location, or to something that is not an http URL */
     HOP_PLAIN,    /* from https to http */
     HOP_FOREIGN,  /* to an origin that is not allowed */
 };
@@ -38,11 +38,11 @@ struct follow {
      * stay with its URL's origin. */
     const struct fetch_request *request;
     hop_allowed *allowed;
-    /* Told each answer, the last one included, with what comes of it; NULL: nobody. */
+    /* Told each answer, the last one included, with its result; NULL: nobody. */
     void (*each)(void *context, const struct url *url, enum fetch_status status,
                  const struct fetch_reply *reply, enum hop_verdict verdict);
     void *context; /* of both */
-    /* What came of it. */
+    /* The result. */
     struct url last; /* that was asked */
     unsigned hops;
     enum hop_verdict verdict; /* HOP_END, or why the redirect in the reply is not followed */

@@ -25,12 +25,12 @@ typedef void fetch_done(void *context, enum fetch_status status, struct fetch_re
 /* NULL when out of memory. */
 struct fetch_loop *fetch_loop_new(void);
 /* What is under way is dropped, and `done` not called for it. Does not wait, not even for a
- * resolver that is dead. NULL is none. */
+ * resolver that is dead. NULL is accepted. */
 void fetch_loop_free(struct fetch_loop *loop);
 
 /* Begins a request. It is copied; what its pointers lead to (URL, headers, guard, …) stays where it
  * is until `done` or the removal. `session` is not looked at: connections are the loop's. NULL when
- * out of memory. What else keeps a request from being made is told by `done`, as any end. */
+ * out of memory. What else keeps a request from being made is reported by `done`, as any end. */
 struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetch_request *request,
                                       fetch_done *done);
 /* Drops it, wherever it is; `done` is not called. Not from within `take`: return false there. */

@@ -2,7 +2,7 @@
  * hands header lines on as they came, so what it is lenient about (a line without a colon, a
  * transfer coding that it would undo, heads without end) is judged here, line by line. The TLS
  * version is in none of its answers, only in what it says for people (7.88 to 8.14: "SSL
- * connection using TLSv1.3 / …"); where it says it otherwise, "TLS" is told. */
+ * connection using TLSv1.3 / …"); where it says it otherwise, "TLS" is reported. */
 #include "server/client/transfer.h"
 
 #include <arpa/inet.h>
@@ -228,7 +228,7 @@ static enum fetch_status tell_tls(struct transfer *t, CURLcode code)
     return FETCH_TLS;
 }
 
-/* ---- what came of it ------------------------------------------------------------------- */
+/* ---- the result --------------------------------------------------------------------------- */
 
 static enum fetch_status tell_connect(struct transfer *t, CURLcode code)
 {
@@ -243,7 +243,7 @@ static enum fetch_status tell_connect(struct transfer *t, CURLcode code)
 static enum fetch_status tell_refused(struct transfer *t)
 {
     snprintf(t->reply->why, sizeof t->reply->why,
-             "%s is no address of the public internet, and not allowed here", t->refused);
+             "%s is not a public internet address, and not allowed here", t->refused);
     return FETCH_ADDRESS;
 }
 
@@ -252,7 +252,7 @@ static enum fetch_status tell_protocol(struct transfer *t)
     struct fetch_reply *r = t->reply;
 
     if (strstr(t->error, "Content-Length") != NULL)
-        return fail(r, FETCH_PROTOCOL, "a Content-Length that is no number");
+        return fail(r, FETCH_PROTOCOL, "a Content-Length that is not a number");
     if (strstr(t->error, "without colon") != NULL)
         return fail(r, FETCH_PROTOCOL, "a header line without a colon");
     if (strstr(t->error, "Transfer-Encoding") != NULL) /* 8.14 judges it before we see the line */
@@ -319,7 +319,7 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_CIPHER:
         return tell_tls(t, code);
-    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, and what is none at all */
+    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, and what is not HTTP at all */
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
         return tell_protocol(t);

@@ -1,4 +1,4 @@
-/* One request and its answer as libcurl sees them: an easy handle made ready, and what came of it
+/* One request and its answer as libcurl sees them: an easy handle made ready, and the result
  * in our words. client.c performs one at a time; loop.c, which drives several, puts `easy` into a
  * multi handle between transfer_begin and transfer_end. Internal to server/client/. */
 #pragma once
@@ -29,7 +29,7 @@ bool transfer_library(void);
  * due all the same. */
 bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *request,
                     struct fetch_reply *reply);
-/* What came of it, `code` being libcurl's own word; the reply is whole then. Frees what
+/* The result, `code` being libcurl's own word; the reply is whole then. Frees what
  * transfer_begin made, and resets `easy`. */
 enum fetch_status transfer_end(struct transfer *t, CURLcode code);
 

@@ -200,7 +200,7 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
             add(&slot->offered[fetch->offered]);
         atomic_store_explicit(&slot->last_fetch_at, now, memory_order_relaxed);
     }
-    if (at == 0) /* whoever has no name is counted only */
+    if (at == 0) /* a client without a name is only counted */
         return;
     if (real && fetch->index_id != 0)
         lag_s = visit_page(c, (uint8_t)at, fetch, kind, now);
@@ -380,7 +380,7 @@ void crawlers_put_since(struct crawlers *c, int64_t since)
         continue;
 }
 
-/* Others' sums are made beside those that are told, and then take their place. */
+/* Others' sums are made beside those that are sent, and then take their place. */
 bool crawlers_others_begin(struct crawlers *c, int64_t times)
 {
     pthread_mutex_lock(&c->others_lock);

@@ -50,7 +50,7 @@ void crawler_names_free(struct crawler_names *names); /* takes NULL */
 struct crawlers;
 /* Takes `names` over. NULL when out of memory; then `names` stays the caller's. */
 struct crawlers *crawlers_new(struct crawler_names *names, int64_t now);
-/* Takes other names over, and keeps all that is counted; whoever has no name any more keeps what it
+/* Takes other names over, and keeps all that is counted; a crawler that lost its name keeps what it
  * has. False, and `names` stays the caller's: more names than CRAWLERS_MAX since crawlers_new. */
 bool crawlers_use(struct crawlers *c, struct crawler_names *names);
 void crawlers_free(struct crawlers *c); /* takes NULL; nobody may call anything else */
@@ -84,7 +84,7 @@ void crawlers_page_gone(struct crawlers *c, int64_t index_id, uint32_t page);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Names have places, from 1 up; 0 is whoever has none. */
+/* Names have places, from 1 up; 0 is a client without a name. */
 size_t crawlers_count(const struct crawlers *c);
 const char *crawlers_name(const struct crawlers *c, size_t at);   /* borrowed for c's life */
 size_t crawlers_find(const struct crawlers *c, const char *name); /* 0: none */
@@ -120,7 +120,7 @@ size_t crawlers_take_days(struct crawlers *c, size_t *at, struct crawler_day out
 /* What was taken could not be kept: all is to be taken again. */
 void crawlers_take_again(struct crawlers *c);
 /* What was kept, here or by another node: of a page what is newer is taken over, of a day's sum all
- * where it counts more. Once the pages are told. Who has no name any more, pages that are gone and
+ * where it counts more. Once the pages are known. Who has no name any more, pages that are gone and
  * days that are too old are passed over. */
 void crawlers_put_page(struct crawlers *c, const char *name, const struct crawler_held *held);
 void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,

@@ -148,7 +148,7 @@ static struct sum *find_or_make(struct days *d, uint8_t crawler, int64_t site_id
     if (d->free == 0 && d->used == CRAWLERS_MAX_DAY_ROWS && !make_room(d, share, day))
         return NULL;
     uint32_t at = d->free;
-    d->free = d->sums[at].next; /* of place 0, which is none, it is 0 */
+    d->free = d->sums[at].next; /* of place 0, which is unused, it is 0 */
     if (at == 0)
         at = ++d->used;
     d->sums[at] = (struct sum){.is = {.crawler = crawler, .day = day, .site_id = site_id},

@@ -4,7 +4,7 @@
 #include "db/catalogue.h"
 #include "server/crawlers/crawlers.h"
 
-/* Puts all that is kept here, once the pages are told and before anything is fetched. What another
+/* Puts all that is kept here, once the pages are known and before anything is fetched. What another
  * node than `node` (NULL: any) left in the file is passed over. */
 enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_view *view,
                                         const char *node);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* How it works. A page's record has the version that is published now, and a list of rows, one for
- * each crawler that ever asked for it: so whoever tells of a change finds all whom it concerns, and
+ * each crawler that ever asked for it: so a change finds every crawler that it concerns, and
  * who adds a row knows whether that version is still the present one. That is what keeps an old
  * snapshot, whose last byte leaves after the page has changed, from making its reader current:
  *
@@ -23,7 +23,7 @@
  * Records and rows lie in two arrays of fixed size and are linked by their places in them (0 is
  * none). Pages are hashed into buckets; a bucket belongs to one of STRIPES locks, and with it its
  * pages and their rows. The free lists have a lock of their own, taken within a stripe's, by
- * whoever makes or drops a row: seldom.
+ * code that makes or drops a row: seldom.
  *
  * A site takes a place while it has fewer than SHARE times those that are free: alone it gets three
  * quarters, each of two three sevenths, and so on, and another finds some, however many indexes and
@@ -119,7 +119,7 @@ static struct page *page_new(struct ledger *l, uint32_t bucket, int64_t site_id)
     pthread_mutex_lock(&l->free_lock);
     if (may_take(l->pages_of[share], l->page_count, CRAWLERS_MAX_PAGES)) {
         at = l->free_pages;
-        l->free_pages = l->pages[at].next; /* of place 0, which is none, it is 0 */
+        l->free_pages = l->pages[at].next; /* of place 0, which is unused, it is 0 */
         if (at == 0)
             at = ++l->used_pages;
         l->page_count++;

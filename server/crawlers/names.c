@@ -6,15 +6,15 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A crawler is told by its product token (RFC 9110 10.1.5) wherever a word begins, in any case:
- * most write it into a comment of a browser's field. What follows the token must end the word or be
- * no letter or digit, so that Googlebot-Image is Googlebot's and Googlebots is nobody's. Behind a
- * slash, dot, @, hyphen or underscore no word begins: there are addresses of the crawlers' pages.
- * The first token in the field counts, of two at one place the longer.
+/* A crawler is recognised by its product token (RFC 9110 10.1.5) wherever a word begins, in any
+ * case: most write it into a comment of a browser's field. What follows the token must end the word
+ * or be no letter or digit, so that Googlebot-Image is Googlebot's and Googlebots is nobody's.
+ * Behind a slash, dot, @, hyphen or underscore no word begins: there are addresses of the crawlers'
+ * pages. The first token in the field counts, of two at one place the longer.
  *
  * Few fields come again and again: one word for each hash of 1,024 remembers what a field was. The
  * upper 56 bits are the hash's, the lower 8 the answer; a word is read and written whole, so there
- * is no lock, and a collision of 56 bits is nobody's gain. */
+ * is not a lock, and a collision of 56 bits is nobody's gain. */
 
 #define FIELD_MAX   1024u /* what counts of a field */
 #define TOKENS_MAX  512u

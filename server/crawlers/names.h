@@ -13,7 +13,7 @@ struct crawler_name {
     uint8_t slot; /* of the counts and of the ledger, see crawlers.c */
 };
 
-/* `of[0]` is "other": whoever is nobody else. */
+/* `of[0]` is "other": every client that has no name. */
 size_t names_count(const struct crawler_names *names);
 struct crawler_name *names_at(struct crawler_names *names, size_t at);
 /* The name that a User-Agent field bears, as a place in the table; NULL text: 0. */

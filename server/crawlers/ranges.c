@@ -11,7 +11,7 @@
 
 /* A file is taken whole or not at all: half of a list would make impostors of the real ones. */
 
-/* Wider ones are a mistake of whoever wrote the file: everybody would be verified. */
+/* Wider ones are a mistake in the file: everybody would be verified. */
 #define LEAST_BITS_4 (96u + 8u)
 #define LEAST_BITS_6 16u
 #define LINE_MAX     128u
@@ -23,7 +23,7 @@ static const char *parse_range(const char *text, struct range *out)
     struct address_range range;
 
     if (!address_range_parse(text, &range))
-        return "is no address or range";
+        return "is not an address or range";
     if (range.bits < (v4 ? LEAST_BITS_4 : LEAST_BITS_6))
         return "is wider than any crawler's range";
     memcpy(out->first, range.bytes, sizeof out->first);
@@ -111,7 +111,7 @@ static bool parse_line(struct ranges *r, const char *text, size_t len, size_t mo
     if (len == 0)
         return true;
     if (len >= sizeof line || memchr(text, '\0', len) != NULL) {
-        snprintf(why, why_size, "has a line that is no address or range");
+        snprintf(why, why_size, "has a line that is not an address or range");
         return false;
     }
     memcpy(line, text, len);

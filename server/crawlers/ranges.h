@@ -24,7 +24,7 @@ struct ranges {
 /* Adds what a file holds: the JSON that search engines publish,
  * {"prefixes": [{"ipv4Prefix": "192.0.2.0/24"}, {"ipv6Prefix": "2001:db8::/32"}]}, or one address
  * or range on each line, # before a comment. At most `most` ranges. False, with a sentence in `why`
- * (without the path), where anything in it is none of these, or it holds no range. */
+ * (without the path), where anything in it is invalid, or it holds no range. */
 bool ranges_read(struct ranges *r, const char *path, size_t most, char *why, size_t why_size);
 /* The same from memory. */
 bool ranges_parse(struct ranges *r, const char *text, size_t len, size_t most, char *why,

@@ -27,7 +27,8 @@ void crawlers_sum_up(struct crawlers *c, const struct registry *registry,
 /* It has seen all changes up to then; 0: it holds no page. */
 int64_t crawler_seen_up_to(const struct crawler_summary *summary, int64_t now);
 
-/* An index or urlset of which the crawler has asked for no page is none that it reads. */
+/* An index or urlset of which the crawler has asked for no page does not count as one that it
+ * reads. */
 bool crawlers_reads(struct crawlers *c, const struct registry_index *list, size_t crawler);
 /* The crawler's among the rows of a page; NULL: it has none. */
 const struct crawler_row *crawler_row_of(const struct crawler_row *rows, size_t count,

@@ -57,7 +57,8 @@ static bool read_chain(struct tls_pair *pair, const char *file, char *why, size_
     if (error >= 0)
         return true;
     pair->chain_len = 0;
-    snprintf(why, why_size, "%s: is no certificate chain in PEM: %s", file, gnutls_strerror(error));
+    snprintf(why, why_size, "%s: is not a certificate chain in PEM: %s", file,
+             gnutls_strerror(error));
     return false;
 }
 
@@ -69,7 +70,7 @@ static bool read_key(struct tls_pair *pair, const char *file, char *why, size_t 
             gnutls_privkey_import_x509_raw(pair->key, &pair->key_pem, GNUTLS_X509_FMT_PEM, NULL, 0);
     if (error >= 0)
         return true;
-    snprintf(why, why_size, "%s: is no private key in PEM without a passphrase: %s", file,
+    snprintf(why, why_size, "%s: is not a private key in PEM without a passphrase: %s", file,
              gnutls_strerror(error));
     return false;
 }

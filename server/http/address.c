@@ -148,12 +148,12 @@ bool address_check_given(int fd, char *why, size_t why_size)
 
     if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0 ||
         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
-        snprintf(why, why_size, "is no socket: %s", strerror(errno));
+        snprintf(why, why_size, "is not a socket: %s", strerror(errno));
     else if (bound.ss_family != AF_INET && bound.ss_family != AF_INET6)
         snprintf(why, why_size, "is of no internet family");
     else if (type != SOCK_STREAM ||
              getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
-        snprintf(why, why_size, "is no TCP socket that listens (Accept=no)");
+        snprintf(why, why_size, "is not a listening TCP socket (Accept=no)");
     else
         return true;
     return false;

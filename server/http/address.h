@@ -20,7 +20,7 @@ int address_listen(const char *address, char text[ADDRESS_TEXT_SIZE], char *why,
 int address_bind(const char *address, char *why, size_t why_size);
 /* Begins to listen on a bound socket. False with errno. */
 bool address_listen_on(int fd);
-/* What whoever starts the server can do about an errno of the above, to be put behind it: begins
+/* What an operator can do about an errno of the above, to be put behind it: begins
  * with "; ", or is empty. Static. */
 const char *address_advice(int error);
 /* Whether a socket that was handed over is one that listens, of an internet family; `why` gets a

@@ -103,7 +103,7 @@ void peers_leave(struct peers *p, struct peer *peer)
  * idle. So one thread looks at all connections a few times a second and ends the sockets of those
  * that are past their deadline; their threads then see an end of stream and clean up. */
 #define SCAN_MS 250
-/* Ended in a row, under the lock that whoever connects waits for; then others have their turn. */
+/* Ended in a row, under the lock that new connections wait for; then others have their turn. */
 #define CUT_MOST    128u
 #define CUT_SOON_MS 2
 /* How long a header or body may go on arriving once the listener stops, and a reply leaving. */
@@ -112,7 +112,7 @@ void peers_leave(struct peers *p, struct peer *peer)
 
 /* A request that is pipelined follows its predecessor at once: who is idle for so long has none. */
 #define IDLE_LOOK_MS 200
-/* Not every byte of a header or body is told to us: how soon it is looked at again. */
+/* The library does not report every byte of a header or body: how soon it is looked at again. */
 #define BUSY_LOOK_MS 2000
 
 /* A crowd that has left gives its memory back: the allocator keeps it for the next one, as many MiB
@@ -197,7 +197,7 @@ static enum listener_wait wait_of(const struct connection *c)
 
 /* A header that lies unread is not late: it is we who have not looked, on a machine that is busy
  * with other things; nor is one that its thread is just reading, so that it counts where it was so
- * at the scan before, too. Whoever only drips has no more than the same time again. */
+ * at the scan before, too. A client that only drips gets at most the same time again. */
 static bool is_late(struct connection *c, int64_t quiesced, int64_t now)
 {
     int64_t deadline = deadline_of(c, quiesced);
@@ -230,7 +230,7 @@ static bool scan(struct listener *l, int64_t now)
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
         } else {
-            /* Its end is told once more, and no more than that: should its thread have taken the
+            /* Its end is reported once more, and only once: should its thread have taken the
              * last of a request just now, there is a reply to send. */
             shutdown(c->fd, SHUT_RD);
         }
@@ -415,7 +415,7 @@ static bool has_come(const struct connection *c)
     return poll(&peer, 1, 0) == 1;
 }
 
-/* Two passes and no memory over the `most` oldest connections: whoever has been at it nearly as
+/* Two passes and no memory over the `most` oldest connections: one that has been at it nearly as
  * long as the longest is as good. Returns how many were ended. Under connections_lock. */
 static uint32_t end_longest(struct listener *l, uint32_t count, uint32_t most,
                             int64_t (*since_of)(const struct connection *), int64_t before)

@@ -48,7 +48,7 @@ void counts_times(const struct counts *c, size_t row, struct histogram_values *o
 void counts_sum(const struct counts *c, struct counts_sums *out);
 
 /* Requests begun and not yet completed. Sequentially consistent: who begins one and then sees
- * "not stopping" is seen by whoever sets "stopping" and then looks here. */
+ * "not stopping" is seen by the thread that sets "stopping" and then looks here. */
 void counts_begin(struct counts *c);
 void counts_end(struct counts *c);
 uint64_t counts_active(const struct counts *c);

@@ -2,7 +2,7 @@
  *
  * - exchange_target with the request line: the target is copied before the library cuts it up;
  * - exchange_handle with the header (first_call): it is filled in and judged (check_message), has
- *   its route (find_route), who asks (authorise), its announced body (check_body); with each piece
+ *   its route (find_route), its token (authorise), its announced body (check_body); with each piece
  *   of the body (body_call): counted, given to the route's hook; when all of it is there
  *   (finish_call): `finish`, `answer`, and the reply;
  * - exchange_completed when the reply is out or the connection lost: counted, logged, freed;
@@ -204,7 +204,7 @@ static const char *effective_host(struct exchange *e)
     return last + strspn(last, " \t");
 }
 
-/* Who asks: the connection's peer, or the client that a listed proxy speaks for. */
+/* The client: the connection's peer, or the client that a listed proxy speaks for. */
 static const char *effective_peer(struct exchange *e)
 {
     const struct connection *c = e->connection;
@@ -442,7 +442,7 @@ static enum MHD_Result refuse(struct exchange *e, bool fatal)
 }
 
 /* Refusals that libmicrohttpd makes past us, before the first call. It has no type for them, and
- * 0.9.75 sends two of its errors as two replies: a Content-Length that is none, and a header that
+ * 0.9.75 sends two of its errors as two replies: an invalid Content-Length, and a header that
  * leaves its memory no 80 bytes, which it takes for cookies even where there are none. But it logs
  * what it will do. Its line does not say of whom; it is the one whose header is whole and who had
  * no first call, since between the two it does nothing else on that thread. So the refusal is

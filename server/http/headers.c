@@ -2,7 +2,7 @@
  * how it is taken over (header_read), where libmicrohttpd 0.9.75 has folded, hidden or cut fields;
  * the client that a listed proxy speaks for (forwarded_client); ids of requests; which route a path
  * leads to (route_match); and what a request must not be (check_…): framing that two servers read
- * differently, a Host or a target that is none. All but the first works on texts alone. */
+ * differently, an invalid Host or target. All but the first works on texts alone. */
 #include "server/http/headers.h"
 
 #include <arpa/inet.h>
@@ -316,7 +316,7 @@ const char *check_framing(const struct header_scan *scan, const char *version)
     /* libmicrohttpd takes 2^64-1, its mark for a length that it does not know. */
     uint64_t length;
     if (lines[HEADER_CONTENT_LENGTH] > 0 && !check_content_length(scan, &length))
-        return "Content-Length is no length";
+        return "Content-Length is not a length";
     if (lines[HEADER_TRANSFER_ENCODING] == 0)
         return NULL;
     if (lines[HEADER_CONTENT_LENGTH] > 0)

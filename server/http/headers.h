@@ -14,7 +14,7 @@
 
 /* Why the framing cannot be trusted: a sentence, or NULL where it can. `version` is HTTP/1.x. */
 const char *check_framing(const struct header_scan *scan, const char *version);
-/* The announced length. False where there is none, or it is no number up to INT64_MAX. */
+/* The announced length. False where there is none, or it is not a number up to INT64_MAX. */
 bool check_content_length(const struct header_scan *scan, uint64_t *out);
 /* True where Expect asks for 100 (RFC 9110 10.1.1). */
 bool check_expects_continue(const struct header_scan *scan, const char *version);

@@ -46,7 +46,8 @@ struct exchange {
     const char *method, *version;
     uint64_t started_ns; /* of the monotonic clock: when its header was there */
 
-    /* While its header arrives: others of its thread that do likewise. NULL: it is none. */
+    /* While its header arrives: others of its thread that do likewise. NULL: its header is
+     * complete. */
     struct exchange *next_head, **at_head;
     char *target; /* inline, or owned, or NULL: too long or out of memory */
     bool target_too_long;

@@ -304,7 +304,7 @@ static void acceptor_end(struct listener *l)
     }
     if (l->accept_wake >= 0)
         close(l->accept_wake);
-    /* Never shut down: a given socket goes on listening for whoever holds it besides. */
+    /* Never shut down: a socket handed over goes on listening for its other holders. */
     if (l->listen_fd >= 0)
         close(l->listen_fd);
     l->accept_wake = l->listen_fd = -1;
@@ -548,7 +548,7 @@ void listener_stop(struct listener *l, uint32_t timeout_ms)
     listener_quiesce(l);
     if (!wait_quiet(l, timeout_ms)) {
         deadline_cut_all(l);
-        /* The library aborts the process where a connection is suspended: whoever breaks the
+        /* The library aborts the process where a connection is suspended: code that breaks the
          * promise to resume it gets a listener that is never freed rather than that. */
         if (!wait_quiet(l, STOP_GRACE_MS) && atomic_load(&l->waiting) > 0)
             return;

@@ -31,7 +31,7 @@ struct completion {
 /* A socket to listen on. */
 struct listener_socket {
     int fd;
-    bool given; /* it listens already, and whoever handed it over goes on holding it: connections
+    bool given; /* it listens already, and the process that handed it over keeps it: connections
                    that are not taken are left to the next process */
 };
 

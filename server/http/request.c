@@ -58,7 +58,7 @@ static const struct known slots[SLOTS] = {
 #undef KNOWN
 };
 
-/* NULL where it is none of them. */
+/* NULL for any other. */
 static const struct known *find(const char *name, size_t len)
 {
     if (len == 0)

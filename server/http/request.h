@@ -61,7 +61,7 @@ struct header_scan {
     const char *value[HEADER_COUNT]; /* of the first line; borrowed; NULL: absent */
     uint8_t lines[HEADER_COUNT];     /* 255: or more */
     uint32_t fields;                 /* lines of any name */
-    bool malformed;                  /* a name is no token, or a value holds a NUL */
+    bool malformed;                  /* a name is not a token, or a value holds a NUL */
     bool failed;                     /* no memory to join a list: what it says is not known */
     struct str *joined; /* [HEADER_LISTS], of those on several lines; owned, mostly NULL */
 };
@@ -95,7 +95,7 @@ struct reply_header {
 struct reply {
     unsigned status;
     const char *content_type; /* static; NULL: none */
-    const char *problem;      /* the code of reply_problem; NULL: it is none */
+    const char *problem;      /* the code of reply_problem; NULL: not a problem */
     struct str body;          /* owned */
     /* Owned reference; NULL: `body` is the reply. Filled by resource_reply, with what follows. */
     struct resource *resource;
@@ -151,7 +151,7 @@ struct request {
      * setting this before request_resume: called once, fills the reply. NULL: it is filled. */
     void (*answer)(struct request *request);
     struct str body; /* collected body of routes without a `body` hook */
-    /* Who asks, where the route needs a token; set by the authorise hook. */
+    /* The token's name, where the route needs one; set by the authorise hook. */
     const char *token_name;    /* in token_text, or static */
     struct grant grant;        /* what it may; its texts are here or static */
     int64_t token_id;          /* of the catalogue's token; 0: it is the environment's */
@@ -240,7 +240,7 @@ struct route {
 
 /* "Not Found"; "Unknown" for what no part of this program answers. Static. */
 const char *status_reason(unsigned status);
-/* Reads a method, case-sensitive (RFC 9110 9.1); HTTP_OTHER where it is none of ours. */
+/* Reads a method, case-sensitive (RFC 9110 9.1); HTTP_OTHER for any other. */
 enum http_method method_parse(const char *text);
 /* "GET"; "-" for HTTP_OTHER. Static. */
 const char *method_name(enum http_method method);

@@ -1,6 +1,6 @@
 /* How a reply leaves: queued in the library once the request is whole, a page as it was made with
  * its snapshot, all else from request.reply; or, where that is too late or the library has no
- * memory for it, to the socket itself. What every reply has is put in here, whoever filled it. */
+ * memory for it, to the socket itself. What every reply has is added here. */
 #include <strings.h>
 #include <sys/socket.h>
 
@@ -35,7 +35,7 @@ static bool has_header(const struct reply *reply, const char *name)
     return false;
 }
 
-/* What every reply of ours has, whoever filled it. */
+/* What every reply of ours has. */
 static void complete_headers(struct exchange *e)
 {
     struct reply *reply = &e->request.reply;

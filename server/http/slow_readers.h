@@ -6,8 +6,8 @@
  * 1. Of an address no more than READERS_PER_ADDRESS are slow (READERS_SLOW_MS) at a time.
  * 2. There are so many places. An address that keeps half of them has one more only for a slow one
  *    of its own, if there is any. Where all are taken, the address that keeps the most gives one up
- *    to whoever keeps fewer; else a slow one goes. Only where nobody is slow and nobody keeps more
- *    than others, no place is to be had.
+ *    to an address that keeps fewer; else a slow one goes. Only where nobody is slow and nobody
+ * keeps more than others, no place is to be had.
  * 3. Memory that is wanted back: from retired pages, or from files that are read slowly.
  * A reader that was cut keeps neither a place nor its address's count from then on.
  *
@@ -39,9 +39,9 @@ struct readers {
     uint64_t cut_for_memory, cut_for_others;
 };
 
-/* One reply on its way out. Zero while it is none. */
+/* One reply on its way out. Zero while unused. */
 struct reader {
-    struct readers *of; /* NULL: is none */
+    struct readers *of; /* NULL: unused */
     struct reader *previous, *next;
     struct held *held;
     struct peer *peer, *keeper; /* NULL: not counted */

@@ -24,9 +24,9 @@
 struct access_log {
     struct log_writer *writer; /* NULL: stderr */
     enum access_format format;
-    char *path; /* for what is told */
+    char *path; /* for messages */
     atomic_uint_least64_t dropped;
-    atomic_int_fast64_t tell_after; /* Unix time; that lines are dropped is told once a minute */
+    atomic_int_fast64_t tell_after; /* Unix time; dropped lines are reported once a minute */
 };
 
 static void told(void *context, bool reopening, int error)

@@ -17,9 +17,9 @@ struct line {
 };
 
 enum line_escape {
-    LINE_ESCAPE_TEXT,     /* for people: UTF-8 stays; controls and what is no UTF-8: \xhh */
+    LINE_ESCAPE_TEXT,     /* for people: UTF-8 stays; controls and invalid UTF-8: \xhh */
     LINE_ESCAPE_COMBINED, /* as web servers do: all but visible ASCII, quotes, \: \xHH */
-    LINE_ESCAPE_JSON,     /* within quotes; what is no UTF-8: \ufffd */
+    LINE_ESCAPE_JSON,     /* within quotes; invalid UTF-8: \ufffd */
 };
 
 /* Inline: most of a line is pieces of known length. */

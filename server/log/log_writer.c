@@ -341,7 +341,7 @@ static bool is_called(struct log_writer *w)
            atomic_load(&w->asked) != atomic_load(&w->done);
 }
 
-/* Each state is told first and then the lines are looked at; who puts a line does it the other way
+/* Each state is published before the lines are looked at; who puts a line does it the other way
  * round. So one of the two sees the other, and no line lies there unseen. */
 static void wait_for_lines(struct log_writer *w, bool stuck)
 {

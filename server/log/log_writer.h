@@ -1,5 +1,5 @@
 /* A bounded ring of lines: any number of threads put lines in without waiting for anybody, one
- * thread takes them out. Where there is no room a line is refused: whoever puts never waits.
+ * thread takes them out. Where there is no room a line is refused: the caller never waits.
  *
  * Invariants:
  * 1. `taken` <= `put` <= `taken` + RING_BYTES; only the taker moves `taken`.
@@ -34,7 +34,7 @@ size_t ring_used(const struct ring *r);
 /* Writes lines to a file from a thread of its own, in large pieces, so that nobody who has
  * something to log waits for a disk or a reader. Lines go through rings, one for few threads each;
  * those of one thread keep their order. A line finds no room where the file takes none for a while:
- * it is dropped, and whoever put it told so. */
+ * it is dropped, and the caller is notified. */
 
 /* A line that is not urgent waits so long for others, to be written with them. */
 #define LOG_WRITER_LINGER_MS 100u

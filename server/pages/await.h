@@ -45,6 +45,6 @@ void await_list_expire(struct await_list *l, int64_t now_ms);
 bool await_list_is_empty(struct await_list *l);
 /* Resumes the long polls with STOPPING, now and from now on; acknowledgements still come. */
 void await_list_quiesce(struct await_list *l);
-/* Resumes all with STOPPING, and whoever comes later at once. */
+/* Resumes all with STOPPING, and later ones at once. */
 void await_list_stop(struct await_list *l);
 void await_list_done(struct await_list *l);

@@ -16,17 +16,17 @@
  * The race that all is about, a change against a load:
  *
  *     a load reads version 5      ->  a pass raises `wanted` to 6, and answers the write: nobody
- *                                     who asks from here on may be given 5
+ *                                     later requests may get 5
  *     cache_install(5)            ->  CACHE_OUTDATED: loaded again, upon what it has
  *
- * Whoever asked before `wanted` was raised may be given 5, so that a load which loses every race
+ * A request from before `wanted` was raised may get 5, so that a load which loses every race
  * (MAX_ATTEMPTS) still ends for those who wait for it. A load that read at 7 and is installed
  * before the pass has rendered 6 makes that one CACHE_SUPERSEDED. Files have no revisions: each
  * load of one draws the next number, and so does a scan that invalidates them.
  *
  * `wanted` is only raised to what a pass has read from the file. So a load that begins after that
  * and reads less has found a file that was put back to an earlier state. The revision may never
- * come: everybody who waits is told that the page is unavailable, and the next pass starts with
+ * come: all waiting requests get "unavailable", and the next pass starts with
  * fresh places.
  *
  * The least used: each kind has its places in memory in a list, the newest first. The eviction
@@ -109,7 +109,7 @@ static bool grow(struct cache *c)
     return true;
 }
 
-/* Whoever stands behind it moves up, so that no search ends at the gap. */
+/* Places behind it move up, so that no search ends at the gap. */
 static void take_out_of_table(struct cache *c, const struct place *p)
 {
     size_t mask = c->capacity - 1;
@@ -659,7 +659,7 @@ static void run(void *place)
 }
 
 /* Hands a place whose `loading` is set, and a reference to it, to a thread. Where there is none to
- * be had, who waits is told to try again. */
+ * be had, waiting requests get "try again". */
 static void start(struct place *p)
 {
     struct cache *c = p->cache;

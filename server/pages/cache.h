@@ -89,7 +89,7 @@ void place_unref(struct place *p); /* takes NULL */
 /* What is in memory, with a reference for the caller, or NULL. What a GET of a page does: takes no
  * lock that another page has. */
 struct resource *place_resource(struct place *p);
-/* The same for who serves it not: it is no more used than before. */
+/* The same for a caller that does not serve it: it does not count as a use. */
 struct resource *place_peek(struct place *p);
 /* The same of a file by its key, where it is fresh. */
 struct resource *cache_fresh(struct cache *c, const struct place_key *key);

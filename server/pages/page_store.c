@@ -421,7 +421,7 @@ static bool open_folder(struct page_store *store)
     store->folder_fd = open(store->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (store->folder_fd < 0 || fstat(store->folder_fd, &found) != 0)
         goto failed;
-    /* Whoever may write here may choose what is served. */
+    /* A process that can write here can choose what is served. */
     if (found.st_uid != geteuid())
         errno = EPERM;
     if (found.st_uid != geteuid() ||

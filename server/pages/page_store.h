@@ -58,11 +58,12 @@ bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
 /* Pages kept on disk, so that a restart, or a page that was evicted, does not render and deflate
  * it again. A folder of our own (0700) with a file for each page. It holds nothing that cannot be
  * made anew, so it may be deleted at any time, and nothing in it is believed before it was checked
- * (page_file). Files are written beside and renamed, without fsync: what a power cut tore is told
- * by its hash. A disk that fails turns the store off for a while, and serving goes on without it.
+ * (page_file). Files are written beside and renamed, without fsync: what a power cut tore is
+ * recognised by its hash. A disk that fails turns the store off for a while, and serving goes on
+ * without it.
  *
- * One process writes, whoever holds the lock on the folder; others on the same catalogue only read.
- * Internal to pages/. */
+ * One process writes, the one that holds the lock on the folder; others on the same catalogue only
+ * read. Internal to pages/. */
 
 /* How long a store whose disk failed is left alone, unless the options say otherwise. */
 #define PAGE_STORE_RETRY_MS 60000

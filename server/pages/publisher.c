@@ -15,7 +15,7 @@
 
 /* How it works. One thread waits for commits and runs passes; a pool of threads builds what the
  * cache wants loaded; HTTP threads only take references and wait. A pass raises `wanted` of each
- * page that moved before anybody is told of the change, then renders what is in memory. The race of
+ * page that moved before the change is announced, then renders what is in memory. The race of
  * a commit against a build is the cache's (cache.c).
  *
  * Locks, the outer first: pass_lock, site_map_lock; the cache's are taken within either. None is
@@ -174,7 +174,7 @@ static void load(void *context, struct place *place, struct load *l)
 /* How every change is found, whatever its cause (ARCHITECTURE.md, "How the data flows").
  * One read transaction; the registry if it moved; `wanted` raised of every page that moved,
  * before anything is acknowledged. That much under `pass_lock`; then, without it, hot pages are
- * rebuilt and whoever waited is resumed. */
+ * rebuilt and waiting requests are resumed. */
 
 struct moved_page {
     struct page_record page;
@@ -591,7 +591,7 @@ static void note_clock(struct publisher *p, const char *event, int64_t seconds)
 }
 
 /* Tells once of a clock that was set while we looked, and of a catalogue from its future. The time
- * of a suspend is no setting: CLOCK_BOOTTIME counts it too. */
+ * of a suspend does not set it: CLOCK_BOOTTIME counts it too. */
 static void watch_clock(struct publisher *p)
 {
     int64_t now = (int64_t)time(NULL), up = clock_read_ns(CLOCK_BOOTTIME) / 1000000000;

@@ -57,7 +57,7 @@ struct publisher_options {
     bool (*attach)(void *context, struct resource *s);
     void *attach_context;
     /* Told of each page as it is now, also of those that are not in memory, before it is served and
-     * before whoever changed it is answered; at first, and when another catalogue has taken the
+     * before the change is answered; at first, and when another catalogue has taken the
      * place, of all of them, behind one call with NULL for the page. The same may be told again.
      * Must not block; the publisher's threads. May be NULL. */
     void (*page_is)(void *context, const char *epoch, const struct page_record *page);
@@ -149,7 +149,7 @@ struct publisher_stats {
     uint64_t seen_revision, evictions, publish_failures;
     uint64_t pages_loaded;     /* cold pages that were on disk: nothing was rendered */
     uint64_t page_store_bytes; /* on disk */
-    int64_t changed_at;        /* when a page last changed, whoever did it; 0: none has */
+    int64_t changed_at;        /* when a page last changed; 0: none has */
     uint64_t entries;          /* in all pages, at seen_revision */
     /* How long ago what is served was known to be all that is committed: a tenth of a second,
      * unless the catalogue cannot be read or a pass takes long. */

@@ -25,7 +25,7 @@ void resource_count(struct resource *r, void (*released)(void *context, size_t b
 
 void resource_ref(struct resource *r)
 {
-    /* Whoever takes a reference already holds one, or its owner's lock: no ordering is needed. */
+    /* The caller already holds a reference, or its owner's lock: no ordering is needed. */
     atomic_fetch_add_explicit(&r->references, 1, memory_order_relaxed);
 }
 

@@ -6,7 +6,7 @@
  * touching the others; uncompressed it is only while it is sent. A file's are as they lie on disk,
  * and compressed once where that is worth it.
  *
- * Whoever sends a resource's bytes holds a reference until the last byte has left (http: from
+ * The sender of a resource's bytes holds a reference until the last byte has left (http: from
  * queueing to the completion of the request). So what is attached may point into its buffers
  * without a reference of its own, and there is no cycle: the last unref means that nobody sends. A
  * retired resource lives, and counts against the budget, as long as its slowest reader. */
@@ -36,7 +36,7 @@ struct snapshot_segment {
 };
 
 /* The memory that replies on their way out hold, so that slow readers can be made to give it back.
- * Whoever sends it (http) keeps account here. */
+ * The sender (http) keeps account here. */
 enum held_kind { HELD_PAGE, HELD_FILE, HELD_KINDS };
 
 struct held {
@@ -73,7 +73,7 @@ struct resource {
     uint32_t segment_count;             /* up to the last segment with entries */
     struct snapshot_segment *segments;  /* owned, from malloc */
 
-    /* The one slot for whoever sends it (http): set before it is installed, by the publisher's
+    /* The one slot for the sender (http): set before it is installed, by the publisher's
      * `attach` hook, freed with it. NULL: its replies are made when they are asked for. */
     void *attachment;
     void (*attachment_free)(void *attachment);

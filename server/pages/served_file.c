@@ -116,7 +116,7 @@ static bool served_file_file_same(const struct served_file_file *a,
 static bool served_file_file_settled(const struct served_file_file *file, int64_t now_ns)
 {
     int64_t age = now_ns - file->changed_ns;
-    /* Far ahead of the clock is no recent change, but a clock that was set. */
+    /* Far ahead of the clock is not a recent change, but a clock that was set. */
     return age > SETTLED_NS || age < -SETTLED_NS;
 }
 
@@ -350,7 +350,7 @@ static void load(void *context, struct place *place, struct load *l)
     l->forget = f->etag[0] == '\0';
 }
 
-/* ---- who asks ----------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------------- */
 
 #define MAX_QUEUED 4096u
 

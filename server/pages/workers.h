@@ -1,6 +1,6 @@
 /* A small pool of threads for what must not run on an HTTP thread: cold builds, API reads, parsing
  * of bodies. Jobs run by turns of the sites that they are for, those of a site in the order given:
- * who asks for many waits behind nobody but himself. Thread safe. */
+ * a client with many waits behind its own only. Thread safe. */
 #pragma once
 
 #include <stdbool.h>

@@ -101,7 +101,7 @@
     X(RULE_EXPIRED, "expired", "is older than its urlset keeps page URLs")                         \
     X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset, which alone makes and removes it")      \
     X(RULE_LANGUAGE, "language-malformed",                                                         \
-      "is no language tag such as en, de-CH or zh-Hant (BCP 47)")                                  \
+      "is not a language tag such as en, de-CH or zh-Hant (BCP 47)")                               \
     X(RULE_EXTENSION_UNKNOWN, "extension-unknown", "must be of images, alternates and news")       \
     X(RULE_TEXT, "text-malformed", "must be 1 to 2048 bytes of UTF-8 without control characters")  \
     X(RULE_FIELD_MISSING, "field-missing", "is needed")                                            \

@@ -57,7 +57,7 @@ struct rejection {
  * `index_origin` is the site's origin; `lastmod` may be NULL. Pure, thread safe. */
 rule_set entry_lint(const char *loc, const char *lastmod, const char *index_origin);
 
-/* The same of a page URL, which is no sitemap: without RULE_LOC_NO_SITEMAP. */
+/* The same of a page URL, which is not a sitemap: without RULE_LOC_NO_SITEMAP. */
 rule_set entry_lint_page_url(const char *loc, const char *lastmod, const char *index_origin);
 
 /* Of many entries those that people look for. Zero holds all. */

@@ -136,7 +136,7 @@ bool grant_read_expiry(const char *text, int64_t now, int64_t *out)
         *out = now + span;
         return true;
     }
-    /* A date is no lastmod: it may lie ahead. */
+    /* An expiry date, unlike a lastmod, may be in the future. */
     if (lastmod_parse(text, strlen(text), INT64_MAX / 2, &date, NULL) != RULE_OK || !date.renders ||
         date.unix_seconds <= now)
         return false;

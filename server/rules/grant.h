@@ -1,5 +1,5 @@
-/* What a token may: its scope, and each question about it as one function. Who asks (the API before
- * it reads, the writer in its transaction, a list) asks here, so that a rule stands once.
+/* What a token may: its scope, and each question about it as one function. The callers (the API
+ * before it reads, the writer in its transaction, a list) asks here, so that a rule stands once.
  *
  * - A role holds those before it: `read` reads, `write` also registers and removes entries, `admin`
  *   also makes, changes and removes sites, indexes and tokens of its scope.
@@ -47,17 +47,17 @@ bool grant_equal(const struct grant *a, const struct grant *b);
 
 /* "read", "write", "admin"; "all" for GRANT_ALL. Static. */
 const char *grant_role_word(enum grant_role role);
-/* False where it is none of the three. */
+/* False for any other word. */
 bool grant_role_read(const char *word, enum grant_role *out);
 
 /* Reads a prefix as people write it. Returns NULL, or a sentence of what is wrong with it. It ends
  * with a slash (a folder) or with - _ or . (names that begin so): "/blog" would hold "/blogger/",
  * too. */
 const char *grant_read_prefix(const char *text, char out[GRANT_PREFIX_MAX_CHARS + 1]);
-/* Reads a span in seconds: 6w, 90d, 12h, 30m. False where it is none. */
+/* Reads a span in seconds: 6w, 90d, 12h, 30m. False for anything else. */
 bool grant_read_span(const char *text, int64_t *out);
-/* Writes one in the largest unit that it is whole in, "2d"; `out` holds 24 bytes. What is no whole
- * minute is rounded up. */
+/* Writes one in the largest unit that it is whole in, "2d"; `out` holds 24 bytes. What is not a
+ * whole minute is rounded up. */
 void grant_write_span(int64_t seconds, char out[24]);
 /* Reads when a token ends: a span from `now` on (90d, 12h, 6w) or a W3C date or time. False where
  * it is neither, or is over. */

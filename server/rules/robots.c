@@ -264,7 +264,7 @@ static bool separates(char c)
     return is_blank(c) || c == ',';
 }
 
-/* "https://a/1.xml Sitemap: https://a/2.xml": the second key is none of the URLs. */
+/* "https://a/1.xml Sitemap: https://a/2.xml": the second key is not part of a URL. */
 static size_t second_key_len(const char *text, size_t len)
 {
     static const char key[] = "sitemap:";

@@ -65,6 +65,6 @@ bool robots_next_sitemap(const char *text, size_t len, struct robots_cursor *at,
 bool robots_sitemap_url(const struct robots_sitemap *sitemap, struct url *out, const char **code,
                         const char **why);
 /* What its author meant: the quotes are left out, and a relative URL is resolved against `base`,
- * the URL of the robots.txt. False where that is no URL either. */
+ * the URL of the robots.txt. False where that is not a URL either. */
 bool robots_sitemap_guess(const struct robots_sitemap *sitemap, const struct url *base,
                           struct url *out);

@@ -209,7 +209,7 @@ static bool same_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
 }
 
 /* The number that `lead`, then the digits of `lowest`, then `trail` make, each of NUMBER_MAX_DIGITS
- * at most; UINT64_MAX where it is none or has no place in 32 bits. */
+ * at most; UINT64_MAX if it is invalid or exceeds 32 bits. */
 static uint64_t join(const char *lead, size_t lead_len, uint64_t lowest, const char *trail,
                      size_t trail_len)
 {
@@ -229,7 +229,7 @@ static uint64_t join(const char *lead, size_t lead_len, uint64_t lowest, const c
 }
 
 /* The number of `a` begins with `rest`, which the head of `b` has more, and goes on with digits
- * that stand where the number of `b` does: `digits` of them in `a`. Whoever has fewer digits there
+ * that stand where the number of `b` does: `digits` of them in `a`. One with fewer digits there
  * has more of a tail, and that begins with the other's last digits. The lowest numbers are tried:
  * where they are too high, all are. */
 static bool meet_at(const struct numbered *a, const struct numbered *b, const char *rest,

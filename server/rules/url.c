@@ -30,7 +30,7 @@ struct url_authority {
 #define LABEL_MAX_CHARS 63
 #define PORT_MAX        65535u
 
-/* Digits and nothing else; leading zeros do not count. Empty is no port (RFC 3986 3.2.3). */
+/* Digits and nothing else; leading zeros do not count. An empty one means none (RFC 3986 3.2.3). */
 static bool read_port(const char *text, size_t len, uint16_t *out)
 {
     unsigned port = 0;
@@ -207,7 +207,7 @@ static inline bool is_plain(char c)
 }
 
 /* How many characters from here on stand for themselves in path and query alike. Nearly all of a
- * loc is one such run, or two: what comes to each of a million locs is decided by this loop. */
+ * loc is one such run, or two: this loop decides the cost of each of a million locs. */
 static size_t plain_run(const char *text, size_t len)
 {
     size_t run = 0;
@@ -600,7 +600,7 @@ enum rule_code url_parse_host(const char *text, size_t len, char *out)
     struct url_authority authority;
     char *at = out;
 
-    /* The root's dot may stand in a Host field: a resolver is asked so, but it is no other site. */
+    /* The root's dot may stand in a Host field: a resolver is asked so, but it is the same site. */
     if (url_read_authority(text, len, true, &authority) != RULE_OK)
         return RULE_HOST;
     memcpy(at, authority.host, authority.host_len);
@@ -652,7 +652,7 @@ bool url_punycode_hint(const char *text, size_t len, char *out, size_t size)
     /* Non-transitional, as browsers and crawlers map names now (UTS #46). */
     if (idn2_to_ascii_8z(host, &ascii, IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL) != IDN2_OK)
         return false;
-    /* A hint that would be refused in its turn is none. */
+    /* A hint that would be rejected in turn is useless. */
     found = url_read_authority(ascii, strlen(ascii), false, &authority) == RULE_OK &&
             authority.host_len < size;
     if (found)

@@ -220,7 +220,7 @@ def test_import_url(origin, secret, tmp_path):
     for url, why in (
         (f"{HOST}/none.xml", "cannot be fetched: it answers 404"),
         (f"{HOST}/short.xml", "cannot be fetched: the body is shorter than announced"),
-        (f"http://localhost:{secret.port}/secret.xml", "is no address of the public internet, and not allowed here"),
+        (f"http://localhost:{secret.port}/secret.xml", "is not a public internet address, and not allowed here"),
     ):
         done = sitemapd("import", url, *(connect if "www" in url else ()), database=database)
         assert done.code == 1 and why in done.err, done

@@ -316,8 +316,8 @@ def test_mistakes(pairs, tmp_path):
     for name, cert, key, word in (
         ("mixed", pairs[0][0], pairs[1][1], "is not the key of the certificate"),
         ("none", str(tmp_path / "none.crt"), pairs[0][1], "none.crt: cannot be read: No such file"),
-        ("swapped", pairs[0][1], pairs[0][0], "is no certificate chain in PEM"),
-        ("nokey", pairs[0][0], pairs[0][0], "is no private key in PEM"),
+        ("swapped", pairs[0][1], pairs[0][0], "is not a certificate chain in PEM"),
+        ("nokey", pairs[0][0], pairs[0][0], "is not a private key in PEM"),
         ("folder", str(tmp_path), pairs[0][1], "cannot be read"),
     ):
         config = tmp_path / f"{name}.conf"

@@ -350,7 +350,7 @@ bool negotiate_date_is_exact(const char *date, const struct validators *own, int
            http_date_parse(date, now, &at) && at == own->modified_at;
 }
 
-/* A date that is none is no condition, nor is one where there is nothing to compare it with
+/* An invalid date is not a condition, nor is one where there is nothing to compare it with
  * (RFC 9110 13.1.4). */
 static bool is_modified_since(const char *date, const struct validators *own, int64_t now)
 {

@@ -36,7 +36,7 @@ struct conditions {
 /* What the representation is known by. */
 struct validators {
     const char *etag;    /* strong, with quotes */
-    int64_t modified_at; /* Unix seconds; 0: not known, and no Last-Modified is told */
+    int64_t modified_at; /* Unix seconds; 0: not known, and no Last-Modified is sent */
     bool shared_date;    /* another version may have been told with that date */
 };
 enum condition_verdict {

@@ -18,7 +18,7 @@ struct extension {
 /* In the order in which a frame declares them and a row's fragment has them. */
 extern const struct extension extensions[EXTENSION_COUNT];
 
-/* The bit of "images" and its like; 0 where the word is none. */
+/* The bit of "images" and its like; 0 for an unknown word. */
 unsigned extension_named(const char *word);
 
 /* "news,images": their words, in that order, with commas between; "" for none. */

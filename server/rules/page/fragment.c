@@ -114,7 +114,7 @@ static void lose_overfull(struct fragment *f, unsigned extension, uint64_t count
          rule_code_sentence(RULE_EXTENSIONS_LONG), count);
 }
 
-/* A part breaks a rule. The first one of a row is told. */
+/* A part breaks a rule. The first one of a row is reported. */
 static enum rule_code break_rule(struct fragment *f, unsigned extension, enum rule_code code,
                                  const char *field, const char *sentence)
 {

@@ -107,7 +107,7 @@ enum rule_code fragment_end(struct fragment *f);
 /* ---- of a fragment that is kept; pure, thread safe ---- */
 
 /* Appends its members, each behind a comma: `,"images":[…],"alternates":{…},"news":{…}`; nothing of
- * what it has not. Of a text that is no fragment it appends what there is up to there, and no JSON
+ * what it has not. Of an invalid fragment it appends what there is up to there, and no JSON
  * that is not well-formed. NULL: none. */
 void fragment_append_json(struct str *out, const char *fragment);
 /* Appends of it what is `wanted` (EXTENSION_…). */

@@ -10,5 +10,5 @@
 #define LANGUAGE_MAX_BYTES 35u /* RFC 5646 4.4.1 */
 
 /* Writes the tag as section 2.1.1 recommends to spell it ("EN-us" -> "en-US", "zh-hant" ->
- * "zh-Hant"), so that one language has one spelling. False, `out` undefined, where it is none. */
+ * "zh-Hant"), so that one language has one spelling. False, `out` undefined, for an invalid tag. */
 bool language_parse(const char *text, size_t len, char out[LANGUAGE_MAX_BYTES + 1]);

@@ -208,7 +208,7 @@ static void test_guard_of_kept(void **state)
     assert_int_equal(shut.status, FETCH_ADDRESS);
     assert_string_equal(shut.body, "");
     assert_string_equal(shut.why,
-                        "127.0.0.1 is no address of the public internet, and not allowed here");
+                        "127.0.0.1 is not a public internet address, and not allowed here");
     fetch_loop_free(loop);
 }
 

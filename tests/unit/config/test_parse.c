@@ -2,7 +2,7 @@
 #include "tests/unit/config/fixture.h"
 
 #define COMMENT    "a \" ;\" would be part of the value; a comment stands on a line of its own"
-#define NO_SETTING "is no setting; write key = value"
+#define NO_SETTING "is not a setting; write key = value"
 
 static void test_shapes_that_are_taken(void **state)
 {
@@ -102,7 +102,7 @@ static void test_a_long_line_behind_a_mark(void **state)
     memset(text + 3, 'x', 4096);
     strcpy(text + 3 + 4096, "\n[server]\nthreads = 3\n");
     read_text(c, text, &told);
-    check_told("4,096 bytes behind the mark", &told, "1: is no setting; write key = value\n");
+    check_told("4,096 bytes behind the mark", &told, "1: is not a setting; write key = value\n");
     config_unref(c);
 }
 
