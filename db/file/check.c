@@ -62,7 +62,7 @@ static void on_file(struct check *check, sqlite3_stmt *row)
     struct url url;
 
     if (path[0] == '\0' || path[0] == '/')
-        check_report(check, "source %s: \"%.300s\" is no path of a file", source, path);
+        check_report(check, "source %s: \"%.300s\" is not a path of a file", source, path);
     if (state < SOURCE_FILE_LISTED || state > SOURCE_FILE_QUARANTINED) {
         check_report(check, "source %s: file %.300s has no state that there is", source, path);
         return;
@@ -139,12 +139,12 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
     if (state < CHECK_NEW || state >= CHECK_STATES)
         check_report(check, "poll of %.300s: has no state that there is", loc);
     if (sqlite3_column_int(row, 6) != 16 || sqlite3_column_int(row, 7) != 16)
-        check_report(check, "poll of %.300s: has a hash that is none", loc);
+        check_report(check, "poll of %.300s: has an invalid hash", loc);
     if (sqlite3_column_int(row, 8) != 0)
         check_report(check, "poll of %.300s: has a time or a count below 0", loc);
     if (list == 0 &&
         (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK || strcmp(url.text, loc) != 0))
-        check_report(check, "poll of %.300s: is no normal loc", loc);
+        check_report(check, "poll of %.300s: is not a normalised loc", loc);
 }
 
 /* What polls know. That nothing names it any more is no finding: the server tidies it away. */
@@ -263,7 +263,8 @@ static void judge_listed(struct scan *s, long long urlset, uint32_t number)
         check_result(s->check, rc, "entries of urlsets");
     else if (rc == SQLITE_DONE || sqlite3_column_int64(s->find_entry, 0) != -urlset ||
              sqlite3_column_int64(s->find_entry, 1) != sqlite3_column_int64(s->find_page, 3))
-        check_report(s->check, "page %u of urlset %lld: is no entry of its index", number, urlset);
+        check_report(s->check, "page %u of urlset %lld: is not an entry of its index", number,
+                     urlset);
 }
 
 /* An entry that has a urlset as its owner is one of its pages, and the page has rows. */
@@ -393,7 +394,7 @@ static void judge_loc(struct scan *s, const char *where, const char *loc, size_t
 
     if (url_parse(loc, len, &url, NULL) != RULE_OK || url.len != len ||
         memcmp(url.text, loc, len) != 0)
-        check_report(s->check, "%s: \"%.300s\" is no normal loc", where, loc);
+        check_report(s->check, "%s: \"%.300s\" is not a normalised loc", where, loc);
 }
 
 static void judge_lastmod(struct scan *s, const char *where, const char *text, size_t len)
@@ -402,7 +403,7 @@ static void judge_lastmod(struct scan *s, const char *where, const char *text, s
 
     if (lastmod_parse(text, len, SCAN_NOW, &lastmod, NULL) != RULE_OK ||
         strcmp(lastmod.text, text) != 0)
-        check_report(s->check, "%s: \"%.100s\" is no normal lastmod", where, text);
+        check_report(s->check, "%s: \"%.100s\" is not a normalised lastmod", where, text);
 }
 
 /* Columns: address, site, loc, lastmod, serial, whether its source exists, its source, the bytes of
@@ -628,7 +629,7 @@ static void on_site(struct check *check, sqlite3_stmt *row)
     struct url url;
 
     if (url_parse_origin(origin, strlen(origin), &url) != RULE_OK || strcmp(url.text, origin) != 0)
-        check_report(check, "site %lld: \"%s\" is no normal origin",
+        check_report(check, "site %lld: \"%s\" is not a normalised origin",
                      (long long)sqlite3_column_int64(row, 0), origin);
     if (sqlite3_column_int64(row, 2) < 1)
         check_report(check, "site %lld: may have no page at all",
@@ -641,7 +642,7 @@ static void on_host(struct check *check, sqlite3_stmt *row)
     char normal[HOST_MAX_CHARS + 7];
 
     if (url_parse_host(host, strlen(host), normal) != RULE_OK || strcmp(normal, host) != 0)
-        check_report(check, "site %lld: \"%s\" is no normal host",
+        check_report(check, "site %lld: \"%s\" is not a normalised host",
                      (long long)sqlite3_column_int64(row, 0), host);
 }
 
@@ -651,9 +652,9 @@ static void on_index(struct check *check, sqlite3_stmt *row)
     const char *path = text_of(row, 1), *pattern = text_of(row, 2);
 
     if (scope_check_index_path(path) != RULE_OK)
-        check_report(check, "index %lld: \"%s\" is no path of an index", id, path);
+        check_report(check, "index %lld: \"%s\" is not a path of an index", id, path);
     if (scope_check_pattern(pattern) != RULE_OK)
-        check_report(check, "index %lld: \"%s\" is no page pattern", id, pattern);
+        check_report(check, "index %lld: \"%s\" is not a page pattern", id, pattern);
     if (sqlite3_column_int(row, 3) != 0)
         check_report(check, "index %lld: its site was removed, it was not", id);
     if (sqlite3_column_int(row, 4) != 0)

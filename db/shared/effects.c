@@ -709,7 +709,7 @@ static enum catalogue_status apply_one(struct effects_applier *a, struct cursor 
         a->is_migration = true;
         return take_number(c) <= SCHEMA_VERSION || c->short_of ? CATALOGUE_OK : CATALOGUE_NEWER;
     default:
-        return diverge(a, "", "a record holds an operation that is none");
+        return diverge(a, "", "a record holds an unknown operation");
     }
 }
 

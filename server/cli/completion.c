@@ -403,7 +403,8 @@ int command_completion(struct cli *cli)
         }
         suggest_consider(&near, name, shells[i].name);
     }
-    return cli_misuse("completion", "\"%s\" is no shell known here (bash zsh fish)%s%s%s", name,
+    return cli_misuse("completion",
+                      "unknown shell \"%s\"; completions exist for bash, zsh and fish%s%s%s", name,
                       near.word != NULL ? "; did you mean " : "",
                       near.word != NULL ? near.word : "", near.word != NULL ? "?" : "");
 }

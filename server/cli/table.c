@@ -22,26 +22,26 @@
     }
 #define OPTION_MAX_REMOVED                                                                         \
     {                                                                                              \
-        "--max-removed", "N", "approve that up to N entries go (shrink guard)"                     \
+        "--max-removed", "N", "allow up to N removals (shrink guard)"                              \
     }
 #define OPTIONS_SOURCE                                                                             \
-    {"--directory", "DIR", "the folder, absolute as the server sees it"},                          \
-        {"--url", "URL", "what the folder's top is on the web, ends in a slash"},                  \
-        {"--upstream", "URL", "in place of a folder, a sitemap index elsewhere"},                  \
-        {"--index", "URL", "the index that lists it; by default the deepest that may"},            \
+    {"--directory", "DIR", "absolute path of the folder on the server"},                           \
+        {"--url", "URL", "URL of the folder; ends with a slash"},                                  \
+        {"--upstream", "URL", "URL of a remote sitemap index, in place of a folder"},              \
+        {"--index", "URL", "index that lists it (default: the deepest whose directory holds it)"}, \
         {"--pattern", "NAME", "files of the folder to read; repeatable"},                          \
-        {"--exclude", "NAME", "files of the folder to leave alone; repeatable"},                   \
+        {"--exclude", "NAME", "files of the folder to ignore; repeatable"},                        \
         {"--watch", NULL, "notice changes of the folder at once (the default)"},                   \
-        {"--no-watch", NULL, "leave that to the rescans"},                                         \
-        {"--serve", NULL, "serve the folder's files themselves"},                                  \
+        {"--no-watch", NULL, "rely on rescans"},                                                   \
+        {"--serve", NULL, "serve the files of the folder"},                                        \
         {"--no-serve", NULL, "do not (the default)"},                                              \
-        {"--check", NULL, "read the sitemaps that the upstream names, too (the default)"},         \
-        {"--no-check", NULL, "only list them, as the upstream dates them"},                        \
-        {"--rescan", "SPAN", "how often the folder is looked through (1h)"},                       \
+        {"--check", NULL, "poll the sitemaps that the upstream lists (the default)"},              \
+        {"--no-check", NULL, "list them with the upstream's dates"},                               \
+        {"--rescan", "SPAN", "interval between scans of the folder (1h)"},                         \
         {"--settle", "SPAN", "how long the folder must be quiet (10s)"},                           \
-        {"--poll", "SPAN", "how often the upstream is read (15m)"},                                \
+        {"--poll", "SPAN", "interval between reads of the upstream (15m)"},                        \
     {                                                                                              \
-        "--drop-after", "SPAN", "a sitemap that is none for so long leaves (3d); 0: never"         \
+        "--drop-after", "SPAN", "drop a sitemap that has been invalid this long (3d); 0: never"    \
     }
 #define OPTION_JSON                                                                                \
     {                                                                                              \
@@ -53,16 +53,16 @@
     }
 #define OPTION_HOST_ALIAS                                                                          \
     {                                                                                              \
-        "--host-alias", "HOST", "another name that requests come under; repeatable"                \
+        "--host-alias", "HOST", "another host name of requests; repeatable"                        \
     }
 #define OPTION_MAX_INDEXES                                                                         \
     {                                                                                              \
-        "--max-indexes", "N", "index files that the site may have (default: 500)"                  \
+        "--max-indexes", "N", "most index files of the site (default: 500)"                        \
     }
 
 #define OPTION_ROBOTS                                                                              \
     {                                                                                              \
-        "--robots", "FILE", "the site's own robots.txt; the Sitemap lines come behind it"          \
+        "--robots", "FILE", "the site's own robots.txt; the Sitemap lines are appended"            \
     }
 
 const struct cli_command cli_commands[] = {
@@ -73,10 +73,10 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          {"--listen", "A:P", "address and port for crawlers (default: 0.0.0.0:8080)"},
          {"--admin-listen", "A:P", "address and port of the API (default: 127.0.0.1:8081)"},
-         {"--site", "ORIGIN", "make sure that this site exists; repeatable"},
+         {"--site", "ORIGIN", "create this site if it is missing; repeatable"},
          {"--source", "DIR[=URL]",
           "watch this folder of sitemap files, and serve them; repeatable"},
-         {"--user", "NAME", "become this user, where started as root, once the sockets are bound"},
+         {"--user", "NAME", "user to switch to when started as root, once the sockets are bound"},
          {0},
      },
      0, 0, command_serve,
@@ -104,46 +104,46 @@ const struct cli_command cli_commands[] = {
              {"A file to begin with:", "sitemapd check-config --defaults >sitemapd.conf"},
              {0},
          }},
-    {"site add", "ORIGIN", "make a site, with an index at /sitemap_index.xml",
-     "Makes a site: the origin whose sitemaps are listed. Sitemaps on another host (a CDN) may be "
-     "listed once that host is a cross host.",
+    {"site add", "ORIGIN", "create a site, with an index at /sitemap_index.xml",
+     "Creates a site: the origin whose sitemaps are listed. Sitemaps on another host (a CDN) may "
+     "be listed once that host is a cross host.",
      (const struct cli_option[]){
          OPTION_CROSS_HOST,
          OPTION_HOST_ALIAS,
          OPTION_MAX_INDEXES,
          OPTION_ROBOTS,
-         {"--no-index", NULL, "do not make an index at /sitemap_index.xml"},
+         {"--no-index", NULL, "do not create an index at /sitemap_index.xml"},
          {0},
      },
      1, 1, command_site_add,
      .examples =
          (const struct cli_example[]){
              {"A site with its index:", "sitemapd site add https://www.example.com"},
-             {"Its sitemap files lie on a CDN:",
+             {"Its sitemap files are on a CDN:",
               "sitemapd site add https://www.example.com --cross-host cdn.example.com"},
-             {"An index of another name:",
+             {"An index with another name:",
               "sitemapd site add https://www.example.com --no-index\n"
               "sitemapd index add https://www.example.com/sitemaps.xml"},
              {0},
          },
      .topic = "Sites and indexes"},
     {"site update", "ORIGIN", "change a site's hosts, limit or robots.txt",
-     "Changes what is named, and shows what it was and is now; what is not named stays.",
+     "Changes what the options name, and shows the old and the new values.",
      (const struct cli_option[]){
-         {"--add-host-alias", "HOST", "one more name that requests come under; repeatable"},
-         {"--remove-host-alias", "HOST", "take this host alias away; repeatable"},
-         {"--host-alias", "HOST", "the only host aliases from now on; repeatable"},
-         {"--no-host-aliases", NULL, "take all host aliases away"},
-         {"--add-cross-host", "HOST", "one more host whose sitemaps may be listed; repeatable"},
-         {"--remove-cross-host", "HOST", "take this cross host away; repeatable"},
-         {"--cross-host", "HOST", "the only cross hosts from now on; repeatable"},
-         {"--no-cross-hosts", NULL, "take all cross hosts away"},
+         {"--add-host-alias", "HOST", "add a host name of requests; repeatable"},
+         {"--remove-host-alias", "HOST", "remove this host alias; repeatable"},
+         {"--host-alias", "HOST", "replace all host aliases; repeatable"},
+         {"--no-host-aliases", NULL, "remove all host aliases"},
+         {"--add-cross-host", "HOST", "add a host whose sitemaps may be listed; repeatable"},
+         {"--remove-cross-host", "HOST", "remove this cross host; repeatable"},
+         {"--cross-host", "HOST", "replace all cross hosts; repeatable"},
+         {"--no-cross-hosts", NULL, "remove all cross hosts"},
          OPTION_MAX_INDEXES,
          OPTION_ROBOTS,
-         {"--no-robots", NULL, "robots.txt has the Sitemap lines alone"},
-         {"--robots-off", NULL, "leave /robots.txt (404) to whoever serves the site"},
-         {"--check", NULL, "read what is registered where it is, and tell what is broken"},
-         {"--no-check", NULL, "do not"},
+         {"--no-robots", NULL, "serve a robots.txt with the Sitemap lines only"},
+         {"--robots-off", NULL, "leave /robots.txt (404) to another server"},
+         {"--check", NULL, "poll the registered sitemaps, and report those that are broken"},
+         {"--no-check", NULL, "do not (the default)"},
          {0},
      },
      1, 1, command_site_update,
@@ -151,7 +151,7 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"Requests also come under the bare name:",
               "sitemapd site update https://www.example.com --add-host-alias example.com"},
-             {"No cross hosts any more:",
+             {"Remove all cross hosts:",
               "sitemapd site update https://www.example.com --no-cross-hosts"},
              {"The robots.txt that another program made until now:",
               "curl -sf https://www.example.com/robots.txt |\n"
@@ -168,8 +168,8 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"site remove", "ORIGIN", "remove a site with all its entries",
-     "Removes a site, its indexes and their entries. Held by the shrink guard unless "
-     "--max-removed approves as many entries as it has.",
+     "Removes a site, its indexes and their entries. The shrink guard holds it back unless "
+     "--max-removed allows as many removals as it has entries.",
      (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_site_remove,
      .examples =
          (const struct cli_example[]){
@@ -179,11 +179,11 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_SITE},
-    {"index add", "URL", "make an index",
-     "Makes an index. It lists sitemaps of its own directory and below, so an index at "
-     "/shop/sitemap_index.xml lists only what is under /shop/. With one site its path will do.",
+    {"index add", "URL", "create an index",
+     "Creates an index. It lists sitemaps of its own directory and below, so an index at "
+     "/shop/sitemap_index.xml lists only what is under /shop/. With one site its path is enough.",
      (const struct cli_option[]){
-         {"--pattern", "P", "how further pages are named (default: {stem}-{n}{suffix})"},
+         {"--pattern", "P", "names of further pages (default: {stem}-{n}{suffix})"},
          {0},
      },
      1, 1, command_index_add,
@@ -206,54 +206,52 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"index remove", "URL", "remove an index with all its entries",
-     "Removes an index and its entries. Held by the shrink guard unless --max-removed approves as "
-     "many entries as it has.",
+     "Removes an index and its entries. The shrink guard holds it back unless --max-removed allows "
+     "as many removals as it has entries.",
      (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_index_remove,
      .examples =
          (const struct cli_example[]){
              {"An empty index:",
               "sitemapd index remove https://www.example.com/shop/sitemap_index.xml"},
-             {"An index with 40 entries; with one site its path will do:",
+             {"An index with 40 entries; with one site its path is enough:",
               "sitemapd index remove /shop/sitemap_index.xml --max-removed 40"},
              {0},
          },
      .names = CLI_NAMES_INDEX},
-    {"freeze", "ORIGIN|URL", "let nothing change in a site, an index or a urlset",
-     "Writes to a frozen site, index or urlset are refused, sources hold what they found, and "
-     "crawlers are "
-     "served. It is no setting: allowed on sites of the configuration too, and no reload undoes "
-     "it.",
+    {"freeze", "ORIGIN|URL", "reject every change of a site, an index or a urlset",
+     "Rejects writes to a site, an index or a urlset until it is thawed. Sources keep what they "
+     "find, and crawlers are served. It also works on sites of the configuration, and no reload "
+     "undoes it.",
      NULL, 1, 1, command_freeze,
      .examples =
          (const struct cli_example[]){
-             {"An index, while what went wrong is looked at:",
+             {"An index, while you find out what went wrong:",
               "sitemapd freeze https://www.example.com/sitemap_index.xml"},
              {"All indexes of a site:", "sitemapd freeze https://www.example.com"},
              {0},
          },
      .names = CLI_NAMES_INDEX},
-    {"thaw", "ORIGIN|URL", "end a freeze",
-     "Writes are taken again, and sources publish what they held.", NULL, 1, 1, command_thaw,
+    {"thaw", "ORIGIN|URL", "end a freeze", "Accepts writes again; sources publish what they kept.",
+     NULL, 1, 1, command_thaw,
      .examples =
          (const struct cli_example[]){
              {"The index again:", "sitemapd thaw https://www.example.com/sitemap_index.xml"},
              {0},
          },
      .names = CLI_NAMES_INDEX},
-    {"urlset add", "URL", "make a sitemap that is kept from page URLs",
-     "Makes a urlset: a sitemap, of as many pages as it takes, whose page URLs are registered one "
+    {"urlset add", "URL", "create a sitemap that is made of page URLs",
+     "Creates a urlset: a sitemap, of as many pages as needed, whose page URLs are registered one "
      "by one or in lists (url, import --urlset). Each of its pages is an entry of its index. Its "
-     "page URLs lie in its directory and below. With one site its path will do. How old one is, "
-     "its news tell, else its lastmod, "
-     "else when it was registered; what is made with news is for news alone, since all page URLs "
-     "leave.",
+     "page URLs are in its directory and below. With one site its path is enough. The age of a "
+     "page URL counts from its news date, else its lastmod, else its registration. A urlset with "
+     "news is for articles only, since all its page URLs expire.",
      (const struct cli_option[]){
-         {"--index", "URL", "whose entries its pages are (default: the deepest that holds it)"},
-         {"--with", "WORDS", "what its page URLs may have: images,alternates,news; it stays"},
-         {"--pattern", "P", "how further pages are named (default: {stem}-{n}{suffix})"},
-         {"--max-pages", "N", "how many pages it may have (default: 1000)"},
+         {"--index", "URL", "index that lists its pages (default: the deepest that holds it)"},
+         {"--with", "WORDS", "extensions of its page URLs: images,alternates,news; fixed for good"},
+         {"--pattern", "P", "names of further pages (default: {stem}-{n}{suffix})"},
+         {"--max-pages", "N", "most pages (default: 1000)"},
          {"--expires", "SPAN",
-          "page URLs that are older leave: 12h, never (default: of news 2d, else never)"},
+          "remove page URLs that are older: 12h, never (default: with news 2d, else never)"},
          {0},
      },
      1, 1, command_urlset_add,
@@ -261,26 +259,25 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"Products with their images:",
               "sitemapd urlset add https://www.example.com/products.xml --with images"},
-             {"News, which leave after two days:",
+             {"News, which expire after two days:",
               "sitemapd urlset add https://www.example.com/news.xml --with news"},
              {0},
          },
      .topic = "Page URLs", .pages = true},
     {"urlset set", "URL", "change a urlset",
-     "Changes what is named. With a shorter --expires older page URLs leave at once: held by the "
-     "shrink guard. A urlset that keeps its page URLs for good is given an --expires only while it "
-     "is empty.",
+     "Changes what the options name. A shorter --expires removes older page URLs at once, under "
+     "the shrink guard. A urlset without expiry gets one only while it is empty.",
      (const struct cli_option[]){
          {"--index", "URL", "another index, of the same site"},
-         {"--max-pages", "N", "how many pages it may have"},
-         {"--expires", "SPAN", "page URLs that are older leave: 2d, 12h; never: none does"},
+         {"--max-pages", "N", "most pages"},
+         {"--expires", "SPAN", "remove page URLs that are older: 2d, 12h, never"},
          OPTION_MAX_REMOVED,
          {0},
      },
      1, 1, command_urlset_set,
      .examples =
          (const struct cli_example[]){
-             {"No more than twenty pages:", "sitemapd urlset set /products.xml --max-pages 20"},
+             {"At most twenty pages:", "sitemapd urlset set /products.xml --max-pages 20"},
              {0},
          },
      .names = CLI_NAMES_URLSET, .pages = true},
@@ -293,27 +290,27 @@ const struct cli_command cli_commands[] = {
          },
      .pages = true},
     {"urlset remove", "URL", "remove a urlset with all its page URLs",
-     "Removes a urlset, its page URLs, and its pages from their index. Held by the shrink guard "
-     "unless --max-removed approves as many page URLs as it has.",
+     "Removes a urlset, its page URLs, and its pages from their index. The shrink guard holds it "
+     "back unless --max-removed allows as many removals as it has page URLs.",
      (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_index_remove,
      .examples =
          (const struct cli_example[]){
-             {"A urlset with 40 page URLs; with one site its path will do:",
+             {"A urlset with 40 page URLs; with one site its path is enough:",
               "sitemapd urlset remove /products.xml --max-removed 40"},
              {0},
          },
      .names = CLI_NAMES_URLSET, .pages = true},
     {"url add", "LOC", "register a page URL, or update it",
-     "Registers the page at LOC in a urlset, or updates it. What is not given stays as it is; "
-     "images, alternates and news go together: where one of them is given, those given are all.",
+     "Registers the page at LOC in a urlset, or updates it. What is not given stays as it is. "
+     "Images, alternates and news are replaced together: if you give one of them, give all.",
      (const struct cli_option[]){
          OPTION_URLSET,
          {"--lastmod", "T", "when the page changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
          {"--digest", "D", "a hash of the page: lastmod moves only with it"},
          {"--image", "URL", "an image on the page; repeatable"},
          {"--alternate", "LANG=URL", "the page in another language; repeatable"},
-         {"--news-name", "TEXT", "of news the publication, which needs the three below, too"},
-         {"--news-language", "LANG", "its language: en, zh-cn"},
+         {"--news-name", "TEXT", "name of the publication; needs the three options below"},
+         {"--news-language", "LANG", "language of the publication: en, zh-cn"},
          {"--news-date", "T", "when the article was published"},
          {"--news-title", "TEXT", "the article's title"},
          {"--source", "NAME",
@@ -334,8 +331,8 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .pages = true},
-    {"url remove", "LOC", "take a page URL out of its urlset",
-     "Takes the page at LOC out of a urlset.", (const struct cli_option[]){OPTION_URLSET, {0}}, 1,
+    {"url remove", "LOC", "remove a page URL from its urlset",
+     "Removes the page at LOC from a urlset.", (const struct cli_option[]){OPTION_URLSET, {0}}, 1,
      1, command_remove,
      .examples =
          (const struct cli_example[]){
@@ -349,7 +346,7 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          OPTION_URLSET,
          {"--prefix", "URL", "only locs that begin with this"},
-         {"--contains", "TEXT", "only locs that have this in them (3 to 200 bytes)"},
+         {"--contains", "TEXT", "only locs that contain this (3 to 200 bytes)"},
          {"--warned", NULL, "only those that have warnings"},
          OPTION_JSON,
          {0},
@@ -362,7 +359,7 @@ const struct cli_command cli_commands[] = {
          },
      .pages = true},
     {"url export", "", "write page URLs as NDJSON, for import",
-     "Writes each page URL of a urlset as one line of JSON, with its position and all that it has. "
+     "Writes each page URL of a urlset as one line of JSON, with its position and extensions. "
      "Imported into an empty urlset, or with --replace --source '*', the copy serves identical "
      "bytes.",
      (const struct cli_option[]){OPTION_URLSET, {0}}, 0, 0, command_export,
@@ -378,7 +375,7 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          {"--lastmod", "T", "when the sitemap file changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
          {"--digest", "D", "a hash or ETag of the file: lastmod moves only with it"},
-         {"--index", "URL", "the index to put it in (default: the deepest that holds it)"},
+         {"--index", "URL", "index to put it in (default: the deepest that holds it)"},
          {"--source", "NAME",
           "who owns the entry, where it is new (default: cli; on a server the token's name)"},
          OPTION_JSON,
@@ -390,15 +387,15 @@ const struct cli_command cli_commands[] = {
              {"A new file, or one that has changed:",
               "sitemapd add https://www.example.com/sitemap-news.xml --lastmod "
               "2026-11-21T08:30:00Z"},
-             {"The date is now, but only where the content is another:",
+             {"The date is now, but only if the content changed:",
               "sitemapd add https://www.example.com/sitemap-news.xml \\\n"
               "    --lastmod \"$(date -u +%FT%TZ)\" --digest \"$(sha256sum <news.xml | cut "
               "-c1-64)\""},
              {0},
          },
      .topic = "Sitemaps"},
-    {"remove", "LOC", "take a sitemap out of its index",
-     "Takes the sitemap at LOC out of its index. The file itself is not touched.", NULL, 1, 1,
+    {"remove", "LOC", "remove a sitemap from its index",
+     "Removes the sitemap at LOC from its index. The file itself is not touched.", NULL, 1, 1,
      command_remove,
      .examples =
          (const struct cli_example[]){
@@ -410,7 +407,7 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          OPTION_INDEX,
          {"--prefix", "URL", "only locs that begin with this"},
-         {"--contains", "TEXT", "only locs that have this in them (3 to 200 bytes)"},
+         {"--contains", "TEXT", "only locs that contain this (3 to 200 bytes)"},
          {"--warned", NULL, "only entries that have warnings"},
          OPTION_JSON,
          {0},
@@ -420,7 +417,7 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"All of them:", "sitemapd list"},
              {"Those below one folder:", "sitemapd list --prefix https://www.example.com/shop/"},
-             {"What is odd about those of which something is:",
+             {"The warnings of those that have any:",
               "sitemapd list --warned --json | jq -r '[.loc, .warnings[]] | @tsv'"},
              {"Those without a date:",
               "sitemapd list --json | jq -r 'select(.lastmod == null) | .loc'"},
@@ -428,28 +425,26 @@ const struct cli_command cli_commands[] = {
          }},
     {"import", "FILE|URL|-", "register many: index XML, NDJSON, or a list of URLs",
      "Reads a sitemap index (XML), NDJSON (as export writes it) or a plain list of URLs, each also "
-     "gzipped, told apart by content; - is standard input. A URL is fetched once, as a source with "
-     "an upstream would ([fetch] of the configuration says which addresses may be asked). All or "
-     "nothing: where an entry is "
-     "refused nothing is applied, unless --skip-invalid. With --replace the indexes that the list "
-     "names, or its locs belong to, become exactly the list, each in one step of its own: what "
-     "the same source made before and the list has no more goes, what other sources own stays. "
-     "--source '*' replaces whoever's entries there are. With --urlset the list is of page URLs: a "
-     "sitemap (XML with its images, alternates and news, or text), NDJSON or a plain list.",
+     "gzipped, recognised by content; - is standard input. A URL is fetched once, as a source with "
+     "an upstream would ([fetch] of the configuration says which addresses are allowed). All or "
+     "nothing: if an entry is rejected, nothing is applied, unless --skip-invalid is given. With "
+     "--replace, each index that the list names, or that its locs belong to, becomes exactly the "
+     "list, in one step: entries of the same source that are not in the list are removed, those of "
+     "other sources stay; --source '*' replaces all of them. With --urlset the list is of page "
+     "URLs: a sitemap (XML with its images, alternates and news, or text), NDJSON or a plain list.",
      (const struct cli_option[]){
          {"--index", "URL",
           "the index for entries that name none (default: the deepest that holds it)"},
          {"--urlset", "URL", "read page URLs into this urlset: its URL, or its path with one site"},
          {"--replace", NULL, "make what --source owns of each index named exactly this list"},
-         {"--skip-invalid", NULL, "apply the good entries, though some are refused"},
+         {"--skip-invalid", NULL, "apply the valid entries although others are rejected"},
          {"--dry-run", NULL, "show what would change, write nothing"},
-         {"--drop-lastmod", NULL, "take no lastmod from the list: its dates would freeze"},
-         {"--drop-extensions", NULL,
-          "leave out images, alternates and news that the urlset was not made for"},
-         {"--connect", "H:P", "ask this host and port for the URL, whatever DNS says"},
+         {"--drop-lastmod", NULL, "ignore the lastmod of the list: its dates would freeze"},
+         {"--drop-extensions", NULL, "leave out extensions that the urlset does not have"},
+         {"--connect", "H:P", "connect to this host and port for the URL, whatever DNS says"},
          OPTION_MAX_REMOVED,
          {"--if-match", "STATE",
-          "only while the index or urlset is as it was: its \"state\" of `index list --json`"},
+          "only if the index or urlset is unchanged: its \"state\" of `index list --json`"},
          {"--source", "NAME",
           "who owns the entries (default: cli, on a server the token's name, or as an export "
           "says); '*': anybody"},
@@ -458,13 +453,13 @@ const struct cli_command cli_commands[] = {
      1, 1, command_import,
      .examples =
          (const struct cli_example[]){
-             {"Take over an index that was built by something else:",
+             {"Take over an index that another program built:",
               "sitemapd import old/sitemap_index.xml.gz"},
-             {"See first what would come of it:",
+             {"Show first what would change:",
               "sitemapd import --dry-run https://www.example.com/sitemap_index.xml"},
              {"Make what imports put into an index exactly this list:",
               "sitemapd import --replace --index /sitemap_index.xml list.txt"},
-             {"Exactly this list, whoever registered what is there:",
+             {"Exactly this list, also in place of others' entries:",
               "sitemapd import --replace --source '*' --index /sitemap_index.xml list.txt"},
              {"Exactly the page URLs of a sitemap that a plug-in wrote:",
               "sitemapd import --replace --urlset /products.xml product-sitemap.xml"},
@@ -481,16 +476,15 @@ const struct cli_command cli_commands[] = {
               "sitemapd export | sitemapd import --replace --source '*' --database copy.db -"},
              {0},
          }},
-    {"scan", "NAME|DIR", "read a folder, or an upstream's list, once",
-     "Verifies each file that is new or has changed since the last scan, and registers what is "
-     "good in one step; prints what changed and what was refused, and why. NAME is a source of "
-     "the configuration or the catalogue; a folder needs its URL. Of a source with an upstream the "
-     "list is read once, and its sitemaps by the server. With --server that source is scanned "
-     "there.",
+    {"scan", "NAME|DIR", "scan a folder, or read an upstream's list, once",
+     "Validates each file that is new or has changed since the last scan, and registers the good "
+     "ones in one step; prints what changed, what was rejected, and why. NAME is a source of the "
+     "configuration or the catalogue; a folder needs its URL. Of a source with an upstream the "
+     "list is read once; the server polls its sitemaps. With --server the source is scanned there.",
      (const struct cli_option[]){
-         {"--url", "URL", "what the folder's top is, ends in a slash"},
-         {"--index", "URL", "the index that lists the files (default: the deepest that may)"},
-         {"--source", "NAME", "who owns the entries of a folder (default: folder)"},
+         {"--url", "URL", "URL of the folder; ends with a slash"},
+         {"--index", "URL", "index that lists the files (default: the deepest that holds them)"},
+         {"--source", "NAME", "owner of the entries of a folder (default: folder)"},
          {"--dry-run", NULL, "show what would change, write nothing"},
          OPTION_MAX_REMOVED,
          {0},
@@ -506,52 +500,52 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"render", "URL", "print the page that the server would serve",
-     "Prints the page of an index or a urlset at URL as the server would serve it; with one site a "
-     "path will do.",
+     "Prints the page of an index or a urlset at URL as the server would serve it. With one site a "
+     "path is enough.",
      NULL, 1, 1, command_render,
      .examples =
          (const struct cli_example[]){
              {"Look at a page:", "sitemapd render https://www.example.com/sitemap_index.xml"},
-             {"Check it against another tool; with one site the path will do:",
+             {"Check it with another tool; with one site the path is enough:",
               "sitemapd render /sitemap_index.xml | xmllint --noout -"},
              {0},
          },
      .names = CLI_NAMES_INDEX},
     {"crawlers", "[NAME]", "show which crawlers have seen all changes",
      "Shows each crawler that came: its last fetch, up to when it has seen all changes, and of how "
-     "many pages it holds the present version, an earlier one (stale) or none. With NAME the pages "
-     "of the indexes and urlsets that it reads. A running server writes it to the catalogue once a "
-     "minute; "
-     "--server asks it for what it knows now. Of several machines it is what all of them saw.",
+     "many pages it has the present version, an earlier one (stale) or none. With NAME shows the "
+     "pages of the indexes and urlsets that it reads. A running server writes this to the "
+     "catalogue once a minute; --server shows the current state. On several machines it covers all "
+     "of them.",
      (const struct cli_option[]){
          {"--site", "ORIGIN", "only this site's pages"},
-         {"--stale", NULL, "only what lacks the present version"},
+         {"--stale", NULL, "only pages of which the present version is missing"},
          OPTION_JSON,
          {0},
      },
      0, 1, command_crawlers,
      .examples =
          (const struct cli_example[]){
-             {"Who came, and what they lack:", "sitemapd crawlers"},
+             {"Which crawlers came, and what they lack:", "sitemapd crawlers"},
              {"The pages that Google has in an earlier version:",
               "sitemapd crawlers googlebot --stale"},
              {"Since when, for a script:",
               "sitemapd crawlers --stale --json | jq -r '[.name, .stale_since] | @tsv'"},
              {0},
          }},
-    {"crawlers import", "LOG|-", "take in what a CDN's access log tells of crawlers",
-     "Reads an access log in the combined format or of one JSON object a line (CloudFront, "
-     "Cloudflare, Fastly and the like), gzipped or not; - is standard input. Requests of crawlers "
-     "for pages and robots.txt are added to the sums of their days. That a crawler holds the "
-     "present version of a page is taken from a line only where its time is more than --max-age "
-     "behind the page's change: a cache answers with what is as old. A log that was read before is "
-     "passed over, one that has grown is read from where it ended; a log that the server wrote "
-     "itself, or whose requests it answered, would count twice. A running server takes it in "
-     "within a minute. On the machine of the catalogue only.",
+    {"crawlers import", "LOG|-", "import a CDN's access log",
+     "Reads an access log in the combined format or with one JSON object a line (CloudFront, "
+     "Cloudflare, Fastly and others), gzipped or not; - is standard input. Adds the requests of "
+     "crawlers for pages and robots.txt to the sums of their days. A crawler counts as having the "
+     "present version of a page only if its request came more than --max-age after the page's "
+     "change, because a cache may have answered with an older one. A log that was read before is "
+     "skipped, one that has grown is read from there; requests that the server answered itself "
+     "would count twice. A running server shows it within a minute. Works on the machine of the "
+     "catalogue only.",
      (const struct cli_option[]){
-         {"--site", "ORIGIN", "the site of lines that tell no host"},
-         {"--max-age", "SPAN", "how old what the CDN answers with may be (default: 1h)"},
-         {"--dry-run", NULL, "count, and take nothing in"},
+         {"--site", "ORIGIN", "site of lines without a host"},
+         {"--max-age", "SPAN", "how long the CDN keeps a page (default: 1h)"},
+         {"--dry-run", NULL, "count only"},
          {0},
      },
      1, 1, command_crawlers_import,
@@ -560,7 +554,7 @@ const struct cli_command cli_commands[] = {
              {"A log of nginx in front of two sites:",
               "sitemapd crawlers import --site https://www.example.com "
               "/var/log/nginx/access.log.1"},
-             {"What a CDN laid into a bucket; its copies are ten minutes old at most:",
+             {"A log that a CDN wrote to a bucket; it keeps pages for ten minutes:",
               "aws s3 cp s3://logs/2026-11-22.json.gz - | sitemapd crawlers import --max-age 10m "
               "-"},
              {0},
@@ -595,13 +589,13 @@ const struct cli_command cli_commands[] = {
               "sitemapd history --kind replace --json | jq 'select(.removed > 0)'"},
              {0},
          },
-     .topic = "What was changed"},
+     .topic = "Changes"},
     {"diff", "", "show what differs between two revisions",
-     "Shows what came (+), went (-) and differs (~), entry by entry, in all indexes and urlsets or "
-     "one.",
+     "Shows what was added (+), removed (-) and changed (~), entry by entry, in all indexes and "
+     "urlsets or in one.",
      (const struct cli_option[]){
-         {"--from", "REVISION", "as after this revision"},
-         {"--to", "REVISION", "until after this one (default: now)"},
+         {"--from", "REVISION", "state after this revision"},
+         {"--to", "REVISION", "state after this one (default: now)"},
          OPTION_INDEX,
          OPTION_ONLY_URLSET,
          OPTION_JSON,
@@ -616,19 +610,19 @@ const struct cli_command cli_commands[] = {
               "    jq -r 'select(.after == null) | .loc'"},
              {0},
          }},
-    {"undo", "[REVISION]", "take a change back, or bring an index back",
-     "Puts back what the change of REVISION changed; or, with --index or --urlset and --to, that "
-     "list as it was after a revision, whatever was changed since. Entries come back with their "
-     "ids, dates and "
-     "places, pages with their bytes and tags. What somebody changed since is listed and stays. It "
-     "is a change of its own, and is undone by undoing it. What a source found is undone while its "
-     "index is frozen; at the thaw the source judges its files anew, so put those back before.",
+    {"undo", "[REVISION]", "undo a change, or restore an index",
+     "Undoes the change of REVISION; or, with --index or --urlset and --to, restores that list as "
+     "it was after a revision, whatever changed since. Entries return with their ids, dates and "
+     "positions, pages with their bytes and tags. What somebody changed since is listed and stays. "
+     "An undo is a change of its own, and can be undone. A change by a source can be undone while "
+     "its index is frozen; after the thaw the source reads its files again, so restore those "
+     "before.",
      (const struct cli_option[]){
-         {"--index", "URL", "bring this index back: its URL, or its path with one site"},
-         {"--urlset", "URL", "bring this urlset back, likewise"},
-         {"--to", "REVISION", "to what it was after this one"},
-         {"--dry-run", NULL, "tell what it would do, write nothing"},
-         {"--overwrite", NULL, "put back also what somebody changed since"},
+         {"--index", "URL", "restore this index: its URL, or its path with one site"},
+         {"--urlset", "URL", "restore this urlset, likewise"},
+         {"--to", "REVISION", "state after this revision"},
+         {"--dry-run", NULL, "show what it would do, write nothing"},
+         {"--overwrite", NULL, "undo also what somebody changed since"},
          OPTION_MAX_REMOVED,
          OPTION_JSON,
          {0},
@@ -636,25 +630,21 @@ const struct cli_command cli_commands[] = {
      0, 1, command_undo,
      .examples =
          (const struct cli_example[]){
-             {"See first, then do it:", "sitemapd undo 124 --dry-run\nsitemapd undo 124"},
+             {"Show it first, then do it:", "sitemapd undo 124 --dry-run\nsitemapd undo 124"},
              {"An index as it was before the bad night:",
               "sitemapd undo --index /sitemap_index.xml --to 120"},
-             {"A urlset likewise, seen first:",
+             {"A urlset likewise, shown first:",
               "sitemapd undo --urlset /products.xml --to 120 --dry-run"},
              {0},
          }},
-    {"source add", "NAME", "have a folder or an upstream read",
-     "Makes a source, which the catalogue keeps: a folder of sitemap files (--directory, --url), "
-     "or a "
-     "sitemap index elsewhere that is kept in step with (--upstream). Its name owns the entries. A "
-     "folder is read only beneath a source_root of the configuration, and addresses outside the "
-     "public internet only where [fetch] allows them; where to connect to, certificates and "
-     "credentials are set in the configuration alone.",
-     (const struct cli_option[]){OPTIONS_SOURCE,
-                                 {"--site", "ORIGIN",
-                                  "whose it is, where the upstream's host is no "
-                                  "site's"},
-                                 {0}},
+    {"source add", "NAME", "add a folder or an upstream index as a source",
+     "Adds a source to the catalogue: a folder of sitemap files (--directory, --url), or a remote "
+     "sitemap index to follow (--upstream). Its name owns the entries. A folder must be below a "
+     "source_root of the configuration, and addresses outside the public internet must be allowed "
+     "by [fetch]. Where to connect to, certificates and credentials can be set in the "
+     "configuration only.",
+     (const struct cli_option[]){
+         OPTIONS_SOURCE, {"--site", "ORIGIN", "its site, if no site has the upstream's host"}, {0}},
      1, 1, command_source_add,
      .examples =
          (const struct cli_example[]){
@@ -665,7 +655,7 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .topic = "Sources"},
-    {"source set", "NAME", "change a source", "Changes what is named; what is not named stays.",
+    {"source set", "NAME", "change a source", "Changes what the options name.",
      (const struct cli_option[]){OPTIONS_SOURCE, {0}}, 1, 1, command_source_set,
      .examples =
          (const struct cli_example[]){
@@ -673,40 +663,39 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"source list", "", "show the sources",
-     "Shows the sources of the configuration and of the catalogue. status tells how they stand.",
+     "Shows the sources of the configuration and of the catalogue. `sitemapd status` shows their "
+     "state.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_source_list,
      .examples =
          (const struct cli_example[]){
              {"For people:", "sitemapd source list"},
              {0},
          }},
-    {"source remove", "NAME", "read a source no more",
-     "Removes a source of the catalogue. Its entries stay; remove or replace them where they "
-     "should "
-     "not.",
+    {"source remove", "NAME", "remove a source (its entries stay)",
+     "Removes a source of the catalogue. Its entries stay; remove or replace them if they are not "
+     "wanted.",
      NULL, 1, 1, command_source_remove,
      .examples =
          (const struct cli_example[]){
              {"The old server is gone:", "sitemapd source remove old"},
              {0},
          }},
-    {"token add", "NAME", "make an API token",
-     "Makes a token for the API and prints it, this once. Only its hash is kept. A role holds "
-     "those "
-     "before it: read reads, write also registers and removes entries, admin also makes, changes "
-     "and removes sites, indexes and tokens of its scope.",
+    {"token add", "NAME", "create an API token",
+     "Creates a token for the API and prints it, this once. Only its hash is stored. Each role "
+     "includes the one before: read reads, write also registers and removes entries, admin also "
+     "creates, changes and removes sites, indexes and tokens of its scope.",
      (const struct cli_option[]){
-         {"--site", "ORIGIN", "good for this site only"},
-         {"--prefix", "URL", "only for locs that begin so; ends with a slash, or with - _ or ."},
+         {"--site", "ORIGIN", "valid for this site only"},
+         {"--prefix", "URL", "only locs that begin with this; ends with a slash, or with - _ or ."},
          {"--role", "ROLE", "read, write (default) or admin"},
-         {"--own", NULL, "it changes only what it registered itself"},
-         {"--expires", "WHEN", "from then on it is nothing: 90d, 12h, or a date"},
+         {"--own", NULL, "let it change only what it registered itself"},
+         {"--expires", "WHEN", "expiry: 90d, 12h, or a date; the token is rejected after it"},
          {0},
      },
      1, 1, command_token_add,
      .examples =
          (const struct cli_example[]){
-             {"For a deployment, good for one site:",
+             {"For a deployment of one site:",
               "TOKEN=$(sitemapd token add deploy --site https://www.example.com)"},
              {"For a team that has a part of a site, until the end of the year:",
               "sitemapd token add blog --prefix https://www.example.com/blog/ --expires "
@@ -717,7 +706,7 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Tokens of the API"},
     {"token list", "", "show the tokens' names",
-     "Shows the tokens by name; what they are cannot be shown again.",
+     "Shows the tokens by name; the tokens themselves cannot be shown again.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_token_list,
      .examples =
          (const struct cli_example[]){
@@ -725,21 +714,20 @@ const struct cli_command cli_commands[] = {
              {"For scripts:", "sitemapd token list --json"},
              {0},
          }},
-    {"token revoke", "NAME", "end a token", "Ends a token: a running server refuses it at once.",
-     NULL, 1, 1, command_token_revoke,
+    {"token revoke", "NAME", "revoke a token",
+     "Revokes a token: a running server rejects it at once.", NULL, 1, 1, command_token_revoke,
      .examples =
          (const struct cli_example[]){
              {"A token that leaked:", "sitemapd token revoke deploy"},
              {0},
          }},
-    {"share init", "", "make the catalogue one of several machines",
-     "Makes the catalogue of this machine one that several share by a PostgreSQL: the log of its "
-     "changes is made there, with a first snapshot that others join by. Refused while a server "
-     "works on it, and where there is a shared catalogue already.",
+    {"share init", "", "share the catalogue with other machines",
+     "Shares the catalogue of this machine through a PostgreSQL: creates the log of its changes "
+     "there, with a first snapshot from which other machines join. It is refused while a server "
+     "works on the catalogue, and if there is a shared catalogue already.",
      (const struct cli_option[]){
-         {"--if-absent", NULL, "no log is made where there is a shared catalogue already"},
-         {"--grant-to", "ROLE",
-          "the role that nodes come as, where this one makes the tables only"},
+         {"--if-absent", NULL, "do nothing if there is a shared catalogue already"},
+         {"--grant-to", "ROLE", "role of the nodes, if this one only creates the tables"},
          {0},
      },
      0, 0, command_share_init,
@@ -747,36 +735,34 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"On the one machine that has the catalogue:",
               "sitemapd share init --shared postgresql://sitemapd@db.internal/sitemapd"},
-             {"By the role that may make tables, for the one that nodes come as:",
+             {"As the role that may create tables, for the role of the nodes:",
               "sitemapd share init --grant-to sitemapd --shared "
               "postgresql://owner@db.internal/sitemapd"},
              {0},
          },
      .topic = "Several machines"},
     {"share status", "", "show the shared catalogue and its nodes",
-     "Asks PostgreSQL how far the log is, whether a standby is synchronous, and which nodes there "
-     "are.",
+     "Shows the head of the log, whether a standby is synchronous, and the nodes.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_share_status,
      .examples =
          (const struct cli_example[]){
              {"By the configuration of this machine:", "sitemapd share status"},
-             {"Who is behind:", "sitemapd share status --json | jq -c 'select(.node)'"},
+             {"Which nodes are behind:", "sitemapd share status --json | jq -c 'select(.node)'"},
              {0},
          }},
-    {"share upgrade", "", "give the shared catalogue this release's form",
-     "Where [shared] upgrade is manual: migrates the catalogue of all nodes, once none of them "
-     "runs an older release.",
+    {"share upgrade", "", "upgrade the shared catalogue to this release",
+     "Migrates the catalogue of all nodes where [shared] upgrade is manual, once none of them runs "
+     "an older release.",
      NULL, 0, 0, command_share_upgrade,
      .examples =
          (const struct cli_example[]){
              {"When the last node is upgraded:", "sitemapd share upgrade"},
              {0},
          }},
-    {"status", "", "show what is served and how it stands",
-     "Shows the sites, indexes and entries in sum, whether all is well, and how each source "
-     "stands. "
-     "Exit 1 where something is not well. On a file no server is asked: what it knows of itself "
-     "(reasons, failing sources) is shown with --server.",
+    {"status", "", "show status and health",
+     "Shows the number of sites, indexes and entries, the health, and the state of each source. "
+     "Exit status 1 if something is wrong. On a file no server is asked: what it knows (reasons, "
+     "failing sources) is shown with --server.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_status,
      .examples =
          (const struct cli_example[]){
@@ -785,11 +771,11 @@ const struct cli_command cli_commands[] = {
               "sitemapd status --server https://admin.example.com --token-file ~/.sitemapd-token"},
              {0},
          },
-     .topic = "Care"},
-    {"healthcheck", "[URL]", "ask a running server whether it is well",
-     "Asks the server's /readyz. Exit 0 where it answers 200, else 1: for a container's health "
-     "check. Without URL the admin listener of the configuration is asked, whatever "
-     "SITEMAPD_SERVER says.",
+     .topic = "Maintenance"},
+    {"healthcheck", "[URL]", "check the health of a running server",
+     "Requests /readyz. Exit status 0 if the answer is 200, else 1: for a container's health "
+     "check. Without URL it uses the admin listener of the configuration, whatever SITEMAPD_SERVER "
+     "says.",
      NULL, 0, 1, command_healthcheck,
      .examples =
          (const struct cli_example[]){
@@ -797,18 +783,18 @@ const struct cli_command cli_commands[] = {
              {"Another one:", "sitemapd healthcheck http://127.0.0.1:8081"},
              {0},
          }},
-    {"doctor", "URL", "look at the public address as crawlers do",
-     "Fetches an index, through whatever proxies stand before it, and checks status, type, "
-     "compression, Vary, ETag, conditional requests, robots.txt, the index itself, the robots.txt "
-     "of the other hosts that it lists, and a sample of its sitemaps, by the same rules as those "
-     "of a source. Tells each check as ok, note (it may be meant so), warning or wrong, with URL, "
-     "line and what to do. With --json each is an object: level, check, code (stable words), what, "
-     "todo, url, line, column, count. With --server it also tells what that server says of itself, "
-     "which no crawler sees: of several machines, which of them lacks a folder. Exit 1 where "
-     "something is wrong, 0 otherwise.",
+    {"doctor", "URL", "check the public address as crawlers see it",
+     "Fetches an index through its proxies and checks status, type, compression, Vary, ETag, "
+     "conditional requests, robots.txt, the index itself, the robots.txt of other hosts that it "
+     "lists, and a sample of its sitemaps. Reports each check as ok, note (it may be intended), "
+     "warning or wrong, with URL, line and remedy. With --json each is an object: level, check, "
+     "code (stable words), what, todo, url, line, column, count. With --server it adds what the "
+     "server reports and no crawler can see, such as a node without a folder. Exit status 1 if "
+     "something is wrong.",
      (const struct cli_option[]){
          {"--sample", "N", "sitemaps of the index to fetch (default: 5)"},
-         {"--connect", "H:P", "ask this host and port, whatever DNS says: the server behind a CDN"},
+         {"--connect", "H:P",
+          "connect to this host and port, whatever DNS says: the server behind a CDN"},
          {"--timeout", "S", "seconds for each request (default: 20)"},
          OPTION_JSON,
          {0},
@@ -827,15 +813,12 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_INDEX},
-    {"probe", "URL|NAME", "poll a sitemap elsewhere once, and show all of it",
-     "Asks a URL, or the upstream of the [source] NAME, as the server would: under the guard of "
-     "addresses, with redirects followed by hand, and shows each step, what the head says, and "
-     "what "
-     "a source would make of it. Nothing is written. Exit 0 where it is a good sitemap, or an "
-     "index "
-     "that can be an upstream; else 1.",
+    {"probe", "URL|NAME", "poll a remote sitemap once, and show each step",
+     "Requests a URL, or the upstream of the [source] NAME, as the server would, and shows each "
+     "step, the header, and what a source would do with the answer. Nothing is written. Exit "
+     "status 0 if it is a good sitemap, or an index that can be an upstream; else 1.",
      (const struct cli_option[]){
-         {"--connect", "H:P", "ask this host and port, whatever DNS says"},
+         {"--connect", "H:P", "connect to this host and port, whatever DNS says"},
          {"--timeout", "S", "seconds for each request (default: 120)"},
          {0},
      },
@@ -848,7 +831,7 @@ const struct cli_command cli_commands[] = {
               "sitemapd probe https://www.example.com/sitemap_index.xml --connect 192.0.2.7:443"},
              {0},
          }},
-    {"migrate", "ORIGIN", "look at a site and print what takes its index over",
+    {"migrate", "ORIGIN", "print the configuration that takes over a site",
      "Reads robots.txt and the indexes that it names (or the one at a usual address), looks into "
      "a sample of their sitemaps, and prints sections for the configuration: the site, and a "
      "source for each index, which mirrors it. Comments say what will be different, and give the "
@@ -859,7 +842,7 @@ const struct cli_command cli_commands[] = {
          {"--commands", NULL, "print commands instead of a configuration"},
          {"--proxy", "NAME", "print the rules of a web server alone: nginx, caddy or haproxy"},
          {"--sample", "N", "sitemaps of each index to look into (default: 5)"},
-         {"--connect", "H:P", "ask this host and port, whatever DNS says"},
+         {"--connect", "H:P", "connect to this host and port, whatever DNS says"},
          {"--timeout", "S", "seconds for each request (default: 120)"},
          {0},
      },
@@ -876,25 +859,24 @@ const struct cli_command cli_commands[] = {
          }},
     {"backup", "FILE|-", "copy the catalogue, also while it is served",
      "Writes a consistent copy of the catalogue into a new file, also while a server works on it; "
-     "- "
-     "is standard output. With --server the copy is made there and comes here: for a token of all "
-     "sites alone.",
+     "- is standard output. With --server the server makes the copy; this needs a token of all "
+     "sites.",
      NULL, 1, 1, command_backup,
      .examples =
          (const struct cli_example[]){
-             {"From another machine, packed:",
+             {"From another machine, compressed:",
               "sitemapd backup - --server https://admin.example.com | gzip > catalogue.db.gz"},
              {"Once a day, from cron:",
               "sitemapd backup \"/var/backups/catalogue-$(date +%F).db\""},
              {0},
          }},
     {"restore", "FILE", "put a backup in the catalogue's place",
-     "Checks a backup, of this version or an earlier one, and puts it where the catalogue is, "
-     "whole "
-     "or not at all. Refused while a server or another command works on the catalogue, and where "
-     "there is one already, unless --replace. Readers of /v1/changes get 410 once and begin anew.",
+     "Checks a backup, of this version or an earlier one, and puts it in the catalogue's place, "
+     "whole or not at all. It is refused while a server or another command works on the catalogue, "
+     "and if there is a catalogue already, unless --replace is given. Readers of /v1/changes get "
+     "410 once and start anew.",
      (const struct cli_option[]){
-         {"--replace", NULL, "put it in the place of the catalogue that is there, which is lost"},
+         {"--replace", NULL, "replace the catalogue that is there, which is lost"},
          {0},
      },
      1, 1, command_restore,
@@ -909,8 +891,8 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"check", "", "check the catalogue's integrity",
-     "Checks that the file is whole, and that counts and pages agree with the entries. Exit 1 "
-     "where something is wrong.",
+     "Checks that the file is whole, and that counts and pages agree with the entries. Exit status "
+     "1 if something is wrong.",
      NULL, 0, 0, command_check,
      .examples =
          (const struct cli_example[]){
@@ -919,8 +901,8 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"completion", "SHELL", "print completions for bash, zsh or fish",
-     "Prints a script by which the shell completes sitemapd's commands and options, and the sites "
-     "and indexes of the catalogue.",
+     "Prints a script with which the shell completes sitemapd's commands and options, and the "
+     "sites and indexes of the catalogue.",
      NULL, 1, 1, command_completion,
      .examples =
          (const struct cli_example[]){
@@ -930,9 +912,9 @@ const struct cli_command cli_commands[] = {
              {"fish:", "sitemapd completion fish > ~/.config/fish/completions/sitemapd.fish"},
              {0},
          }},
-    {"complete", "WORD...", "what may stand next, for those scripts",
-     "Prints what the last WORD, which may be empty, can become: a line each, with what it means "
-     "behind a tab, or :file or :folder.",
+    {"complete", "WORD...", "print completions, for those scripts",
+     "Prints what the last WORD, which may be empty, can become: a line each, with its meaning "
+     "after a tab, or :file or :folder.",
      NULL, 0, UINT_MAX, command_complete,
      .examples =
          (const struct cli_example[]){

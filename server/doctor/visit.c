@@ -45,7 +45,8 @@ static void judge_vary(struct visit *v)
                   "Vary: * keeps caches from keeping anything");
     else if (compressed(&v->page))
         visit_say(v, DOCTOR_WRONG, "vary", "let the proxy pass Vary on (nginx: gzip_vary on)",
-                  "there is no Vary: Accept-Encoding: a cache may give gzip to who cannot read it");
+                  "there is no Vary: Accept-Encoding: a cache may give gzip to clients that cannot "
+                  "read it");
     else if (fetch_header_lists(&v->page, "Content-Type", "application/gzip"))
         visit_say(v, DOCTOR_OK, "vary", NULL, "one form alone: nothing to tell apart");
     else
@@ -157,7 +158,7 @@ static void compare_identity(struct visit *v, const struct fetch_reply *r)
     if (compressed(r))
         visit_say(v, DOCTOR_WRONG, "identity",
                   "keep the two forms apart in the cache: Vary: Accept-Encoding",
-                  "who asks for no compression gets Content-Encoding: %s",
+                  "clients that accept no compression get Content-Encoding: %s",
                   fetch_header(r, "Content-Encoding"));
     else if (r->body.len != v->body.len ||
              (v->body.len > 0 && memcmp(r->body.data, v->body.data, v->body.len) != 0))
@@ -363,7 +364,7 @@ static bool gunzip(struct visit *v, const struct str *in, struct str *out)
     else if (!whole)
         visit_say(v, DOCTOR_WRONG, "gzip",
                   "look for a proxy that cuts or changes compressed answers, or that says gzip of "
-                  "what is none",
+                  "files that are not",
                   "the answer says Content-Encoding: gzip and cannot be decoded");
     return whole && !v->no_memory;
 }

@@ -401,7 +401,7 @@ static void note_failed(struct told_site *s, const char *why, const struct fetch
     s->next_at = clock_now_ms() + again_wait_ms(s->tries++, RETRY_MIN_MS, reply, now);
     if (now - s->failing_since > KEEP_SECONDS && now - s->batch.newest_at > KEEP_SECONDS) {
         log_event(LOG_LEVEL_ERROR, "indexnow-given-up",
-                  "%s: %s took none of %zu page URLs for a day; they are told to nobody",
+                  "%s: %s took none of %zu page URLs for a day; they are given up",
                   s->config->origin, s->config->indexnow_endpoint, s->batch.count);
         s->n->counts->lost += s->batch.count;
         move_on(s);

@@ -105,7 +105,7 @@ def test_meant_words_of_usage(database, tmp_path):
     refused(sitemapd("list", "--jsno"), 2, "did you mean --json?")
     refused(sitemapd("completion", "bsah"), 2, "did you mean bash?")
     for other in ("tcsh", "powershell"):  # near to one or to none: all are named
-        refused(sitemapd("completion", other), 2, "(bash zsh fish)")
+        refused(sitemapd("completion", other), 2, "bash, zsh and fish")
     config = tmp_path / "c.conf"
     config.write_text(f'[source "products"]\ndirectory = {tmp_path}\nurl = {ORIGIN}/\n')
     refused(sitemapd("scan", "prodcuts", "--config", config, database=database), 2, "did you mean products?")
@@ -303,7 +303,7 @@ def test_import_replace_spares_what_others_registered(server, tmp_path):
     assert set(of()) == {"a.xml", "d.xml", "e.xml", "api.xml", "listed.xml"}
     # Anybody's, when it is said, and with the shrink guard's consent.
     told = refused(server.cli(*replace, "--source", "*", path))
-    assert "would remove 4 entries and leave 1" in told.err and "--max-removed 4 approves it" in told.err
+    assert "would remove 4 entries and leave 1" in told.err and "--max-removed 4 allows it" in told.err
     told = done(server.cli(*replace, "--source", "*", "--max-removed", "4", path))
     assert "1 unchanged, 4 removed" in told.out and told.err == "" and of() == {"e.xml": "build"}
     refused(server.cli("import", "--source", "*", path), 2, "'*' says whose entries --replace acts on")

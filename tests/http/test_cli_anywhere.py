@@ -209,8 +209,8 @@ def test_of_two_that_saw_the_same_state_one_imports(kind, request):
     first, second = sorted(done, key=lambda n: done[n].code)
     assert (done[first].code, done[second].code) == (0, 1), done
     assert done[second].err == (
-        f"sitemapd: {INDEX}: is no more in the state that --if-match names (precondition-failed); "
-        "nothing was applied; `sitemapd index list --json` tells its state\n"
+        f"sitemapd: {INDEX}: has changed since the state given to --if-match (precondition-failed); "
+        "nothing was applied; `sitemapd index list --json` shows its state\n"
     )
     assert f"{ORIGIN}/if-{second}.xml" not in place.run("export").out
     # Also a replace, and a check alone; and nothing that changes nothing moves the state.
@@ -421,7 +421,7 @@ def test_the_token(served, tmp_path):
     token.write_text("a\r\nHost: elsewhere")
     assert served.run(f"list --token-file {token}").code == 1
     alone = sitemapd("list", "--token-file", str(token))
-    assert alone.code == 2 and "goes with --server" in alone.err
+    assert alone.code == 2 and "can only be used with --server" in alone.err
 
 
 def test_a_token_of_one_site(served):
@@ -501,7 +501,7 @@ def test_who_is_not_there(file, tmp_path):
         told = sitemapd(*command.split(), "--server", "http://127.0.0.1:9", env={"SITEMAPD_TOKEN": TOKEN})
         assert told.code == 1 and "http://127.0.0.1:9: " in told.err, told
     told = file.run("list --server http://127.0.0.1:9")
-    assert told.code == 2 and "goes not with a server" in told.err
+    assert told.code == 2 and "cannot be combined with --server" in told.err
 
 
 def test_a_scan_of_the_servers_source(start, tmp_path):
@@ -516,7 +516,7 @@ def test_a_scan_of_the_servers_source(start, tmp_path):
     told = place.run("scan maps")
     assert told.code == 0 and told.out.splitlines()[-1].endswith("1 file with a problem"), told
     told = place.run("scan nothing")
-    assert told.code == 2 and "no [source] of the server" in told.err, told
+    assert told.code == 2 and "the server has no source" in told.err, told
     told = place.run("status")
     assert told.code == 1 and "(source-problems)" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
 
@@ -793,7 +793,7 @@ def test_what_is_no_answer_of_the_api_is_said(start, command, path, spoil):
         assert say().code == 0
         between.answers = Spoiler(server, path, spoil)
         spoilt = say()
-        assert spoilt.code == 1 and ("of the API" in spoilt.err or "no API of sitemapd" in spoilt.err), spoilt
+        assert spoilt.code == 1 and ("malformed" in spoilt.err or "not from the API of sitemapd" in spoilt.err), spoilt
 
 
 # ---- a server that is hostile ---------------------------------------------------------------------

@@ -471,7 +471,7 @@ def test_nobody_there():
         (b"HTTP/1.1 000 OK\r\n\r\n", "other than HTTP"),
         (b"", "ends in mid-answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "shorter than announced"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nabc", "no number"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nabc", "not a number"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk without a length"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n", "longer than its length"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc", "ends in mid-answer"),

@@ -690,7 +690,7 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
                          "When it asked last, Unix time.", last_fetch_of);
     metric_family(
         out, "sitemapd_crawler_verified", "gauge",
-        "1: its addresses are configured, and whoever comes from elsewhere is no crawler.");
+        "1: its addresses are configured, and clients from other addresses do not count as it.");
     for (size_t i = 1; i < crawlers_count(crawlers); i++)
         if (totals.of[i].last_fetch_at != 0 || totals.of[i].impostors != 0)
             metric_sample(out, "sitemapd_crawler_verified",

@@ -244,7 +244,7 @@ static bool check_search(struct listing *listing)
                       "contains and warned look through one index");
     else if (listing->loc.len > 0)
         reply_problem(&call->request->reply, 400, "malformed-parameter", "loc",
-                      "goes not with contains or warned, which look for many");
+                      "cannot be combined with contains or warned, which look for many");
     else
         return true;
     return false;
@@ -714,12 +714,13 @@ static void submit_post(struct upload *upload)
     call->change.index_name = call_parameter(call, call_noun(call)->list);
     if (request_header(call->request, HEADER_IF_MATCH) != NULL &&
         (call->change.index_name == NULL || upload_is_single(upload))) {
-        reply_problem(&call->request->reply, 400, "precondition-on-list", NULL,
-                      call->change.list == LIST_URLSET
-                          ? "If-Match goes with a single page URL that is no dry run, or with a "
-                            "list for one urlset, which ?urlset= names"
-                          : "If-Match goes with a single entry that is no dry run, or with a list "
-                            "for one index, which ?index= names");
+        reply_problem(
+            &call->request->reply, 400, "precondition-on-list", NULL,
+            call->change.list == LIST_URLSET
+                ? "If-Match can be used with a single page URL without dry_run, or with a "
+                  "list for one urlset, which ?urlset= names"
+                : "If-Match can be used with a single entry without dry_run, or with a list "
+                  "for one index, which ?index= names");
         request_resume(call->request);
         return;
     }

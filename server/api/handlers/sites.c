@@ -291,7 +291,7 @@ static bool edits_alone(struct call *call, const struct json_field *fields)
             if (!fields[whole].present || !fields[edit].present)
                 continue;
             reply_problem(&call->request->reply, 422, "conflicting-fields", fields[edit].name,
-                          "goes not with the field that says what the whole list is");
+                          "cannot be combined with the field that replaces the whole list");
             return false;
         }
     return true;

@@ -513,7 +513,7 @@ static int scan(struct backend *b, const char *name, int64_t max_removed, bool d
     str_done(&target);
     if (!scanned && strcmp(member_text(answer, "code"), "not-found") == 0) {
         json_decref(answer);
-        return cli_misuse("scan", "\"%s\" is no [source] of the server", name);
+        return cli_misuse("scan", "the server has no source \"%s\"", name);
     }
     if (!scanned)
         return server_tell(&s->server, answer);

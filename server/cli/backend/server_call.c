@@ -117,7 +117,7 @@ static bool ask(struct server *s, struct fetch_request *request, json_t **out)
     else if (reply.body.len > 0)
         *out = json_loadb(reply.body.data, reply.body.len, JSON_REJECT_DUPLICATES, &error);
     if (good && reply.body.len > 0 && *out == NULL) {
-        snprintf(s->why, sizeof s->why, "what answers there (%u) is no API of sitemapd",
+        snprintf(s->why, sizeof s->why, "the answer (%u) is not from the API of sitemapd",
                  reply.status);
         good = false;
     }
@@ -231,7 +231,7 @@ json_t *server_array(struct server *s, json_t **answer, const char *member)
 
     if (json_is_array(array))
         return array;
-    fail(s, "what answers there is no API of sitemapd");
+    fail(s, "the answer is not from the API of sitemapd");
     json_decref(*answer);
     *answer = NULL;
     return NULL;
@@ -374,7 +374,7 @@ bool server_lines(struct server *s, const char *target, server_line *each, void 
                 server_is_good(s);
 
     if (lines.last == LINE_BROKEN || (good && lines.line.len > 0))
-        good = fail(s, "a line of what it tells is none of the API, or cut short");
+        good = fail(s, "the server sent a malformed or truncated line");
     str_done(&lines.line);
     return good || lines.last == LINE_ENOUGH;
 }

@@ -176,7 +176,7 @@ bool server_change(struct server *s, uint64_t revision, backend_change *each, ba
     json_decref(*answer);
     *answer = NULL;
     if (last == LINE_BROKEN)
-        snprintf(s->why, sizeof s->why, "a row of what it tells is none of the API");
+        snprintf(s->why, sizeof s->why, "the server sent a malformed row");
     else if (last == LINE_TAKEN && more &&
              !server_lines(s, str_text(&target), tell_line, &t, answer))
         last = LINE_BROKEN;

@@ -207,7 +207,7 @@ static int open_server(struct cli *cli, const char *url)
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (arguments_has(&cli->arguments, others[i]))
-            return cli_misuse(others[i], "goes not with a server (%s)", url);
+            return cli_misuse(others[i], "cannot be combined with --server (%s)", url);
     cli->config = config_new();
     if (cli->config == NULL)
         return cli_fail("configuration", "out of memory");
@@ -222,9 +222,9 @@ int session_open(struct cli *cli, bool create)
     if (url != NULL)
         return open_server(cli, url);
     if (arguments_has(&cli->arguments, "--token-file"))
-        return cli_misuse("--token-file", "goes with --server");
+        return cli_misuse("--token-file", "can only be used with --server");
     if (arguments_has(&cli->arguments, "--ca-file"))
-        return cli_misuse("--ca-file", "goes with --server");
+        return cli_misuse("--ca-file", "can only be used with --server");
     status = session_read_config(cli, NULL, NULL);
     if (status != EXIT_DONE)
         return status;
@@ -280,7 +280,7 @@ const char *session_status_sentence(enum catalogue_status status)
     case CATALOGUE_NO_SPACE:
         return "no space left for the catalogue";
     case CATALOGUE_CORRUPT:
-        return "the catalogue is damaged; `sitemapd check` tells more";
+        return "the catalogue is damaged; `sitemapd check` shows more";
     case CATALOGUE_NO_MEMORY:
         return "out of memory";
     case CATALOGUE_SHARED_AWAY:
@@ -341,8 +341,8 @@ static int tell_guarded(const char *what, const struct change_result *result)
     const char *api = strstr(result->detail, "; max_removed");
     int len = api != NULL ? (int)(api - result->detail) : (int)strlen(result->detail);
 
-    return cli_fail(what, "%.*s (%s); if that is meant, --max-removed %" PRIu64 " approves it", len,
-                    result->detail, rule_code_word(result->code), result->would_remove);
+    return cli_fail(what, "%.*s (%s); if that is intended, --max-removed %" PRIu64 " allows it",
+                    len, result->detail, rule_code_word(result->code), result->would_remove);
 }
 
 int session_tell(struct cli *cli, const struct change *change, const char *what,
@@ -361,8 +361,8 @@ int session_tell(struct cli *cli, const struct change *change, const char *what,
     }
     if (result->precondition_failed)
         return cli_fail(what,
-                        "is no more in the state that --if-match names (precondition-failed); "
-                        "nothing was applied; `sitemapd index list --json` tells its state");
+                        "has changed since the state given to --if-match (precondition-failed); "
+                        "nothing was applied; `sitemapd index list --json` shows its state");
     if (result->conflict != NULL)
         return cli_fail(what, "%s (%s)", result->detail, result->conflict);
     if (result->managed)

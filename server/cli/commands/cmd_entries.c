@@ -471,7 +471,7 @@ static int find_page(const struct registry *registry, const char *name, struct p
         return status;
     assert(site != NULL);
     if (strcmp(path, "/robots.txt") == 0)
-        return cli_fail(name, "robots.txt is no page; ask a running server for it");
+        return cli_fail(name, "robots.txt is not a page; request it from a running server");
     if (!find_in_site(registry, site, path, out))
         return names_no_page(site, name, path);
     len = strlen(path);

@@ -106,11 +106,11 @@ static int plan_folder(struct cli *cli, const char *directory, struct scan_plan 
     for (size_t i = 0; i < cli->config->source_count; i++)
         suggest_consider(&near, directory, cli->config->sources[i].named.name);
     if (url == NULL && near.word != NULL)
-        return cli_misuse("scan", "\"%s\" is no [source] of the configuration; did you mean %s?",
+        return cli_misuse("scan", "the configuration has no source \"%s\"; did you mean %s?",
                           directory, near.word);
     if (url == NULL)
         return cli_misuse("scan",
-                          "\"%s\" is no [source] of the configuration; for a folder name its URL "
+                          "the configuration has no source \"%s\"; for a folder give its URL "
                           "with --url",
                           directory);
     if (url[0] == '\0' || url[strlen(url) - 1] != '/')

@@ -298,7 +298,7 @@ static const char *read_json(struct log_reader *r, const char *line, size_t len,
     json_decref(r->object);
     r->object = json_loadb(line, len, 0, NULL);
     if (!json_is_object(r->object))
-        return "is no JSON object";
+        return "is not a JSON object";
     out->target = text_of(r->object, target_names);
     out->method = text_of(r->object, method_names);
     out->host = text_of(r->object, host_names);

@@ -744,7 +744,7 @@ static int read_options(struct cli *cli, struct import *import)
     import->index = arguments_value(a, "--urlset");
     import->list = import->index != NULL ? LIST_URLSET : LIST_INDEX;
     if (import->list == LIST_URLSET && arguments_has(a, "--index"))
-        return cli_misuse("--urlset", "goes not with --index");
+        return cli_misuse("--urlset", "cannot be combined with --index");
     if (import->list == LIST_INDEX)
         import->index = arguments_value(a, "--index");
     import->source = arguments_value(a, "--source");

@@ -51,7 +51,7 @@ bool remote_settings_check(const struct remote_settings *settings, char *why, si
     struct url url;
     const char *credentials = settings->credentials;
     if (url_parse(settings->upstream, strlen(settings->upstream), &url, NULL) != RULE_OK) {
-        snprintf(why, why_size, "upstream is no URL: %.200s", settings->upstream);
+        snprintf(why, why_size, "upstream is not a URL: %.200s", settings->upstream);
         return false;
     }
     if (credentials && !url.https) {
