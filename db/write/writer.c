@@ -651,7 +651,10 @@ static void carry_out(struct writer *w, struct write_request *list)
     uint64_t began_ns = clock_now_ns(), end_ns = began_ns;
     for (struct write_request *r = list; r && status == CATALOGUE_OK; r = r->next, count++) {
         status = apply_change(tx, &r->change, &r->result, &keep);
-        r->result.revision = keep ? tx_end_change(tx) : before;
+        /* A last step that found nothing left to do has the revision of the one before it. */
+        bool keeps_own = r->result.group != 0 && !tx->changed;
+        uint64_t revision = keep ? tx_end_change(tx) : before;
+        r->result.revision = keeps_own ? r->result.revision : revision;
         if (!r->result.more && was_held(r))
             atomic_fetch_add(&w->held, 1);
         if (removes_index(r))
