@@ -393,6 +393,8 @@ def test_migrate_names_sections_by_the_whole_host(origin, tmp_path):
     (tmp_path / "all.conf").write_text(text)
     judged = sitemapd("check-config", "--config", tmp_path / "all.conf")
     assert judged.code == 0, (text, judged)
+    # The site is found by the Host field: with a port by the whole of it.
+    assert text.count("; #     proxy_set_header Host $http_host;") == 0 and text.count(";     proxy_set_header Host $http_host;") == 1
     files = [line for line in text.splitlines() if line.startswith(";robots_file")]
     assert len(set(files)) == len(sites) and ";robots_file = /etc/sitemapd/shop.example.net_8080-robots.txt" in files
 

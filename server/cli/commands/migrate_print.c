@@ -599,13 +599,19 @@ static void append_target(const struct old_site *s, struct str *out, const struc
 static void append_nginx(const struct old_site *s, const struct rule *rules, size_t count,
                          struct str *out)
 {
+    /* With a port the site is found by the field as it came. */
+    const char *host =
+        s->robots.origin_len - s->robots.host_at == s->robots.host_len ? "$host" : "$http_host";
+
     str_append_format(out,
                       "# nginx: in the server block of %.*s, before other locations with ~\n"
                       "location ~ \"",
                       s->robots.origin_len - s->robots.host_at, s->robots.text + s->robots.host_at);
     append_alternatives(out, rules, count, false);
-    str_append_text(out, "\" {\n    proxy_pass http://127.0.0.1:8080;\n"
-                         "    proxy_set_header Host $host;\n    gzip off;\n}\n");
+    str_append_format(out,
+                      "\" {\n    proxy_pass http://127.0.0.1:8080;\n"
+                      "    proxy_set_header Host %s;\n    gzip off;\n}\n",
+                      host);
     for (size_t i = 0; i < count; i++)
         if (rules[i].target != NULL) {
             str_append_format(out, "if ($request_uri ~ \"^%s$\") {\n    return 301 ",
@@ -618,10 +624,12 @@ static void append_nginx(const struct old_site *s, const struct rule *rules, siz
     str_append_text(out, "# The old server answers the same path with a query.\n"
                          "if ($request_uri ~ \"");
     append_alternatives(out, rules, count, true);
-    str_append_text(out, "\") {\n    rewrite ^ /.sitemapd$uri? last;\n}\n"
-                         "location ^~ /.sitemapd/ {\n    internal;\n"
-                         "    proxy_pass http://127.0.0.1:8080/;\n"
-                         "    proxy_set_header Host $host;\n    gzip off;\n}\n");
+    str_append_format(out,
+                      "\") {\n    rewrite ^ /.sitemapd$uri? last;\n}\n"
+                      "location ^~ /.sitemapd/ {\n    internal;\n"
+                      "    proxy_pass http://127.0.0.1:8080/;\n"
+                      "    proxy_set_header Host %s;\n    gzip off;\n}\n",
+                      host);
 }
 
 static void append_caddy(const struct old_site *s, const struct rule *rules, size_t count,
