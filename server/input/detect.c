@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/base/text.h"
+#include "server/input/entry_validate.h"
 #include "server/input/frame.h"
 
 /* ---- something before the root ---- */
@@ -54,10 +55,13 @@ static size_t skip_declaration(const char *head, size_t len, size_t at)
     return 0;
 }
 
-size_t detect_stray(const char *head, size_t len)
+size_t detect_stray(const char *head, size_t len, size_t *root)
 {
     unsigned depth = 0;
-    bool stray = false;
+    size_t stray = SIZE_MAX;
+    *root = SIZE_MAX;
+    if (detect_format(head, len))
+        return SIZE_MAX;
     for (size_t at = 0; at < len;) {
         size_t past = head[at] == '<' ? skip_declaration(head, len, at) : 0;
         if (past > 0) {
@@ -65,7 +69,8 @@ size_t detect_stray(const char *head, size_t len)
             continue;
         }
         if (head[at] != '<') {
-            stray = stray || detect_space(head + at, 1) == 0;
+            if (stray == SIZE_MAX && detect_space(head + at, 1) == 0)
+                stray = at;
             at++;
             continue;
         }
@@ -73,18 +78,32 @@ size_t detect_stray(const char *head, size_t len)
         size_t name = at + 1 + end, name_len = 0;
         while (name + name_len < len && is_name(head[name + name_len]))
             name_len++;
-        if (!end && depth == 0 && is_root(head + name, name_len))
-            return stray ? at : SIZE_MAX;
+        if (!end && depth == 0 && is_root(head + name, name_len)) {
+            *root = at;
+            return stray;
+        }
         const char *close = memchr(head + name, '>', len - name);
         size_t to = close ? (size_t)(close - head) : len;
         if (end)
             depth -= depth > 0;
         else if (name_len > 0)
             depth += to > name && head[to - 1] != '/' && !is_void(head + name, name_len);
-        stray = true;
+        stray = stray == SIZE_MAX ? at : stray;
         at = to < len ? to + 1 : len;
     }
     return SIZE_MAX;
+}
+
+bool detect_refuse_stray(struct frame *f, const char *head, size_t stray, size_t root)
+{
+    const char *text = head + stray, *newline = memchr(text, '\n', root - stray);
+    size_t len = newline ? (size_t)(newline - text) : root - stray;
+    struct place at = f->place;
+    char shown[48];
+    place_advance(&at, head, stray);
+    entry_validate_quote(shown, sizeof shown, text, len - detect_space_behind(text, len));
+    return reader_state_fail(f->core, READER_MALFORMED, "malformed-xml", at.line, at.column,
+                             "\"%s\" is before the root element", shown);
 }
 
 /* ---- a list with something before it ---- */

@@ -98,10 +98,14 @@ bool detect_urlset(const char *head, size_t len);
  * comments and processing instructions, its doctype or one of its first elements. */
 bool detect_html(const char *head, size_t len);
 
-/* Where the tag of a urlset or sitemapindex begins that would be the root, had nothing but white
- * space, comments and processing instructions been written before it: a chunk's size, a warning of
- * PHP, an element. SIZE_MAX where `head` has no such tag, or nothing is before it. */
-size_t detect_stray(const char *head, size_t len);
+/* Where something begins that makes no XML of a sitemap or a sitemap index: a chunk's size, a
+ * warning of PHP, an element before the root. `*root` gets where the tag of the root is. SIZE_MAX
+ * where there is nothing before the root, or `head` has no such tag. */
+size_t detect_stray(const char *head, size_t len, size_t *root);
+/* Fails the core with "malformed-xml" for what begins at `stray` of `head`, and ends at `root`.
+ * Returns false, for tail calls. */
+struct frame;
+bool detect_refuse_stray(struct frame *f, const char *head, size_t stray, size_t root);
 /* True where `head`, which does not begin as a URL, is a list of URLs all the same: at least two of
  * its lines are URLs, in quotes or not, and so are half of all. `*line` and `*line_len` get the
  * first line that is not. */

@@ -67,17 +67,6 @@ struct reader {
     struct frame frame;
 };
 
-/* What is before the root, and makes it no XML. */
-static bool refuse_stray(struct reader *r, const char *head, size_t len)
-{
-    char shown[48];
-    const char *newline = memchr(head, '\n', len);
-    len = newline ? (size_t)(newline - head) : len;
-    entry_validate_quote(shown, sizeof shown, head, len - detect_space_behind(head, len));
-    return reader_state_fail(&r->core, READER_MALFORMED, "malformed-xml", r->frame.place.line,
-                             r->frame.place.column, "\"%s\" stands before the XML", shown);
-}
-
 /* Tells the format, unless it was told, and opens its handler. */
 static bool open_format(void *context, const char *head, size_t len)
 {
@@ -88,12 +77,13 @@ static bool open_format(void *context, const char *head, size_t len)
     bool xml = wanted == READER_XML ||
                (wanted == READER_AUTO && (first == '<' || detect_utf16(head, len)));
     const struct reader_kind *kind = reader_kind_of(&r->core);
+    size_t stray, root;
     if (detect_gzip(head, len))
         return reader_state_fail(&r->core, READER_WRONG_KIND, "packed-twice", 0, 0,
                                  "is compressed twice: crawlers unpack it once");
     if ((xml || wanted == READER_AUTO) && first != '{' && first != '[' &&
-        detect_stray(head, len) != SIZE_MAX)
-        return refuse_stray(r, head, len);
+        (stray = detect_stray(head, len, &root)) != SIZE_MAX)
+        return detect_refuse_stray(f, head, stray, root);
     if (xml && detect_html(head, len))
         return reader_state_fail(&r->core, READER_WRONG_KIND, kind->html, f->place.line, 0, "%s",
                                  kind->is_html);

@@ -64,6 +64,12 @@ static const char *sentence(enum rule_code code, const char *given)
         return "has another scheme than the sitemap";
     case RULE_LASTMOD_FUTURE:
         return "is more than a day ahead";
+    case RULE_DUPLICATE: /* of an alternate, or of a field of news */
+        return "is there more than once, with another value";
+    case RULE_LANGUAGE:
+        return strncmp(given, "news.", 5) == 0
+                   ? "must be two or three letters of ISO 639, or zh-cn or zh-tw"
+                   : rule_code_sentence(code);
     case RULE_LASTMOD_INVALID:
         return "is not a W3C Datetime, as 2026-11-22 or 2026-11-22T08:30:00+01:00";
     default:
@@ -386,6 +392,12 @@ enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const
     return code;
 }
 
+void sitemap_pages_remark(struct sitemap_pages *p, struct place at, enum rule_code code,
+                          const char *given, size_t len)
+{
+    remark(p, code, at, given, len);
+}
+
 enum rule_code sitemap_pages_refuse(struct sitemap_pages *p, struct place at, enum rule_code code)
 {
     remark(p, code, at, NULL, 0);
@@ -607,16 +619,6 @@ static bool is_packed_twice(const struct sitemap_verifier *v, const char *head, 
                                       v->work.pages.expect.packing == SITEMAP_PACKING_PLAIN);
 }
 
-static bool refuse_stray(struct sitemap_verifier *v, const char *head, size_t len)
-{
-    char shown[48], why[96];
-    const char *newline = memchr(head, '\n', len);
-    len = newline ? (size_t)(newline - head) : len;
-    entry_validate_quote(shown, sizeof shown, head, len - detect_space_behind(head, len));
-    snprintf(why, sizeof why, "\"%s\" stands before the XML", shown);
-    return refuse_head(v, "malformed-xml", why);
-}
-
 static bool refuse_line(struct sitemap_verifier *v, const char *head, const char *line, size_t len)
 {
     struct place at = v->frame.place;
@@ -628,11 +630,22 @@ static bool refuse_line(struct sitemap_verifier *v, const char *head, const char
                              shown);
 }
 
+/* Latin-1 has a few letters that are not UTF-8. */
+static bool is_mostly_utf8(const char *head, size_t len)
+{
+    size_t bad = 0;
+    for (size_t at = 0, step; at<len; at += step> 0 ? step : 1) {
+        step = utf8_char_len(head + at, len - at);
+        bad += step == 0;
+    }
+    return bad * 10 <= len;
+}
+
 /* Neither XML nor a list. */
 static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t len)
 {
     struct sitemap_work *w = &v->work;
-    bool binary = detect_binary(head, len);
+    bool binary = detect_binary(head, len) || !is_mostly_utf8(head, len);
     const char *format = detect_format(head, len);
     const char *what = format ? format : binary ? "binary data" : "text, but not a list of URLs";
     char why[96];
@@ -663,6 +676,7 @@ static bool open_form(void *context, const char *head, size_t len)
     struct sitemap_work *w = &v->work;
     struct frame *f = &v->frame;
     enum sitemap_start start = START_PLAIN;
+    size_t stray, root;
     if (w->core.bytes == 0)
         return reader_state_fail(&w->core, READER_MALFORMED, "empty-file", 0, 0,
                                  "is empty: nothing was written to it, or not yet");
@@ -675,8 +689,9 @@ static bool open_form(void *context, const char *head, size_t len)
     if (encoding)
         return reader_state_fail(&w->core, READER_MALFORMED, "not-utf8", 1, 1,
                                  "is encoded in %s; a sitemap is in UTF-8", encoding);
-    if (detect_stray(head, len) != SIZE_MAX && !detect_page(head, len))
-        return refuse_stray(v, head, len);
+    stray = detect_stray(head, len, &root);
+    if (stray != SIZE_MAX && !detect_page(head, len))
+        return detect_refuse_stray(f, head, stray, root);
     if (is_wide_text(head, len))
         return refuse_head(v, "not-utf8", "is text in UTF-16; a sitemap is in UTF-8");
     if (is_wide(head, len)) {
@@ -729,6 +744,17 @@ static bool says_gzip(const char *content_type)
            ascii_equals(content_type, len, "application/x-gzip");
 }
 
+/* A .gz that comes with Content-Encoding: gzip is unpacked on the way; or it is still packed. */
+enum sitemap_packing sitemap_packing_told(enum sitemap_packing name, const char *content_encoding,
+                                          const char *content_type)
+{
+    struct content_coding coding;
+    content_coding_read(content_encoding, &coding);
+    bool told = (name == SITEMAP_PACKING_GZIP && coding.gzip > 0) ||
+                (name == SITEMAP_PACKING_PLAIN && says_gzip(content_type));
+    return told ? SITEMAP_PACKING_ANY : name;
+}
+
 void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encoding,
                            const char *content_type)
 {
@@ -736,11 +762,8 @@ void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encod
     struct content_coding coding;
     content_coding_read(content_encoding, &coding);
     frame_set_codings(&v->frame, coding.gzip);
-    /* A .gz that comes with Content-Encoding: gzip is unpacked on the way; or it is still packed.
-     */
-    if ((pages->expect.packing == SITEMAP_PACKING_GZIP && coding.gzip > 0) ||
-        (pages->expect.packing == SITEMAP_PACKING_PLAIN && says_gzip(content_type)))
-        pages->expect.packing = SITEMAP_PACKING_ANY;
+    pages->expect.packing =
+        sitemap_packing_told(pages->expect.packing, content_encoding, content_type);
     if (coding.unreadable)
         reader_state_fail(&v->work.core, READER_MALFORMED, "encoding", 0, 0,
                           "has Content-Encoding: %s, which was not asked for", coding.word);

@@ -74,6 +74,10 @@ static inline bool sitemap_file_is_good(enum sitemap_file_kind kind)
 enum sitemap_packing { SITEMAP_PACKING_ANY, SITEMAP_PACKING_PLAIN, SITEMAP_PACKING_GZIP };
 /* By its name: GZIP where it ends in .gz, else PLAIN. */
 enum sitemap_packing sitemap_packing_of(const char *path, size_t len);
+/* What is left to expect of bytes whose answer has this Content-Encoding and Content-Type (NULL:
+ * none), where the name says `name`. */
+enum sitemap_packing sitemap_packing_told(enum sitemap_packing name, const char *content_encoding,
+                                          const char *content_type);
 
 /* What a file is judged by, beside its content. Borrowed until its verifier is freed. */
 struct sitemap_expect {

@@ -87,6 +87,9 @@ enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const
                                  size_t len);
 /* Remarks a page that is refused for another reason. Returns `code`. */
 enum rule_code sitemap_pages_refuse(struct sitemap_pages *p, struct place at, enum rule_code code);
+/* Remarks a rule that what is at `at` breaks; `given` (NULL: nothing) is what stands there. */
+void sitemap_pages_remark(struct sitemap_pages *p, struct place at, enum rule_code code,
+                          const char *given, size_t len);
 /* A page is over: counts it as bad unless `code` is RULE_OK. Once for each. */
 void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code);
 /* Takes the lastmod of a page, which stands at `at`. */
@@ -95,6 +98,51 @@ void sitemap_pages_lastmod(struct sitemap_pages *p, struct place at, const char 
  */
 void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const char *name,
                              const char *local);
+
+/* The extensions of a page, element by element. */
+
+enum sitemap_extension_in {
+    IN_PAGE,
+    IN_IMAGE,
+    IN_IMAGE_LOC,
+    IN_NEWS,
+    IN_PUBLICATION,
+    IN_FIELD,
+    IN_VIDEO,
+    IN_THUMBNAIL,
+};
+
+struct fragment;
+
+/* Begins zero. */
+struct sitemap_extension {
+    struct fragment *fragment; /* owned; NULL: no page has had an extension yet */
+    bool no_memory;
+    bool begun; /* the page has one */
+    unsigned images;
+    bool image_has_loc, has_thumbnail;
+    int field;         /* of IN_FIELD, an enum news_field */
+    unsigned variants; /* EXTENSION_… whose namespaces were remarked */
+    struct place at, news_at;
+    unsigned open_count;
+    struct sitemap_extension_open {
+        enum sitemap_extension_in in;
+        unsigned depth;
+        struct place at;
+    } open[3]; /* its open elements, outermost first */
+};
+
+void sitemap_extension_done(struct sitemap_extension *e);
+/* An element that is not of the sitemap's own namespace begins within a url; of `depth` 3 or more.
+ */
+void sitemap_extension_start(struct sitemap_extension *e, struct sitemap_pages *pages,
+                             unsigned depth, const char *name, const char **attributes,
+                             struct place at);
+/* An element ends, in which this text was. */
+void sitemap_extension_end(struct sitemap_extension *e, struct sitemap_pages *pages, unsigned depth,
+                           const char *text, size_t len);
+/* The url ends. */
+void sitemap_extension_end_page(struct sitemap_extension *e, struct sitemap_pages *pages);
 
 /* A feed, from its root on. */
 

@@ -161,12 +161,13 @@ struct sitemap_urlset {
     struct xml xml; /* first */
     struct sitemap_work *work;
     struct sitemap_prolog prolog;
-    unsigned depth;           /* of open elements; 1: within the root */
-    bool root_seen;           /* and it is a urlset, or a feed */
-    struct sitemap_feed feed; /* FEED_NONE: it is a urlset */
-    struct sitemap_item item; /* the open element of depth 2, where it is a url */
-    uint64_t doctype_bytes;   /* bytes given to expat since the DOCTYPE */
-    struct xml_text run;      /* the character data since the last tag */
+    unsigned depth;                     /* of open elements; 1: within the root */
+    bool root_seen;                     /* and it is a urlset, or a feed */
+    struct sitemap_feed feed;           /* FEED_NONE: it is a urlset */
+    struct sitemap_item item;           /* the open element of depth 2, where it is a url */
+    struct sitemap_extension extension; /* of it */
+    uint64_t doctype_bytes;             /* bytes given to expat since the DOCTYPE */
+    struct xml_text run;                /* the character data since the last tag */
     char run_data[SITEMAP_FILE_MAX_TEXT];
 };
 
@@ -290,6 +291,9 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
     } else if (u->depth > 3) {
         u->item.markup = true;
     }
+    if (u->depth >= 3 && !ours && u->item.open)
+        sitemap_extension_start(&u->extension, &u->work->pages, u->depth, name, attributes,
+                                xml_place(&u->xml));
 }
 
 static void XMLCALL on_end(void *user, const XML_Char *name)
@@ -305,6 +309,12 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
     }
     size_t len = end_run(u);
     sitemap_hash_field(u->work->hash, HASH_END, "", 0);
+    if (u->extension.open_count > 0)
+        sitemap_extension_end(&u->extension, &u->work->pages, u->depth, u->run.data, len);
+    if (u->depth == 2 && u->item.open)
+        sitemap_extension_end_page(&u->extension, &u->work->pages);
+    if (u->extension.no_memory)
+        reader_state_no_memory(&u->work->core);
     if (u->depth == 3)
         sitemap_item_end_field(&u->item, &u->work->pages, u->run.data, len);
     else if (u->depth == 2 && u->item.open)
@@ -368,6 +378,8 @@ static bool broken(struct xml *xml, enum XML_Error error, const char *code, cons
     struct sitemap_urlset *u = (struct sitemap_urlset *)(void *)xml;
     if ((!u->root_seen && u->prolog.doctype) || !is_meant(u))
         return dismiss(u, other_xml);
+    if (error == XML_ERROR_INCORRECT_ENCODING && u->prolog.start == START_WIDE)
+        return refuse(u, "not-utf8", "is UTF-16, and declared otherwise; a sitemap must be UTF-8");
     if (error == XML_ERROR_INVALID_TOKEN && is_bad_utf8(u))
         return refuse(u, "not-utf8", "not UTF-8");
     return refuse(u, code, why);
@@ -384,7 +396,14 @@ static bool urlset_feed(void *self, const char *bytes, size_t len)
     return true;
 }
 
-static const struct handler urlset_handler = {urlset_feed, xml_finish, xml_free};
+static void urlset_free(void *self)
+{
+    struct sitemap_urlset *u = self;
+    sitemap_extension_done(&u->extension);
+    xml_free(self);
+}
+
+static const struct handler urlset_handler = {urlset_feed, xml_finish, urlset_free};
 
 static const struct xml_hooks hooks = {
     .start = on_start,

@@ -226,6 +226,19 @@ enum xml_space xml_name_space(const char *name)
     return XML_SPACE_OTHER;
 }
 
+void xml_name_shown(const struct xml *x, const char *name, char *out, size_t size)
+{
+    const char *local = xml_name_local(name);
+    size_t len = 0, left = 0, local_len = strlen(local);
+    const char *tag = xml_rest(x, &left);
+    if (tag != NULL && left > 1 && *tag == '<')
+        while (1 + len < left && strchr(" \t\r\n/>", tag[1 + len]) == NULL)
+            len++;
+    /* In another encoding the bytes are not those of the name. */
+    bool plain = len >= local_len && memcmp(tag + 1 + len - local_len, local, local_len) == 0;
+    entry_validate_quote(out, size, plain ? tag + 1 : local, plain ? len : local_len);
+}
+
 void xml_space_explain(const char *name, char out[XML_SPACE_WHY])
 {
     size_t len = (size_t)(xml_name_local(name) - name);
@@ -235,14 +248,59 @@ void xml_space_explain(const char *name, char out[XML_SPACE_WHY])
              xml_name_local(name), shown, protocol);
 }
 
+/* Namespaces of extensions without "http://www.", and of Google's without the version: seen in the
+ * wild are https, no www, another version, a slash behind. */
+static const struct {
+    const char *space;
+    unsigned bit;
+    bool versioned;
+} extension_spaces[] = {
+    {"google.com/schemas/sitemap-image/", EXTENSION_IMAGES, true},
+    {"google.com/schemas/sitemap-news/", EXTENSION_NEWS, true},
+    {"google.com/schemas/sitemap-video/", XML_EXTENSION_VIDEOS, true},
+    {"w3.org/1999/xhtml", EXTENSION_ALTERNATES, false},
+    {"w3.org/1999/xhtml/", EXTENSION_ALTERNATES, false},
+    {"w3.org/TR/xhtml11/xhtml11_schema.html", EXTENSION_ALTERNATES, false},
+};
+
+static size_t skip_prefix(const char *text, size_t len, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    return len >= size && memcmp(text, prefix, size) == 0 ? size : 0;
+}
+
 unsigned xml_name_extension(const char *name)
 {
     size_t len = (size_t)(xml_name_local(name) - name);
-    for (size_t i = 0; i < EXTENSION_COUNT && len > 0; i++)
-        if (strlen(extensions[i].name_space) == len - 1 &&
-            memcmp(name, extensions[i].name_space, len - 1) == 0)
-            return extensions[i].bit;
+    if (len == 0)
+        return 0;
+    len--; /* the separator */
+    size_t skip = skip_prefix(name, len, "http://");
+    skip += skip == 0 ? skip_prefix(name, len, "https://") : 0;
+    skip += skip > 0 ? skip_prefix(name + skip, len - skip, "www.") : 0;
+    for (size_t i = 0; skip > 0 && i < sizeof extension_spaces / sizeof extension_spaces[0]; i++) {
+        const char *space = extension_spaces[i].space, *at = name + skip;
+        size_t size = skip_prefix(at, len - skip, space), left = len - skip - size;
+        if (size > 0 && (extension_spaces[i].versioned ? is_version(at + size, left) : left == 0))
+            return extension_spaces[i].bit;
+    }
     return 0;
+}
+
+bool xml_name_is_exact(const char *name)
+{
+    static const char videos[] = "http://www.google.com/schemas/sitemap-video/1.1";
+    size_t len = (size_t)(xml_name_local(name) - name);
+    unsigned bit = xml_name_extension(name);
+    if (len == 0)
+        return false;
+    if (bit == XML_EXTENSION_VIDEOS)
+        return len == sizeof videos && memcmp(name, videos, len - 1) == 0;
+    for (size_t i = 0; i < EXTENSION_COUNT; i++)
+        if (extensions[i].bit == bit)
+            return strlen(extensions[i].name_space) == len - 1 &&
+                   memcmp(name, extensions[i].name_space, len - 1) == 0;
+    return false;
 }
 
 /* ---- text ---- */

@@ -68,12 +68,19 @@ enum xml_space {
 /* The local name, borrowed from `name`. */
 const char *xml_name_local(const char *name);
 enum xml_space xml_name_space(const char *name);
+/* Writes the name of the element that begins as the document has it, with its prefix, for people.
+ */
+void xml_name_shown(const struct xml *x, const char *name, char *out, size_t size);
 /* Writes what is wrong with the namespace of a root, for people: which it is, and which it must be.
  */
 #define XML_SPACE_WHY 192
 void xml_space_explain(const char *name, char out[XML_SPACE_WHY]);
-/* Of an extension that is kept (server/rules/extension.h) its EXTENSION_…; else 0. */
+/* Of an extension (server/rules/page/extension.h) its EXTENSION_…, or of videos, which are not
+ * kept; else 0. A known misspelling of its namespace counts. */
+#define XML_EXTENSION_VIDEOS 0x100u
 unsigned xml_name_extension(const char *name);
+/* Whether the namespace is the extension's own, and no misspelling of it. */
+bool xml_name_is_exact(const char *name);
 
 /* ---- the text of an element as its pieces arrive, without the white space around it ---- */
 

@@ -123,9 +123,13 @@ struct xml_list {
     enum place_in_tree at;
     enum place_in_tree ignored_in; /* where an ignored element stands */
     unsigned ignored_depth;        /* its depth */
-    bool stray;                    /* text directly in the root since the last element */
-    bool plain;                    /* items without prefix and attributes are ours */
-    bool between;                  /* expat has read to the end of an item, and has no more */
+    bool ignored_told;             /* it was remarked, and no loc in it yet */
+    uint64_t ignored_line;
+    char ignored_name[64];
+    unsigned variants; /* EXTENSION_… whose namespaces were remarked */
+    bool stray;        /* text directly in the root since the last element */
+    bool plain;        /* items without prefix and attributes are ours */
+    bool between;      /* expat has read to the end of an item, and has no more */
     /* Of a urlset; in an index all of it is ignored. */
     bool pages;
     struct fragment *fragment; /* the owner's */
@@ -182,9 +186,29 @@ static void begin_ignored(struct xml_list *x, const char *name, bool told)
     x->ignored_in = x->at;
     x->ignored_depth = x->depth;
     x->at = IN_IGNORED;
-    if (told)
-        reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, xml_place(&x->xml).line,
-                            xml_name_local(name));
+    x->ignored_told = told;
+    if (!told)
+        return;
+    x->ignored_line = xml_place(&x->xml).line;
+    xml_name_shown(&x->xml, name, x->ignored_name, sizeof x->ignored_name);
+    reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, x->ignored_line, x->ignored_name);
+}
+
+/* An element within the ignored one. */
+static void pass_ignored(struct xml_list *x, const char *name)
+{
+    if (!x->ignored_told || strcmp(xml_name_local(name), "loc") != 0)
+        return;
+    x->ignored_told = false;
+    reader_state_remark(x->xml.core, RULE_LOC_IGNORED, x->ignored_line, x->ignored_name);
+}
+
+static void note_variant(struct xml_list *x, const char *name, unsigned space)
+{
+    if (xml_name_is_exact(name) || (x->variants & space) != 0)
+        return;
+    x->variants |= space;
+    reader_state_remark(x->xml.core, RULE_EXTENSION_NAMESPACE, xml_place(&x->xml).line, NULL);
 }
 
 /* ---- extensions of a page URL ---- */
@@ -258,6 +282,7 @@ static bool begin_extension(struct xml_list *x, const char *name, const XML_Char
     const char *local = xml_name_local(name);
     if (!x->pages || space == 0)
         return false;
+    note_variant(x, name, space);
     if (space == EXTENSION_ALTERNATES && x->at == IN_ITEM && strcmp(local, "link") == 0) {
         begin_link(x, name, attributes);
         return true;
@@ -312,8 +337,10 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
         fail(x, READER_TOO_LARGE, "nested-too-deep", "elements are nested too deep", "");
         return;
     }
-    if (x->at == IN_IGNORED)
+    if (x->at == IN_IGNORED) {
+        pass_ignored(x, name);
         return;
+    }
     if (x->at == IN_NOTHING) {
         begin_root(x, name);
         return;

@@ -85,9 +85,14 @@
       "the site has 90 % of its index files or more")                                              \
     X(RULE_NAMESPACE, "namespace", "is not the sitemaps.org 0.9 namespace; taken as meant")        \
     X(RULE_EXTRA_ELEMENT, "extra-element", "an element that has no place here was ignored")        \
+    X(RULE_LOC_IGNORED, "loc-ignored", "an ignored element contains a loc, which was not read")    \
     /* remarks: a sitemap itself */                                                                \
     X(RULE_ONE_LASTMOD, "one-lastmod", "all of its pages bear the same lastmod: a build stamp")    \
     X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, and nothing but its content says so")         \
+    X(RULE_EXTENSION_NAMESPACE, "extension-namespace",                                             \
+      "is not quite the namespace of this extension; taken as intended")                           \
+    X(RULE_IMAGES_MANY, "too-many-images",                                                         \
+      "has more than 1,000 images, of which Google reads that many")                               \
     X(RULE_ENCODING_ODD, "encoding-odd",                                                           \
       "is not a content coding: most clients ignore it, strict ones reject the answer")            \
     /* refusals: page URLs and their urlsets */                                                    \

@@ -8,6 +8,7 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/input/sitemap_file.h"
 #include "server/sources/remote/remote.h"
 
 /* ---- the object ---------------------------------------------------------------------------- */
@@ -22,6 +23,28 @@ static void append_marks(struct str *out, unsigned marks)
             str_append_format(out, "%s\"%s\"", comma, check_remark_word(mark));
             comma = ",";
         }
+    str_append_char(out, ']');
+}
+
+/* What some of its pages break, by rule. */
+static void append_pages(struct str *out, const char *text)
+{
+    struct sitemap_remarks remarks;
+    char told[SITEMAP_REMARK_TOLD];
+
+    sitemap_remarks_read(text != NULL ? text : "", &remarks);
+    str_append_text(out, ",\"page_remarks\":[");
+    for (size_t i = 0; i < remarks.count; i++) {
+        const struct sitemap_remark *remark = &remarks.at[i];
+
+        sitemap_remark_tell(remark, told);
+        str_append_format(out, "%s{\"code\":\"%s\",\"detail\":", i > 0 ? "," : "",
+                          rule_code_word(remark->code));
+        str_append_json_text(out, told);
+        str_append_format(out,
+                          ",\"line\":%" PRIu64 ",\"column\":%" PRIu64 ",\"count\":%" PRIu64 "}",
+                          remark->lines[0], remark->column, remark->count);
+    }
     str_append_char(out, ']');
 }
 
@@ -51,6 +74,7 @@ void check_json_append(struct str *out, const struct check_record *record)
     else
         str_append_format(out, ",\"kind\":\"%s\"", record->marks & CHECK_FEED ? "feed" : "sitemap");
     append_marks(out, record->marks);
+    append_pages(out, record->remarks);
     str_append_char(out, '}');
 }
 

@@ -24,6 +24,7 @@
 #include "server/cli/output.h"
 #include "server/input/entry_validate.h"
 #include "server/input/reader.h"
+#include "server/input/sitemap_file.h"
 #include "server/rules/findings.h"
 #include "server/rules/page/fragment.h"
 #include "server/rules/scope.h"
@@ -47,6 +48,14 @@ struct import_group {
     struct spool *spool;
 };
 
+/* Each distinct name of an element once. */
+#define NAMES_MAX 12u
+struct import_names {
+    size_t count; /* of the first ones; past NAMES_MAX it grows no more */
+    bool more;
+    char names[NAMES_MAX][48];
+};
+
 struct import {
     struct cli *cli;
     const char *file;    /* as named in messages */
@@ -59,7 +68,8 @@ struct import {
     bool replace, skip, dry_run, drop_lastmod;
     bool drop_extensions; /* that the urlset, made for `with`, was not made for */
     unsigned with;
-    char extra[48]; /* the first element that has no place; empty: none */
+    struct import_names extra, ignored; /* ignored elements; those of them that contain a loc */
+    char coding[32]; /* of Content-Encoding, which is not a coding; empty: none */
     struct import_loss loss;
     uint64_t stripped; /* page URLs that lost what the urlset was not made for */
     uint64_t shown;    /* of a dry run: rows printed */
@@ -70,6 +80,8 @@ struct import {
     struct findings findings;
     struct map locs; /* what stood in the list so far, see is_repeated */
     struct progress progress;
+    /* Of a list that was fetched: what its answer says; of the others NULL. */
+    const char *content_encoding, *content_type;
     uint64_t bytes, hash; /* of the file as it was read, see import_hash */
     uint64_t applied;     /* entries of the groups before this one, for the bar */
     uint64_t created, updated, unchanged, removed, moved, spared, revision;
@@ -218,11 +230,36 @@ static void tell_remedy(struct cli *cli, const struct findings *f, const char *f
     }
 }
 
-/* What the first one of the remark was about: `: <element>`. */
+static void append_names(const struct import_names *names, struct str *out)
+{
+    for (size_t i = 0; i < names->count; i++)
+        str_append_format(out, "%s<%s>", i > 0 ? ", " : ": ", names->names[i]);
+    if (names->more)
+        str_append_text(out, " and others");
+}
+
+static void add_name(struct import_names *names, const char *element)
+{
+    char shown[sizeof names->names[0]];
+
+    entry_validate_quote(shown, sizeof shown, element, strlen(element));
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->names[i], shown) == 0)
+            return;
+    names->more = names->more || names->count == NAMES_MAX;
+    if (names->count < NAMES_MAX)
+        memcpy(names->names[names->count++], shown, sizeof shown);
+}
+
+/* What the remark was about: `: <element>, <element>`. */
 static void append_about(const struct import *import, int code, struct str *out)
 {
-    if (code == RULE_EXTRA_ELEMENT && import->extra[0] != '\0')
-        str_append_format(out, ": <%s>", import->extra);
+    if (code == RULE_EXTRA_ELEMENT)
+        append_names(&import->extra, out);
+    if (code == RULE_LOC_IGNORED)
+        append_names(&import->ignored, out);
+    if (code == RULE_ENCODING_ODD)
+        str_append_format(out, ": %s", import->coding);
 }
 
 static const char *noun_of(unsigned extension, uint64_t count)
@@ -580,8 +617,12 @@ static void take_remark(void *context, enum rule_code code, uint64_t line, const
 {
     struct reading *r = context;
 
-    if (element != NULL && r->import->extra[0] == '\0')
-        entry_validate_quote(r->import->extra, sizeof r->import->extra, element, strlen(element));
+    if (element != NULL && code == RULE_EXTRA_ELEMENT)
+        add_name(&r->import->extra, element);
+    if (element != NULL && code == RULE_LOC_IGNORED)
+        add_name(&r->import->ignored, element);
+    if (element != NULL && code == RULE_ENCODING_ODD)
+        snprintf(r->import->coding, sizeof r->import->coding, "%s", element);
     findings_remark(&r->import->findings, line, NULL, RULE_BIT(code));
 }
 
@@ -669,6 +710,23 @@ static int feed_all(struct import *import, int fd, struct reader *reader)
     return EXIT_DONE;
 }
 
+/* What crawlers would make of how the file is packed; it is read all the same. */
+static void tell_packing(const struct import *import, const struct reader *reader)
+{
+    const char *name = import->file;
+    size_t len = strcspn(name, "?#");
+    bool xml = len > 4 && strncasecmp(name + len - 4, ".xml", 4) == 0;
+    enum sitemap_packing packing = sitemap_packing_told(
+        sitemap_packing_of(name, len), import->content_encoding, import->content_type);
+
+    if (packing == SITEMAP_PACKING_GZIP && !reader_is_gzip(reader))
+        cli_note(name,
+                 "warning: is named as gzip and is not: crawlers cannot unpack it (not-gzip)");
+    else if (packing == SITEMAP_PACKING_PLAIN && xml && reader_is_gzip(reader))
+        cli_note(name, "warning: %s (%s)", rule_code_sentence(RULE_GZIP_UNMARKED),
+                 rule_code_word(RULE_GZIP_UNMARKED));
+}
+
 /* Reads all of `fd` into groups. Returns EXIT_DONE, or has told why the list is of no use. */
 static int import_read(struct import *import, int fd)
 {
@@ -702,9 +760,12 @@ static int import_read(struct import *import, int fd)
     if (fstat(fd, &found) == 0 && S_ISREG(found.st_mode))
         total = (uint64_t)found.st_size;
     progress_start(&import->progress, "reading", "bytes", total);
+    reader_content_encoding(reader, import->content_encoding);
     status = feed_all(import, fd, reader);
     progress_end(&import->progress);
     error = reader_error(reader);
+    if (status == EXIT_DONE && error->status == READER_OK)
+        tell_packing(import, reader);
     if (status == EXIT_DONE && error->status == READER_STOPPED)
         status = tell_stopped(&r);
     else if (status == EXIT_DONE && error->status != READER_OK)
@@ -822,6 +883,19 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
+static int read_answer(struct import *import, const struct fetch_reply *reply, int fd)
+{
+    char codings[CODINGS_TEXT];
+    int status;
+
+    import->content_encoding =
+        fetch_header_joined(reply, "Content-Encoding", codings, sizeof codings);
+    import->content_type = fetch_header(reply, "Content-Type");
+    status = import_read(import, fd);
+    import->content_encoding = import->content_type = NULL;
+    return status;
+}
+
 /* A list that lies elsewhere, fetched once, whole, before anything is read of it. Unpacked it is
  * asked for, so that a list of our own is known as such. */
 static int read_url(struct cli *cli, struct import *import)
@@ -847,7 +921,7 @@ static int read_url(struct cli *cli, struct import *import)
                  lseek(fd, 0, SEEK_SET) != 0)
             status = cli_fail(import->file, "cannot be kept: %s", strerror(errno));
         else
-            status = import_read(import, fd);
+            status = read_answer(import, &answer.reply, fd);
         reach_answer_done(&answer);
     }
     if (fd >= 0)

@@ -42,7 +42,10 @@ static const struct input_case accepted[] = {
      OPEN "<sitemap><loc>" URL
           "</loc><changefreq>daily</changefreq>\n<x><loc>no</loc></x></sitemap>"
           "<url><loc>no</loc></url>" SHUT,
-     0, "1 +extra-element\n2 +extra-element\n1 " URL "\n2 +extra-element\n", READER_OK, NULL, 0, 0},
+     0,
+     "1 +extra-element\n2 +extra-element\n2 +loc-ignored\n1 " URL
+     "\n2 +extra-element\n2 +loc-ignored\n",
+     READER_OK, NULL, 0, 0},
     {"text beside a loc", OPEN "<sitemap>hm<loc>" URL "</loc></sitemap>" SHUT, 0,
      "1 +extra-element\n1 " URL "\n", READER_OK, NULL, 0, 0},
     {"text in the root", OPEN "\nhttps://example.com/b.xml\nand more" ONE "and\n" SHUT, 0,

@@ -122,7 +122,7 @@ static const struct code_case codes[] = {
     {"<s:urlset xmlns:s=\"https\"/>", "wrong-namespace", 1, 1},
     {"148e2\n" DECL "\n" OPEN URL("a") CLOSE, "malformed-xml", 1, 1},
     {"\n<br />\n<b>Warning</b>: x\n" DECL OPEN URL("a") CLOSE, "malformed-xml", 2, 1},
-    {DECL "<head/>" OPEN URL("a") CLOSE, "malformed-xml", 1, 1},
+    {DECL "\n<head/>" OPEN URL("a") CLOSE, "malformed-xml", 2, 1},
     {"<br>\n" OPEN URL("a") CLOSE, "malformed-xml", 1, 1},
     {"\xef\xbb\xbf\xef\xbb\xbf" OPEN URL("a") CLOSE, "malformed-xml", 1, 1},
     {"URL\nhttps://example.com/a\nhttps://example.com/b", "malformed-list", 1, 1},
