@@ -90,12 +90,54 @@ static bool read_field(struct transfer *t, char *line)
     return true;
 }
 
+/* A field that goes on in the next line is one line with spaces (RFC 9112 5.2). Not behind the
+ * status line, where no field is that could go on (2.2). */
+static void unfold(char *head)
+{
+    char *at = strchr(head, '\n');
+
+    while (at != NULL && (at = strchr(at + 1, '\n')) != NULL)
+        if (at[1] == ' ' || at[1] == '\t') {
+            at[0] = ' ';
+            if (at[-1] == '\r')
+                at[-1] = ' ';
+        }
+}
+
+/* Of several Content-Length, in fields or lists, all must be the same, or the end of the body is
+ * anyone's guess (RFC 9112 6.3). */
+static bool is_one_length(const struct fetch_reply *r)
+{
+    const char *first = NULL;
+    size_t first_len = 0;
+
+    for (size_t i = 0; i < r->header_count; i++) {
+        const char *s = r->headers[i].value;
+
+        while (strcasecmp(r->headers[i].name, "Content-Length") == 0 && *s != '\0') {
+            s += strspn(s, " \t,");
+            size_t len = strcspn(s, " \t,");
+            if (first == NULL) {
+                first = s;
+                first_len = len;
+            } else if (len > 0 && (len != first_len || memcmp(s, first, len) != 0)) {
+                return false;
+            }
+            s += len;
+        }
+    }
+    return true;
+}
+
 /* The head as it came is in `head`, its empty line left out. */
 static bool read_head(struct transfer *t)
 {
     struct fetch_reply *r = t->reply;
-    char *rest, *line = strtok_r(r->head.data, "\r\n", &rest);
+    char *rest, *line;
     unsigned status;
+
+    unfold(r->head.data);
+    line = strtok_r(r->head.data, "\r\n", &rest);
 
     if (line == NULL || sscanf(line, "HTTP/1.%*1[01] %3u", &status) != 1 || status < 100 ||
         status > 999) /* a sign would be taken for a digit */
@@ -112,6 +154,8 @@ static bool read_head(struct transfer *t)
     if (fetch_header(r, "Transfer-Encoding") != NULL &&
         !fetch_header_lists(r, "Transfer-Encoding", "chunked"))
         return stop(t, FETCH_PROTOCOL, not_chunked) > 0;
+    if (fetch_header(r, "Transfer-Encoding") == NULL && !is_one_length(r))
+        return stop(t, FETCH_PROTOCOL, "two different Content-Length") > 0;
     return true;
 }
 

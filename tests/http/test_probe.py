@@ -61,6 +61,11 @@ FAULTS = {
     "html": (answer(200, b"<!doctype html><title>no</title>"), 1, 'not-a-sitemap: an HTML page, titled "no" (not-a-sitemap)'),
     # A body that is shorter than announced may hold a whole sitemap, and is none.
     "short": (Origin.cut(answer(200, PAGE, length=5000)), 1, "unreachable: the body is shorter than announced (broken-answer)"),
+    "lengths": (answer(200, PAGE, Content_Length="7"), 1, "unreachable: two different Content-Length (broken-answer)"),
+    "list-of-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}, 7"), 1, "unreachable: two different Content-Length (broken-answer)"),
+    "same-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}"), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
+    "folded": (answer(200, PAGE, X_A="b\r\n c\r\n\td", Content_Encoding="\r\n\tidentity"), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
+    "folded-status": (answer(200, PAGE).replace(b"\r\n", b"\r\n folded\r\n", 1), 1, "unreachable: a header line without a colon (broken-answer)"),
     "no-http": (Origin.cut(b"hello\r\n\r\n"), 1, "unreachable: it answers something other than HTTP/1.1 (broken-answer)"),
     "mute": (Origin.cut(b""), 1, "unreachable: the connection ends in mid-answer (broken-answer)"),
     "truncated": (answer(200, PAGE[:-10]), 1, None),
