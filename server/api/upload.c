@@ -20,9 +20,8 @@ const size_t upload_size = sizeof(struct upload);
  * a loc that is likely to be
  * another than was meant. The rest is lint, which each entry shows. */
 #define TOLD                                                                                       \
-    (RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_DUPLICATE) |                                 \
-     RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
-     RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) | RULE_BIT(RULE_LOC_AMP))
+    (RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_DUPLICATE) | RULE_LASTMOD_DROPS |            \
+     RULE_BIT(RULE_LOC_NO_SITEMAP) | RULE_BIT(RULE_LOC_AMP))
 /* Those that it names once, with the first line: who sends one sends all lines so. */
 #define TOLD_ONCE RULE_BIT(RULE_HINT_DROPPED)
 

@@ -31,6 +31,7 @@ static const char *todo_of(enum rule_code code)
     case RULE_LASTMOD_INVALID:
     case RULE_LASTMOD_NO_ZONE:
     case RULE_LASTMOD_FUTURE:
+    case RULE_LASTMOD_OLD:
         return "give W3C dates with time and zone, never of the future; such a date is ignored";
     case RULE_ONE_LASTMOD:
         return "date each page by its own change; crawlers learn to ignore build stamps";
@@ -286,7 +287,7 @@ static bool judge_date(struct visit *v, const char *loc, const char *lastmod,
 {
     struct lastmod told, newest;
 
-    if (file->one_lastmod ||
+    if (file->stamp ||
         lastmod_parse(lastmod, strlen(lastmod), v->options->now, &told, NULL) != RULE_OK ||
         lastmod_parse(file->newest_lastmod, strlen(file->newest_lastmod), v->options->now, &newest,
                       NULL) != RULE_OK ||

@@ -215,8 +215,7 @@ static void note_place(struct found *f, const char *loc, uint64_t line)
 
 static bool take_entry(void *context, const struct entry *entry)
 {
-    const rule_set bad = RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |
-                         RULE_BIT(RULE_LASTMOD_FUTURE);
+    const rule_set bad = RULE_LASTMOD_DROPS;
     struct found *f = context;
 
     if (f->count == f->capacity) {
@@ -237,6 +236,7 @@ static bool take_entry(void *context, const struct entry *entry)
         snprintf(f->first_bad_date, sizeof f->first_bad_date, "%.400s", entry->loc);
         f->bad_date_line = entry->line;
         f->bad_date_code = entry->remarks & RULE_BIT(RULE_LASTMOD_FUTURE)    ? RULE_LASTMOD_FUTURE
+                           : entry->remarks & RULE_BIT(RULE_LASTMOD_OLD)     ? RULE_LASTMOD_OLD
                            : entry->remarks & RULE_BIT(RULE_LASTMOD_NO_ZONE) ? RULE_LASTMOD_NO_ZONE
                                                                              : RULE_LASTMOD_INVALID;
     }

@@ -134,12 +134,14 @@ static enum rule_code judge_lastmod(const struct raw_entry *raw,
     if (!raw->lastmod_why)
         code = lastmod_parse(raw->lastmod, raw->lastmod_len, options->now, &out->lastmod,
                              &entry->remarks);
+    if (code == RULE_OK && lastmod_is_too_old(out->lastmod.text))
+        code = RULE_LASTMOD_OLD;
     if (code == RULE_OK) {
         entry->lastmod = out->lastmod.text;
         entry->lastmod_state = FIELD_SET;
         return RULE_OK;
     }
-    if (code != RULE_LASTMOD_FUTURE && !options->lenient)
+    if (code != RULE_LASTMOD_FUTURE && code != RULE_LASTMOD_OLD && !options->lenient)
         return reject_lastmod(raw, out, rejection, code);
     /* What is dropped is not served: its granularity is no longer worth a remark. */
     entry->remarks &= ~(RULE_BIT(RULE_LASTMOD_COARSE) | RULE_BIT(RULE_LASTMOD_DATE_ONLY));

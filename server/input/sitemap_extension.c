@@ -198,6 +198,7 @@ void sitemap_extension_end_page(struct sitemap_extension *e, struct sitemap_page
     struct fragment *f = e->fragment;
     if (e->begun && f->has_news && !f->news_spoilt && fragment_end(f) == RULE_FIELD_MISSING)
         remark(pages, e->news_at, RULE_FIELD_MISSING, f->field, strlen(f->field));
+    pages->news += e->begun && f->has_news;
     e->no_memory =
         e->no_memory || (e->begun && (f->text.failed || f->images.failed || f->alternates.failed));
     e->begun = false;

@@ -64,6 +64,8 @@ static const char *sentence(enum rule_code code, const char *given)
         return "has another scheme than the sitemap";
     case RULE_LASTMOD_FUTURE:
         return "is more than a day ahead";
+    case RULE_LASTMOD_OLD:
+        return "is 1970-01-01 or earlier: the zero of a clock, not a date";
     case RULE_DUPLICATE: /* of an alternate, or of a field of news */
         return "is there more than once, with another value";
     case RULE_LANGUAGE:
@@ -467,6 +469,8 @@ static void read_lastmod(struct sitemap_pages *p, const char *text, size_t len)
 {
     struct lastmod found;
     p->one_code = lastmod_parse(text, len, p->expect.now, &found, NULL);
+    if (p->one_code == RULE_OK && lastmod_is_too_old(found.text))
+        p->one_code = RULE_LASTMOD_OLD;
     if (p->one_code != RULE_OK)
         return;
     if (p->dated > 0 && strcmp(found.text, p->one.text) != 0)
@@ -495,6 +499,13 @@ void sitemap_pages_lastmod(struct sitemap_pages *p, struct place at, const char 
 static bool sitemap_pages_one_lastmod(const struct sitemap_pages *p)
 {
     return p->urls > 1 && p->dated == p->urls && !p->lastmods_differ;
+}
+
+/* Two pages may be saved in the same second, and a day's news are of that day. */
+static bool sitemap_pages_stamp(const struct sitemap_pages *p)
+{
+    bool day = strchr(p->one.text, 'T') == NULL;
+    return sitemap_pages_one_lastmod(p) && p->urls > 2 && !(day && p->news == p->urls);
 }
 
 /* ---- a text list ---- */
@@ -826,7 +837,8 @@ static void tell_content(struct sitemap_verifier *v, struct sitemap_file *out)
     out->urls = pages->urls;
     out->bad_urls = pages->bad_urls;
     out->one_lastmod = sitemap_pages_one_lastmod(pages);
-    if (out->one_lastmod)
+    out->stamp = sitemap_pages_stamp(pages);
+    if (out->stamp)
         sitemap_remarks_add(&pages->remarks, RULE_ONE_LASTMOD, 0, 0, pages->one.text,
                             strlen(pages->one.text));
     memcpy(out->newest_lastmod, pages->newest.text, sizeof out->newest_lastmod);

@@ -100,7 +100,8 @@ struct sitemap_file {
     uint64_t hash[2];                           /* XXH3-128 of the parsed content */
     uint64_t dateless[2];                       /* the same without the dates of its pages */
     char newest_lastmod[LASTMOD_MAX_CHARS + 1]; /* of its pages; "" where none bears one */
-    bool one_lastmod;  /* more than one URL, and all bear the same lastmod: a build stamp */
+    bool one_lastmod;  /* more than one URL, and all bear the same lastmod */
+    bool stamp;        /* and that is the date of a build, not theirs, with RULE_ONE_LASTMOD */
     uint64_t bad_urls; /* without a loc, or with one that the rules refuse */
     /* What is wrong with some of its pages, or with itself, and costs it nothing. Of a file that is
      * BROKEN what was seen until then. */

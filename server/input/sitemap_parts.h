@@ -49,6 +49,7 @@ struct sitemap_pages {
     size_t other_len;
     enum rule_code other_code;
     uint64_t dated;        /* of them with a lastmod that is valid and not ahead */
+    uint64_t news;         /* pages with news */
     bool lastmods_differ;  /* among those */
     struct lastmod newest; /* "" where none is dated */
     /* The last lastmod that was read, and from what: builds stamp all pages alike, and what is

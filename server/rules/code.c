@@ -44,6 +44,8 @@ const char *rule_code_remark(enum rule_code code)
                "2026-11-21T08:30:00Z or 2026-11-21T08:30:00+01:00";
     case RULE_LASTMOD_FUTURE:
         return "the lastmod was dropped: it is more than a day ahead";
+    case RULE_LASTMOD_OLD:
+        return "the lastmod was dropped: it is 1970-01-01 or earlier, the zero of a clock";
     case RULE_LASTMOD_COARSE:
         return "the lastmod has no day; it is kept, not served (2026-11-21 has one)";
     case RULE_LASTMOD_DATE_ONLY:

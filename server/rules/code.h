@@ -60,6 +60,8 @@
     X(RULE_LASTMOD_NO_ZONE, "lastmod-no-zone",                                                     \
       "has a time without a time zone; write Z or +01:00 behind it")                               \
     X(RULE_LASTMOD_FUTURE, "lastmod-in-future", "is more than a day ahead; dropped")               \
+    X(RULE_LASTMOD_OLD, "lastmod-too-old",                                                         \
+      "is 1970-01-01 or earlier: the zero of a clock, not a date; dropped")                        \
     X(RULE_LASTMOD_COARSE, "lastmod-too-coarse", "has no day; kept, not served")                   \
     X(RULE_LASTMOD_DATE_ONLY, "lastmod-date-only", "has no time; Bing wants time and offset")      \
     /* other fields */                                                                             \
@@ -126,6 +128,10 @@ enum rule_code {
 /* A set of remarks: bit N is `enum rule_code` N. */
 typedef unsigned __int128 rule_set;
 #define RULE_BIT(code) ((rule_set)1 << (code))
+/* What a lastmod is dropped for. */
+#define RULE_LASTMOD_DROPS                                                                         \
+    (RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
+     RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LASTMOD_OLD))
 _Static_assert(RULE_CODE_COUNT <= 128, "rule_set holds 128 codes");
 
 /* The stable word, "ok" to "extra-element". Static; "unknown" outside the enum. */

@@ -256,6 +256,14 @@ int64_t lastmod_last_second(const struct lastmod *value)
     return calendar_to_unix(&begin) + CALENDAR_SECONDS_PER_DAY - 1;
 }
 
+bool lastmod_is_too_old(const char *stored)
+{
+    static const char zero[] = "1970-01-01";
+    size_t len = strnlen(stored, DAY_CHARS);
+
+    return memcmp(stored, zero, YEAR_CHARS) < 0 || memcmp(stored, zero, len) == 0;
+}
+
 bool lastmod_renders(const char *stored)
 {
     return strnlen(stored, DAY_CHARS) == DAY_CHARS;

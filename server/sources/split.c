@@ -377,9 +377,7 @@ static bool drop_foreign(struct split *s, struct entry *row)
 }
 
 /* What a row lost. */
-#define DROPS                                                                                      \
-    (RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
-     RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_EXTENSION_DROPPED))
+#define DROPS (RULE_LASTMOD_DROPS | RULE_BIT(RULE_EXTENSION_DROPPED))
 
 static bool take_entry(void *context, const struct entry *read)
 {

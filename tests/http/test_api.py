@@ -288,6 +288,8 @@ def test_a_lastmod_that_is_set_back(server):
         ({"loc": ORIGIN + "/folder/"}, "loc-no-sitemap"),
         ({"loc": ORIGIN + "/s.xml?a=1&amp;b=2"}, "loc-amp-escaped"),
         ({"loc": ORIGIN + "/f.xml", "lastmod": "2199-01-31T00:00:00Z"}, "lastmod-in-future"),
+        ({"loc": ORIGIN + "/f.xml", "lastmod": "0001-01-01T00:00:00+01:00"}, "lastmod-too-old"),
+        ({"loc": ORIGIN + "/f.xml", "lastmod": "1970-01-01"}, "lastmod-too-old"),
     ],
 )
 def test_warnings(start, fields, warning):
@@ -299,7 +301,7 @@ def test_warnings(start, fields, warning):
     entry = reply.json()["sitemap"]
     words = [w if isinstance(w, str) else w["code"] for w in entry["warnings"]]
     assert warning in words
-    if warning == "lastmod-in-future":
+    if warning in ("lastmod-in-future", "lastmod-too-old"):
         assert entry["lastmod"] is None
     if warning == "lastmod-too-coarse":
         assert entry["lastmod"] == "2026" and b"<lastmod>" not in server.get(XML).body

@@ -660,7 +660,7 @@ def nested(handler):
         ((200, {}, b"<!doctype html><title>Maintenance</title>"), "wrong", "(maintenance-page)"),
         ((200, {}, b"148e2\r\n" + child("/a", "/b")[2]), "wrong", "line 1, column 1: \"148e2\" is before the root element (malformed-xml)"),
         ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "(malformed-gzip)"),
-        (child("/a", "/b", dates=DATES[:1]), "warning", "same lastmod, 2026-01-02: a build stamp (one-lastmod)"),
+        (child("/a", "/b", "/c", dates=DATES[:1]), "warning", "same lastmod, 2026-01-02: a build stamp (one-lastmod)"),
         (child("/a", "/b", dates=("2026-01-01", "2026-01-03T03:04:06Z")), "warning", ": the index says 2026-01-02T03:04:05Z, and its newest page is of 2026-01-03T03:04:06Z"),
         (nested, "wrong", "(nested-index)"),
         ((None, {}, b""), "wrong", "cannot be fetched"),

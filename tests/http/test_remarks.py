@@ -36,7 +36,7 @@ REMARKED = {
     "deep/er.xml": (pages(page(ORIGIN + "/a"), page(ORIGIN + "/deep/a")), {"outside-directory": (3, 6, 1)}),
     "dates.xml": (pages(dated("a", "yesterday"), dated("b", "2131-01-01"), dated("c", "2026-01-01T10:00:00")),
                   {"lastmod-invalid": (3, 42, 1), "lastmod-in-future": (4, 42, 1), "lastmod-no-zone": (5, 42, 1)}),
-    "stamp.xml": (pages(dated("a", "2026-01-01"), dated("b", "2026-01-01")), {"one-lastmod": (0, 0, 1)}),
+    "stamp.xml": (pages(dated("a", "2026-01-01"), dated("b", "2026-01-01"), dated("c", "2026-01-01")), {"one-lastmod": (0, 0, 1)}),
     "space-of-names.xml": (b"<urlset>" + GOOD.encode() + b"</urlset>", {"namespace": (1, 1, 1)}),
     "hidden.xml": (gzip.compress(urlset("/a")), {"gzip-unmarked": (0, 0, 1)}),
     "text.txt": (f"{ORIGIN}/a\nnot a url\n".encode(), {"loc-space": (2, 1, 1)}),

@@ -539,8 +539,7 @@ static void take_rejections(struct change_result *result, const struct sent *sen
  * read, as the API would. */
 static void take_remarks(struct change_result *result, const struct sent *sent, const json_t *list)
 {
-    const rule_set read = RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |
-                          RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LOC_NO_SITEMAP) |
+    const rule_set read = RULE_LASTMOD_DROPS | RULE_BIT(RULE_LOC_NO_SITEMAP) |
                           RULE_BIT(RULE_LOC_AMP) | RULE_BIT(RULE_DUPLICATE) |
                           RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_HINT_DROPPED);
     json_t *item;

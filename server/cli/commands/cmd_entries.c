@@ -39,7 +39,8 @@ static int read_loc(const char *text, struct url *out, rule_set *remarks)
     return cli_fail(text, "%s (%s)", explain_loc(code, text, len), rule_code_word(code));
 }
 
-/* Fills the entry's lastmod; a date in the future is dropped and remarked, like everywhere. */
+/* Fills the entry's lastmod; a date in the future, or too old, is dropped and remarked, like
+ * everywhere. */
 static int read_lastmod(const char *text, struct lastmod *lastmod, struct entry *entry)
 {
     enum rule_code code;
@@ -47,7 +48,9 @@ static int read_lastmod(const char *text, struct lastmod *lastmod, struct entry 
     if (text == NULL)
         return EXIT_DONE;
     code = lastmod_parse(text, strlen(text), (int64_t)time(NULL), lastmod, &entry->remarks);
-    if (code == RULE_LASTMOD_FUTURE) {
+    if (code == RULE_OK && lastmod_is_too_old(lastmod->text))
+        code = RULE_LASTMOD_OLD;
+    if (code == RULE_LASTMOD_FUTURE || code == RULE_LASTMOD_OLD) {
         entry->remarks |= RULE_BIT(code);
         return EXIT_DONE;
     }

@@ -128,7 +128,7 @@ static int print_verdict(const struct reach_answer *a, const struct reach_verdic
            v->file.bytes);
     if (v->file.newest_lastmod[0] != '\0')
         printf(", the newest page of %s%s", v->file.newest_lastmod,
-               v->file.one_lastmod ? ", as all others" : "");
+               v->file.stamp ? ", as all others" : "");
     putchar('\n');
     for (size_t i = 0; i < v->file.remarks.count; i++) {
         char told[SITEMAP_REMARK_TOLD];

@@ -253,7 +253,7 @@ static bool judge(struct folder *f, const struct record *kept, struct record *no
         now->file.urls = file->urls;
         now->file.bytes = file->bytes;
         now->file.newest_lastmod = *file->newest_lastmod ? file->newest_lastmod : NULL;
-        now->file.one_lastmod = file->one_lastmod;
+        now->file.one_lastmod = file->stamp;
         now->file.future = verdict.future;
         now->file.state = SOURCE_FILE_EMPTY;
         if (file->kind != SITEMAP_FILE_EMPTY) {

@@ -56,7 +56,7 @@ static void take_content(struct poll *p, const struct fetch_reply *reply,
 {
     struct check_record *record = &s->write.record;
     struct claim_content before = {.one_lastmod = record->one_lastmod};
-    struct claim_content content = {.one_lastmod = file->one_lastmod};
+    struct claim_content content = {.one_lastmod = file->one_lastmod, .stamp = file->stamp};
     struct claim_dates dates = {
         .claim = p->source && p->source->claims_are_now ? NULL : p->claim,
         .newest = *file->newest_lastmod ? file->newest_lastmod : NULL,

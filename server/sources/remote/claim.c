@@ -35,7 +35,7 @@ static void choose(const struct claim_content *content, const struct claim_dates
                  lastmod_parse(dates->served, strlen(dates->served), now, &served, NULL) == RULE_OK;
     if (dates->modified_at > 0)
         lastmod_format_utc(dates->modified_at, modified);
-    const char *const all[] = {dates->claim, content->one_lastmod ? NULL : dates->newest, modified};
+    const char *const all[] = {dates->claim, content->stamp ? NULL : dates->newest, modified};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (begins(all[i], now, &date) && (!dated || date.unix_seconds > served.unix_seconds)) {
             memcpy(out->lastmod, date.text, sizeof out->lastmod);

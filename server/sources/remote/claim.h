@@ -11,6 +11,7 @@
 struct claim_content {
     uint64_t hash[2], dateless[2]; /* 0, 0: never read well */
     bool one_lastmod;              /* all pages bear one date */
+    bool stamp;                    /* and that is a build's: it dates nothing. Of the content now */
 };
 
 /* What dates it. Each may be NULL or 0 where there is none. */
@@ -29,7 +30,7 @@ struct claim_verdict {
 };
 
 /* The hash as it was: nothing moves. Only page dates, all alike before and after: a build stamp,
- * and nothing moves. Another hash: the first of claim, newest page date (unless all are one),
+ * and nothing moves. Another hash: the first of claim, newest page date (unless it is a stamp),
  * modification that is later than what is served and not ahead of the clock; else `now`. A first
  * read is no change: the same dates in the same order, where nothing is served yet or they are
  * later, and never `now`. */

@@ -1,6 +1,15 @@
 /* What is remarked of a sitemap's pages, and what is refused because no crawler could use it. */
 #include "tests/unit/input/test_sitemap_file.h"
 
+/* A page of news, dated by its day. */
+#define NEWS(x)                                                                                    \
+    "<url>" LOC(                                                                                   \
+        "maps/" x) "<lastmod>2026-01-01</lastmod><n:news "                                         \
+                   "xmlns:n='http://www.google.com/schemas/sitemap-news/0.9'><n:publication>"      \
+                   "<n:name>N</n:name><n:language>en</n:language></n:publication>"                 \
+                   "<n:publication_date>2026-01-01</n:publication_date><n:title>T</n:title>"       \
+                   "</n:news></url>"
+
 #define PAGE(loc) "<url><loc>" loc "</loc></url>\n"
 #define GOOD      PAGE("https://example.com/maps/good")
 
@@ -67,9 +76,25 @@ static const struct remark_case cases[] = {
          "maps/a") "<lastmod>2026-01-01</lastmod><lastmod>2026-01-02</lastmod></url>" CLOSE,
      "lastmod-invalid 1 2:72 \n"},
     {"a build stamp",
-     OPEN "\n<url>" LOC("maps/a") "<lastmod>2026-01-01</lastmod></url>"
-                                  "<url>" LOC("maps/b") "<lastmod>2026-01-01</lastmod></url>" CLOSE,
+     OPEN "\n<url>" LOC(
+         "maps/a") "<lastmod>2026-01-01</lastmod></url>"
+                   "<url>" LOC("maps/b") "<lastmod>2026-01-01</lastmod></url>"
+                                         "<url>" LOC(
+                                             "maps/c") "<lastmod>2026-01-01</lastmod></url>" CLOSE,
      "one-lastmod 1 0:0 2026-01-01\n"},
+    {"two pages that were saved in the same second",
+     OPEN "<url>" LOC("maps/a") "<lastmod>2026-01-01T00:00:01Z</lastmod></url>"
+                                "<url>" LOC(
+                                    "maps/b") "<lastmod>2026-01-01T00:00:01Z</lastmod></url>" CLOSE,
+     ""},
+    {"the news of a day", OPEN NEWS("a") NEWS("b") NEWS("c") CLOSE, ""},
+    {"zeros of clocks",
+     OPEN "\n<url>" LOC(
+         "maps/a") "<lastmod>0001-01-01T00:00:00+01:00</lastmod></url>"
+                   "<url>" LOC("maps/b") "<lastmod>1970-01-01T00:00:00Z</lastmod></url>"
+                                         "<url>" LOC(
+                                             "maps/c") "<lastmod>1970-01-02</lastmod></url>" CLOSE,
+     "lastmod-too-old 2 2:43,2 0001-01-01T00:00:00+01:00\n"},
     {"no namespace", "\n<urlset>" GOOD "</urlset>", "namespace 1 2:1 \n"},
     {"an old namespace",
      "<urlset xmlns=\"http://www.google.com/schemas/sitemap/0.84\">" GOOD "</urlset>",
@@ -225,7 +250,9 @@ static void test_bounds(void **state)
     };
     f = verify_text(OPEN "<url>" LOC(
         "maps/a") "<lastmod>2026-01-01</lastmod></url>"
-                  "<url>" LOC("maps/b") "<lastmod>2026-01-01</lastmod></url>" CLOSE);
+                  "<url>" LOC("maps/b") "<lastmod>2026-01-01</lastmod></url>"
+                                        "<url>" LOC(
+                                            "maps/c") "<lastmod>2026-01-01</lastmod></url>" CLOSE);
     sitemap_remark_tell(&f.remarks.at[0], told);
     assert_string_equal(told, "all of its pages bear the same lastmod, 2026-01-01: a build stamp");
 

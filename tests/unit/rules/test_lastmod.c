@@ -200,12 +200,26 @@ static void test_format_utc(void **state)
     assert_string_equal(out, "9999-12-31T23:59:59Z");
 }
 
+static void test_too_old(void **state)
+{
+    static const char *const old[] = {
+        "0001",       "1969-12-31T23:59:59Z",      "1970",       "1970-01",
+        "1970-01-01", "0001-01-01T00:00:00+01:00", "1899-11-30", "1970-01-01T00:00:00Z"};
+    static const char *const dates[] = {"1970-01-02", "1970-02", "1971", "2026-01-01T00:00:00Z"};
+    (void)state;
+    for (size_t i = 0; i < ROWS(old); i++)
+        if (!lastmod_is_too_old(old[i]))
+            fail_msg("%s", old[i]);
+    for (size_t i = 0; i < ROWS(dates); i++)
+        if (lastmod_is_too_old(dates[i]))
+            fail_msg("%s", dates[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepted),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_future),
+        cmocka_unit_test(test_too_old),    cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_future),
         cmocka_unit_test(test_format_utc),
     };
 
