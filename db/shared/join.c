@@ -414,12 +414,23 @@ static enum shared_outcome append_epoch(struct catching_up *c)
     }
     if (outcome == SHARED_YES && (replay_write_at(c->replay, &record.position) != CATALOGUE_OK ||
                                   replay_commit(c->replay) != CATALOGUE_OK))
-        outcome = SHARED_NO; /* another snapshot and the record */
+        outcome = SHARED_NO; /* the record comes as others' do */
     if (outcome == SHARED_YES)
         c->at = record.position;
     replay_roll_back(c->replay);
     effects_free(effects);
     return outcome;
+}
+
+/* What was not committed, or nobody knows of, is not in the file, which is at the log's state as
+ * before: BUSY, and the next call looks whether it is still to be done. */
+static enum shared_outcome append(struct catching_up *c, char *why, size_t why_size)
+{
+    if (append_epoch(c) == SHARED_YES)
+        return SHARED_YES;
+    snprintf(why, why_size, "the catalogue's new epoch could not be written: %s",
+             c->log->calls->why(c->log));
+    return SHARED_BUSY;
 }
 
 /* Once for all nodes that lost the same: `lost` is the epoch of the file whose past the log lost.
@@ -448,10 +459,10 @@ static enum shared_outcome renew(struct catching_up *c, const char *lost, char *
                  (strcmp(lost, c->how->fetched) == 0 && strcmp(lost, now) != 0))
             c->log->calls->rollback(c->log);
         else
-            outcome = append_epoch(c);
+            outcome = append(c, why, why_size);
     }
     c->log->calls->pass(c->log, false, clock_now_ms() + CALL_MS);
-    return outcome == SHARED_UNKNOWN ? SHARED_NO : outcome;
+    return outcome;
 }
 
 enum shared_outcome join_catch_up(struct shared_log *log, const char *path,

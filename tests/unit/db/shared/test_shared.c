@@ -964,6 +964,34 @@ static void who_is_ahead_of_the_log_replaces_itself(void **state)
     cluster_close(&k);
 }
 
+/* It goes on with the copy that it has, and appends the epoch once. */
+static void an_epoch_that_is_refused_or_in_doubt_is_appended_once(void **state)
+{
+    static const enum memory_fault faults[] = {MEMORY_NO, MEMORY_LOST, MEMORY_UNKNOWN};
+    (void)state;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct cluster k;
+        char before[33], after[33];
+        cluster_open(&k);
+        assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
+        await_head(&k.nodes[2]);
+        node_stop(&k.nodes[0]);
+        node_stop(&k.nodes[1]);
+        read_epoch(&k.nodes[2], before);
+        assert_int_equal(put_plain(&k.nodes[2].f, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_OK);
+        memory_fault(k.nodes[2].name, faults[i]);
+        uint64_t was = head();
+        memory_lose(1);
+        await(state_of(&k.nodes[2]).replaced == 1, "replaced");
+        assert_int_equal(head(), was);
+        read_epoch(&k.nodes[2], after);
+        assert_string_not_equal(after, before);
+        node_start(&k.nodes[0]);
+        node_start(&k.nodes[1]);
+        cluster_close(&k);
+    }
+}
+
 static void of_a_log_that_was_restored_only_what_it_has_is_awaited(void **state)
 {
     struct cluster k;
@@ -1535,6 +1563,7 @@ int main(void)
         cmocka_unit_test(none_of_the_states_in_between_is_served),
         cmocka_unit_test(who_lacks_what_the_log_dropped_replaces_itself),
         cmocka_unit_test(who_is_ahead_of_the_log_replaces_itself),
+        cmocka_unit_test(an_epoch_that_is_refused_or_in_doubt_is_appended_once),
         cmocka_unit_test(of_a_log_that_was_restored_only_what_it_has_is_awaited),
         cmocka_unit_test(a_row_that_differs_is_found_by_what_touches_it),
         cmocka_unit_test(rows_that_differ_are_found_by_their_digest),
