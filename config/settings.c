@@ -61,7 +61,7 @@ const struct setting config_settings[] = {
      LIVE("SITEMAPD_SERVER_STRICT_HOST"),
      .doc =
          "Answer only to the hosts of sites (421 to others), even while there is only one site."},
-    {"server", "page_style", SETTING_BOOL, IN(page_style), .fallback = "no",
+    {"server", "page_style", SETTING_BOOL, IN(page_style), .fallback = "yes",
      LIVE("SITEMAPD_SERVER_PAGE_STYLE"),
      .doc = "Let browsers show indexes and urlsets as tables, by an instruction that crawlers "
             "ignore."},

@@ -232,9 +232,10 @@ def q(text):
 
 
 def environment(extra=None):
-    """The surroundings without settings of the tester's own."""
+    """The surroundings without settings of the tester's own. Expected bytes of pages are without the stylesheet for
+    browsers; a test that asks for the default sets SITEMAPD_SERVER_PAGE_STYLE to "", which is as if it were not set."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SITEMAPD_")}
-    env.update({"LC_ALL": "C.UTF-8", "TZ": "UTC"})
+    env.update({"LC_ALL": "C.UTF-8", "TZ": "UTC", "SITEMAPD_SERVER_PAGE_STYLE": "no"})
     env.update(extra or {})
     return env
 
@@ -315,6 +316,8 @@ class Server:
         self.env = dict(env or {})
         if "write_timeout" not in (config or ""):  # where the machine is slow, writes wait; none is refused
             self.env.setdefault("SITEMAPD_CATALOGUE_WRITE_TIMEOUT", "60s")
+        if "page_style" in (config or ""):
+            self.env.setdefault("SITEMAPD_SERVER_PAGE_STYLE", "")
         self.token = token
         if token:
             self.env["SITEMAPD_TOKEN"] = token

@@ -511,6 +511,18 @@ def test_unknown_paths(filled, target):
     assert reply["ETag"] is None and reply["Last-Modified"] is None
 
 
+def test_a_browser_is_shown_a_table_by_default(start):
+    env = {"SITEMAPD_SERVER_PAGE_STYLE": ""}
+    server = start(env=env)
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    page = server.get(XML)
+    declaration, style, rest = page.body.split(b"\n", 2)
+    assert style.startswith(b'<?xml-stylesheet type="text/css" href="data:text/css,') and style.endswith(b'"?>')
+    assert declaration + b"\n" + rest == render([(f"{ORIGIN}/a.xml", None)])
+    assert gunzip(server.get(GZ).body) == page.body
+    assert server.cli("render", INDEX, env=env).out.encode() == page.body, "the command prints what is served"
+
+
 def test_a_query_that_no_child_has(filled):
     """Tracking parameters and cache busters: the page, with its own ETag, by a path and a query."""
     for path in (XML, GZ):

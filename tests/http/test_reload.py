@@ -97,10 +97,11 @@ def test_what_changes_live(reloading):
 
 def test_pages_with_a_style(reloading):
     """An instruction behind the declaration, which is no element: the rest of the page is as it was, and so are its tags when it goes."""
-    r = reloading()
+    bare = "[server]\npage_style = no\n" + SITE
+    r = reloading(bare)
     assert r.server.register(ORIGIN + "/a.xml", lastmod="2026-01-01").status == 201
     plain, packed = r.server.get(XML), r.server.get(XML, {"Accept-Encoding": "gzip"})
-    r.reload("[server]\npage_style = yes\n" + SITE)
+    r.reload(SITE)
     styled = r.server.get(XML)
     declaration, style, rest = styled.body.split(b"\n", 2)
     assert style.startswith(b'<?xml-stylesheet type="text/css" href="data:text/css,') and style.endswith(b'"?>')
@@ -112,9 +113,9 @@ def test_pages_with_a_style(reloading):
     assert r.server.get(XML, {"If-None-Match": plain["ETag"]}).status == 200
     assert r.server.register(ORIGIN + "/b.xml").status == 201
     assert style in r.server.get(XML).body
-    assert r.server.cli("render", ORIGIN + XML, "--config", r.path).out.encode() == r.server.get(XML).body
+    assert r.server.cli("render", ORIGIN + XML, "--config", r.path, env={"SITEMAPD_SERVER_PAGE_STYLE": ""}).out.encode() == r.server.get(XML).body
     assert r.server.api("DELETE", "/v1/sitemaps?loc=" + ORIGIN + "/b.xml").status in (200, 204)
-    r.reload(SITE)
+    r.reload(bare)
     assert r.server.get(XML)["ETag"] == plain["ETag"] and r.server.get(XML).body == plain.body
     assert r.server.get(XML, {"Accept-Encoding": "gzip"})["ETag"] == packed["ETag"]
 
