@@ -114,6 +114,26 @@ enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const
     return view_status(v, rc);
 }
 
+enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
+                                                     source_name_each *each, void *context)
+{
+    sqlite3_stmt *row = view_statement(
+        v, "SELECT s.name, EXISTS (SELECT 1 FROM fetch WHERE list = 1 AND source = s.id)"
+           " FROM source_state AS t JOIN source AS s ON s.id = t.source WHERE s.name NOT IN"
+           " (SELECT name FROM source_made WHERE removed <> 0) ORDER BY s.name");
+    bool ended = false;
+
+    int rc = view_bind(row, "");
+    while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const char *name = text_of(row, 0);
+        rc = name != NULL ? SQLITE_OK : SQLITE_NOMEM;
+        if (rc == SQLITE_OK)
+            ended = !each(context, name, sqlite3_column_int(row, 1) != 0);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
 enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
                                                   struct source_state *out)
 {

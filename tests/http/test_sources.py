@@ -4,6 +4,7 @@ import base64
 import email.utils
 import gzip
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -750,6 +751,11 @@ def test_the_log_of_a_restart_counts_what_is_refused(world):
     world.scanned()
     assert ", 1 with a problem" in eventually(lambda: world.told("source-scanned"), "the first scan is told")[-1]
     assert "1 file is refused" in world.ready()["source-problems"]
+    # A command on the file, which has no configuration that names the source, says so, too.
+    told = world.server.cli("status")
+    assert told.code == 1 and f"  {world.ready()['source-problems']} (source-problems)\n" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
+    (listed,) = world.server.cli("source", "list", "--json").out.splitlines()
+    assert json.loads(listed)["name"] == world.source()["name"] and "not declared here" in world.server.cli("source", "list").out
 
 
 def test_a_dry_scan_has_rows(world):

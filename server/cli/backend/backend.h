@@ -37,6 +37,9 @@ typedef void backend_token_each(void *context, const struct backend_token *token
 struct backend_source_made {
     const char *name, *site, *upstream, *directory, *url, *index; /* but for the name: or NULL */
     bool managed;                                                 /* the configuration's */
+    /* Of a file: it was read into the catalogue, and neither that nor the configuration declares
+     * it; then only whether it is `remote` is known. */
+    bool undeclared, remote;
 };
 typedef void backend_source_each(void *context, const struct backend_source_made *source);
 

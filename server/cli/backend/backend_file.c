@@ -473,11 +473,89 @@ static bool is_put_aside(const struct config *config, const struct source_made *
     return false;
 }
 
-/* Those of the configuration, then those of the catalogue that have no name of these. */
+/* The names of sources that were read into the catalogue and that neither the configuration given
+ * here nor the catalogue declares: a server's with --source or another configuration, or a folder
+ * that a command scanned. Copied, for a view has one question at a time. */
+struct undeclared {
+    const struct config *config;
+    const struct registry *registry;
+    struct {
+        char *name;
+        bool remote;
+    } * items;
+    size_t count;
+    bool failed;
+};
+
+static bool is_declared(const struct undeclared *u, const char *name)
+{
+    for (size_t i = 0; i < u->config->source_count; i++)
+        if (strcmp(u->config->sources[i].named.name, name) == 0)
+            return true;
+    for (size_t i = 0; i < u->registry->source_count; i++)
+        if (strcmp(u->registry->sources[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool keep_undeclared(void *context, const char *name, bool remote)
+{
+    struct undeclared *u = context;
+    void *grown;
+
+    if (is_declared(u, name))
+        return true;
+    grown = reallocarray(u->items, u->count + 1, sizeof *u->items);
+    if (grown != NULL) {
+        u->items = grown;
+        u->items[u->count].remote = remote;
+        u->items[u->count].name = strdup(name);
+    }
+    u->failed = grown == NULL || u->items[u->count].name == NULL;
+    u->count += !u->failed;
+    return !u->failed;
+}
+
+static void undeclared_done(struct undeclared *u)
+{
+    for (size_t i = 0; i < u->count; i++)
+        free(u->items[i].name);
+    free(u->items);
+}
+
+static enum catalogue_status find_undeclared(struct undeclared *u, struct catalogue_view *view)
+{
+    enum catalogue_status status = catalogue_view_sources_scanned(view, keep_undeclared, u);
+
+    return u->failed ? CATALOGUE_NO_MEMORY : status;
+}
+
+static int tell_undeclared(struct backend *b, const struct registry *registry,
+                           backend_source_each *each, void *context)
+{
+    struct undeclared u = {.config = b->cli->config, .registry = registry};
+    struct catalogue_view *view;
+    enum catalogue_status status = take(of(b), &view);
+
+    if (status == CATALOGUE_OK) {
+        status = find_undeclared(&u, view);
+        give_back(of(b), view);
+    }
+    for (size_t i = 0; status == CATALOGUE_OK && i < u.count; i++)
+        each(context, &(struct backend_source_made){.name = u.items[i].name,
+                                                    .remote = u.items[i].remote,
+                                                    .undeclared = true});
+    undeclared_done(&u);
+    return unreadable(b, status);
+}
+
+/* Those of the configuration, then those of the catalogue that have no name of these, then what
+ * else was read into it. */
 static int sources(struct backend *b, backend_source_each *each, void *context)
 {
     const struct config *config = b->cli->config;
     struct registry *registry = read_registry(b, 0);
+    int told;
 
     if (registry == NULL)
         return EXIT_COULD_NOT;
@@ -505,8 +583,9 @@ static int sources(struct backend *b, backend_source_each *each, void *context)
         if (!is_put_aside(config, made))
             each(context, &shown);
     }
+    told = tell_undeclared(b, registry, each, context);
     registry_unref(registry);
-    return EXIT_DONE;
+    return told;
 }
 
 /* In the words of /readyz. */
@@ -602,6 +681,12 @@ static int status(struct backend *b, struct backend_status *out)
         if (!is_put_aside(config, &registry->sources[i]))
             read = tell_source(view, registry->sources[i].name,
                                registry->sources[i].upstream != NULL, out);
+    struct undeclared u = {.config = config, .registry = registry};
+    if (read == CATALOGUE_OK)
+        read = find_undeclared(&u, view);
+    for (size_t i = 0; read == CATALOGUE_OK && i < u.count; i++)
+        read = tell_source(view, u.items[i].name, u.items[i].remote, out);
+    undeclared_done(&u);
     if (read == CATALOGUE_OK)
         read = tell_registered(view, &out->reasons);
     registry_unref(registry);

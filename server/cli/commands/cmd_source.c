@@ -203,11 +203,12 @@ int command_source_remove(struct cli *cli)
 static void append_source(void *context, const struct backend_source_made *source)
 {
     struct listing *l = context;
+    bool remote = source->upstream != NULL || source->remote;
 
     if (l->json) {
         str_append_text(&l->out, "{\"name\":");
         str_append_json_text(&l->out, source->name);
-        str_append_json_member(&l->out, "kind", source->upstream != NULL ? "remote" : "folder");
+        str_append_json_member(&l->out, "kind", remote ? "remote" : "folder");
         str_append_json_member(&l->out, "site", source->site);
         str_append_json_member(&l->out, "upstream", source->upstream);
         str_append_json_member(&l->out, "directory", source->directory);
@@ -216,9 +217,11 @@ static void append_source(void *context, const struct backend_source_made *sourc
         str_append_format(&l->out, ",\"managed\":%s}\n", source->managed ? "true" : "false");
         return;
     }
-    str_append_format(&l->out, "%-24s  %-6s  %s", source->name,
-                      source->upstream != NULL ? "remote" : "folder",
-                      source->upstream != NULL ? source->upstream : source->directory);
+    str_append_format(&l->out, "%-24s  %-6s  %s", source->name, remote ? "remote" : "folder",
+                      source->undeclared         ? "not declared here: of a running server "
+                                                   "(--server URL shows it), or read no more"
+                      : source->upstream != NULL ? source->upstream
+                                                 : source->directory);
     if (source->url != NULL)
         str_append_format(&l->out, " as %s", source->url);
     if (source->index != NULL)
