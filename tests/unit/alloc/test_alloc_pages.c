@@ -20,13 +20,13 @@ struct world {
 static void wait_relenting(struct heard *h)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += 20000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&h->lock);
     while (h->calls == 0)
-        if (pthread_cond_timedwait(&h->moved, &h->lock, &until) != 0)
+        if (pthread_cond_clockwait(&h->moved, &h->lock, CLOCK_MONOTONIC, &until) != 0)
             break;
     if (h->calls == 0)
         alloc_disarm();

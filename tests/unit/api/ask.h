@@ -100,11 +100,11 @@ static inline enum handled wait_if_later(struct exchange_of_test *x, enum handle
     pthread_mutex_lock(&x->lock);
     if (x->question != NULL && x->question->late != NULL && !x->resumed) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += (until.tv_nsec + 50000000) / 1000000000;
         until.tv_nsec = (until.tv_nsec + 50000000) % 1000000000;
         while (!x->resumed)
-            if (pthread_cond_timedwait(&x->resumed_cond, &x->lock, &until) != 0)
+            if (pthread_cond_clockwait(&x->resumed_cond, &x->lock, CLOCK_MONOTONIC, &until) != 0)
                 break;
         if (!x->resumed)
             x->question->late();
