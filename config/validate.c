@@ -526,7 +526,7 @@ static void judge_tokens(const struct config *c, struct mistakes *m)
     }
 }
 
-/* Whoever guesses the token of the environment administers all sites. */
+/* A process that guesses the token of the environment administers all sites. */
 #define TOKEN_MIN_CHARS 32u
 
 static void judge_environment_token(const struct config *c, struct mistakes *m)

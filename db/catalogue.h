@@ -37,7 +37,7 @@ struct catalogue_options {
     uint64_t history_max_bytes; /* of it, in the file; the oldest goes first */
     /* Log hook of a server: "catalogue-changed", another process wrote to the file, and a sentence
      * of what; within a second or two, at most once a second. On the writer's thread: must not
-     * wait. NULL: nobody is told. */
+     * wait. NULL: no notification. */
     void (*event)(void *context, const char *event, const char *detail);
     void *event_context;
     struct catalogue_shared shared; /* with which others; texts are borrowed for the call */

@@ -1,4 +1,4 @@
-/* Writes: what may be changed, what came of it, and the queue to the one writer. Part of
+/* Writes: what may be changed, its result, and the queue to the one writer. Part of
  * db/catalogue.h, whose rules hold: a write is submitted and answered later. */
 #pragma once
 
@@ -42,7 +42,7 @@ enum change_kind {
     CHANGE_SOURCE_REMOVE, /* .made.name: it is not read any more; its entries stay */
     CHANGE_CRAWLERS,      /* .crawlers: the node's own, no revision */
     CHANGE_CRAWLERS_TELL, /* .crawlers: to the other nodes, no revision */
-    CHANGE_INDEXNOW,      /* .indexnow: how far is told; no revision */
+    CHANGE_INDEXNOW,      /* .indexnow: how far IndexNow was notified; no revision */
     CHANGE_CONFIGURE,     /* what a configuration declares: .declared, .declared_count */
     CHANGE_CHECK,         /* what polls came to: .checks; a revision only where a date moved */
     CHANGE_SCAN,          /* what a directory source found: see the scan_ fields */
@@ -97,7 +97,7 @@ struct site_declaration {
     const char *origin;
     const char *const *index_paths; /* NULL-terminated: these are made where they are not there */
     const char *page_pattern;       /* of those that are made; NULL: the default */
-    /* Managed: its hosts and its cap are these, and its robots.txt is none of the catalogue's. Else
+    /* Managed: its hosts and its cap are these, and its robots.txt is not the catalogue's. Else
      * it is made where it is not there, and what it is like is not looked at. */
     bool managed;
     bool released; /* no configuration lists it any more: it stays, and is no longer managed */
@@ -137,25 +137,25 @@ struct change {
      * REPLACE, INDEX_REMOVE, INDEX_FREEZE, RESTORE. */
     enum list_kind list;
     const char *source; /* owner of new entries: a token's or source's name */
-    /* What who asks may touch: what is outside of it is REFUSED with RULE_SITE_UNKNOWN (another
+    /* What the caller may touch: what is outside of it is REFUSED with RULE_SITE_UNKNOWN (another
      * site) or RULE_OUTSIDE_TOKEN, and `forbidden` set. Zero: everything. */
     struct grant grant;
-    /* Who asks: judged inside the transaction, so that what a revocation precedes is not applied.
+    /* The caller: judged inside the transaction, so that what a revocation precedes is not applied.
      * A token of the same name is another one: while the catalogue has no token of this id, hash
      * and grant, or it has expired, the change is CONFLICT with `revoked` set. 0: nobody to judge.
      */
     int64_t bearer_id;
     const uint8_t *bearer_sha256; /* 32 bytes */
     bool override_managed;        /* the configuration itself is writing */
-    bool pass_frozen;             /* what is frozen is changed all the same, where who asks may
+    bool pass_frozen;             /* what is frozen is changed all the same, where the caller may
                                      thaw it: undo, restore */
     /* For the history: who (a token's or user's name; NULL: `source`), by which door (static:
      * "api", "cli", "source", "config"; NULL: as kind and handle tell), and for which request. */
     const char *by;
     const char *via;
     const char *request_id;
-    const char *note; /* what who asks says of itself; NULL: nothing */
-    /* A name that who asks (.bearer_id) gave to the request, NULL: none. Under it what came of it
+    const char *note; /* what the caller says of itself; NULL: nothing */
+    /* A name that the caller (.bearer_id) gave to the request, NULL: none. Under it the result
      * is kept for a day, with the change itself: a second change of that name and .key_sha256 is
      * not applied but `repeated`, one of another hash is REFUSED with `key_reused`. What is refused
      * or dry leaves nothing. */
@@ -209,7 +209,7 @@ struct change {
      * scan), .rows what differs from what is kept, .dry_run, .max_removed. Applied in
      * steps as a split where other writes wait, else in one. A file whose loc another source owns,
      * or that the rules refuse, becomes QUARANTINED and is found refused by its row, without a
-     * detail where the reason is no news. Where the shrink guard (rule as for a replace, over each
+     * detail where the reason is not news. Where the shrink guard (rule as for a replace, over each
      * index with all its entries) does not let the removals through, they are held, all of them:
      * the files that are gone stay as they are, all else is applied, and result.would_remove tells
      * how many (status OK). A scan that changes no entry makes no revision. What is frozen is left

@@ -51,7 +51,7 @@ enum check_remark {
     CHECK_CLAIMS_ARE_NOW = 2,    /* the list dates it with the moment of each answer */
     CHECK_VALIDATORS_LIE = 4,    /* 304 though its content was another */
     CHECK_LASTMOD_UNFOUNDED = 8, /* its registered date moved and its content did not */
-    CHECK_DROPPED = 16,          /* three polls agree that it is none: its entry left the index */
+    CHECK_DROPPED = 16, /* three polls agree that it is not a sitemap: its entry left the index */
     CHECK_DATE_STALE = 32,   /* its content changed, and its date in the index could not be moved */
     CHECK_SPLIT = 64,        /* it is past the limits: its page URLs are a urlset */
     CHECK_REMARKS_END = 128, /* the first number that is not a remark: */

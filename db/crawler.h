@@ -88,7 +88,7 @@ struct crawler_log {
 
 /* A part of it, for CHANGE_CRAWLERS: rows that replace those of the same key. Only the node's own
  * is written: a shared catalogue need not be reached for it. For CHANGE_CRAWLERS_TELL, of one that
- * is shared, the first four say all: what is kept here and was not told yet is told to the other
+ * is shared, the first four say all: what is kept here and was not sent yet is sent to the other
  * nodes, a bounded part of it; nothing is written where they know it all. */
 struct crawlers_kept {
     const char *epoch; /* of the catalogue that they are of: in another nothing is written */

@@ -10,8 +10,8 @@
  * catalogue keeps, whose pages with rows are entries of an index. As in sitemap_index.kind. */
 enum list_kind { LIST_INDEX, LIST_URLSET };
 
-/* One entry, or one page URL of a urlset, as the catalogue holds it. Strings are owned by whoever
- * owns the struct (see each function). */
+/* One entry, or one page URL of a urlset, as the catalogue holds it. Strings are owned by the one
+ * that owns the struct (see each function). */
 struct entry_record {
     char id[ENTRY_ID_SIZE];                /* opaque, never reused */
     char *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL where absent */

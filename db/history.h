@@ -79,7 +79,7 @@ enum catalogue_status catalogue_view_history_change(struct catalogue_view *v, ui
                                                     void *context);
 /* Its rows of the site (0: any) in one part, about a thousand, in the order in which they were
  * written; parts count from 1. `*more` where there is another part. An entry that was touched again
- * much later in the change is told again. */
+ * much later in the change is reported again. */
 enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint64_t revision,
                                                   int64_t site_id, uint64_t number,
                                                   history_each_row *each, void *context,

@@ -97,7 +97,8 @@ void registry_unref(const struct registry *r);
 
 /* A registry of what `plain` holds, which was put together elsewhere: sites by origin, their
  * indexes by path; pointers that no site or index has are NULL. Its tokens are not taken. The
- * caller owns the one reference; NULL when out of memory, or where an origin or a path is none. */
+ * caller owns the one reference; NULL when out of memory, or where an origin or a path is invalid.
+ */
 struct registry *registry_copy(const struct registry *plain);
 
 /* The site with this origin or id; NULL where there is none. */

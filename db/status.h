@@ -8,7 +8,8 @@ enum catalogue_status {
     CATALOGUE_CONFLICT, /* exists already, managed by the configuration, or If-Match failed */
     CATALOGUE_FULL,     /* a limit of the catalogue */
     CATALOGUE_BUSY, /* another process held the lock, or the queue was full, until the deadline */
-    CATALOGUE_UNAVAILABLE, /* the file is gone, was replaced, is no catalogue of ours, I/O error */
+    CATALOGUE_UNAVAILABLE, /* the file is gone, was replaced, is not a catalogue of ours, I/O error
+                            */
     CATALOGUE_NEWER,       /* made by a newer version */
     CATALOGUE_NO_SPACE,
     CATALOGUE_CORRUPT,

@@ -176,7 +176,7 @@ enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
 
 /* The files of a source, by path (bytes): all, or only those with remarks or that are refused (the
  * time is that of as many as `each` takes), or that are split (all are looked at). A false from
- * `each` ends it (OK). A name that is no source has none. */
+ * `each` ends it (OK). A name that is not a source has none. */
 enum source_files {
     SOURCE_FILES_ALL,
     SOURCE_FILES_REMARKED,
@@ -192,11 +192,11 @@ enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, cons
 enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
                                                  const char *path, struct source_file *out,
                                                  bool *found);
-/* Calls `each` for every source that a scan left something of, by name, whoever has it read:
+/* Calls `each` for every source that a scan left something of, by name, no matter who has it read:
  * `remote` where its list is polled. Not those that were removed. False from `each` ends it. */
 typedef bool source_name_each(void *context, const char *name, bool remote);
 enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                                                      source_name_each *each, void *context);
-/* How a source stands; all zero for a name that is no source. */
+/* How a source stands; all zero for a name that is not a source. */
 enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
                                                   struct source_state *out);

@@ -522,7 +522,7 @@ static bool change_remote(struct source_set *set, const struct source_plan *plan
 }
 
 /* Its entries are not the file's to throw away: as with sites, so it is logged. What API or command
- * line removed is reported by them. */
+ * line removed is in their answers. */
 static void tell_unnamed(struct source_set *set, const struct source_plan *plan)
 {
     struct source_list *list = sources_hold(set->sources);

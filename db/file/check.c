@@ -43,8 +43,8 @@ static sqlite3_stmt *check_prepare(struct check *check, const char *sql, const c
 static void check_for_rows(struct check *check, const char *sql, const char *what,
                            void (*each)(struct check *check, sqlite3_stmt *row));
 
-/* What directory sources keep of their files. An entry that its file lost is no finding: somebody
- * removed it, or its index, and the next scan brings it back. */
+/* What directory sources keep of their files. An entry that its file lost is not a finding:
+ * somebody removed it, or its index, and the next scan brings it back. */
 
 static const char *text_of(sqlite3_stmt *row, int column)
 {
@@ -124,7 +124,7 @@ static void check_sources(struct check *check)
 }
 
 /* Columns: loc, source, whether there is that source, site, list, state, lengths of both hashes,
- * whether a number is none. */
+ * whether a number is valid. */
 static void on_fetch(struct check *check, sqlite3_stmt *row)
 {
     const char *loc = text_of(row, 0);
@@ -147,7 +147,7 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
         check_report(check, "poll of %.300s: is not a normalised loc", loc);
 }
 
-/* What polls know. That nothing names it any more is no finding: the server tidies it away. */
+/* What polls know. That nothing names it any more is not a finding: the server tidies it away. */
 static void check_fetches(struct check *check)
 {
     check_for_rows(check,
@@ -164,7 +164,7 @@ static void check_fetches(struct check *check)
 /* The recount: entries, segments and pages are each in the order of index and number, so that one
  * walk over all three at once is enough. */
 
-/* A time that nothing is ahead of: what was in the future once is no damage. */
+/* A time that nothing is ahead of: what was in the future once is not damage. */
 #define SCAN_NOW ((int64_t)1 << 40)
 
 /* Rows of `page` or `segment`, read alongside the entries. */
@@ -567,7 +567,7 @@ static void check_for_rows(struct check *check, const char *sql, const char *wha
 
 /* ---- the file as the engine sees it ---------------------------------------------------- */
 
-/* A page for which there was no memory is told among the rows, as one that is broken. */
+/* A page for which there was no memory is reported among the rows, as one that is broken. */
 static void on_integrity(struct check *check, sqlite3_stmt *row)
 {
     static const char unread[] = "unable to get the page. error code=";

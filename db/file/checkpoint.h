@@ -1,8 +1,8 @@
 /* When the write-ahead log goes back into the file. Only the server's writer does it, between two
  * transactions, only where the log has grown, and only where something was committed since it last
  * went back whole: SQLite before 3.51.3 has a rare bug when two checkpoints run back to back
- * beside a commit (https://www.sqlite.org/wal.html "WAL-reset bug"). A handle that is no server's
- * leaves it to the engine's close. Internal to db/; the writer's thread.
+ * beside a commit (https://www.sqlite.org/wal.html "WAL-reset bug"). A handle that is not a
+ * server's leaves it to the engine's close. Internal to db/; the writer's thread.
  *
  * A log that is back in the file begins anew only where the next transaction finds no reader in it,
  * and under load there always is one: the publisher's next pass begins as the last one ends. So

@@ -155,7 +155,7 @@ static enum catalogue_status configure(sqlite3 *db, enum connection_mode mode)
     return connection_status(rc);
 }
 
-/* What whoever runs this can do about it; NULL: nothing that is known. */
+/* What the user can do about it; NULL: nothing that is known. */
 static const char *advice_for(int rc)
 {
     switch (rc & 0xff) {
@@ -180,7 +180,7 @@ static const char *advice_for(int rc)
     }
 }
 
-/* The command that unpacks a file that is no database; NULL where it is not known as packed. */
+/* The command that unpacks a file that is not a database; NULL where it is not known as packed. */
 static const char *unpacker_of(const char *path)
 {
     static const struct {

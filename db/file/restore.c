@@ -53,8 +53,8 @@ static enum catalogue_status restore_fail(struct restore *r, enum catalogue_stat
 
 /* ---- the copy -------------------------------------------------------------------------- */
 
-/* Refuses what is no backup, by its surroundings: a file with a log beside it is at work, and the
- * copy of it alone may be torn. */
+/* Refuses what is not a backup, by its surroundings: a file with a log beside it is at work, and
+ * the copy of it alone may be torn. */
 static enum catalogue_status restore_check_backup(struct restore *r)
 {
     char log[4096];

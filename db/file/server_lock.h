@@ -7,7 +7,7 @@
  * any descriptor of the file, so nothing else may open it.
  *
  * The file stays, and remembers the state of the catalogue that was served last: its inode, epoch,
- * revision and stamp. A file that is no later state of that one is another, whatever its epoch
+ * revision and stamp. A file that is not a later state of that one is another, whatever its epoch
  * says: a backup was renamed or copied in, perhaps while nobody served, and then written by
  * commands. The stamp tells, which each transaction draws at random: the file's lineage holds those
  * of its last 200. Where more were made since, as perhaps at a power cut, which takes back what was

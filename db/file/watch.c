@@ -134,7 +134,7 @@ static void clear_stale_log(struct watch *w)
     }
 }
 
-/* An empty file is none: it may be one that is being copied. */
+/* An empty file is not a catalogue: it may be one that is being copied. */
 static bool is_catalogue(sqlite3 *db)
 {
     sqlite3_stmt *row = connection_prepare(db, "SELECT epoch FROM catalogue WHERE one = 1");

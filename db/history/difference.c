@@ -3,8 +3,9 @@
  *
  * Rows are merged in memory, by loc. Where there are too many, they are dealt out by four bits of
  * the loc's hash to as many piles, each a file without a name, and each pile is merged by itself,
- * which deals it out again where it must. So memory has a bound, and all is told, however much was
- * changed; of an entry, all rows come to the same pile, in the order in which they were written. */
+ * which deals it out again where it must. So memory has a bound, and all is reported, however much
+ * was changed; of an entry, all rows come to the same pile, in the order in which they were
+ * written. */
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>

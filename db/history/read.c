@@ -11,7 +11,7 @@
     " h.created, h.updated, h.removed, h.parts, h.few,"                                            \
     " (SELECT origin FROM site WHERE id = h.site)"
 #define SITE_COLUMNS " sum(i.created), sum(i.updated), sum(i.removed)"
-/* Of a change `h`, or of a site: what lost its oldest for want of room is told from then on. */
+/* Of a change `h`, or of a site: what lost its oldest for want of room is reported from then on. */
 #define SINCE_OF(site) "coalesce((SELECT since FROM history_site WHERE site = " site "), 0)"
 #define IS_KEPT                                                                                    \
     " h.revision >= (SELECT history_from FROM catalogue) AND h.revision >= " SINCE_OF("h.site")

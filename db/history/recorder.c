@@ -714,11 +714,11 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
 
 /* ---- retention
  *
- * What is too old goes, whoever made it. Where there is no room, the site whose changes take most
- * loses its oldest: nobody's many lists end what others could undo. A change of several sites is
- * nobody's; all that is nobody's is one taker among the sites. What a site has left is always its
- * newest: where one of its changes went, or one of several sites that touched it, nothing before
- * that is told any more. */
+ * What is too old goes, no matter who made it. Where there is no room, the site whose changes take
+ * most loses its oldest: nobody's many lists end what others could undo. A change of several sites
+ * is nobody's; all that is nobody's is one taker among the sites. What a site has left is always
+ * its newest: where one of its changes went, or one of several sites that touched it, nothing
+ * before that is reported any more. */
 
 /* Of one batch: some ten milliseconds. */
 #define TRIM_CHANGES 500
@@ -818,7 +818,7 @@ static enum catalogue_status drop_too_old(struct trim *t, bool *more)
     return status;
 }
 
-/* Before the change goes: none of the sites that it touched is told of what was before it. */
+/* Before the change goes: none of the sites that it touched may show what was before it. */
 static enum catalogue_status name_shared_as_gone(struct trim *t, int64_t revision)
 {
     int64_t sites = 0;

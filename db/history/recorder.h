@@ -41,7 +41,7 @@ struct recorder *recorder_new(sqlite3 *db);
 /* Takes NULL. */
 void recorder_free(struct recorder *r);
 /* What listens: a connection has one hook, so that who takes it (db/shared/effects.h) passes on
- * what it is told, with the recorder as `context`. */
+ * what the engine reports, with the recorder as `context`. */
 void recorder_on_row(void *context, sqlite3 *db, int operation, char const *database,
                      char const *table, sqlite3_int64 from, sqlite3_int64 to);
 

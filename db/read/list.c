@@ -126,7 +126,7 @@ static enum catalogue_status list_by_loc(struct listing *l, const struct cursor 
         " ORDER BY s.id LIMIT 1";
     int64_t from = after != NULL ? after->owner : 1;
 
-    /* A longer one than any loc is no prefix of one. */
+    /* A longer one than any loc is not a prefix of one. */
     if (strlen(l->list->prefix) > LOC_MAX_CHARS)
         return CATALOGUE_OK;
     int64_t scope;

@@ -392,7 +392,7 @@ const struct registry_site *registry_site_of_alias(const struct registry *r, con
     return site_of(r, host, CLAIM_ALIAS, besides);
 }
 
-/* Why a loc whose origin is no site's has no place without an index named. */
+/* Why a loc whose origin is not a site's has no place without an index named. */
 static enum rule_code refuse_stranger(const struct registry *r, const struct url *loc,
                                       struct placement *out)
 {

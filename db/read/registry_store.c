@@ -9,7 +9,7 @@
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-/* calloc of 0 members may give NULL, which is no failure here. */
+/* calloc of 0 members may give NULL, which is not a failure here. */
 static void *new_array(size_t count, size_t size, bool *failed)
 {
     void *array = calloc(count > 0 ? count : 1, size);
@@ -473,7 +473,7 @@ static enum catalogue_status take_token(struct registry_store *store, sqlite3_st
         sqlite3_column_type(row, 7) == SQLITE_NULL ? NULL : column_text(store, row, 7);
     token->grant.expires_at = sqlite3_column_int64(row, 8);
     token->managed = sqlite3_column_int(row, 9) != 0;
-    /* What is no role must not pass for one that may more. */
+    /* What is not a role must not pass for one that may more. */
     if (token->grant.name == NULL || token->grant.role < GRANT_READ ||
         token->grant.role > GRANT_ADMIN)
         return CATALOGUE_CORRUPT;

@@ -177,7 +177,7 @@ void view_pool_lose(struct view_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     pool->lost = true;
-    pthread_cond_broadcast(&pool->freed); /* whoever waits gets the refusal at once */
+    pthread_cond_broadcast(&pool->freed); /* any caller that waits gets the refusal at once */
     pthread_mutex_unlock(&pool->lock);
 }
 

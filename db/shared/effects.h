@@ -70,8 +70,8 @@ enum catalogue_status effects_end(struct effects *e);
 /* What brings a file of this version to the next; tests put theirs here. */
 extern const char *(*migration_step)(int version);
 /* Brings the file from version `from` to this release's, statement by statement, each recorded as
- * what it is: what makes tables is run by every node, what fills them is told by its rows, and of a
- * table that is a node's own (local_) each does all. In a transaction of the caller's, between
+ * what it is: what makes tables is run by every node, what fills them is recorded by its rows, and
+ * of a table that is a node's own (local_) each does all. In a transaction of the caller's, between
  * effects_begin and effects_end. */
 enum catalogue_status migration_run(sqlite3 *db, struct effects *effects, int from);
 
@@ -84,8 +84,9 @@ struct effects_applier *effects_applier_new(sqlite3 *db);
 void effects_applier_free(struct effects_applier *a);
 /* In a transaction of the caller's, which is to be rolled back where one of these fails. A stream
  * comes in pieces, of any length. CORRUPT: the file is not what the stream was recorded on (an
- * operation touches no row, or one that is there), or the stream is none: divergence. NEWER: it is
- * a migration to what this release does not know. All else says that it could not be done now. */
+ * operation touches no row, or one that is there), or the stream is malformed: divergence. NEWER:
+ * it is a migration to what this release does not know. All else says that it could not be done
+ * now. */
 void effects_apply_begin(struct effects_applier *a);
 enum catalogue_status effects_apply(struct effects_applier *a, const void *bytes, size_t len);
 enum catalogue_status effects_apply_end(struct effects_applier *a);

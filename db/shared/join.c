@@ -366,7 +366,7 @@ static enum catalogue_status send(void *context, const void *bytes, size_t len)
                : CATALOGUE_SHARED_AWAY;
 }
 
-/* As `renew` of the writer does for a file that is no later state of what was served. */
+/* As `renew` of the writer does for a file that is not a later state of what was served. */
 static enum catalogue_status write_epoch(sqlite3 *db)
 {
     static const enum statement steps[] = {ST_CATALOGUE_RENEW, ST_PAGES_DISTRUST};

@@ -86,8 +86,8 @@ struct shared_take {
     bool (*begin)(void *context, const struct shared_record *record);
     bool (*bytes)(void *context, const void *bytes, size_t size);
     bool (*end)(void *context, const struct shared_record *record);
-    /* Asked while a record is applied for long: whether what is no list waits here for the end of
-     * it. Other nodes' lists then stay out until `pass`. NULL: nothing does. */
+    /* Asked while a record is applied for long: whether what is not a list waits here for the end
+     * of it. Other nodes' lists then stay out until `pass`. NULL: nothing does. */
     bool (*writes_wait)(void *context);
     void *context;
 };
@@ -144,12 +144,12 @@ struct shared_log_calls {
     void (*interrupt)(struct shared_log *log);
 
     /* --- writing --- */
-    /* A list (`site_group`: whose; NO_SITE_GROUP: it is none) never waits behind another node's,
+    /* A list (`site_group`: whose; NO_SITE_GROUP: not a list) never waits behind another node's,
      * nor while one of them takes over what the last list wrote: BUSY at once, and those may see
      * that it waits (`awaited_ms`). It then has its group's place in the line, which it keeps until
      * it was its turn or `pass` gives it up: a group has one among all nodes, so it waits for one
      * list of each other group. ELSEWHERE: it is had by another node. From its `begin` on, and from
-     * BEHIND of what is no list, other nodes' lists stay out until `pass`. */
+     * BEHIND of what is not a list, other nodes' lists stay out until `pass`. */
     enum shared_outcome (*begin)(struct shared_log *log, const struct shared_position *at,
                                  uint64_t max_bytes, int site_group, const struct shared_take *take,
                                  int64_t deadline_ms);
@@ -231,7 +231,7 @@ struct shared_log_calls {
      * one already, or it may not be made. `*start` is where the founding node is then. */
     enum shared_outcome (*found)(struct shared_log *log, const char *epoch, const char *grant_to,
                                  struct shared_position *start, int64_t deadline_ms);
-    /* Gives a role what a node needs, of a log that is there. NO: who asks may not. */
+    /* Gives a role what a node needs, of a log that is there. NO: the caller may not. */
     enum shared_outcome (*grant)(struct shared_log *log, const char *role, int64_t deadline_ms);
 };
 

@@ -56,7 +56,7 @@ struct member {
 
 /* ---- the file's place in the log */
 
-/* In the record's transaction, last. What cannot be read for it is no reason to fail. */
+/* In the record's transaction, last. What cannot be read for it is not a reason to fail. */
 static void take_digest(void *context, uint64_t seq)
 {
     struct member *m = context;

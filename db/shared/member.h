@@ -40,7 +40,7 @@ struct member *member_new(struct catalogue *c);
 void member_free(struct member *m);
 /* The thread; it pokes the writer of the catalogue. */
 bool member_start(struct member *m);
-/* Nothing is waited for any more: what is being applied is broken off, what came of a write stays
+/* Nothing is waited for any more: what is being applied is broken off, the result of a write stays
  * unknown. Any thread. */
 void member_abandon(struct member *m);
 /* Ends the thread. Takes NULL. */

@@ -131,7 +131,7 @@ enum catalogue_status occupancy_reweigh(struct tx *tx, struct occupancy_index *i
                                         uint32_t position, uint32_t before, uint32_t after);
 bool occupancy_may_grow(const struct occupancy_index *index, uint32_t position, uint32_t before,
                         uint32_t after);
-/* Whether the page has no row: it is no page yet, or none any more. */
+/* Whether the page has no row: it is not a page yet, or none any more. */
 bool occupancy_is_empty(const struct occupancy_index *index, uint32_t position);
 /* An entry differs in what is not rendered: its page stays as it is, the index's state does not. */
 void occupancy_touch_unseen(struct tx *tx, struct occupancy_index *index);

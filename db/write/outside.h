@@ -1,6 +1,6 @@
 /* What other processes commit while a server has the catalogue open: commands on its file, mostly.
  * Each transaction of the writer begins with a look at the revision, and an idle writer looks once
- * a second; revisions that it did not make itself are told (catalogue_options.event) with the
+ * a second; revisions that it did not make itself are reported (catalogue_options.event) with the
  * indexes that they changed. Internal to the writer: its thread only. */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "db/write/tx.h"
 
-/* How often it is told at most: what comes between goes into one line. */
+/* How often it is reported at most: what comes between goes into one line. */
 #define OUTSIDE_TELL_MS 1000
 /* Indexes that are named, and how long a name may be; beyond, there are "more". */
 #define OUTSIDE_NAMES     3

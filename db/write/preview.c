@@ -168,7 +168,7 @@ static enum catalogue_status tell_gone(const struct preview *p, struct tx *tx,
     return status;
 }
 
-/* So many rows are looked at: more than are told, where the token sees few. */
+/* So many rows are looked at: more than are reported, where the token sees few. */
 #define ROWS_LOOKED_AT (CHANGE_ROWS_TOLD * 10)
 
 static enum catalogue_status tell_index(const struct preview *p, struct tx *tx,

@@ -141,7 +141,7 @@ bool queue_has(struct queue *q, bool alone)
     return has;
 }
 
-/* Of those that go alone the first one of whoever has waited longest for a turn. */
+/* Of those that go alone the first one of the site that has waited longest for a turn. */
 static struct write_request **find_next(struct queue *q, bool dry)
 {
     struct write_request **best = NULL, **at = &q->alone.first;

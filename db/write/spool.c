@@ -14,7 +14,7 @@
 
 #include "db/file/filesystem.h"
 
-/* Longer is no string that the rules let through. */
+/* Longer is not a string that the rules let through. */
 #define TEXT_MAX_BYTES (LOC_MAX_CHARS + 1u)
 
 struct shape {

@@ -2,8 +2,8 @@
  * its registry and the occupancy. Internal to db/; one thread, the writer's.
  *
  * Functions here and those named apply_ return CATALOGUE_OK or a failure of the engine (or of
- * memory), after which the whole transaction is rolled back. What a rule refuses is no failure: it
- * is written into the change's result, and nothing into the file.
+ * memory), after which the whole transaction is rolled back. What a rule refuses is not a failure:
+ * it is written into the change's result, and nothing into the file.
  *
  * Invariant: between tx_begin and tx_commit every change of an entry goes through the occupancy,
  * so that pages, segments and peaks are written once, last before COMMIT. They bear the revision of
@@ -29,7 +29,7 @@ struct occupancy;
 struct recorder;
 struct tx;
 
-/* Of a shared catalogue (db/shared/member.h): where a transaction is told to others. */
+/* Of a shared catalogue (db/shared/member.h): where a transaction is published to others. */
 struct tx_log {
     struct effects *effects; /* records from tx_begin on; borrowed */
     /* Between the stamp and COMMIT: makes what was recorded everybody's. */

@@ -23,7 +23,7 @@
 /* Shared: how long a list waits between two looks whether it is its turn. */
 #define WRITER_LIST_MS 100
 /* Shared: how long a write waits for a PostgreSQL that fails over, and for one of its calls; and
- * how long a stop waits for what came of a write. */
+ * how long a stop waits for the result of a write. */
 #define WRITER_AWAY_MS   5000
 #define WRITER_SHARED_MS 2000
 #define WRITER_STOP_MS   5000
@@ -576,11 +576,11 @@ enum catalogue_status writer_begin(struct writer *w, bool for_queue, enum queue_
     w->waits_for_queue = for_queue;
     enum catalogue_status status = begin_here(w, for_queue ? clock_now_ms() + timeout_ms : 0);
     if (status == CATALOGUE_OK && turn == QUEUE_DRY && w->tx.log)
-        effects_stop(w->tx.log->effects); /* nobody is told: it is rolled back */
+        effects_stop(w->tx.log->effects); /* nothing is published: it is rolled back */
     return status;
 }
 
-/* COMMIT, and what others are told of it. */
+/* COMMIT, and what the others get of it. */
 enum catalogue_status writer_commit(struct writer *w)
 {
     enum catalogue_status status = tx_commit(&w->tx);
@@ -753,7 +753,7 @@ static void take_turn(struct writer *w, enum queue_turn turn)
     if (status == CATALOGUE_BUSY) {
         /* Those whose time is over were answered; the others try again: of a shared catalogue at
          * once, since PostgreSQL serves those who wait for its lock in their order. Behind another
-         * node's list that is no trouble yet. */
+         * node's list that is not trouble yet. */
         if (!w->catalogue->member || is_near_its_end(w))
             writer_note(w, status, writer_who_holds(w));
         w->alone_next = false; /* they waited for a list: none of this node goes before them */

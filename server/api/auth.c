@@ -300,7 +300,7 @@ bool routes_authorise(void *context, struct request *request)
     const char *token = bearer_token(request_header(request, HEADER_AUTHORIZATION), &len);
     uint8_t sha256[32];
 
-    /* To come without a token is no guess and does not count as one. */
+    /* To come without a token is not a guess and does not count as one. */
     if (token == NULL) {
         errors_reply_unauthorised(&request->reply,
                                   "this call needs a token: Authorization: Bearer TOKEN");

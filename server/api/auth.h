@@ -34,7 +34,7 @@ struct app_context;
 struct registry;
 struct request;
 /* By the registry in memory, which follows the catalogue within CATALOGUE_POLL_MS: where nothing of
- * the catalogue is told, or what is told was read before. */
+ * the catalogue is sent, or what is sent was read before. */
 bool auth_still_holds(const struct app_context *app, struct request *request);
 /* By the registry of the view that the answer is made of. */
 bool auth_holds(const struct registry *registry, struct request *request, int64_t now);

@@ -269,8 +269,8 @@ const struct registry *call_registry(struct call *call)
     return site_map_registry(call->routing);
 }
 
-/* "cli; user=NAME", what the command line says of itself. A note alone: who asks is the token, and
- * what it may do is the token's. What is spelled otherwise says nothing. */
+/* "cli; user=NAME", what the command line says of itself. A note alone: the caller is the token,
+ * and what it may do is the token's. What is spelled otherwise says nothing. */
 static void read_via(struct call *call)
 {
     static const char before[] = "cli; user=";
@@ -525,7 +525,7 @@ static const char *const lists[] = {"application/json", "application/x-ndjson", 
 
 #define PARAMETERS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* Answered from memory, for whoever asks. */
+/* Answered from memory, for any caller that asks. */
 #define PLAIN(path_, label_, finish_)                                                              \
     {                                                                                              \
         .methods = HTTP_GET, .path = (path_), .label = (label_), .asks_to_wait = true,             \

@@ -72,13 +72,13 @@ enum handled call_search(struct call *call, call_work *work);
  * does not, or the catalogue cannot be read, or `work` failed, the reply is filled: its status is
  * not 0. */
 void call_look(struct call *call, call_work *work);
-/* Submits call->change; `source` is filled where it is empty, and who asks, for the writer to
+/* Submits call->change; `source` is filled where it is empty, and the caller, for the writer to
  * judge. HANDLE_LATER always. Any thread. */
 enum handled call_write(struct call *call, void (*answer)(struct call *));
 
 /* Reads the request's body, an object with these fields and no others, into call->body, whose
  * values `fields` then has. False, with the reply filled: 401 where the token was revoked while the
- * body came, 413, 400 for what is no JSON object, 422 for a field. */
+ * body came, 413, 400 for what is not a JSON object, 422 for a field. */
 bool call_body(struct call *call, struct json_field *fields, size_t count);
 
 /* By the call's route. Static. */
@@ -96,14 +96,14 @@ bool call_limit(struct call *call, uint64_t *out);
  * decides, and it is applied. */
 bool call_set_options(struct call *call);
 /* Reads the URL of a parameter, normalised, into `out`. False, with the reply filled (422), where
- * it is none. */
+ * it is invalid. */
 struct url;
 bool call_url(struct call *call, const char *name, const char *text, struct url *out);
 /* The site that the query's `site` names, by origin or id, or that the token is for; NULL: every
  * site. False, with the reply filled (404), where there is none. */
 bool call_site(struct call *call, const struct registry *registry,
                const struct registry_site **out);
-/* Reads a site's or index's id; 0 where the text is none. */
+/* Reads a site's or index's id; 0 if the text is invalid. */
 int64_t call_id(const char *text);
 
 /* What a write's `answer` tells of sites and indexes: as published, or, where the answer is made to

@@ -1,10 +1,10 @@
 /* A place is had while the file is made, by turns: of each site's tokens one is made or waits for
- * it, of tokens for all sites a few, so that who asks again and again, or leaves, keeps no other
- * waiting for more than what is before it. A whole file has no place. Until its last byte has left
- * it counts against max_spool like the lists that come in, one for a token of one site against that
- * site's half of it, and is one of the few files that a site, and all of them, may have open; how
- * slow a client may be the listener bounds (reply_timeout). The copy of the catalogue counts
- * against the free space of the disk instead. */
+ * it, of tokens for all sites a few, so that a client that asks again and again, or leaves, keeps
+ * no other waiting for more than what is before it. A whole file has no place. Until its last byte
+ * has left it counts against max_spool like the lists that come in, one for a token of one site
+ * against that site's half of it, and is one of the few files that a site, and all of them, may
+ * have open; how slow a client may be the listener bounds (reply_timeout). The copy of the
+ * catalogue counts against the free space of the disk instead. */
 #include "server/api/copy.h"
 
 #include <ctype.h>

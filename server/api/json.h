@@ -21,5 +21,5 @@ void entry_json_append_change(struct str *out, const struct entry_record *before
 void json_append_url(struct str *out, const char *origin, const char *path);
 /* Appends a quoted RFC 3339 time. */
 void entry_json_append_time(struct str *out, int64_t unix_seconds);
-/* Appends ,"name": and that; 0 is no time: null. */
+/* Appends ,"name": and that; 0 is not a time: null. */
 void json_append_time_member(struct str *out, const char *name, int64_t unix_seconds);

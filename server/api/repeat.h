@@ -28,7 +28,7 @@ struct repeat {
     char *subject;      /* owned */
 };
 
-/* For call_begin: reads the key of a write. False, with the reply filled, where it is none. */
+/* For call_begin: reads the key of a write. False, with the reply filled, if it is invalid. */
 bool repeat_begin(struct call *call);
 /* A piece of a body that is not collected, in order. */
 void repeat_body(struct call *call, const void *bytes, size_t len);

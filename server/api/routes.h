@@ -32,7 +32,7 @@ struct copy_use {
 /* What search engines were told of page URLs (server/tell/indexnow.h), for metrics. */
 struct indexnow_counts {
     _Atomic uint64_t urls, lost, taken, refused; /* page URLs; requests */
-    atomic_int failing;                          /* sites that are told to nobody now */
+    atomic_int failing; /* sites of which no engine accepts notifications now */
 };
 
 /* What every handler may use. Lives as long as the listeners do. */
@@ -62,7 +62,7 @@ struct app_context {
     struct access_log *access_log; /* NULL: off */
     struct crawlers *crawlers;     /* NULL: off */
     struct readers *slow_readers;  /* NULL in tests */
-    /* The configuration, for metrics: reloads by what came of them, whether the last one was
+    /* The configuration, for metrics: reloads by result, whether the last one was
      * refused, and when what is in force was read (Unix seconds). */
     _Atomic uint64_t reloads_applied, reloads_refused;
     atomic_bool reload_refused;

@@ -60,8 +60,8 @@ static const struct cli_option *find_anywhere(const struct parse *p, const char 
 
 /* ---- gathering ------------------------------------------------------------------------- */
 
-/* Whoever may list processes reads their arguments: what `ps` shows of a URL from now on has stars
- * in the place of its password. */
+/* Every user who may list processes reads their arguments: what `ps` shows of a URL from now on has
+ * stars in the place of its password. */
 static void take_value(struct given_option *given, char *value)
 {
     char *host = strstr(value, "://"), *end = host != NULL ? strpbrk(host + 3, "@/?#") : NULL;

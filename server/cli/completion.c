@@ -58,7 +58,7 @@ static const struct {
      "    :file) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$last\")) ;;\n"
      "    :folder) compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$last\")) ;;\n"
      "    *)\n"
-     "        # Whoever may add an index chooses its URL: what is inserted is quoted. In quotes "
+     "        # The owner of an index chooses its URL: what is inserted is quoted. In quotes "
      "that "
      "are\n"
      "        # open already, only what means nothing to a shell is offered.\n"

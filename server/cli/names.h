@@ -1,5 +1,5 @@
-/* What people name on the command line, found in the registry; what is not there is told with the
- * nearest name that is. Internal to server/cli/. */
+/* What people name on the command line, found in the registry; what is not there is reported with
+ * the nearest name that is. Internal to server/cli/. */
 #pragma once
 
 #include "server/cli/backend/session.h"
@@ -24,7 +24,7 @@ const struct registry_index *names_lists(const struct registry_site *site, enum 
  * EXIT_DONE, or told. */
 int names_index_option(const struct cli *cli, const struct registry *registry,
                        const struct registry_index **out);
-/* Tells that `path` of `site` is no page, with the nearest index. Returns EXIT_COULD_NOT. */
+/* Tells that `path` of `site` is not a page, with the nearest index. Returns EXIT_COULD_NOT. */
 int names_no_page(const struct registry_site *site, const char *name, const char *path);
 /* Ends `name: what; ` with the nearest name ("" or NULL: none), or else with the command that shows
  * all of them. Returns EXIT_COULD_NOT. */

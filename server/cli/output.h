@@ -66,8 +66,8 @@ void output_append_json_count(struct str *out, const char *name, uint64_t count,
 typedef int listing_append(struct listing *l);
 
 /* Opens the backend, lets `append` write and prints that, whole or not at all. `want`: how the
- * registry is (REGISTRY_…). `heading` stands above a table, NULL for none; `none` is told on stderr
- * where a table has no row. Returns an exit status. */
+ * registry is (REGISTRY_…). `heading` stands above a table, NULL for none; `none` is reported on
+ * stderr where a table has no row. Returns an exit status. */
 int listing_print(struct cli *cli, unsigned want, const char *heading, const char *none,
                   listing_append *append);
 

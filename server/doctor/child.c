@@ -12,7 +12,8 @@
 
 static enum doctor_level level_of(enum rule_code code)
 {
-    /* Whoever proved the site in a search console, or whose crawlers are not strict, loses nothing.
+    /* An operator who verified the site in a search console, or whose crawlers are not strict,
+     * loses nothing.
      */
     return code == RULE_OUTSIDE_DIRECTORY ? DOCTOR_NOTE : DOCTOR_WARNING;
 }
@@ -82,7 +83,7 @@ static bool is_origin(const char *origin, const struct url *loc)
     return strncmp(origin, loc->text, loc->origin_len) == 0 && origin[loc->origin_len] == '\0';
 }
 
-/* SIZE_MAX where it is none of them. */
+/* SIZE_MAX where it is not one of them. */
 static size_t find(const struct visit_hosts *hosts, const struct url *loc)
 {
     for (size_t i = 0; i < hosts->count; i++)

@@ -282,7 +282,7 @@ static void say_broken(struct visit *v, const struct reader_error *error)
                todo_of(error), "%s%s (%s)", place, error->detail, error->code);
 }
 
-/* Reads the index; told where it is none. */
+/* Reads the index; reports it if it is invalid. */
 static bool read_index(struct visit *v, struct found *f)
 {
     const struct reader_options options = {

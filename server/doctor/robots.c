@@ -126,7 +126,7 @@ static void judge_doubles(struct visit *v, const struct robots_sitemap *all, siz
                  "is on an earlier line as well");
 }
 
-/* False where one of them is no good. */
+/* False where one of them is not usable. */
 static bool judge_lines(struct visit *v)
 {
     const char *text = str_text(&v->robots.text), *first_code = NULL, *first_why = NULL;

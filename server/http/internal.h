@@ -3,7 +3,7 @@
  *
  * Invariants:
  * 1. All of an exchange but `wait` is touched by its connection's thread alone; between
- *    HANDLE_LATER and request_resume by whoever will resume it.
+ *    HANDLE_LATER and request_resume by the thread that will resume it.
  * 2. MHD_suspend_connection is called before `wait` becomes WAIT_SUSPENDED, and only who moves
  *    `wait` away from WAIT_SUSPENDED calls MHD_resume_connection: once, and never too early.
  * 3. A connection is in the list from STARTED to CLOSED, and its descriptor is used by other

@@ -35,7 +35,7 @@ static bool is_root(const char *name, size_t len)
            (len == 12 && memcmp(name, "sitemapindex", 12) == 0);
 }
 
-/* One past the end of the comment, declaration or instruction at `at`; 0: it is none of them. */
+/* One past the end of the comment, declaration or instruction at `at`; 0: it is not one of them. */
 static size_t skip_declaration(const char *head, size_t len, size_t at)
 {
     static const struct {

@@ -599,7 +599,7 @@ static bool take_inner(void *context, const char *bytes, size_t len)
                                        : feed_layer(l + 1, bytes, len);
 }
 
-/* gunzip has failed. What it had decoded may still show that the input is none of ours. */
+/* gunzip has failed. What it had decoded may still show that the input is not one of ours. */
 static bool unpacking_failed(struct frame_layer *l)
 {
     struct frame *f = l->frame;

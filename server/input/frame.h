@@ -47,7 +47,7 @@ bool reader_state_reject(struct reader_state *c, const struct rejection *rejecti
 void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line,
                          const char *element);
 
-/* What a document of another kind than the wanted one is told to be: its code, its sentence. */
+/* What a document of another kind than the wanted one is called: its code, its sentence. */
 struct reader_kind {
     const char *other_root, *other, *is_other; /* the other kind of list */
     const char *html, *is_html;
@@ -88,7 +88,7 @@ bool detect_table(const char *line, size_t len);
 char detect_table_names(const char *line, size_t len);
 /* True where `head`, without white space before it, is UTF-16 by its mark. */
 bool detect_utf16(const char *head, size_t len);
-/* True where what `head` begins with is no text: more than a tenth of control characters. (A NUL,
+/* True where what `head` begins with is not text: more than a tenth of control characters. (A NUL,
  * which no text has, is found by the reader of lines wherever it stands.) */
 bool detect_binary(const char *head, size_t len);
 /* True where the first element that begins in `head` is a urlset, with a prefix or without; its tag
@@ -153,7 +153,7 @@ void gunzip_free(struct gunzip *g);
 
 #define FRAME_BLOCK_BYTES 16384u
 #define FRAME_MAX_CODINGS 2u    /* content codings that are removed; more are refused */
-#define FRAME_HEAD_BYTES  1024u /* what a format is told by, unless all there is is less */
+#define FRAME_HEAD_BYTES  1024u /* what a format is recognised by, unless all there is is less */
 
 /* A format. `self` is the handler's own; false: stop, the core knows why. */
 struct handler {
@@ -240,7 +240,7 @@ bool lines_finish(void *self);
 
 /* Each opens its handler, for a text that begins at f->place. */
 bool json_stream_open(struct frame *f); /* one object, or one array of them */
-bool ndjson_open(struct frame *f);      /* a line that is no JSON costs only itself */
+bool ndjson_open(struct frame *f);      /* a line that is not JSON costs only itself */
 bool json_either_open(struct frame *f); /* `{`: NDJSON where its first line is a whole object */
 bool xml_list_open(struct frame *f);
 /* Whether the body turned out to be a single object of JSON. */

@@ -174,7 +174,7 @@ bool json_flat_read(const char *text, size_t len, const struct reader_options *o
 enum json_raw_status {
     JSON_RAW_OK,
     JSON_RAW_REJECTED, /* is JSON, but no entry, or a name stands twice */
-    JSON_RAW_SYNTAX,   /* is no JSON */
+    JSON_RAW_SYNTAX,   /* is not JSON */
     JSON_RAW_NO_MEMORY,
 };
 
@@ -211,7 +211,7 @@ static enum json_raw_status fail_json(struct fields *f, const json_error_t *erro
                  shown);
     else
         snprintf(why, sizeof why, "column %d: %s", error->column, shown);
-    /* What people send most often that is no line of JSON: see the two hints. */
+    /* What people send most often that is not a line of JSON: see the two hints. */
     size_t len = strlen(why);
     if (strstr(shown, "end of file expected near '{'") != NULL)
         snprintf(why + len, sizeof why - len,
@@ -268,7 +268,7 @@ static enum rule_code read_position(const struct fields *f, const json_t *value)
 
 /* ---- extensions of a page URL ---- */
 
-/* A fault is told once the loc is judged; nothing is read behind it. */
+/* A fault is reported once the loc is judged; nothing is read behind it. */
 static void fault(const struct fields *f, enum rule_code code)
 {
     f->raw->extension_fault = code;

@@ -137,7 +137,7 @@ static enum json_fields_status read_fields(struct json_fields *object, struct js
     return JSON_FIELDS_OK;
 }
 
-/* NULL, with `status` set, where the text is no JSON object. */
+/* NULL, with `status` set, where the text is not a JSON object. */
 static json_t *load(const char *text, size_t len, enum json_fields_status *status,
                     struct json_fields_error *error)
 {

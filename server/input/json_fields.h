@@ -9,7 +9,7 @@ enum json_field_type {
     JSON_FIELD_TEXT,    /* .text */
     JSON_FIELD_TEXTS,   /* .texts: an array of strings */
     JSON_FIELD_NUMBER,  /* .number: an integer from .min to .max */
-    JSON_FIELD_SECONDS, /* .number: an integer from 0 on, of which no more than .max is told */
+    JSON_FIELD_SECONDS, /* .number: an integer from 0 on, of which no more than .max is reported */
     JSON_FIELD_BOOL,    /* .on: true or false */
     JSON_FIELD_SWITCH,  /* a string (.text), true, or false (.off) */
     JSON_FIELD_OPTION,  /* a string (.text), null (.text NULL), or false (.off) */
@@ -30,7 +30,7 @@ struct json_field {
 enum json_fields_status {
     JSON_FIELDS_OK,
     JSON_FIELDS_MALFORMED,  /* no JSON, no object, a name twice: `detail` says where */
-    JSON_FIELDS_UNKNOWN,    /* `field` is none of these */
+    JSON_FIELDS_UNKNOWN,    /* `field` is not one of these */
     JSON_FIELDS_WRONG_TYPE, /* `detail` says what `field` must be */
     JSON_FIELDS_MISSING,    /* `field` is required */
     JSON_FIELDS_NO_MEMORY,

@@ -14,7 +14,7 @@ static bool take_line(void *context, const struct line *line)
     struct reader_state *core = context;
     const char *text = line->text;
     size_t len = line->len;
-    if (len > 0 && text[len - 1] == '\r') /* of CRLF, which is no padding */
+    if (len > 0 && text[len - 1] == '\r') /* of CRLF, which is not padding */
         len--;
     size_t whole = len;
     size_t front = explain_blank_front(text, len);

@@ -46,7 +46,7 @@ static bool read_month(struct scan *s, unsigned *out)
     return false;
 }
 
-/* Seconds east of UTC; false: it is no zone. */
+/* Seconds east of UTC; false: it is not a zone. */
 static bool read_zone(struct scan *s, int64_t *out)
 {
     static const struct {

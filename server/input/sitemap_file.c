@@ -512,7 +512,7 @@ static bool sitemap_pages_stamp(const struct sitemap_pages *p)
 
 _Static_assert(SITEMAP_FILE_MAX_TEXT < READER_MAX_ITEM_BYTES, "lines holds the longest line");
 
-/* A text that merely begins with a URL (a note, a CSV export) is no list. */
+/* A text that merely begins with a URL (a note, a CSV export) is not a list. */
 static bool is_prose(const struct sitemap_work *w)
 {
     return 2 * w->strange > w->pages.urls;
@@ -525,7 +525,7 @@ static bool refuse_prose(struct sitemap_work *w)
                               "text that is not a list of URLs, one a line");
 }
 
-/* What a list is refused for, unless it is none. */
+/* Why a list is refused, if it is one. */
 static bool refuse_long(struct sitemap_work *w, uint64_t line)
 {
     if (is_prose(w))

@@ -42,8 +42,8 @@ void sitemap_remarks_read(const char *text, struct sitemap_remarks *out);
 /* The one judge of a sitemap's bytes, for polls, folders, `probe`, `doctor` and splits: as they
  * arrive it verifies a `urlset` with any extension namespaces, a text list of URLs, or a feed, each
  * also gzipped. Counts, holds it to the protocol's limits, and hashes what it says, so that a
- * changed comment, indentation, a re-gzip or a touch is no change. Memory is bounded whatever the
- * input: nothing of the file is kept. The codes and what crawlers do about each are in
+ * changed comment, indentation, a re-gzip or a touch is not a change. Memory is bounded whatever
+ * the input: nothing of the file is kept. The codes and what crawlers do about each are in
  * docs/remote.md, "Codes". */
 
 #define SITEMAP_FILE_MAX_URLS  50000u

@@ -1,7 +1,7 @@
 /* A urlset, or a feed (sitemap_feed.c), as XML, tag by tag as the bytes arrive: every tag and text
  * goes into the hash, and of each url the loc and the lastmod are judged at their end. What a file
- * is that breaks before its root is known is told by its prolog: meant as a sitemap, or something
- * else. */
+ * is that breaks before its root is known is recognised by its prolog: meant as a sitemap, or
+ * something else. */
 
 #include <stddef.h>
 #include <stdio.h>

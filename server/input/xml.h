@@ -50,7 +50,7 @@ void xml_skip_to(struct xml *x, struct place place);
 bool xml_event(struct xml *x);
 /* The same for what expat holds whole, whose bound must not depend on how it arrived. */
 bool xml_token(struct xml *x);
-/* Ends it; the core is told why before or behind. Returns false. */
+/* Ends it; the core gets the reason before or after. Returns false. */
 bool xml_stop(struct xml *x);
 /* What expat holds from where it is on, `*len` bytes; NULL where it holds nothing. */
 const char *xml_rest(const struct xml *x, size_t *len);
@@ -93,7 +93,8 @@ struct xml_text {
 
 void xml_text_init(struct xml_text *t, char *data, size_t size);
 /* Takes a piece. Where it has more than fits, less than `len` is returned: the place in the piece
- * of the first byte that is too many. White space too many is no fault while nothing follows it. */
+ * of the first byte that is too many. White space too many is not a fault while nothing follows it.
+ */
 size_t xml_text_append(struct xml_text *t, const char *bytes, size_t len);
 /* The length without the white space behind. */
 size_t xml_text_end(const struct xml_text *t);

@@ -14,7 +14,7 @@
 
 /* One <sitemap> or <url> element: what is gathered of it, and what becomes of that. */
 
-#define LASTMOD_BYTES   256  /* a date has 35 at most; what is longer is none */
+#define LASTMOD_BYTES   256  /* a date has 35 at most; a longer text is not a date */
 #define EXTENSION_BYTES 8192 /* of a URL or a title, which are refused long before */
 
 struct xml_item {
@@ -179,7 +179,7 @@ static void begin_root(struct xml_list *x, const char *name)
         fail(x, READER_WRONG_KIND, kind->none, kind->is_none, local);
 }
 
-/* An element that is none of ours. In an index an extension's is its own business; one of our
+/* An element that is not one of ours. In an index an extension's is its own business; one of our
  * namespace, or anything else in a urlset, has no place. */
 static void begin_ignored(struct xml_list *x, const char *name, bool told)
 {
@@ -213,7 +213,7 @@ static void note_variant(struct xml_list *x, const char *name, unsigned space)
 
 /* ---- extensions of a page URL ---- */
 
-/* Only the first fault is told: nothing is judged behind it. */
+/* Only the first fault is reported: nothing is judged behind it. */
 static void take_code(struct xml_list *x, enum rule_code code)
 {
     x->item.extension_fault = code;

@@ -48,7 +48,7 @@ enum rule_code lastmod_parse(const char *text, size_t len, int64_t now, struct l
 /* The last second of the day, month or year that the value names; of a time that second. */
 int64_t lastmod_last_second(const struct lastmod *value);
 
-/* True where a stored value is no later than 1970-01-01: the zero of Unix clocks, of .NET
+/* True where a stored value is not later than 1970-01-01: the zero of Unix clocks, of .NET
  * (0001-01-01), of others between. Nothing on the web is so old; who registers drops it with
  * RULE_LASTMOD_OLD. */
 bool lastmod_is_too_old(const char *stored);

@@ -29,7 +29,7 @@ void roster_put(struct roster_place *place, struct roster *roster);
 struct roster *roster_hold(struct roster_place *place);
 void roster_let_go(struct roster *roster); /* takes NULL */
 
-/* NULL is as an empty one. What is told is borrowed. */
+/* NULL is as an empty one. What is reported is borrowed. */
 size_t roster_count(const struct roster *roster);
 const struct remote_settings *roster_at(const struct roster *roster, size_t at);
 /* NULL: there is none of this name. */

@@ -16,7 +16,7 @@
  *   gone   what is kept and was not seen
  *   apply  all that differs, as one change; the catalogue refuses single files and, by the shrink
  *          guard, all removals together
- *   tell   what came of it, file by file
+ *   tell   the result, file by file
  *
  * The view is closed before the kind begins: that may take minutes, and a view holds back the
  * catalogue's upkeep. */
@@ -212,7 +212,7 @@ static bool is_split(const struct record *kept, const struct record *now)
            (kept == NULL || memcmp(kept->file.hash, now->file.hash, sizeof now->file.hash) != 0);
 }
 
-/* What the file is told as; NULL where nobody needs to know. */
+/* What the file is reported as; NULL where nobody needs to know. */
 static const char *name_of(const struct record *kept, const struct record *now)
 {
     bool was_bad = kept && kept->file.state == SOURCE_FILE_QUARANTINED;
@@ -339,12 +339,12 @@ static bool was_refused(const struct scan_pass *pass, const struct record *found
     return kept && kept->file.refused && found->file.state == SOURCE_FILE_LISTED;
 }
 
-/* What the catalogue made a problem of is told as one, unless it was refused before for the same
- * reason. */
+/* What the catalogue made a problem of is reported as one, unless it was refused before for the
+ * same reason. */
 static void merge_refused(struct scan_pass *pass)
 {
     const struct findings *findings = &pass->out->result.findings;
-    bool failed; /* out of memory it is told without its sentence */
+    bool failed; /* out of memory it is reported without its sentence */
     for (uint32_t i = 0; i < findings->count; i++) {
         const struct finding *item = &findings->items[i];
         struct record *found = &pass->found.at[item->line - 1];
@@ -359,7 +359,7 @@ static void merge_refused(struct scan_pass *pass)
     }
 }
 
-/* Held back by the shrink guard: it did not happen, and is told in one line rather than each
+/* Held back by the shrink guard: it did not happen, and is reported in one line rather than each
  * time. Who looks at one scan alone is to see what it is about. */
 static void merge_held(struct scan_pass *pass)
 {
@@ -529,7 +529,7 @@ static bool fail_status(struct scan_pass *pass, enum catalogue_status status)
     return scan_fail(pass, status, "the catalogue cannot be read", catalogue_status_word(status));
 }
 
-/* What would refuse every single file is told before any is read. */
+/* What would refuse every single file is reported before any is read. */
 static bool check_place(struct scan_pass *pass, const struct registry *registry,
                         struct placement *place)
 {

@@ -20,8 +20,8 @@ struct record {
     struct source_file file; /* texts live in the list that holds the record; without `loc` */
     bool moved;        /* kept: its URL is another by now. found: its content is, or its URL */
     bool seen;         /* kept: it is still there */
-    bool nowhere;      /* it has no URL: a folder, a name that is none */
-    const char *named; /* found: what it is told as ("new", …), static; NULL: it is not told */
+    bool nowhere;      /* it has no URL: a folder, an invalid name */
+    const char *named; /* found: what it is reported as ("new", …), static; NULL: it is not told */
 };
 
 struct record_block;
@@ -72,7 +72,7 @@ struct scan_options {
     int64_t max_removed;
     bool dry_run;
     bool alone; /* nobody comes back: what is being written is refused at once, and what the shrink
-                   guard holds is told file by file */
+                   guard holds is reported file by file */
     const struct scan_progress *progress; /* may be NULL */
     const atomic_bool *stop;              /* may be NULL */
 };

@@ -69,9 +69,9 @@ void source_release(struct source *s);
 /* The thread: until `stop`. */
 void *source_run(void *source);
 
-/* The sources that run, as a picture that is never changed: a reload makes another. Whoever reads
- * holds one, and with it every source in it: one that has ended is freed with the last picture that
- * shows it. Thread safe where nothing else is said. */
+/* The sources that run, as a picture that is never changed: a reload makes another. A thread that
+ * reads holds one, and with it every source in it: one that has ended is freed with the last
+ * picture that shows it. Thread safe where nothing else is said. */
 
 struct source_list {
     atomic_uint references;

@@ -170,7 +170,7 @@ void source_report_done(struct source_report *report)
     report->problems_listed = report->remarks_listed = report->splits_listed = 0;
 }
 
-/* Of sitemaps elsewhere the polls know it. */
+/* Of remote sitemaps the polls know it. */
 static enum catalogue_status gather_watched(struct catalogue_view *view, const char *name,
                                             const char *const *urls, struct gathering *g)
 {

@@ -171,7 +171,7 @@ struct scan_progress {
     void (*progress)(void *context, uint64_t files_seen, uint64_t files_read);
     void *context;
 };
-/* What is asked of it, and what came of it: the caller ends `result`; `why` may be "". */
+/* What is asked of it, and the result: the caller ends `result`; `why` may be "". */
 struct scan_once {
     struct catalogue *catalogue;
     int64_t max_removed;

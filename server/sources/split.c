@@ -10,7 +10,7 @@
  *           is the one that was judged, or it ends
  *   apply   the urlset is made where it is not there; one change, which the writer takes in steps
  *
- * Rows are told apart by 128 bits of a hash with a random seed, which nobody can aim at; a row's
+ * Rows are distinguished by 128 bits of a hash with a random seed, which nobody can aim at; a row's
  * say by 64. Piles are PILES parts of one nameless file, each with a small buffer that goes there
  * only with BUFFERED locs of its own: few locs that come again and again make no pile that outgrows
  * the others, so each fits into memory, whatever the file. There its rows meet in a table, by their
@@ -428,7 +428,7 @@ static void take_remark(void *context, enum rule_code code, uint64_t line, const
     out->extra_line = line;
 }
 
-/* Its words are those of a sitemap that is no such file. */
+/* Its words are those of a sitemap without such a file. */
 static const char *word_of(const struct reader_error *error)
 {
     if (strcmp(error->code, "body-too-large") == 0)

@@ -1,4 +1,4 @@
-/* When what was told elsewhere and not taken is told again. */
+/* When a notification that was not accepted is sent again. */
 #pragma once
 
 #include <stdint.h>

@@ -5,7 +5,7 @@
  * moved behind it by compare and set, which nobody waits for, and which alone is tried again; then
  * the next is gathered. What is not taken is tried again, later and later or as the answer asks by
  * Retry-After; after a day of that, changes older than a day are given up and counted. Memory is
- * that of a batch for each site. A site that is told for the first time begins with the next
+ * that of a batch for each site. A site that is notified for the first time begins with the next
  * change: what is there already, crawlers have from its sitemaps. Of several machines one tells. */
 #include "server/tell/indexnow.h"
 
@@ -61,7 +61,7 @@ struct told_site {
     int64_t pass_at;   /* when the position moves though there is nothing to tell; 0: it need not */
     unsigned tries;
     bool sending;
-    atomic_int move; /* of its position: the writer's thread says what came of it */
+    atomic_int move; /* of its position: the writer's thread says the result */
 };
 
 struct indexnow {
@@ -217,7 +217,7 @@ static enum catalogue_status gather_all(struct gathering *g, struct catalogue_vi
             tell_gap(g->site);
         g->site->gap_told = first;
         b->to = (struct indexnow_position){first, 0};
-        g->site->pass_at = clock_now_ms(); /* it is told once */
+        g->site->pass_at = clock_now_ms(); /* it is reported once */
     }
     b->more = true;
     while (status == CATALOGUE_OK && whole && !g->failed && !is_full(b)) {
@@ -351,7 +351,7 @@ static void move_on(struct told_site *s)
     registry_unref(registry);
 }
 
-/* What came of the move: of what was taken it alone is tried again, while nobody else tells. */
+/* The result of the move: of what was taken it alone is tried again, while nobody else tells. */
 static void settle_move(struct told_site *s, bool leads)
 {
     int move = atomic_load(&s->move);

@@ -13,7 +13,7 @@ struct indexnow;
 /* NULL where no site has a key, or, told, where it cannot. Catalogue and counts live longer. */
 struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
                                 struct indexnow_counts *counts);
-/* Whether the two are told alike. */
+/* Whether the two are notified alike. */
 bool indexnow_is_same(const struct config *a, const struct config *b);
-/* Ends the thread at once; what is under way is told again by the next start. Takes NULL. */
+/* Ends the thread at once; what is under way is sent again by the next start. Takes NULL. */
 void indexnow_stop(struct indexnow *n);

@@ -170,7 +170,7 @@ static void gathered_done(struct gathered *g)
     free(g->loc);
 }
 
-/* What the API registered is told by site: one tenant's does not hide another's. */
+/* What the API registered is reported by site: one tenant's does not hide another's. */
 static bool is_of(const struct gathered *g, const struct notify_sitemap *what)
 {
     return strcmp(g->source, what->source) == 0 &&
@@ -272,8 +272,8 @@ static const char *subject(const struct notify_state *state)
     return state->name[0] != '\0' ? "of the source" : "registered by API";
 }
 
-/* A source has one line of a kind waiting; how it is by then is told when that is sent. So one that
- * changes with each look leaves room for what is said of others. */
+/* A source has one line of a kind waiting; how it is by then is reported when that is sent. So one
+ * that changes with each look leaves room for what is said of others. */
 static bool has_place(struct known *k, enum kind kind)
 {
     bool has = (k->waits & 1u << kind) == 0;

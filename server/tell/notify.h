@@ -48,10 +48,10 @@ struct notify_options {
 };
 
 struct notify;
-/* NULL, told, where it cannot: then nobody is told anything. */
+/* NULL, told, where it cannot: then there are no notifications. */
 struct notify *notify_start(const struct notify_options *options);
 /* Any thread; never waits for I/O. `n` is a struct notify. */
 void notify_sitemap(void *context, const struct notify_sitemap *what);
-/* Ends the thread at once. What was not sent is lost; what is amiss then is told anew by the next
- * start. Takes NULL. */
+/* Ends the thread at once. What was not sent is lost; what is amiss then is reported anew by the
+ * next start. Takes NULL. */
 void notify_stop(struct notify *n);

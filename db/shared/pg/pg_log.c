@@ -88,7 +88,7 @@ static void rollback(struct shared_log *log)
         pg_session_drop(&l->session);
 }
 
-/* The transaction under way ends; what `outcome` was about, and why, is told on. */
+/* The transaction under way ends; what `outcome` was about, and why, is passed on. */
 static enum shared_outcome abandon(struct pg_log *l, enum shared_outcome outcome)
 {
     char said[PG_WHY_SIZE], sqlstate[sizeof l->session.sqlstate];

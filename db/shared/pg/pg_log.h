@@ -65,7 +65,7 @@ enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t
 
 /* A node that stops while others' lists wait for it loses its session after so long. */
 #define PG_IDLE_MS "10000"
-/* One that holds names and is silent: whoever stops leaves them to others. */
+/* One that holds names and is silent: a node that stops leaves them to others. */
 #define PG_HELD_MS "30000"
 
 /* pg_line.c */

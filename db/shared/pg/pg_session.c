@@ -487,7 +487,7 @@ static enum shared_outcome find_host(struct pg_session *s, size_t host, struct o
     return trouble ? SHARED_AWAY : SHARED_YES;
 }
 
-/* What is told to libpq beside the options: of one host, and what is not said there. */
+/* What is sent to libpq beside the options: of one host, and what is not said there. */
 static PGconn *start(struct pg_session *s, const struct one_host *host)
 {
     static const struct {
@@ -528,7 +528,7 @@ static PGconn *start(struct pg_session *s, const struct one_host *host)
 }
 
 /* libpq shows the state of a server that does not let in in its text alone, where that is to be
- * verbose: "FATAL:  28P01: password …". What is no server's has none. */
+ * verbose: "FATAL:  28P01: password …". What is not a server's has none. */
 static void note_refusal(struct pg_session *s)
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";

@@ -93,7 +93,7 @@ struct pg_results {
     PGresult *at[PG_BATCH_MAX];
 };
 /* Sends the batch and takes its answers. YES: all went well. NO: the server refused one, and
- * whatever came after it was not looked at. AWAY: the session is gone (dropped), what came of the
+ * whatever came after it was not looked at. AWAY: the session is gone (dropped), the result of the
  * batch is not known. STOPPED: interrupted, and dropped. `out` may be NULL; else it is to be
  * cleared in any case. */
 enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,

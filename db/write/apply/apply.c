@@ -304,7 +304,7 @@ static enum catalogue_status apply_step(struct tx *tx, const struct change *chan
     return status;
 }
 
-/* The history has what one step did, who asks hears of all. */
+/* The history has what one step did, the caller hears of all. */
 static void count_apart(struct change_result *result, struct change_result *before)
 {
     *before = *result;

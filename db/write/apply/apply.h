@@ -84,7 +84,8 @@ void result_outside(struct change_result *result, const char *field, const char 
 /* REFUSED because what it would change is frozen, so that the change does not pass it. True where
  * that is so. */
 bool result_frozen(struct change_result *result, const struct change *change, enum freeze frozen);
-/* REFUSED because who asks may not thaw what a token for all sites froze. True where that is so. */
+/* REFUSED because the caller may not thaw what a token for all sites froze. True where that is so.
+ */
 bool result_freeze_holds(struct change_result *result, const struct change *change,
                          enum freeze frozen);
 /* NOT_FOUND or CONFLICT, with a sentence. */
@@ -137,7 +138,7 @@ enum catalogue_status index_judge_new(struct tx *tx, const struct change *change
                                       const struct registry_site **out,
                                       struct change_result *result);
 /* The list of this kind that a change names by its id. NULL, with the result filled, where there is
- * none, or none for who asks. */
+ * none, or none for the caller. */
 enum catalogue_status index_find_asked(struct tx *tx, const struct change *change,
                                        enum list_kind kind, struct change_result *result,
                                        const struct registry **r,
@@ -169,9 +170,9 @@ struct site_hosts {
 #define SITE_HOSTS_MAX          1000u
 #define SITE_HOSTS_MAX_ONE_SITE 100u
 
-/* Normalises a NULL-terminated list (NULL: empty). Refuses with `field` (static) what is no host,
- * and lists that are too long; one that is no longer than what the site `has` is taken. The caller
- * ends `out` with site_hosts_done, whatever came of it. */
+/* Normalises a NULL-terminated list (NULL: empty). Refuses with `field` (static) what is not a
+ * host, and lists that are too long; one that is no longer than what the site `has` is taken. The
+ * caller ends `out` with site_hosts_done, whatever came of it. */
 enum catalogue_status site_hosts_read(const struct change *change, const char *const *given,
                                       const char *field, size_t has, struct site_hosts *out,
                                       struct change_result *result);

@@ -5,7 +5,7 @@
  *
  * What a source knows of a sitemap that it lists, polls know mostly alike: then the poll's row
  * tells it (listed), and the file has none of its own. Who writes of a file what may differ spells
- * its row out before; it is told by the poll's again once they are alike. */
+ * its row out before; the poll's row has it again once they are alike. */
 #include "db/check.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* What is kept of crawlers, in the writer's transaction.
  *
  * A file has the rows of one ledger: local_crawler names the epoch that they are good in (index ids
- * and stamps are of it), and the node whose they are, '' where the catalogue is not shared. Whoever
- * finds another epoch or node there drops them all first.
+ * and stamps are of it), and the node whose they are, '' where the catalogue is not shared. The
+ * node that finds another epoch or node there drops them all first.
  *
- * What is told to other nodes is whole rows, never what was added to them, so that telling again
+ * Other nodes get whole rows, never what was added to them, so that telling again
  * what was told, or may have been, counts nothing twice; which rows are to be told is noted beside
  * them, in the transaction that tells them. */
 #include "db/write/apply/apply.h"
@@ -55,7 +55,7 @@ static enum catalogue_status begin_anew(struct tx *tx, const char *node, int64_t
     return statement_run(row);
 }
 
-/* The server's own, which is a node of a shared catalogue since, or is none any more. */
+/* The server's own, which is a node of a shared catalogue since, or is not one any more. */
 static enum catalogue_status rename_all(struct tx *tx, const char *node)
 {
     static const enum statement steps[] = {ST_CRAWLERS_RENAME, ST_CRAWLER_PAGES_RENAME,

@@ -78,7 +78,8 @@ static enum catalogue_status look_in(struct tx *tx, struct put *put, const struc
 
 /* Without an index named, a registered loc stays where it is: in the site of its own origin; where
  * its host is nobody's, in one that has it as a cross host. So a site that claims another's host
- * never gets what is meant for that one, and lists of own locs cost the same whoever claims what.
+ * never gets what is meant for that one, and lists of own locs cost the same no matter who claims
+ * what.
  */
 static enum catalogue_status find_registered(struct tx *tx, struct put *put,
                                              const struct registry *r)
@@ -87,7 +88,7 @@ static enum catalogue_status find_registered(struct tx *tx, struct put *put,
     memcpy(origin, put->url.text, put->url.origin_len);
     origin[put->url.origin_len] = '\0';
     const struct registry_site *own = registry_site_by_origin(r, origin);
-    int64_t only = put->grant.site_id; /* another site's entry is none of a token's business */
+    int64_t only = put->grant.site_id; /* another site's entry does not concern a token */
     if (own && (only == 0 || own->id == only))
         return look_in(tx, put, r, own);
     const struct registry_site *site = NULL;
@@ -173,7 +174,7 @@ enum catalogue_status put_judge_owner(struct tx *tx, struct put *put)
     return CATALOGUE_OK;
 }
 
-/* A page URL goes where it is told to, and only its urlset knows it. */
+/* A page URL goes into the urlset that is named, and only its urlset knows it. */
 static enum catalogue_status locate_row(struct tx *tx, struct put *put)
 {
     const struct registry *r = put->registry;
@@ -226,11 +227,11 @@ static enum catalogue_status locate_anew(struct tx *tx, struct put *put, const s
     const struct registry_site *site;
     enum rule_code code = registry_place(r, &put->url, put->index_name, &placement);
     put->site = placement.site;
-    /* Many may have its host as a cross host; a token is told of its own site's need. */
+    /* Many may have its host as a cross host; a token learns of its own site only. */
     if (code == RULE_INDEX_NEEDED && put->grant.site_id != 0 &&
         (site = registry_next_cross_site(r, &put->url, put->grant.site_id, NULL)) != NULL)
         put->site = site;
-    /* Before the reason: it would tell of a site that is none of its business. */
+    /* Before the reason: it would tell of a site that does not concern it. */
     check_site(put, code);
     if (put->forbidden)
         return CATALOGUE_OK;
@@ -825,7 +826,7 @@ static enum catalogue_status find_in_urlset(struct tx *tx, const struct registry
     return status;
 }
 
-/* The loc's own site first, then whoever has it as a cross host's; a token sees only its site. */
+/* The loc's own site first, then any that has it as a cross host; a token sees only its site. */
 static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r,
                                          const struct change *change, const struct url *url,
                                          struct found *out)
@@ -848,7 +849,7 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
     return status;
 }
 
-/* Whether who asks may remove what was found. What is none of its business is answered as what is
+/* Whether the caller may remove what was found. What does not concern it is answered as what is
  * not there: by id, with a prefix all that lies outside, else what is another site's. */
 static enum catalogue_status judge_removal(struct tx *tx, const struct registry *r,
                                            const struct change *change, const struct found *found,

@@ -39,7 +39,7 @@ struct put {
     const char *index_name; /* NULL: by scope, or where it is registered */
     int64_t owner;          /* of the entry of a page of a urlset; 0: by the names below */
     const char *source;     /* owner of a new entry that names none */
-    struct grant grant;     /* what who asks may touch */
+    struct grant grant;     /* what the caller may touch */
     bool pass_frozen;       /* see struct change */
     bool normalised;        /* the loc is url_parse's own text (a stream's): only taken apart */
     bool of_set;            /* what it takes from another index is for guard_moves to judge */

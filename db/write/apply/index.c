@@ -253,7 +253,7 @@ enum catalogue_status index_names_check(struct tx *tx, const struct registry *r,
 
 /* ---- making one */
 
-/* Splits the URL, or with one site the path, into site and path. Refuses where it is none. */
+/* Splits the URL, or with one site the path, into site and path. Refuses an invalid one. */
 static const struct registry_site *locate(const struct registry *r, const char *url,
                                           char path[INDEX_PATH_MAX_CHARS + 1],
                                           struct change_result *result)
@@ -441,7 +441,7 @@ enum catalogue_status index_find_asked(struct tx *tx, const struct change *chang
     return CATALOGUE_OK;
 }
 
-/* ---- freezing one: state, not policy, so whoever manages the site */
+/* ---- freezing one: state, not policy, so no matter who manages the site */
 
 enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *change,
                                          struct change_result *result)

@@ -64,7 +64,7 @@ struct scan {
     size_t index_count, index_capacity;
     uint64_t removals; /* what goes, and what moves to the source's own index */
     uint64_t moves;    /* of them */
-    bool single;       /* one that moves is all: as a registration's, it is no set */
+    bool single;       /* one that moves is all: as a registration's, it is not a set */
     bool hold;         /* what would go stays */
 
     /* The file at hand. */
@@ -390,7 +390,7 @@ static enum catalogue_status count_loss(struct scan *s)
 }
 
 /* Room is not looked for: what comes is counted as if the site had enough. Where it has not,
- * scan_guard_settle still sees what came of it. */
+ * scan_guard_settle still sees the result. */
 static enum catalogue_status count_gain(struct scan *s)
 {
     bool foreign;

@@ -398,8 +398,8 @@ static enum catalogue_status clear_tables(struct tx *tx)
     return status == CATALOGUE_OK ? statement_run(fresh) : status;
 }
 
-/* Whether who asks may replace what it names. A replace by a token with a prefix means that part of
- * the index. */
+/* Whether the caller may replace what it names. A replace by a token with a prefix means that part
+ * of the index. */
 static bool judge_grant(struct replace *r, const struct registry *registry)
 {
     const struct change *change = r->change;
@@ -547,7 +547,7 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     return *keep ? occupancy_state(tx, r.occupancy, true, result->index_state) : CATALOGUE_OK;
 }
 
-/* The index that a bulk names; NULL: none, or none for who asks. */
+/* The index that a bulk names; NULL: none, or none for the caller. */
 struct named {
     const struct registry_index *index;
     struct occupancy_index *occupancy;

@@ -3,7 +3,7 @@
  * - Hosts that are added to a site's lists or taken from them are made into whole lists first,
  * which all else goes by: of two who add at once, none loses his.
  * - Whose hosts may be named is judged against all sites: a host alias belongs to one. Whose it was
- * before leaves no trace, so nothing of a site's pages is told by date there
+ * before leaves no trace, so nothing of a site's pages is answered by date there
  * (api/handlers/public.c). */
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,7 +166,7 @@ static size_t count_of(const char *const *list)
     return count;
 }
 
-/* Takes `host` out of the list. What is no host, and what is not there, is told. */
+/* Takes `host` out of the list. What is not a host, and what is not there, is reported. */
 static void take_out(const char **list, const char *host, const char *field,
                      struct change_result *result)
 {
@@ -238,8 +238,8 @@ static void site_edit_done(struct site_edit *edit)
     free(edit->alias_hosts);
 }
 
-/* Refuses what is no robots.txt, and what has no room beside the other sites' texts. `site` is the
- * one that is changed, NULL: a new one. */
+/* Refuses what is not a robots.txt, and what has no room beside the other sites' texts. `site` is
+ * the one that is changed, NULL: a new one. */
 static void site_robots_judge(const struct registry *r, const struct site_fields *fields,
                               const struct registry_site *site, struct change_result *result)
 {
@@ -478,7 +478,7 @@ static enum catalogue_status write_differences(struct tx *tx, const struct chang
     return status;
 }
 
-/* State, not policy: whoever manages the site, and no reload undoes it. */
+/* State, not policy: no matter who manages the site, and no reload undoes it. */
 static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, enum freeze was,
                                          const struct change *change, struct change_result *result)
 {

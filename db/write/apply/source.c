@@ -148,7 +148,7 @@ static bool has_cross_host(const struct registry_site *site, const struct url *u
 
 /* The site of a source: that of its folder's URL; of an upstream the one that is asked for, else
  * that of its index, else the one whose the upstream's host is. NULL: refused; a token for one site
- * is told the same of another's and of none. */
+ * gets the same answer for another's and for none. */
 static const struct registry_site *find_site(const struct registry *r, const struct change *change,
                                              const struct source_made *made, const struct url *url,
                                              const struct registry_site *of_index,
@@ -180,8 +180,8 @@ static const struct registry_site *find_site(const struct registry *r, const str
     return site;
 }
 
-/* What who asks may touch. An upstream names what it likes, so that only who has a whole site makes
- * one, from hosts of that site. */
+/* What the caller may touch. An upstream names what it likes, so that only who has a whole site
+ * makes one, from hosts of that site. */
 static bool is_forbidden(const struct change *change, const struct source_made *made,
                          const struct registry_site *site, const struct url *url,
                          struct change_result *result)
@@ -266,7 +266,7 @@ static enum catalogue_status write_row(struct tx *tx, const struct source_made *
     return statement_run(row);
 }
 
-/* The one that is to be changed, where who asks may; NULL: refused. Of what it may not know there
+/* The one that is to be changed, where the caller may; NULL: refused. Of what it may not know there
  * is none. */
 static const struct source_made *find_old(const struct registry *r, const struct change *change,
                                           const char *name, struct change_result *result)

@@ -1,7 +1,7 @@
 /* A split: what differs between a urlset and the file that is split into it, step by step. The
  * writer's thread.
  *
- * Who asks has judged the file as a whole and found what goes and what comes
+ * The caller has judged the file as a whole and found what goes and what comes
  * (server/sources/split); the rows of both stand in one spool, what goes in front, so that what
  * comes takes its places. The first step holds the whole to the shrink guard; each then takes as
  * many rows as it may, and a little time. Until the last one the urlset is noted as open (table

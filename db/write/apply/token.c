@@ -57,7 +57,7 @@ static bool is_of_site(const struct registry_site *site, const char *prefix)
     return false;
 }
 
-/* Refuses what is no grant. */
+/* Refuses what is not a grant. */
 static void judge_grant(const struct registry *r, const struct grant *grant,
                         struct change_result *result)
 {
@@ -118,7 +118,7 @@ static enum catalogue_status drop(struct tx *tx, int64_t id)
     return status == CATALOGUE_OK ? token_forget_uses(tx) : status;
 }
 
-/* Of what who asks may not know there is none. */
+/* Of what the caller may not know there is none. */
 enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *change,
                                          struct change_result *result)
 {

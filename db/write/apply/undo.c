@@ -197,7 +197,7 @@ static void count(struct undo *u, bool was, bool is, uint64_t by)
         u->result->removed += by;
 }
 
-/* The entry is there before a step, and after it. A restore tells what comes of all steps: an entry
+/* The entry is there before a step, and after it. A restore tells the result of all steps: an entry
  * that an earlier one put back is counted anew. */
 static enum catalogue_status count_step(struct undo *u, const char *loc, bool from, bool to)
 {
@@ -262,8 +262,8 @@ static enum catalogue_status run_of_source(struct undo *u, enum statement which,
 }
 
 /* The file is known as it was before, and is read anew by the next scan that may write: what it
- * finds then is another content than this, or none. A file whose entry the change made is none that
- * is known. */
+ * finds then is another content than this, or none. A file whose entry the change made is not one
+ * that is known. */
 static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old,
                                            const char *loc)
 {

@@ -165,7 +165,7 @@ static int compare_pages(const void *a, const void *b)
 }
 
 /* An index that was removed leaves its pages' rows behind, and another may have come to its URL
- * since: a URL is told once, as it is now. */
+ * since: a URL is reported once, as it is now. */
 static enum catalogue_status mark_outdated(struct changes *self)
 {
     struct changed_page **sorted;
@@ -311,10 +311,10 @@ static void changes_list_append(struct changes *self, struct str *out)
 
 /* /v1/changes: the pages changed after a revision, held until there is one: what a CDN purge needs.
  *
- * A change is told only once it is published, or the purged copy would be replaced by the same old
- * one. So: read what changed up to the view's revision (a worker); nothing: wait for a newer one
- * and look again; something: wait until that revision is published, then take the etags and reply.
- * Between the steps no thread is held. */
+ * A change is reported only once it is published, or the purged copy would be replaced by the same
+ * old one. So: read what changed up to the view's revision (a worker); nothing: wait for a newer
+ * one and look again; something: wait until that revision is published, then take the etags and
+ * reply. Between the steps no thread is held. */
 
 #define MAX_WAIT_SECONDS    60u
 #define RETRY_AFTER_SECONDS "5"

@@ -17,7 +17,7 @@
 
 #define DAY_SECONDS 86400
 
-/* Where it cannot be read, what was known before is told. */
+/* Where it cannot be read, what was known before is reported. */
 static void learn(struct call *call, struct catalogue_view *view)
 {
     struct shared_state state;

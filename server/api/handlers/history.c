@@ -58,7 +58,7 @@ static bool read_kind(struct call *call, const char **out)
     return false;
 }
 
-/* A change is told as a whole, and of whole sites: a token of a prefix, or of its own entries
+/* A change is reported as a whole, and of whole sites: a token of a prefix, or of its own entries
  * alone, has no history. True: the reply is filled. */
 static bool is_of_part(struct call *call)
 {

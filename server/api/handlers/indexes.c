@@ -30,7 +30,7 @@ static void append_etag(struct call *call, struct str *out, const char *name,
     str_append_json_text(out, hot ? etag : NULL);
 }
 
-/* How much there is as a whole is none of a prefix's business: null. */
+/* A token of a prefix does not see the totals: null. */
 static void append_counts(const struct call *call, struct str *out, uint64_t entries,
                           uint64_t bytes)
 {

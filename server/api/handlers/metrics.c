@@ -34,7 +34,7 @@ static void metrics_append_config(struct str *out, const struct app_context *app
     int64_t admin_expires = app->admin_certificate_expires;
 
     metric_family(out, "sitemapd_config_reloads_total", "counter",
-                  "Reloads of the configuration, by what came of them.");
+                  "Reloads of the configuration, by result.");
     metric_sample(out, "sitemapd_config_reloads_total", LABELS("result", "applied"),
                   app->reloads_applied);
     metric_sample(out, "sitemapd_config_reloads_total", LABELS("result", "refused"),
@@ -487,11 +487,11 @@ static void metrics_append_remote(struct str *out, const struct app_context *app
 static void metrics_append_indexnow(struct str *out, const struct indexnow_counts *c)
 {
     metric_family(out, "sitemapd_indexnow_urls_total", "counter",
-                  "Page URLs that IndexNow was to tell, by what came of it.");
+                  "Page URLs that IndexNow was to tell, by result.");
     metric_sample(out, "sitemapd_indexnow_urls_total", LABELS("result", "told"), c->urls);
     metric_sample(out, "sitemapd_indexnow_urls_total", LABELS("result", "given-up"), c->lost);
     metric_family(out, "sitemapd_indexnow_requests_total", "counter",
-                  "Requests to IndexNow endpoints, by what came of them.");
+                  "Requests to IndexNow endpoints, by result.");
     metric_sample(out, "sitemapd_indexnow_requests_total", LABELS("result", "taken"), c->taken);
     metric_sample(out, "sitemapd_indexnow_requests_total", LABELS("result", "refused"), c->refused);
     metric_gauge(out, "sitemapd_indexnow_failing", "Sites whose page URLs are not taken now.",
@@ -673,7 +673,7 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
 
     crawlers_totals(crawlers, &totals);
     metric_family(out, "sitemapd_crawler_fetches_total", "counter",
-                  "Requests of crawlers by what came of them; other: HEAD, errors, broken off.");
+                  "Requests of crawlers by result; other: HEAD, errors, broken off.");
     for (size_t i = 0; i < crawlers_count(crawlers); i++)
         if (totals.of[i].last_fetch_at != 0)
             append_fetches(out, crawlers_name(crawlers, i), &totals.of[i]);

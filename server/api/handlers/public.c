@@ -55,7 +55,7 @@ static void arrived_as_file(void *context, enum await_result result, struct reso
     request_resume(context);
 }
 
-/* With a query it is no file: children such as /sitemap.xml?page=1 are made by a program. Nor is
+/* With a query it is not a file: children such as /sitemap.xml?page=1 are made by a program. Nor is
  * robots.txt, which would answer 503 here at times: crawlers take that for "disallow everything".
  */
 static bool is_file(const struct app_context *app, const struct request *request,
@@ -137,7 +137,7 @@ static bool has_date(const struct request *request)
 }
 
 /* Another name leads now to one site and now to another: an alias that is taken away leaves no
- * trace, and one that is no site's leads to whatever site is alone. */
+ * trace, and one that is not a site's leads to whatever site is alone. */
 static bool is_origin_host(const struct site_map *routing, const char *host)
 {
     return host != NULL && registry_is_origin_host(site_map_registry(routing), host);

@@ -58,7 +58,7 @@ static bool read_filter(struct listing *listing)
     return false;
 }
 
-/* False, with the reply filled, where a parameter is none. */
+/* False, with the reply filled, where a parameter is invalid. */
 static bool read_parameters(struct listing *listing)
 {
     struct call *call = listing->call;
@@ -465,7 +465,7 @@ enum handled sitemap_get(void *context, struct request *request)
     return call_read(request->state, get_work);
 }
 
-/* ---- POST, PUT: what came of it ------------------------------------------------------------ */
+/* ---- POST, PUT: the result ------------------------------------------------------------ */
 
 static void append_counts(struct str *out, const struct change_result *result)
 {
@@ -655,7 +655,7 @@ static void submit_list(struct upload *upload, enum change_kind kind)
     call_write(call, answer_list);
 }
 
-/* A name that is none of an entry's is not the rejection's to point to, but its sentence begins
+/* A name that an entry does not have is not a field of the rejection, but its sentence begins
  * with it, in quotes. */
 static void reply_refused(struct reply *reply, const struct findings *findings)
 {
@@ -740,8 +740,8 @@ static void submit_put(struct upload *upload)
 
 /* ---- POST, PUT --------------------------------------------------------------------------- */
 
-/* Reads the owner's name into change.source; false, with the reply filled, where it is none or not
- * to be had. */
+/* Reads the owner's name into change.source; false, with the reply filled, where it is invalid or
+ * not to be had. */
 static bool read_source(struct call *call, const char *source)
 {
     if (source == NULL)
@@ -767,7 +767,7 @@ enum handled sitemaps_post_begin(void *context, struct request *request)
 }
 
 /* A replace removes only what its source owns, by default the token's own entries: a pipeline that
- * lists its files must not drop those of another. `source=*` says: whoever owns them. */
+ * lists its files must not drop those of another. `source=*`: of any owner. */
 static bool read_owner(struct call *call)
 {
     const char *source = call_parameter(call, "source");

@@ -250,7 +250,7 @@ enum handled sites_post(void *context, struct request *request)
     return call_write(&self->call, answer_made);
 }
 
-/* The site that the path names, and what is told of it: a removed one is gone when the answer
+/* The site that the path names, and what is reported of it: a removed one is gone when the answer
  * comes. */
 static void name_site(struct site_write *self)
 {

@@ -114,7 +114,7 @@ static const struct json_field all_fields[FIELDS] = {
 };
 
 /* A list of names becomes one text, a name a line; an empty list the usual names. For a name that
- * is none `*failed`, with the reply filled. */
+ * is invalid `*failed`, with the reply filled. */
 static const char *join(struct call *call, const struct json_field *field, struct str *out,
                         bool *failed)
 {
@@ -140,7 +140,7 @@ static const char *join(struct call *call, const struct json_field *field, struc
 #define value_yes_no(at) fields[at].on
 #define value_span(at)   (uint32_t) fields[at].number * 1000
 
-/* False, with the reply filled, where a name in a list is none. */
+/* False, with the reply filled, where a name in a list is invalid. */
 static bool set_made(struct source_write *self, const struct json_field *fields)
 {
     struct source_made *made = &self->call.change.made;

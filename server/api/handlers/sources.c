@@ -13,7 +13,7 @@
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
 
-/* A scan, and what came of it until it is published. */
+/* A scan, and the result until it is published. */
 struct scan_call {
     struct call call; /* first */
     size_t number;    /* of a folder */
@@ -43,7 +43,7 @@ static void append_text(struct str *out, const char *name, const char *value)
     str_append_char(out, ',');
 }
 
-/* 0 is no time: null. */
+/* 0 is not a time: null. */
 static void append_time(struct str *out, const char *name, int64_t value)
 {
     str_append_char(out, '"');
@@ -175,7 +175,7 @@ static bool has_prefix_of(const struct grant *grant, const char *text)
 
 /* A token of one site sees the sources of that site: whose folder is there, and which list into no
  * other site's index. Of a token with a prefix, the whole folder lies under it; an upstream, which
- * may name anything, is none of its business. */
+ * may name anything, does not concern it. */
 static bool may_see_folder(const struct grant *grant, const struct registry *registry,
                            const struct source_settings *settings)
 {

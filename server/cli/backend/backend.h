@@ -1,6 +1,6 @@
 /* What commands work on: a catalogue file, or a server through its API (--server). One set of
  * commands, two backends: backend_file.c stands on db/, backend_server.c on the client. Both answer
- * in the words of db/: a change, what came of it, the registry. What goes wrong on a read is told
+ * in the words of db/: a change, the result, the registry. What goes wrong on a read is reported
  * here, once. One thread at a time. Internal to server/cli/. */
 #pragma once
 
@@ -90,7 +90,7 @@ struct backend_scanned {
     bool of_list;
 };
 
-/* What came of a crawler; times as Unix seconds, 0: none. */
+/* The result of a crawler; times as Unix seconds, 0: none. */
 struct backend_crawler {
     const char *name;
     bool verified; /* only fetches from its own addresses count */
@@ -126,8 +126,8 @@ typedef void backend_progress(void *context, uint64_t rows_done);
 /* What a backend can do. Each answers with an exit status where nothing else is said, and has told
  * what went wrong. */
 struct backend_calls {
-    /* Applies a change, as catalogue_apply_telling: the result says what came of it, and has the
-     * rows back. Of a file `tell` (NULL: nobody) is told how far it is. */
+    /* Applies a change, as catalogue_apply_telling: the result has the outcome and the
+     * rows back. With a file `tell` (may be NULL) is called with the progress. */
     enum catalogue_status (*apply)(struct backend *b, const struct change *change,
                                    backend_progress *tell, void *context,
                                    struct change_result *result);
@@ -163,7 +163,7 @@ struct backend_calls {
     int (*tokens)(struct backend *b, backend_token_each *each, void *context);
     /* Tells each source, those of the configuration first or by name. */
     int (*sources)(struct backend *b, backend_source_each *each, void *context);
-    /* Has the server scan one of its sources: what came of it, and how that stands now. Of a server
+    /* Has the server scan one of its sources: the result, and how that stands now. Of a server
      * only. */
     int (*scan)(struct backend *b, const char *source, int64_t max_removed, bool dry_run,
                 struct change_result *result, struct backend_scanned *scanned);

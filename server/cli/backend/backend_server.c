@@ -131,7 +131,7 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
     return EXIT_DONE;
 }
 
-/* What a list is told to. */
+/* The receiver of a list. */
 struct listed {
     backend_entry *each;
     void *context;
@@ -193,7 +193,7 @@ static const char *owner(struct backend *b)
 
 /* ---- the history ----------------------------------------------------------------------- */
 
-/* What the history does not have is told as of a file. */
+/* What the history does not have is reported as with a file. */
 static int tell_of(struct server_backend *s, const char *what, json_t *answer)
 {
     const char *word = member_text(answer, "code"), *detail = member_text(answer, "detail");

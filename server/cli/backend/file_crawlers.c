@@ -22,7 +22,8 @@ static void tell(void *context, const char *file, unsigned line, const char *mes
     cli_fail(what, "%s", message);
 }
 
-/* The names of the configuration; without their ranges where nobody is told apart. NULL: told. */
+/* The names of the configuration; without their ranges where impostors do not matter. NULL: an
+ * error was reported. */
 static struct crawler_names *read_names(const struct config *config, bool ranges,
                                         config_report *report, void *context)
 {

@@ -1,7 +1,7 @@
 /* A change is one call of the API, and what the call answers becomes the change's result, refusals
- * by the rules' own words included. Lists go as NDJSON by way of a file, since their length is told
- * first; the server knows their lines by the order in which they are sent, the user by where they
- * stood. */
+ * by the rules' own words included. Lists go as NDJSON by way of a file, since their length is sent
+ * first first; the server knows their lines by the order in which they are sent, the user by where
+ * they stood. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static rule_set codes_of(const json_t *words)
     return codes;
 }
 
-/* The status of a refusal that no rule made; OK where it is none of the catalogue's own. */
+/* The status of a refusal that no rule made; OK where it is not one of the catalogue's. */
 static enum catalogue_status status_of(const char *word)
 {
     if (strcmp(word, "site-exists") == 0 || strcmp(word, "index-exists") == 0 ||
@@ -43,7 +43,7 @@ static enum catalogue_status status_of(const char *word)
     return CATALOGUE_OK;
 }
 
-/* Why an undo or a list is none, as the catalogue has it: static; NULL: for another reason. */
+/* Why an undo or a list is refused, as the catalogue says it: static; NULL: for another reason. */
 static const char *conflict_of(const char *word)
 {
     static const char *const words[] = {"source-decides", "not-undoable", "taken-since",
@@ -428,7 +428,7 @@ static void add_source(struct server *s, const struct change *change, struct cha
     result->changed = call(s, "POST", &target, body, result, NULL);
 }
 
-/* Whether anything changed shows in what it was: what is told of a run is left out. */
+/* Whether anything changed shows in what it was: what is reported of a run is left out. */
 static void change_source(struct server *s, const struct change *change,
                           struct change_result *result)
 {

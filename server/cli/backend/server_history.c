@@ -109,7 +109,7 @@ bool server_history(struct server *s, const struct history_query *query, backend
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* One that is neither of an entry before nor of one after is none. */
+/* One that is neither of an entry before nor of one after is malformed. */
 static enum line_verdict tell_row(const json_t *row, backend_row *each, void *context)
 {
     static const char *const members[] = {"before", "after"};

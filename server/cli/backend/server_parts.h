@@ -60,8 +60,9 @@ bool server_send(struct server *s, const char *method, const char *target, const
 /* GET whose 2xx answer goes to `take`; what another status says is `*out`. */
 bool server_stream(struct server *s, const char *target, const char *accept, fetch_take *take,
                    void *context, json_t **out);
-/* GET whose 2xx answer is NDJSON: `each` is told the lines, and true where it wants no more or all
- * are told. False where another status came, or a line is no JSON or none to `each`: s->why. */
+/* GET whose 2xx answer is NDJSON: `each` gets the lines; true where it wants no more or all
+ * were given. False where another status came, or a line is not JSON or rejected by `each`: s->why.
+ */
 enum line_verdict { LINE_TAKEN, LINE_ENOUGH, LINE_BROKEN };
 typedef enum line_verdict server_line(void *context, const json_t *line);
 bool server_lines(struct server *s, const char *target, server_line *each, void *context,
@@ -71,12 +72,12 @@ bool server_lines(struct server *s, const char *target, server_line *each, void 
 const char *member_text(const json_t *object, const char *name);
 /* NULL where the member is null or no text. Borrowed. */
 const char *member_text_or_null(const json_t *object, const char *name);
-/* The number of a member; 0 where it is none. */
+/* The number of a member; 0 if it is invalid. */
 uint64_t member_number(const json_t *object, const char *name);
-/* The Unix time of an RFC 3339 member; 0 where it is none. */
+/* The Unix time of an RFC 3339 member; 0 if it is invalid. */
 int64_t member_time(const json_t *object, const char *name);
 /* An entry or page URL as the API tells it, borrowed from `entry` and `kept`, whose end
- * (shown_entry_done) is due in any case. False: it is none. */
+ * (shown_entry_done) is due in any case. False: it is not one. */
 struct shown_entry {
     char origin[LOC_MAX_CHARS + 1];
     struct json_entry page; /* of a page URL, for its extensions */

@@ -23,7 +23,7 @@ void cli_print_escaped(FILE *to, const char *text)
 
     while (left > 0) {
         size_t step = utf8_char_len(text, left), len = step == 0 ? 1 : step;
-        /* A byte that is no UTF-8 may be a control of its own where the terminal is an old one. */
+        /* A byte that is not UTF-8 may be a control of its own where the terminal is an old one. */
         bool shown = step > 0 && !utf8_is_unprintable(text, step);
 
         for (size_t i = 0; i < len; i++)

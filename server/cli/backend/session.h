@@ -26,7 +26,7 @@ struct cli {
 /* One line on stderr, `sitemapd: what: why`, control characters escaped. Returns
  * EXIT_COULD_NOT. */
 int cli_fail(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same for what is no failure: a warning, an empty list. */
+/* The same for what is not a failure: a warning, an empty list. */
 void cli_note(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for wrong usage: returns EXIT_USAGE. */
 int cli_misuse(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -61,7 +61,7 @@ int session_asks_no_server(const struct cli *cli);
 /* The registry of what the command works on, as the backend's call of that name. */
 struct registry *session_registry(const struct cli *cli, unsigned want);
 /* Whether there is a site to register anything for; true also where the catalogue cannot be read,
- * which is told. */
+ * which is reported. */
 bool session_has_sites(struct cli *cli);
 /* Frees all. */
 void session_done(struct cli *cli);

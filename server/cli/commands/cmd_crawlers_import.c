@@ -1,10 +1,10 @@
 /* `crawlers import`: what an access log of a CDN or proxy tells of crawlers, for the ledger.
  *
  * A visit counts for the sums of its day where a crawler asked for a page or for robots.txt. That a
- * crawler *holds* the present version of a page is told only where that had to be so: what a cache
- * answers with is --max-age old at most, so a GET of 200 or 304 that came later than that behind
- * the page's last change brought no earlier one. Which earlier version others brought cannot be
- * known, and they are visits alone.
+ * crawler *holds* the present version of a page is assumed only where that had to be so: what a
+ * cache answers with is --max-age old at most, so a GET of 200 or 304 that came later than that
+ * behind the page's last change brought no earlier one. Which earlier version others brought cannot
+ * be known, and they are visits alone.
  *
  * A log is read as a stream into sums of a bounded size, and these are one change, together with
  * the log's length and hash: so a second run finds that it was read, and a log that has grown is

@@ -267,7 +267,7 @@ struct entry_listing {
     struct str line;
     int width; /* of the index, or of what page URLs have; 0: JSON or export */
     bool export;
-    bool warned; /* what is odd is told behind the loc */
+    bool warned; /* what is odd is reported behind the loc */
     bool pages;  /* page URLs */
     bool headed;
 };

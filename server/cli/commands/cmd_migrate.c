@@ -286,7 +286,7 @@ static bool take_bad(void *context, const struct rejection *rejection)
     return true;
 }
 
-/* False where it is no index that can be read whole, which `why` says. */
+/* False where it is not an index that can be read whole, which `why` says. */
 static bool read_members(struct look *l, const struct reach_answer *a, char *why, size_t why_size)
 {
     struct reader_options options = {

@@ -166,7 +166,8 @@ static void tell_remarks(struct telling *t, const struct source_file *file)
     }
 }
 
-/* Whose page URLs are a urlset: what that did to it. A list's is told by the server that did it. */
+/* Whose page URLs are a urlset: what that did to it. Of a list the server that did it reports it.
+ */
 static void tell_split(struct telling *t, const struct source_file *file)
 {
     printf("  %" PRIu64 " page %s", file->urls, plural(file->urls, "URL", "URLs"));
@@ -286,7 +287,7 @@ static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_pl
     return remote_scan_once(&plan->remote, &bounds, scan);
 }
 
-/* A source of the server's own configuration; what it finds is told with the source. */
+/* A source of the server's own configuration; what it finds is reported with the source. */
 static int scan_on_server(struct cli *cli, const char *name, int64_t max_removed)
 {
     static const char *const local[] = {"--url", "--index", "--source"};

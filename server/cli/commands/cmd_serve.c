@@ -45,7 +45,7 @@ static void check_tls(const struct config *config, unsigned *count)
     tls_pair_free(pair);
 }
 
-/* A start with a list of addresses that is none is refused. */
+/* A start with an invalid list of addresses is refused. */
 static void check_crawlers(const struct config *config, unsigned *count)
 {
     struct crawlers *crawlers = file_crawlers_new(config, print_mistake, count);
@@ -272,7 +272,7 @@ static struct config *read_again(void *context, config_report *report, void *rep
     return NULL;
 }
 
-/* A folder that whoever starts the server names is there; one of a [source] section may be mounted
+/* A folder that the operator names is there; one of a [source] section may be mounted
  * later. */
 static bool has_folders(const struct config *config)
 {
@@ -303,7 +303,7 @@ int command_serve(struct cli *cli)
     status = session_read_config(cli, NULL, NULL);
     if (status == EXIT_DONE)
         status = apply_flags(cli);
-    else if (cli->config != NULL) /* all mistakes are told at once */
+    else if (cli->config != NULL) /* all mistakes are reported at once */
         config_validate(cli->config, tell_mistake, NULL);
     if (status != EXIT_DONE)
         return status;

@@ -17,7 +17,7 @@
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
-/* What `site add` and `site update` are told of a site. Internal to server/cli/. */
+/* What the options of `site add` and `site update` say of a site. Internal to server/cli/. */
 
 #define SITE_OPTION_LISTS 6
 

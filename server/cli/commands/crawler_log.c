@@ -73,7 +73,7 @@ static bool read_instant(const char *text, int64_t *out)
         copy[len - 2] = ':';
         len++;
     } else if (strpbrk(copy + 19, "Z+-") == NULL) {
-        strcpy(copy + len, "Z"); /* where no zone is told it is UTC */
+        strcpy(copy + len, "Z"); /* where no zone is reported it is UTC */
         len++;
     }
     if (lastmod_parse(copy, len, INT64_MAX / 2, &date, NULL) != RULE_OK)

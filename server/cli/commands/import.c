@@ -372,7 +372,7 @@ static void take_progress(void *context, uint64_t entries_done)
 }
 
 /* A change of many refuses as a whole because of single entries, which the findings tell of, or
- * for a reason of its own (the guard, an unknown index), which is told here. */
+ * for a reason of its own (the guard, an unknown index), which is reported here. */
 static int apply_group(struct import *import, struct import_group *group, bool dry_run,
                        struct findings *findings)
 {
@@ -752,7 +752,7 @@ static int import_read(struct import *import, int fd)
 
     if (reader == NULL)
         return cli_fail(import->file, "out of memory");
-    /* An empty list makes the index empty, if the guard is told so; others it leaves alone. */
+    /* An empty list makes the index empty, if the guard allows it; others it leaves alone. */
     if (import->replace && import->index != NULL && add_group(import, NULL, 0) == NULL) {
         reader_free(reader);
         return cli_fail(import->file, "out of memory");
@@ -853,7 +853,7 @@ static int prepare(struct cli *cli, struct import *import)
 
 #define TELL_WAIT_MS 1000
 
-/* A pipe may bring the list, and who writes it may take its time: that is told. */
+/* A pipe may bring the list, and who writes it may take its time: that is reported. */
 static void await_writer(const char *name, int fd)
 {
     struct pollfd pipe = {.fd = fd, .events = POLLIN};

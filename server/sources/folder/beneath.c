@@ -59,7 +59,7 @@ static int open_in_kernel(int top, const char *path, int flags)
     return -1;
 }
 
-/* A sandbox answers EPERM, an old kernel ENOSYS; a file's own EPERM is told by asking for the
+/* A sandbox answers EPERM, an old kernel ENOSYS; a file's own EPERM is recognised by requesting the
  * folder itself. */
 static bool kernel_lacks_it(int top)
 {

@@ -16,7 +16,7 @@ int beneath_open_top(const char *directory);
  * symlink that is not followed. */
 int beneath_open(int top, const char *path, int flags);
 
-/* A regular file, for reading. ENXIO: it is none (a folder, a FIFO, a device). */
+/* A regular file, for reading. ENXIO: it is not one (a folder, a FIFO, a device). */
 int beneath_open_file(int top, const char *path, struct stat *out);
 
 /* An errno that tells of this process or machine, and nothing of the file. */

@@ -33,7 +33,7 @@ struct folder {
 extern const struct source_kind folder_kind;
 
 /* Of one that is all zero, or to give it other settings: what it remembers stays. `why` gets a
- * sentence where the URL is none. */
+ * sentence where the URL is invalid. */
 bool folder_init(struct folder *f, const struct source_settings *settings, char *why,
                  size_t why_size);
 /* Forgets all, also where it never was begun. */

@@ -96,7 +96,7 @@ bool match_whole(const struct match *m, const char *path)
 
 bool location_init(struct location *l, const char *url, char *why, size_t why_size)
 {
-    /* A short origin is no loc yet, but the files below it are: judged with a file. */
+    /* A short origin is not a loc yet, but the files below it are: judged with a file. */
     static const char file[] = "sitemap.xml";
     char text[LOC_MAX_CHARS + sizeof file];
     struct url parsed;
@@ -341,7 +341,7 @@ struct walk {
 
 static enum walk_status list(struct walk *w, int fd);
 
-/* A path for people: what is no text is shown as \xNN, what is too long is cut. */
+/* A path for people: what is not text is shown as \xNN, what is too long is cut. */
 static void show_path(const char *path, char out[SOURCE_MAX_PATH_BYTES + 1])
 {
     size_t len = 0, left = strlen(path);

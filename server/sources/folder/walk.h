@@ -34,7 +34,7 @@ struct location {
     size_t base_len, origin_len;
 };
 
-/* Reads the URL that the folder's top is. `why` gets a sentence where it is none. */
+/* Reads the URL that the folder's top is. `why` gets a sentence where it is invalid. */
 bool location_init(struct location *l, const char *url, char *why, size_t why_size);
 /* The normalised URL of a file. RULE_LOC_… where it has none. */
 enum rule_code location_loc(const struct location *l, const char *path, struct url *out);

@@ -1,4 +1,4 @@
-/* inotify over a folder and all below it. Folders are named by whoever walks, before each is
+/* inotify over a folder and all below it. Folders are named by the walk, before each is
  * listed, so that nothing falls between listing and watching; what a walk did not name any more
  * (moved away, excluded) is let go of. One thread. */
 #pragma once

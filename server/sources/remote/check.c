@@ -454,7 +454,7 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due,
     }
     poll_enter_host(p);
     p->ask = p->splits ? NULL : asked;
-    if (asked && p->splits) { /* who asks is not to wait for so long */
+    if (asked && p->splits) { /* the caller must not wait that long */
         asked->polled(asked->context, &p->record, "");
         remote_ask_free(asked);
     }

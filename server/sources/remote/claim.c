@@ -6,7 +6,7 @@
 
 #define NOW_SECONDS 60
 
-/* When a date begins; false where it is none, or ahead of the clock. */
+/* When a date begins; false if it is invalid, or ahead of the clock. */
 static bool begins(const char *date, int64_t now, struct lastmod *out)
 {
     if (date == NULL || *date == '\0' ||

@@ -32,7 +32,7 @@ struct claim_verdict {
 /* The hash as it was: nothing moves. Only page dates, all alike before and after: a build stamp,
  * and nothing moves. Another hash: the first of claim, newest page date (unless it is a stamp),
  * modification that is later than what is served and not ahead of the clock; else `now`. A first
- * read is no change: the same dates in the same order, where nothing is served yet or they are
+ * read is not a change: the same dates in the same order, where nothing is served yet or they are
  * later, and never `now`. */
 void claim_judge(const struct claim_content *before, const struct claim_content *now_content,
                  const struct claim_dates *dates, int64_t now, struct claim_verdict *out);

@@ -47,8 +47,8 @@ uint32_t interval_liar(uint32_t interval_s, struct interval_bounds bounds);
  * sitemap that changes daily is then seen 2.7 h late in the mean, for five polls a day. */
 uint32_t interval_next(uint32_t interval_s, bool changed, struct interval_bounds bounds);
 /* After `failures` polls in a row (1: the first) in a state that is not good: an hour and a quarter
- * more each time for what is none, else doubling from what the trouble deserves (5 min unreachable,
- * 15 min broken, 1 h refused). Within max_s. */
+ * more each time for what is not a sitemap, else doubling from what the trouble deserves (5 min
+ * unreachable, 15 min broken, 1 h refused). Within max_s. */
 uint32_t interval_trouble(enum check_state state, uint32_t failures, struct interval_bounds bounds);
 /* Within a tenth of it, up or down, by `chance`: what began together does not stay so. */
 uint32_t interval_jitter(uint32_t interval_s, uint32_t chance);
@@ -57,8 +57,9 @@ uint32_t interval_jitter(uint32_t interval_s, uint32_t chance);
  * more is rounded up to ten seconds, so that many are polled together. */
 int64_t interval_together(int64_t at, uint32_t wait_s);
 
-/* How long what goes through all rows rests, after it took so long: whoever has it begin without
- * end takes a twentieth of the thread, or where it takes more than 3 s begins it once a minute. */
+/* How long what goes through all rows rests, after it took so long: a client that has it begin
+ * without end takes a twentieth of the thread, or where it takes more than 3 s begins it once a
+ * minute. */
 int64_t interval_rest_ms(int64_t took_ms);
 
 /* Whether the state says that there is no sitemap there, so that its entry may leave. */
@@ -69,7 +70,7 @@ bool interval_drops(uint32_t failures, int64_t since, int64_t now, uint32_t drop
 /* ---- the host's pace: milliseconds of a clock that nobody sets
  *
  * As many as the rate begin in a second, one behind the other, so that one waking of ours does for
- * all of them; and none sooner after an answer than it took: who is slow is asked less. Who asks
+ * all of them; and none sooner after an answer than it took: who is slow is asked less. The caller
  * for it (429, 503) rests, and is asked half as fast from then on; who cannot be connected to
  * rests, too, and is then tried once. */
 

@@ -237,7 +237,7 @@ static void end_dry(struct poll *p)
     pthread_mutex_unlock(&p->remote->lock);
 }
 
-/* What came of a poll is told and kept, and its next one is due. */
+/* The result of a poll is reported and kept, and its next one is due. */
 static void end(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply)
 {
     struct remote_source *s = p->source;
@@ -267,7 +267,7 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
 {
     char why[256];
     const char *code = v->problem, *failure = v->detail;
-    if (v->state == CHECK_GOOD && v->same) { /* who asks meanwhile asks for the next one */
+    if (v->state == CHECK_GOOD && v->same) { /* requests that came meanwhile are for the next one */
         list_works(p);
         end(p, v, reply);
         return false;

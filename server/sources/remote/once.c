@@ -36,7 +36,7 @@ static bool take(void *context, const struct fetch_reply *reply, const char *byt
     return !o->decided;
 }
 
-/* What the answer says, where it is no list. */
+/* What the answer says, where it is not a list. */
 static const char *judge(struct once *o, enum fetch_status status, const struct fetch_reply *reply,
                          enum hop_verdict hop, char *why, size_t why_size)
 {

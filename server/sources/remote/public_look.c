@@ -87,7 +87,7 @@ void public_look_end(struct poll *p, const struct child_verdict *v)
     if (interval_is_none(v->state)) {
         l->differs = true;
         snprintf(l->detail, sizeof l->detail, "by its public address it %s%.120s; %.60s has it",
-                 strncmp(v->detail, "answers", 7) == 0 ? "" : "is no good: ", v->detail,
+                 strncmp(v->detail, "answers", 7) == 0 ? "" : "is not usable: ", v->detail,
                  p->source->settings->connect);
     } else if (v->state != CHECK_GOOD && differed(p)) { /* it does not say: it is as it was */
         l->differs = true;

@@ -31,7 +31,7 @@ struct remote_settings {
     bool check;              /* poll what the list names, too */
     bool public_check;       /* and look at some past `connect`, as crawlers get them */
     bool managed;            /* the configuration's; else API or command line made it */
-    uint32_t drop_after_s;   /* a child that is none for so long leaves; 0: never */
+    uint32_t drop_after_s;   /* how long a child may be invalid before it is dropped; 0: for ever */
     /* Children that are split where they are past the limits of a sitemap (split.h): URLs,
      * NULL-terminated; NULL: none. And what each may take of the disk: as sent, and again for the
      * work. */
@@ -157,7 +157,7 @@ enum remote_result {
     REMOTE_CHANGED,      /* 200 with another content */
     REMOTE_SAME,         /* 200 with the content that was known */
     REMOTE_NOT_MODIFIED, /* 304 */
-    REMOTE_BAD,          /* an answer that is no good sitemap, or list */
+    REMOTE_BAD,          /* an answer that is not a good sitemap or list */
     REMOTE_REFUSED,
     REMOTE_UNREACHABLE,
     REMOTE_RESULTS

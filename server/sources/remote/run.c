@@ -334,7 +334,7 @@ static void land(struct remote *r)
         watch_load(r);
         return;
     }
-    /* That PostgreSQL is away is told where that is noticed. */
+    /* That PostgreSQL is away is reported where that is noticed. */
     if (!r->told_not_kept && status != CATALOGUE_SHARED_AWAY) {
         r->told_not_kept = true;
         remote_tell(r, 1, "check-not-kept", NULL,
@@ -595,7 +595,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     return true;
 }
 
-/* Whether as many of its site wait already: who asks for what is slow leaves the thread to others.
+/* Whether as many of its site wait already: a client of a slow host leaves the thread to others.
  */
 static bool is_crowded(const struct remote_ask *kept, int64_t site_id)
 {

@@ -267,7 +267,7 @@ const char *poll_kept_header(const struct fetch_reply *reply, const char *name, 
  * (NULL) it is watched no more, or was put back already. */
 bool check_begin(struct remote *r, struct remote_host *host, struct due due, struct remote_ask *ask,
                  const char **why);
-/* What came of it is written, and it is due again. `file`: what a 200's body is; NULL: none. */
+/* The result is written, and it is due again. `file`: what a 200's body is; NULL: none. */
 void check_settle(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply,
                   const struct sitemap_file *file);
 
@@ -283,7 +283,7 @@ bool public_look_differs(const struct poll *p, struct check_record *record);
 void public_look_free(struct public_look *look); /* takes NULL */
 
 /* ---- list.c */
-/* What came of a list that was read. */
+/* The result of a list that was read. */
 struct list_found {
     struct child_verdict verdict;
     struct fetch_reply reply;
@@ -332,7 +332,7 @@ void split_step(struct remote *r);
 /* Ends and frees what is under way. */
 void split_stop(struct remote *r);
 void split_end_free(struct split_end *e); /* takes NULL */
-/* What came of it: whether it was split; what of it is in no urlset (NULL: nothing); what it was
+/* The result: whether it was split; what of it is in no urlset (NULL: nothing); what it was
  * found to be (false: nothing was); whether nothing came of it, so that it was put back. */
 bool split_was(const struct poll *p);
 const char *split_left_out(const struct poll *p);

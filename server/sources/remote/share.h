@@ -4,7 +4,7 @@
  * What a site had of it is its debt: the seconds that it took, or one for each 2.5 MiB that came,
  * whichever is more. A tenth of the time that passes pays it back. Of sites that wait the one with
  * the least goes first; who has had the place for long, and more of it than one that waits, lets go
- * of it; and who asks for a fetch before its time gets it while the debt is small. So an origin
+ * of it; and a request for a fetch before its time gets it while the debt is small. So an origin
  * that is as slow, as large or as other each time as it likes takes a tenth, and 22 GB a day. */
 #pragma once
 

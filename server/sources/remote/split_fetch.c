@@ -478,7 +478,7 @@ void split_stop(struct remote *r)
     poll_free(collect(r, &dropped));
 }
 
-/* ---- what came of it ------------------------------------------------------------------------ */
+/* ---- the result ------------------------------------------------------------------------ */
 
 bool split_was(const struct poll *p)
 {

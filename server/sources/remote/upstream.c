@@ -51,7 +51,7 @@ static bool take_entry(void *context, const struct entry *entry)
     return add_member(u, &member);
 }
 
-/* What has no loc at all is told by its line. */
+/* What has no loc at all is recognised by its line. */
 static bool take_bad(void *context, const struct rejection *rejection)
 {
     struct upstream *u = context;

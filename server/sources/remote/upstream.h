@@ -1,6 +1,7 @@
 /* A list: the sitemap index of an upstream, read as it arrives, and handed over as a scan. What is
- * wrong with a member is told of it; what is wrong with the list fails it as a whole, and nothing
- * changes. For server/sources/remote/, and its reading for commands that show it; one thread. */
+ * wrong with a member is reported of it; what is wrong with the list fails it as a whole, and
+ * nothing changes. For server/sources/remote/, and its reading for commands that show it; one
+ * thread. */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* What is to be watched: what the lists of remote sources name, and entries of sites with `check`.
  * A pass looks at all of it in steps that are short for the catalogue. It begins once something
  * changed that polls did not, within seconds, and at once where it is known that something has; but
- * in either case it rests twenty times as long as the pass before took, so that whoever registers,
- * or changes sources and sites, without end takes a twentieth of the thread at most. */
+ * in either case it rests twenty times as long as the pass before took, so that a client that
+ * registers, or changes sources and sites, without end takes a twentieth of the thread at most. */
 #include <stdlib.h>
 #include <string.h>
 
