@@ -36,7 +36,7 @@ static struct sitemap_file verify(const uint8_t *data, size_t size, unsigned mos
 
 static void require_sense(const struct sitemap_file *f)
 {
-    bool counts = f->kind == SITEMAP_FILE_URLSET || f->kind == SITEMAP_FILE_TEXT;
+    bool counts = sitemap_file_is_good(f->kind);
     bool hashed = counts || f->kind == SITEMAP_FILE_EMPTY;
     REQUIRE(f->kind <= SITEMAP_FILE_BROKEN);
     REQUIRE((f->urls > 0) == counts && f->bad_urls <= f->urls);
@@ -44,8 +44,8 @@ static void require_sense(const struct sitemap_file *f)
     REQUIRE((f->hash[0] != 0) == hashed && (f->hash[1] != 0) == hashed);
     REQUIRE(!f->one_lastmod || (f->urls > 1 && f->newest_lastmod[0] != '\0'));
     REQUIRE(strlen(f->newest_lastmod) <= LASTMOD_MAX_CHARS);
-    REQUIRE((f->code[0] != '\0') == (f->kind == SITEMAP_FILE_BROKEN));
-    REQUIRE((f->detail[0] != '\0') == (f->kind == SITEMAP_FILE_BROKEN));
+    REQUIRE((f->code[0] == '\0') == counts && (f->detail[0] == '\0') == counts);
+    REQUIRE(sitemap_file_has_code(f->code) != counts && (!f->stamp || f->one_lastmod));
     REQUIRE((f->line == 0) == (f->column == 0));
     REQUIRE(f->line <= f->bytes + 1 && f->column <= f->bytes + 1);
     char text[SITEMAP_REMARKS_TEXT], again[SITEMAP_REMARKS_TEXT], told[SITEMAP_REMARK_TOLD];

@@ -231,8 +231,13 @@ static bool judge(struct folder *f, const struct record *kept, struct record *no
     static const uint64_t none[2];
     struct lastmod_verdict verdict;
     char remarks[SITEMAP_REMARKS_TEXT];
-    bool feed = file->kind == SITEMAP_FILE_FEED && was_sitemap(kept);
-    switch (feed ? SITEMAP_FILE_URLSET : file->kind) {
+    /* A feed in the place of a sitemap is as good as one; another is only beside the sitemaps. */
+    enum sitemap_file_kind kind = file->kind;
+    if (file->feed && !was_sitemap(kept))
+        kind = SITEMAP_FILE_FEED;
+    else if (kind == SITEMAP_FILE_FEED)
+        kind = SITEMAP_FILE_URLSET;
+    switch (kind) {
     case SITEMAP_FILE_BROKEN:
     case SITEMAP_FILE_INDEX:
     case SITEMAP_FILE_PAGE:
