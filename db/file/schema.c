@@ -66,11 +66,11 @@ static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *ve
         return fail(db, path, rc, why, why_size);
 
     if (application == SCHEMA_DEVELOPMENT_ID) {
-        snprintf(why, why_size,
-                 "%s: was made by a development build of sitemapd (schema %lld), which releases do "
-                 "not open: run `sitemapd export` with that build, name another path, and "
-                 "`sitemapd import` with this one",
-                 path, (long long)(*version % SCHEMA_SHARED));
+        snprintf(
+            why, why_size,
+            "%s: was made by a development build of sitemapd (schema %lld); run `sitemapd export` "
+            "with that build, then `sitemapd import` to another path",
+            path, (long long)(*version % SCHEMA_SHARED));
         return CATALOGUE_UNAVAILABLE;
     }
     bool empty = application == 0 && *version == 0 && tables == 0;

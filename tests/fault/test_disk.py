@@ -286,8 +286,8 @@ def test_polls_on_a_full_disk(start, disk, data):
         checks = lambda: {check["loc"][len(base):]: check["check"]["state"] for check in server.api("GET", "/v1/checks").json()["checks"]}
         polls = lambda: sum("GET /b.xml " in head for head in origin.asked)
         eventually(lambda: polls() == 1 and "/a.xml is gone (gone)" in server.log(), "one is read, the other is waited for")
+        eventually(lambda: page().status == 200 and locs(page().xml()) == [base + "/a.xml", base + "/b.xml"], "both are listed")
         before, entries = page(), server.cli("export").out
-        assert before.status == 200 and locs(before.xml()) == [base + "/a.xml", base + "/b.xml"]
         rule = disk.fail("write", "ENOSPC", WAL)
         gate.set()
         eventually(lambda: "check-not-kept" in server.log(), "it is told")

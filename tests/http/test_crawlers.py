@@ -259,7 +259,7 @@ def test_a_name_of_our_own_and_a_reload(start, tmp_path):
     ranges = tmp_path / "google.json"
     ranges.write_text("192.0.2.0/24\n<html>", encoding="utf-8")
     reload("reload-refused", 1)
-    assert "no address or range" in server.log()
+    assert "is not an address or range" in server.log()
     assert fetch(server, headers=from_address("66.249.66.1")).status == 200
     counted(server, (2, 0, 0, 0))  # the list before stays
     ranges.write_text("192.0.2.0/24\n", encoding="utf-8")

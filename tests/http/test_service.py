@@ -167,8 +167,8 @@ def test_given_sockets_that_cannot_be(tmp_path):
     local.listen()
     many = [listening()[0] for _ in range(3)]
     for sockets, names, word in (
-        ([deaf], "public", "no TCP socket that listens"),
-        ([datagram], "public", "no TCP socket that listens"),
+        ([deaf], "public", "is not a listening TCP socket"),
+        ([datagram], "public", "is not a listening TCP socket"),
         ([local], "admin", "no internet family"),
         (many, "public:admin:public", "not more"),
         (many[:2], "public:public", "not more"),
