@@ -13,7 +13,7 @@ import pytest
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NO_ARGUMENT = ("kubernetes/run", "openapi-lint/run", "coverage")
 TELL = (
-    "coverage", "console/run", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run",
+    "coverage", "console/run", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run", "mutate/run",
     "openapi-lint/run", "package/run", "proxies/run", "run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
 )
 WRONG = [
