@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "server/api/routes.h"
+#include "server/base/clock.h"
 #include "server/crawlers/crawlers.h"
 #include "server/http/listener.h"
 #include "server/log/log.h"
@@ -152,4 +153,19 @@ void request_log_admin(void *context, const struct completion *completion)
         write_line(app->access_log, completion);
     if (completion->status >= 500 && completion->status != 501)
         tell_failure(completion);
+}
+
+#define PLAIN_EACH_MS 60000
+
+void request_log_plain(void *context, const char *peer)
+{
+    static atomic_int_fast64_t next_ms;
+    int_fast64_t now = clock_now_ms(), due = atomic_load(&next_ms);
+
+    (void)context;
+    if (now >= due && atomic_compare_exchange_strong(&next_ms, &due, now + PLAIN_EACH_MS))
+        log_event(LOG_LEVEL_WARNING, "plain-http",
+                  "a client at %s spoke plain HTTP to a port with TLS: its URL must begin with "
+                  "https://",
+                  peer);
 }

@@ -15,3 +15,5 @@ struct completion;
 /* The listeners' `completed` hooks (context: struct app_context). */
 void request_log_public(void *context, const struct completion *completion);
 void request_log_admin(void *context, const struct completion *completion);
+/* The listeners' `spoke_plain` hook: a line, at most once a minute. Any thread. */
+void request_log_plain(void *context, const char *peer);

@@ -249,6 +249,7 @@ static bool app_start_listeners(struct app *app)
     admin.check_host = true;
     admin.request_ids = true;
     admin.completed = request_log_admin;
+    admin.spoke_plain = request_log_plain;
     admin.allowed_host_count = config->allowed_host_count;
     admin.allowed_hosts = config->allowed_hosts;
     admin.routes = routes_admin;
@@ -269,6 +270,7 @@ static bool app_start_listeners(struct app *app)
     public.trusted_proxies = config->trusted_proxies;
     public.fallback = &routes_public;
     bool is_told = app->context.access_log != NULL || app->context.crawlers != NULL;
+    public.spoke_plain = request_log_plain;
     public.completed = is_told ? request_log_public : NULL;
     public.short_slices = true;
     public.tls = config->tls_cert != NULL;

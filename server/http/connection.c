@@ -228,6 +228,10 @@ static bool scan(struct listener *l, int64_t now)
         if (late) {
             l->late[wait_of(c)]++;
             c->cut = true;
+            /* Nothing was answered yet while a body arrives (RFC 9110 15.5.9). */
+            if (quiesced == 0 && !l->options.tls && wait_of(c) == LISTENER_WAIT_BODY)
+                listener_say(l, c->fd, 408, "request-timeout",
+                             "the body stalled or arrived too slowly (body_timeout)");
             shutdown(c->fd, SHUT_RDWR);
         } else {
             /* Its end is reported once more, and only once: should its thread have taken the

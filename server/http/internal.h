@@ -177,6 +177,11 @@ enum MHD_Result exchange_queue(struct exchange *e);
  */
 enum MHD_Result exchange_send_early(struct exchange *e);
 
+/* send.c. Answers on a socket that the library does not write to, as this listener words an error,
+ * as far as the socket takes it at once; the caller closes it. Any thread. */
+void listener_say(const struct listener *l, int fd, unsigned status, const char *code,
+                  const char *detail);
+
 /* listener.c: what metrics call a row of the counts. */
 const char *listener_row_label(const struct listener *l, size_t row);
 

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdint.h>
@@ -196,6 +197,24 @@ static bool is_one_too_many(struct listener *l, const struct sockaddr_storage *p
     return !connection_is_trusted(l, text);
 }
 
+/* A TLS listener gets a connection once its first bytes are there (TCP_DEFER_ACCEPT): a handshake
+ * does not begin with a letter, a request of plain HTTP does. */
+static bool turn_away_plain(struct listener *l, int fd, const struct sockaddr_storage *peer)
+{
+    char first, rest[4096], text[INET6_ADDRSTRLEN];
+
+    if (!l->options.tls || recv(fd, &first, 1, MSG_PEEK) != 1 || first < 'A' || first > 'Z')
+        return false;
+    /* What is unread when a socket is closed takes the answer with it. */
+    for (int i = 0; i < 4 && recv(fd, rest, sizeof rest, 0) == sizeof rest; i++)
+        continue;
+    listener_say(l, fd, 400, "plain-http", "this port speaks https: begin the URL with https://");
+    address_peer((const struct sockaddr *)peer, text);
+    if (l->options.spoke_plain != NULL)
+        l->options.spoke_plain(l->options.context, text);
+    return true;
+}
+
 static bool turn_away(struct listener *l, const struct sockaddr_storage *peer)
 {
     if (!is_one_too_many(l, peer))
@@ -249,7 +268,7 @@ static int accept_round(struct listener *l)
             continue; /* anything else is the end of that one connection (accept(2)) */
         }
         atomic_fetch_add(&l->accepted, 1);
-        if (turn_away(l, &peer))
+        if (turn_away(l, &peer) || turn_away_plain(l, fd, &peer))
             close(fd);
         else
             hand_over(w, fd, &peer, size);
@@ -460,6 +479,9 @@ static bool open_socket(struct listener *l, const struct listener_options *optio
 /* Who answers and who accepts: these threads inherit short slices, where they are wanted. */
 static bool start_answering(struct listener *l)
 {
+    int silent_s = 1;   /* a client that says nothing is accepted after about that */
+    if (l->options.tls) /* see turn_away_plain; without it, plain HTTP is closed in silence */
+        setsockopt(l->listen_fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent_s, sizeof silent_s);
     bool shortened = l->options.short_slices && slice_shorten();
     bool started = start_workers(l) && acceptor_start(l);
     int error = errno;

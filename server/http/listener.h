@@ -68,6 +68,9 @@ struct listener_options {
     /* Judges `Authorization` for routes with a `role`: fills token_name and grant, or
      * fills a reply (401, 429) and returns false. Must not block. */
     bool (*authorise)(void *context, struct request *request);
+    /* With `tls`: a client spoke plain HTTP, was answered 400 and closed. On the acceptor's thread;
+     * may be NULL. Must not block. */
+    void (*spoke_plain)(void *context, const char *peer);
     /* One call per completed request, on the HTTP thread; for logs; may be NULL. Must not block. */
     void (*completed)(void *context, const struct completion *completion);
 };

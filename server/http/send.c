@@ -27,6 +27,31 @@ void exchange_error(struct exchange *e, unsigned status, const char *code, const
         reply_header(reply, "Retry-After", RETRY_AFTER);
 }
 
+void listener_say(const struct listener *l, int fd, unsigned status, const char *code,
+                  const char *detail)
+{
+    struct reply reply;
+    struct str text = STR_INIT;
+    char date[30];
+
+    reply_init(&reply);
+    if (l->options.problem_json)
+        reply_problem(&reply, status, code, NULL, detail);
+    else
+        reply_text(&reply, status, detail);
+    http_date_format(clock_unix_ms() / 1000, date);
+    str_append_format(&text,
+                      "HTTP/1.1 %u %s\r\nDate: %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+                      "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+                      "Connection: close\r\n\r\n",
+                      status, status_reason(status), date, reply.content_type, reply.body.len);
+    str_append(&text, reply.body.data, reply.body.len);
+    if (!text.failed && !reply.body.failed)
+        send(fd, text.data, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    str_done(&text);
+    reply_done(&reply);
+}
+
 static bool has_header(const struct reply *reply, const char *name)
 {
     for (size_t i = 0; i < reply->header_count; i++)

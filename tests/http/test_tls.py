@@ -134,10 +134,14 @@ def test_old_versions_are_refused(secure):
             context.wrap_socket(plain)
 
 
-def test_plain_http_gets_nothing(secure):
-    with Connection(secure.public) as c:
-        c.send(request_bytes("GET", "/robots.txt"))
-        assert not c.rest().startswith(b"HTTP")
+def test_plain_http_is_answered_and_logged(secure):
+    for method, size in (("GET", 0), ("POST", 3000)):
+        with Connection(secure.public) as c:
+            c.send(request_bytes(method, "/robots.txt") + b"x" * size)
+            answer = c.rest()
+            assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n") and answer.endswith(b"begin the URL with https://\n"), answer
+            assert b"\r\nConnection: close\r\n" in answer and b"\r\nDate: " in answer
+    eventually(lambda: secure.log().count("plain-http") == 1, "one line for both")
     assert ask(secure, "GET", "/robots.txt").status == 200
 
 
@@ -407,7 +411,7 @@ def test_the_admin_listener_has_a_pair_of_its_own(start, pairs, tmp_path):
     ):
         told = sitemapd(*command, env={"SITEMAPD_TOKEN": server.token, **env})
         assert (told.code == 0) == trusts and (trusts or "ertificate" in told.err), told
-    for url, help in ((named[1], "; --ca-file FILE trusts one of your own making"), (f"http://{server.admin}", "; if it speaks TLS, its URL begins with https://")):
+    for url, help in ((named[1], "; --ca-file FILE trusts one of your own making"), (f"http://{server.admin}", "this port speaks https: begin the URL with https:// (plain-http)")):
         told = sitemapd("status", "--server", url, env={"SITEMAPD_TOKEN": server.token})
         assert told.code == 1 and help in told.err, told
     config.write_text(text(pairs[0], pairs[0]), encoding="utf-8")

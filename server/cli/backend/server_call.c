@@ -86,8 +86,6 @@ static bool fail_to_reach(struct server *s, enum fetch_status status, const char
 
     if (status == FETCH_TLS && strstr(why, "NOT trusted") != NULL && s->ca_file == NULL)
         help = "; --ca-file FILE trusts one of your own making";
-    else if (status == FETCH_PROTOCOL && !s->origin.https && strstr(why, "mid-answer") != NULL)
-        help = "; if it speaks TLS, its URL begins with https://";
     snprintf(s->why, sizeof s->why, "%.400s%s", why, help);
     return false;
 }
