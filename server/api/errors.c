@@ -4,67 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-struct problem {
-    unsigned status;
-    const char *detail;
-    const char *retry_after; /* seconds, NULL: no header */
-};
-
-/* 503 always means: not applied, nothing of it; ask again. 504: nobody knows yet. */
-static const struct problem problems[] = {
-    [CATALOGUE_OK] = {500, "an error of the server's own", NULL}, /* and whatever is not here */
-    [CATALOGUE_REFUSED] = {422, "a rule refused it", NULL},
-    [CATALOGUE_NOT_FOUND] = {404, "there is no such thing here", NULL},
-    [CATALOGUE_CONFLICT] = {409, "it conflicts with what the catalogue holds", NULL},
-    [CATALOGUE_FULL] = {409, "a limit of the catalogue is reached", NULL},
-    [CATALOGUE_BUSY] =
-        {503, "too much is waiting, or another process or node has the lock; nothing was applied",
-         "1"},
-    [CATALOGUE_UNAVAILABLE] = {503,
-                               "the catalogue cannot be read or written now; nothing was applied",
-                               "5"},
-    [CATALOGUE_NEWER] = {503, "the catalogue was made by a newer version of sitemapd", "60"},
-    [CATALOGUE_NO_SPACE] = {503, "there is no space left for the catalogue; nothing was applied",
-                            "60"},
-    [CATALOGUE_CORRUPT] = {503, "the catalogue is damaged; nothing was applied", "60"},
-    [CATALOGUE_NO_MEMORY] = {503, "out of memory; nothing was applied", "5"},
-    [CATALOGUE_SHARED_AWAY] =
-        {503, "the PostgreSQL that shares the catalogue cannot be reached; nothing was applied",
-         "2"},
-    [CATALOGUE_UPGRADE_PENDING] =
-        {503,
-         "another node still runs an older release, which could not read this; nothing was "
-         "applied",
-         "30"},
-    [CATALOGUE_DIVERGED] =
-        {503,
-         "this node's past is not that of the others, whose state it takes; nothing was "
-         "applied",
-         "5"},
-    [CATALOGUE_OUTCOME_UNKNOWN] =
-        {504,
-         "PostgreSQL did not say in time whether it was applied; ask again with the same "
-         "Idempotency-Key, or look first",
-         "5"},
-    [CATALOGUE_CANCELLED] = {503, "the server is stopping; nothing was applied", "5"},
-};
-
-static const struct problem *problem_of_status(enum catalogue_status status)
-{
-    bool known = (size_t)status < sizeof problems / sizeof problems[0];
-
-    return &problems[known && problems[status].status != 0 ? status : CATALOGUE_OK];
-}
-
 static void reply_status(struct reply *reply, enum catalogue_status status, const char *field,
                          const char *detail)
 {
-    const struct problem *problem = problem_of_status(status);
+    const struct catalogue_status_row *row = catalogue_status_row(status);
+    char retry_after[16];
 
-    reply_problem(reply, problem->status, catalogue_status_word(status), field,
-                  detail != NULL ? detail : problem->detail);
-    if (problem->retry_after != NULL)
-        reply_header(reply, "Retry-After", problem->retry_after);
+    reply_problem(reply, row->http, row->word, field, detail != NULL ? detail : row->sentence);
+    if (row->retry_s == 0)
+        return;
+    snprintf(retry_after, sizeof retry_after, "%u", row->retry_s);
+    reply_header(reply, "Retry-After", retry_after);
 }
 
 void errors_reply_status(struct reply *reply, enum catalogue_status status)
@@ -155,7 +105,7 @@ void errors_reply_result(struct reply *reply, const struct change_result *result
         reply_problem(reply, 409, "managed-by-config", NULL,
                       detail != NULL ? detail
                                      : "the configuration file manages this site; change it there");
-    } else if (problem_of_status(result->status)->status < 500 ||
+    } else if (catalogue_status_row(result->status)->http < 500 ||
                result->status == CATALOGUE_OUTCOME_UNKNOWN) { /* what names the change */
         reply_status(reply, result->status, result->field, detail);
     } else {

@@ -30,7 +30,7 @@ static struct file_backend *of(struct backend *b)
 static int unreadable(struct backend *b, enum catalogue_status status)
 {
     return status == CATALOGUE_OK ? EXIT_DONE
-                                  : cli_fail(b->name, "%s", session_status_sentence(status));
+                                  : cli_fail(b->name, "%s", catalogue_status_row(status)->sentence);
 }
 
 /* ---- views ----------------------------------------------------------------------------- */

@@ -62,7 +62,7 @@ struct crawlers *file_crawlers_new(const struct config *config, config_report *r
     struct crawlers *c = names != NULL ? crawlers_new(names, (int64_t)time(NULL)) : NULL;
 
     if (c == NULL && names != NULL) {
-        cli_fail("crawlers", "%s", session_status_sentence(CATALOGUE_NO_MEMORY));
+        cli_fail("crawlers", "%s", catalogue_status_row(CATALOGUE_NO_MEMORY)->sentence);
         crawler_names_free(names);
     }
     return c;

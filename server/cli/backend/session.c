@@ -259,45 +259,6 @@ void session_done(struct cli *cli)
 
 /* ---- results --------------------------------------------------------------------------- */
 
-const char *session_status_sentence(enum catalogue_status status)
-{
-    switch (status) {
-    case CATALOGUE_OK:
-    case CATALOGUE_REFUSED:
-        return "refused";
-    case CATALOGUE_NOT_FOUND:
-        return "not found";
-    case CATALOGUE_CONFLICT:
-        return "exists already";
-    case CATALOGUE_FULL:
-        return "a limit of the catalogue is reached";
-    case CATALOGUE_BUSY:
-        return "another process is writing to the catalogue; try again";
-    case CATALOGUE_UNAVAILABLE:
-        return "the catalogue cannot be read or written";
-    case CATALOGUE_NEWER:
-        return "the catalogue was made by a newer version of sitemapd";
-    case CATALOGUE_NO_SPACE:
-        return "no space left for the catalogue";
-    case CATALOGUE_CORRUPT:
-        return "the catalogue is damaged; `sitemapd check` shows more";
-    case CATALOGUE_NO_MEMORY:
-        return "out of memory";
-    case CATALOGUE_SHARED_AWAY:
-        return "the PostgreSQL that shares the catalogue does not answer; nothing was applied";
-    case CATALOGUE_UPGRADE_PENDING:
-        return "another node still runs an older release; nothing was applied";
-    case CATALOGUE_DIVERGED:
-        return "this node's past is not that of the others; nothing was applied. It takes their "
-               "state by itself";
-    case CATALOGUE_OUTCOME_UNKNOWN:
-        return "PostgreSQL did not say whether it was applied; look before trying again";
-    case CATALOGUE_CANCELLED:
-        return "cancelled";
-    }
-    return "failed";
-}
-
 /* What the user may do about a refusal; "" where there is nothing to add. */
 static void write_hint(struct cli *cli, const struct change *change,
                        const struct change_result *result, char *out, size_t size)
@@ -367,7 +328,8 @@ int session_tell(struct cli *cli, const struct change *change, const char *what,
         return cli_fail(what, "%s (%s)", result->detail, result->conflict);
     if (result->managed)
         return cli_fail(what, "belongs to the configuration file, which alone can change it");
-    return cli_fail(what, "%s", detail != NULL ? detail : session_status_sentence(result->status));
+    return cli_fail(what, "%s",
+                    detail != NULL ? detail : catalogue_status_row(result->status)->sentence);
 }
 
 int session_apply(struct cli *cli, const struct change *change, const char *what,

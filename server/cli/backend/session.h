@@ -75,8 +75,6 @@ int session_do(struct cli *cli, const struct change *change, const char *what, c
 /* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */
 int session_tell(struct cli *cli, const struct change *change, const char *what,
                  const struct change_result *result);
-/* What a status means to people. Static. */
-const char *session_status_sentence(enum catalogue_status status);
 /* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
  * EXIT_USAGE, told. */
 int session_max_removed(const struct cli *cli, int64_t *out);

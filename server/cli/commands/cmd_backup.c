@@ -83,7 +83,7 @@ int command_check(struct cli *cli)
         return status;
     checked = catalogue_check(cli->backend->catalogue, print_problem, cli, &count);
     if (checked != CATALOGUE_OK)
-        return cli_fail(cli->backend->name, "%s", session_status_sentence(checked));
+        return cli_fail(cli->backend->name, "%s", catalogue_status_row(checked)->sentence);
     if (count > 0)
         return cli_fail(cli->config->database, "problems found: %" PRIu64, count);
     struct shared_state shared;

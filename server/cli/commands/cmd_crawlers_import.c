@@ -479,7 +479,7 @@ int command_crawlers_import(struct cli *cli)
         return status;
     enum catalogue_status read = prepare(&i, cli->backend->catalogue, &revisions, &registry);
     if (read != CATALOGUE_OK)
-        status = cli_fail(i.name, "%s", session_status_sentence(read));
+        status = cli_fail(i.name, "%s", catalogue_status_row(read)->sentence);
     if (status == EXIT_DONE && origin != NULL)
         status = names_site(registry, origin, &i.site);
     else if (status == EXIT_DONE && registry->site_count == 1)

@@ -60,7 +60,7 @@ int command_share_init(struct cli *cli)
                                 arguments_value(&cli->arguments, "--grant-to"), why, sizeof why);
     if (made != CATALOGUE_OK)
         return cli_fail_file(cli->config->database,
-                             *why != '\0' ? why : session_status_sentence(made));
+                             *why != '\0' ? why : catalogue_status_row(made)->sentence);
     printf("%s: shared; start this server with the same --shared, and others with an empty "
            "catalogue\n",
            cli->config->database);
@@ -151,7 +151,8 @@ int command_share_status(struct cli *cli)
                                        why, sizeof why);
     }
     if (asked != CATALOGUE_OK)
-        return cli_fail("share status", "%s", *why != '\0' ? why : session_status_sentence(asked));
+        return cli_fail("share status", "%s",
+                        *why != '\0' ? why : catalogue_status_row(asked)->sentence);
     if (nodes.count == 0 && !nodes.json)
         printf("  no node has served it yet\n");
     return EXIT_DONE;
@@ -169,7 +170,7 @@ int command_share_upgrade(struct cli *cli)
                                        sizeof why);
     if (upgraded != CATALOGUE_OK)
         return cli_fail("share upgrade", "%s",
-                        *why != '\0' ? why : session_status_sentence(upgraded));
+                        *why != '\0' ? why : catalogue_status_row(upgraded)->sentence);
     printf("the catalogue has this release's form on all nodes\n");
     return EXIT_DONE;
 }
