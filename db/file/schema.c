@@ -120,8 +120,8 @@ int schema_make(sqlite3 *db, int version)
 
 /* ---- objects that are not this program's */
 
-/* Rows of the file and of a catalogue made this moment, side by side. What ANALYZE writes is the
- * engine's own. */
+/* Rows of the file and of a catalogue made this moment, side by side. The tables of ANALYZE are the
+ * engine's own, known by their text: a trigger can have their names, too. */
 static const char compare_objects[] =
     "SELECT f.type, f.name, CASE WHEN m.name IS NULL THEN 'not part of this version'"
     "  WHEN m.type <> f.type THEN 'not as it was made'"
@@ -146,7 +146,9 @@ static int copy_objects(sqlite3 *db, sqlite3 *fresh)
         rc = sqlite3_prepare_v2(db,
                                 "SELECT type, name, sql FROM sqlite_schema WHERE (sql IS NOT NULL"
                                 " OR type NOT IN ('table', 'index'))"
-                                " AND name NOT GLOB 'sqlite_stat[1-4]'",
+                                " AND sql IS NOT 'CREATE TABLE sqlite_stat1(tbl,idx,stat)'"
+                                " AND sql IS NOT 'CREATE TABLE"
+                                " sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)'",
                                 -1, &from, NULL);
     while (rc == SQLITE_OK && (rc = sqlite3_step(from)) == SQLITE_ROW) {
         for (int column = 0; column < 3; column++)
@@ -201,7 +203,8 @@ static bool is_of_version_1(sqlite3 *db)
     sqlite3_stmt *row = NULL;
     bool own = sqlite3_prepare_v2(db,
                                   "SELECT sql FROM sqlite_schema WHERE (sql IS NOT NULL OR type"
-                                  " NOT IN ('table', 'index')) AND name <> 'sqlite_sequence'",
+                                  " NOT IN ('table', 'index'))"
+                                  " AND sql IS NOT 'CREATE TABLE sqlite_sequence(name,seq)'",
                                   -1, &row, NULL) == SQLITE_OK;
     const char *next = schema_sql; /* they are in this order, mostly */
     int rc = SQLITE_DONE;
