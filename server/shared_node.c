@@ -275,8 +275,14 @@ static void tell_writes(const struct shared_node *n, const struct shared_state *
 static void tell_changes(struct shared_node *n, const struct shared_state *now)
 {
     bool away = now->away_ms > 0, was_away = n->told_any && n->told.away_ms > 0;
+    bool replaced = now->replaced != n->told.replaced;
 
-    if (!n->told_any || now->phase != n->told.phase)
+    /* It may have left and joined again since the last look. */
+    if (replaced && n->told.phase != SHARED_LEFT)
+        log_event(LOG_LEVEL_ERROR, "shared-diverged",
+                  "this node could not follow the log (records are missing there, or are others "
+                  "than here), and its file was replaced by the others' state");
+    if (!n->told_any || now->phase != n->told.phase || replaced)
         tell_phase(n, now);
     tell_writes(n, now);
     if (away)

@@ -126,15 +126,23 @@ static int on_busy(void *context, int attempt)
     return 1;
 }
 
-/* An empty file where a catalogue was served: it was truncated, and to make new tables in it would
- * hide that. */
-static enum catalogue_status refuse_truncated(struct writer *w, char *why, size_t why_size)
+/* An empty file where a catalogue was served, or is to be: it was truncated, and to make new tables
+ * in it would hide that. */
+static enum catalogue_status refuse_truncated(struct writer *w, bool create, char *why,
+                                              size_t why_size)
 {
     const char *path = w->catalogue->path;
     struct served last;
-    if (!file_is_empty(path) || !(w->lock.fd > 0 ? server_lock_last_served(&w->lock, &last)
-                                                 : server_lock_peek(path, &last)))
+    if (!file_is_empty(path))
         return CATALOGUE_OK;
+    if (!(w->lock.fd > 0 ? server_lock_last_served(&w->lock, &last)
+                         : server_lock_peek(path, &last))) {
+        if (create)
+            return CATALOGUE_OK;
+        snprintf(why, why_size, "%s: is empty, not a catalogue: restore a backup, or name another",
+                 path);
+        return CATALOGUE_CORRUPT;
+    }
     snprintf(
         why, why_size,
         "%s: is empty, but a catalogue at revision %ju was served from it: restore a backup, or "
@@ -150,7 +158,7 @@ static enum catalogue_status open_noted(struct writer *w, bool create, char *why
     enum connection_mode mode = create ? CONNECTION_CREATE : CONNECTION_WRITE;
     struct file_identity after;
     bool existed = file_identity_read(path, &w->file);
-    enum catalogue_status status = refuse_truncated(w, why, why_size);
+    enum catalogue_status status = refuse_truncated(w, create, why, why_size);
     if (status != CATALOGUE_OK)
         return status;
     status = connection_open(path, mode, &w->db, why, why_size);

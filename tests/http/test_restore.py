@@ -404,6 +404,11 @@ def test_a_catalogue_that_was_truncated(start, tmp_path):
         command = server.cli(*words)
         assert command.code == 1 and "is empty, but a catalogue at revision" in command.err, command
         assert os.stat(server.database).st_size == 0
+    empty = tmp_path / "empty.db"  # as a backup that found no room: nothing was served from it
+    empty.touch()
+    for words in (["check"], ["site", "list"], ["backup", tmp_path / "copy.db"]):
+        command = sitemapd(*words, database=empty)
+        assert command.code == 1 and "is empty, not a catalogue" in command.err and empty.stat().st_size == 0, command
     done(server.cli("restore", backup, "--replace"))
     server.start()
     assert locs(server.get(XML, {"Accept-Encoding": "identity"}).body) == [ORIGIN + "/a.xml"]

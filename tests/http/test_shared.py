@@ -371,6 +371,8 @@ def test_a_log_that_lost_its_tail_shows_no_state_in_between_and_lets_no_stale_wr
             eventually(lambda node=node: node.metrics()["sitemapd_shared_replaced_total"] == 1, "replaced", within=60)
             joined(node)
         equal(nodes)
+    for node in nodes:  # however short it was
+        eventually(lambda node=node: "shared-diverged: " in node.log(), "logged")
     assert {status for status, _ in seen} <= {200, 503}, "no 421 and no 404"
     assert all(kept <= entries for status, entries in seen if status == 200)
     i = 0
@@ -382,6 +384,25 @@ def test_a_log_that_lost_its_tail_shows_no_state_in_between_and_lets_no_stale_wr
         problem(node.api("GET", f"/v1/changes?since={cursor}"), 410, "revision-unknown")
     equal(nodes)
     assert kept < served(b)
+
+
+def test_a_node_of_another_cluster_says_how_it_joins(cluster):
+    a = cluster.node("a")
+    joined(a)
+    assert a.register(loc("old")).status == 201
+    a.stop()
+    cluster.postgres.sql("DROP SCHEMA sitemapd CASCADE")
+    anew = cluster.database("anew")
+    for words in (["site", "add", ORIGIN], ["add", loc("new")], ["share", "init", "--shared", cluster.postgres.url()]):
+        assert sitemapd(*words, database=anew).code == 0
+    a.start()
+    eventually(lambda: "another one than this node's: to join it, stop this node and delete its file" in reasons(a).get("shared-unavailable", ""), "told")
+    assert served(a) == {loc("old")}
+    a.stop()
+    os.unlink(a.database)
+    a.start()
+    joined(a)
+    eventually(lambda: served(a) == {loc("new")}, "it serves theirs")
 
 
 def test_a_killed_node_is_as_the_others_again(cluster):

@@ -68,8 +68,8 @@ const char *pg_session_gist(const struct pg_session *s)
 
     if (s->unfit)
         return s->unfit;
-    if (s->is_foreign)
-        return "the shared catalogue in its database is not this node's";
+    if (s->foreign)
+        return s->foreign;
     if (s->sqlstate[0] == '\0')
         return "";
     while (strncmp(s->sqlstate, table[at].sqlstate, strlen(table[at].sqlstate)) != 0)
@@ -688,12 +688,13 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
             pg_get_text(r.at[1], 0, 1, epoch, sizeof epoch);
         if (!epoch[0] || pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {
             say(s, "the shared catalogue in this database was made by another release");
-            s->is_foreign = true;
+            s->foreign = "the shared catalogue in its database was made by another release";
         } else if (s->epoch && strcmp(s->epoch, epoch) != 0) {
-            say(s, "the shared catalogue in this database is another one");
-            s->is_foreign = true;
+            s->foreign = "the shared catalogue in its database is another one than this node's: to "
+                         "join it, stop this node and delete its file";
+            say(s, s->foreign);
         }
-        if (s->is_foreign)
+        if (s->foreign)
             outcome = SHARED_FOREIGN;
     }
     pg_results_clear(&r);
@@ -722,8 +723,7 @@ enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms
     if (is_alive(s))
         return SHARED_YES;
     pg_session_drop(s);
-    s->is_foreign = false;
-    s->unfit = NULL;
+    s->foreign = s->unfit = NULL;
     s->sqlstate[0] = '\0';
     for (size_t tried = 0; tried < s->hosts && outcome == SHARED_AWAY; tried++) {
         size_t host = (s->host + tried) % s->hosts;

@@ -38,9 +38,9 @@ struct pg_session {
     uint64_t
         number; /* of the connection, one more with each: what it held went with the last one */
     bool is_prepared[PG_STATEMENT_COUNT];
-    bool is_founding;  /* there may be no log yet: it is not looked at */
-    bool is_foreign;   /* the log there is not this catalogue's */
-    const char *unfit; /* why this server cannot be used, for anybody; static; NULL */
+    bool is_founding;    /* there may be no log yet: it is not looked at */
+    const char *foreign; /* why the log there is not this catalogue's, for anybody; static; NULL */
+    const char *unfit;   /* why this server cannot be used, for anybody; static; NULL */
 
     struct pg_queued { /* sent and not answered */
         enum pg_statement statement;
