@@ -141,7 +141,8 @@ static void refuse_key(struct file_reader *r, const char *key)
         if (strcmp(table[i].section, section) == 0 && table[i].in_file)
             suggest_consider(&near, key, table[i].key);
     for (size_t i = 0; i < config_settings_count; i++)
-        if (strcmp(config_settings[i].key, key) == 0 && config_settings[i].in_file)
+        if (elsewhere == NULL && strcmp(config_settings[i].key, key) == 0 &&
+            config_settings[i].in_file)
             elsewhere = config_settings[i].section;
     if (near.word != NULL)
         mistakes_add(&r->mistakes, "unknown key \"%.60s\" in [%s]; did you mean \"%s\"?", key,

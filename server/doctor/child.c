@@ -235,8 +235,7 @@ static void say(struct visit *v, enum doctor_level level, const char *loc, const
                loc, what);
 }
 
-/* What to do about a file that is not good, by its code (docs/remote.md, "Codes"). */
-static const char *todo_of_file(const char *code)
+const char *child_todo(const char *code)
 {
     static const struct {
         const char *code, *todo;
@@ -276,7 +275,7 @@ static void say_file(struct visit *v, enum doctor_level level, const char *loc,
                  file->column);
     visit_tell(v, level, "child",
                &(struct visit_about){file->code, loc, file->line, file->column, 0},
-               todo_of_file(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
+               child_todo(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
 }
 
 #define STALE_SECONDS 86400 /* a date without a time stands for so long */
@@ -384,7 +383,7 @@ static void judge_answer(struct visit *v, const struct url *loc, const char *las
     }
     about.code = fetch_is_wall(r) ? "bot-wall" : "status";
     if (fetch_is_wall(r))
-        visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_file(about.code),
+        visit_tell(v, DOCTOR_WRONG, "child", &about, child_todo(about.code),
                    "%s: answers %u with a challenge of a bot wall (%s)", loc->text, r->status,
                    about.code);
     else if (r->status != 200)

@@ -266,6 +266,8 @@ static const char *todo_of(const struct reader_error *error)
                "or a web server that does not pass the path on";
     if (strcmp(error->code, "urlset-not-index") == 0)
         return "give the URL of the index; this is a sitemap, good by itself but no index";
+    if (strcmp(error->code, "bot-wall") == 0 || strcmp(error->code, "maintenance-page") == 0)
+        return child_todo(error->code);
     return "serve the index as sitemapd renders it (`sitemapd render`), and look for what changes "
            "it on the way";
 }
@@ -274,7 +276,7 @@ static void say_broken(struct visit *v, const struct reader_error *error)
 {
     char place[64] = "";
 
-    if (error->line > 0)
+    if (error->column > 0)
         snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", error->line,
                  error->column);
     visit_tell(v, DOCTOR_WRONG, "index",

@@ -1,5 +1,6 @@
 #include "server/input/html_page.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/base/text.h"
@@ -146,4 +147,23 @@ void html_page_judge(const char *head, size_t len, struct html_page *out)
     if (title_len > 0)
         entry_validate_quote(out->title, sizeof out->title, head + title_at, title_len);
     judge(lower, len, lower + title_at, title_len, out);
+}
+
+void html_page_describe(const struct html_page *page, char out[static HTML_PAGE_WHAT])
+{
+    if (page->kind == HTML_PAGE_WALL)
+        snprintf(out, HTML_PAGE_WHAT, "a challenge page of a bot wall%s%s%s",
+                 page->wall ? " (" : "", page->wall ? page->wall : "", page->wall ? ")" : "");
+    else
+        snprintf(out, HTML_PAGE_WHAT, "%s%s%s%s",
+                 page->kind == HTML_PAGE_MAINTENANCE ? "a maintenance page" : "an HTML page",
+                 page->title[0] ? ", titled \"" : "", page->title, page->title[0] ? "\"" : "");
+}
+
+const char *html_page_code(const struct html_page *page)
+{
+    static const char *const codes[] = {[HTML_PAGE_ANY] = NULL,
+                                        [HTML_PAGE_WALL] = "bot-wall",
+                                        [HTML_PAGE_MAINTENANCE] = "maintenance-page"};
+    return codes[page->kind];
 }

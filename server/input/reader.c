@@ -5,6 +5,7 @@
 
 #include "server/input/content_coding.h"
 #include "server/input/frame.h"
+#include "server/input/html_page.h"
 #include "server/rules/loc.h"
 
 /* ---- a list: one URL a line ---- */
@@ -67,6 +68,21 @@ struct reader {
     struct frame frame;
 };
 
+/* Who answers for a while with another page is not asked to mend the list. */
+static bool refuse_page(struct reader *r, const char *head, size_t len)
+{
+    const struct reader_kind *kind = reader_kind_of(&r->core);
+    struct html_page page;
+    char what[HTML_PAGE_WHAT];
+    html_page_judge(head, len, &page);
+    if (!html_page_code(&page))
+        return reader_state_fail(&r->core, READER_WRONG_KIND, kind->html, r->frame.place.line, 0,
+                                 "%s", kind->is_html);
+    html_page_describe(&page, what);
+    return reader_state_fail(&r->core, READER_WRONG_KIND, html_page_code(&page),
+                             r->frame.place.line, 0, "is %s", what);
+}
+
 /* Tells the format, unless it was told, and opens its handler. */
 static bool open_format(void *context, const char *head, size_t len)
 {
@@ -76,7 +92,6 @@ static bool open_format(void *context, const char *head, size_t len)
     char first = len > 0 ? *head : '\0';
     bool xml = wanted == READER_XML ||
                (wanted == READER_AUTO && (first == '<' || detect_utf16(head, len)));
-    const struct reader_kind *kind = reader_kind_of(&r->core);
     size_t stray, root;
     if (detect_gzip(head, len))
         return reader_state_fail(&r->core, READER_WRONG_KIND, "packed-twice", 0, 0,
@@ -85,8 +100,7 @@ static bool open_format(void *context, const char *head, size_t len)
         (stray = detect_stray(head, len, &root)) != SIZE_MAX)
         return detect_refuse_stray(f, head, stray, root);
     if (xml && detect_html(head, len))
-        return reader_state_fail(&r->core, READER_WRONG_KIND, kind->html, f->place.line, 0, "%s",
-                                 kind->is_html);
+        return refuse_page(r, head, len);
     if (xml)
         return xml_list_open(f);
     if (wanted == READER_JSON)

@@ -59,9 +59,9 @@ struct reader_error {
      * "truncated", "encoding"; wrong kind: "packed-twice", "wrong-namespace",
      * "urlset-not-index", "html-not-index", "feed-not-index", "not-an-index" (another root), of
      * page URLs "index-not-urlset", "html-not-urlset", "feed-not-urlset", "not-a-urlset";
-     * "not-text"; "not-a-list" (a table); too large: "body-too-large", "too-many-entries",
-     * "item-too-large", "nested-too-deep", "gzip-bomb"; forbidden: "doctype", "gzip-not-allowed";
-     * "no-memory"; "stopped". */
+     * "bot-wall", "maintenance-page"; "not-text"; "not-a-list" (a table); too large:
+     * "body-too-large", "too-many-entries", "item-too-large", "nested-too-deep", "gzip-bomb";
+     * forbidden: "doctype", "gzip-not-allowed"; "no-memory"; "stopped". */
     const char *code;
     uint64_t line, column; /* 1-based; 0 where unknown */
     char detail[256];      /* a sentence for people */

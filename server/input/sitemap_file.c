@@ -294,17 +294,12 @@ bool sitemap_work_other(struct sitemap_work *w, enum sitemap_file_kind kind, con
 bool sitemap_work_page(struct sitemap_work *w, const char *head, size_t len)
 {
     struct html_page page;
+    char what[HTML_PAGE_WHAT];
     html_page_judge(head, len, &page);
-    if (page.kind == HTML_PAGE_WALL)
-        return sitemap_work_other(w, SITEMAP_FILE_WALL, "bot-wall",
-                                  "a challenge page of a bot wall%s%s%s", page.wall ? " (" : "",
-                                  page.wall ? page.wall : "", page.wall ? ")" : "");
-    bool maintenance = page.kind == HTML_PAGE_MAINTENANCE;
-    return sitemap_work_other(w, maintenance ? SITEMAP_FILE_WALL : SITEMAP_FILE_PAGE,
-                              maintenance ? "maintenance-page" : "not-a-sitemap", "%s%s%s%s",
-                              maintenance ? "a maintenance page" : "an HTML page",
-                              page.title[0] ? ", titled \"" : "", page.title,
-                              page.title[0] ? "\"" : "");
+    html_page_describe(&page, what);
+    const char *code = html_page_code(&page);
+    return sitemap_work_other(w, code ? SITEMAP_FILE_WALL : SITEMAP_FILE_PAGE,
+                              code ? code : "not-a-sitemap", "%s", what);
 }
 
 bool sitemap_pages_is_url(const char *text, size_t len)

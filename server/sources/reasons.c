@@ -38,6 +38,7 @@ static bool add_checks(const struct standing *s, reasons_add *add, void *context
     struct str detail = STR_INIT;
     uint64_t bad = check_count_bad(s->states);
     const char *comma = "", *first = NULL;
+    unsigned listed = 0;
 
     append_name(&detail, s);
     str_append_format(&detail, "%" PRIu64 " %s:", bad,
@@ -48,9 +49,11 @@ static bool add_checks(const struct standing *s, reasons_add *add, void *context
         str_append_format(&detail, "%s %" PRIu64 " %s", comma, s->states[i], check_state_word(i));
         first = first != NULL ? first : check_state_word(i);
         comma = ",";
+        listed++;
     }
-    str_append_format(&detail, "; GET /v1/checks?source=%s&state=%s shows which and why",
-                      s->name != NULL ? s->name : "", first);
+    str_append_format(&detail, "; GET /v1/checks?source=%s&state=%s%s shows which and why",
+                      s->name != NULL ? s->name : "", first,
+                      listed > 1 ? ", and the same for each other state," : "");
     return add_text(&detail, s->name != NULL ? "source-checks" : "registered-checks", add, context);
 }
 

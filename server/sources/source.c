@@ -378,7 +378,8 @@ static void wait_for_something(struct source *s, int64_t due)
     int64_t now = clock_now_ms();
     if (now >= s->look_at) {
         s->look_at = now + LOOK_MS;
-        if (s->failures == 0 && folder_is_replaced(&s->folder))
+        /* Found once: it stays another folder until the scan, and looking is no unrest. */
+        if (s->failures == 0 && s->settle_at == 0 && folder_is_replaced(&s->folder))
             unrest(s, now);
     }
 }

@@ -434,6 +434,14 @@ def test_a_page_for_people_with_200(proxy):
     assert "login" in has(found, "wrong", "index", "html-not-index")["todo"]
 
 
+def test_a_wall_in_place_of_the_index(proxy):
+    """Polls and children know it, and so does the index."""
+    for title, code, todo in (("Just a moment...", "bot-wall", "bot protection"), ("Site maintenance", "maintenance-page", "503")):
+        proxy.pages[XML] = (200, {"Content-Type": "text/html"}, f"<!doctype html><title>{title}</title><body>".encode())
+        told = has(doctor(proxy.index), "wrong", "index", f"({code})")
+        assert todo in told["todo"] and "line" not in told["what"], told
+
+
 def test_redirects(proxy):
     proxy.pages["/old.xml"] = (301, {"Location": XML}, b"")
     proxy.pages["/older.xml"] = (302, {"Location": "old.xml"}, b"")

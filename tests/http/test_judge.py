@@ -110,6 +110,7 @@ def codes(text):
 def of_probe(base, config):
     for name in CASES:
         done = sitemapd("probe", base + path_of(name), *config)
+        assert "line 0" not in done.out, done
         yield name, codes("\n".join(line for line in done.out.splitlines() if line.startswith(("verdict", "remark"))))
 
 

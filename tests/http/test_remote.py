@@ -71,7 +71,7 @@ def test_faults_of_children(start):
         reasons = {r["code"]: r["detail"] for r in ready["reasons"]}
         assert reasons["source-checks"] == (
             f"shop: {len(told)} sitemaps have problems: " + ", ".join(f"{n} {word}" for word, n in bad.items()) +
-            "; GET /v1/checks?source=shop&state=empty shows which and why"), ready
+            "; GET /v1/checks?source=shop&state=empty, and the same for each other state, shows which and why"), ready
         assert reasons["source-problems"].startswith("shop: 2 files are refused"), ready  # two that the list may not name
         status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token})
         assert f"sitemaps listed, {len(told) + 2} with a problem" in status.out, status
@@ -137,7 +137,7 @@ def test_what_crawlers_cannot_use_is_green_nowhere(start):
 
         def tell(*left):
             """All places that say how it is: of these states one sitemap each."""
-            detail = f"registered sitemaps: {len(left)} {'sitemap has a problem' if len(left) == 1 else 'sitemaps have problems'}: {', '.join('1 ' + state for state in left)}; GET /v1/checks?source=&state={(left or ' ')[0]} shows which and why"
+            detail = f"registered sitemaps: {len(left)} {'sitemap has a problem' if len(left) == 1 else 'sitemaps have problems'}: {', '.join('1 ' + state for state in left)}; GET /v1/checks?source=&state={(left or ' ')[0]}{', and the same for each other state,' if len(left) > 1 else ''} shows which and why"
             ready = server.api("GET", "/readyz").json()
             assert (ready["status"], ready["reasons"]) == (("degraded", [{"code": "registered-checks", "detail": detail}]) if left else ("ok", []))
             metrics = server.api("GET", "/metrics").body.decode()

@@ -312,6 +312,9 @@ def test_an_empty_import_does_not_empty_a_share(server):
         held = server.cli("import", "--index", INDEX, "--replace", "-", input=text)
         assert held.code == 1 and len(everything(server)) == 36, held
     assert "--max-removed 8" in held.err, held
+    for text in ("", "\n\n", "[]"):  # no loc tells which index is meant
+        told = server.cli("import", "--replace", "--max-removed", "8", "-", input=text)
+        assert told.code == 1 and "names no index" in told.err and "--index" in told.err, told
     assert server.cli("import", "--index", INDEX, "--replace", "--max-removed", "8", "-", input="").code == 0
     eventually(lambda: len(page(server)) == 28, "the server serves what the command did")
 

@@ -895,6 +895,9 @@ def test_a_folder_that_is_missing_at_start(world):
     eventually(lambda: world.source()["failed_at"], "it fails")
     assert "No such file" in world.source()["failure"] and world.folder.path in world.source()["failure"]
     assert len(world.names()) == 3 and "No such file" in world.ready()["source-failing"]
+    (tmp := world.tmp_path / "status.conf").write_text(f'[site "a"]\norigin = {ORIGIN}\n' + world.configure())
+    told = world.server.cli("status", "--config", tmp)  # of the file, which does not remember that
+    assert told.code == 1 and f"  {world.ready()['source-failing']} (source-failing)\n" in told.out, told
     assert world.metric("source_failing") == 1
     reply = world.server.api("POST", "/v1/sources/files/scan")
     told = problem(reply, 503, "scan-failed")["detail"]
@@ -918,6 +921,17 @@ def test_a_folder_that_goes_while_it_is_watched(world):
     world.folder.put("newer.xml")
     world.becomes({"new.xml", "newer.xml"} | {f"many{i}.xml" for i in range(3)})
     assert world.ready() is None
+
+
+def test_a_folder_that_is_replaced_is_read_once_it_settles(world):
+    """That it is another folder is no unrest: it would last ten times as long."""
+    world.folder.fill(3)
+    world.start("settle = 8s\n")
+    began = time.monotonic()
+    os.rename(world.folder.path, world.folder.path + ".old")
+    Folder(world.folder.path).put("new.xml")
+    eventually(lambda: "source-held" in (world.ready() or {}), "the new folder is read")
+    assert time.monotonic() - began < 70
 
 
 def test_releases_behind_a_symlink(world):

@@ -1,7 +1,9 @@
 /* The catalogue file, also while a server works on it. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/cli/backend/backend.h"
@@ -614,11 +616,27 @@ static void add_reason(void *context, const char *code, const char *detail)
     str_append_format(context, "%s (%s)\n", detail, code);
 }
 
-/* `remote`: its list is polled, and its sitemaps may be. That a folder cannot be read only the
- * server knows that reads it. */
-static enum catalogue_status tell_source(struct catalogue_view *view, const char *name, bool remote,
-                                         struct backend_status *out)
+/* `directory`: of a folder, where it is known here; NULL: it is not. The catalogue does not
+ * remember that a folder cannot be read. That it is not there is seen by whoever looks; permissions
+ * are the server's business. */
+static bool is_missing(const char *directory, char *why, size_t size)
 {
+    struct stat st;
+    if (directory == NULL)
+        return false;
+    bool found = stat(directory, &st) == 0;
+    int error = found ? ENOTDIR : errno;
+    if ((found && S_ISDIR(st.st_mode)) || (error != ENOENT && error != ENOTDIR))
+        return false;
+    snprintf(why, size, "%s: %s", directory, strerror(error));
+    return true;
+}
+
+/* `remote`: its list is polled, and its sitemaps may be. */
+static enum catalogue_status tell_source(struct catalogue_view *view, const char *name, bool remote,
+                                         const char *directory, struct backend_status *out)
+{
+    char missing[512];
     struct backend_source source = {.name = name, .of_list = remote};
     uint64_t states[CHECK_STATES] = {0};
     struct check_record list = {.id = 0};
@@ -641,6 +659,8 @@ static enum catalogue_status tell_source(struct catalogue_view *view, const char
     source.bad = check_count_bad(states);
     if (list.problem != NULL)
         source.failure = list.detail != NULL ? list.detail : list.problem;
+    else if (is_missing(directory, missing, sizeof missing))
+        source.failure = missing;
     out->source(out->context, &source);
     if (!reasons_of(&(struct standing){.name = name,
                                        .failure = source.failure,
@@ -676,16 +696,17 @@ static int status(struct backend *b, struct backend_status *out)
         read = catalogue_view_registry(view, &registry);
     for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++)
         read = tell_source(view, config->sources[i].named.name, config->sources[i].upstream != NULL,
-                           out);
+                           config->sources[i].directory, out);
     for (size_t i = 0; read == CATALOGUE_OK && i < registry->source_count; i++)
         if (!is_put_aside(config, &registry->sources[i]))
-            read = tell_source(view, registry->sources[i].name,
-                               registry->sources[i].upstream != NULL, out);
+            read =
+                tell_source(view, registry->sources[i].name, registry->sources[i].upstream != NULL,
+                            registry->sources[i].directory, out);
     struct undeclared u = {.config = config, .registry = registry};
     if (read == CATALOGUE_OK)
         read = find_undeclared(&u, view);
     for (size_t i = 0; read == CATALOGUE_OK && i < u.count; i++)
-        read = tell_source(view, u.items[i].name, u.items[i].remote, out);
+        read = tell_source(view, u.items[i].name, u.items[i].remote, NULL, out);
     undeclared_done(&u);
     if (read == CATALOGUE_OK)
         read = tell_registered(view, &out->reasons);

@@ -134,7 +134,9 @@ static int print_verdict(const struct reach_answer *a, const struct reach_verdic
         char told[SITEMAP_REMARK_TOLD];
 
         sitemap_remark_tell(&v->file.remarks.at[i], told);
-        printf(LABEL "line %" PRIu64 ": ", "remark", v->file.remarks.at[i].lines[0]);
+        printf(LABEL, "remark");
+        if (v->file.remarks.at[i].lines[0] > 0)
+            printf("line %" PRIu64 ": ", v->file.remarks.at[i].lines[0]);
         cli_print_escaped(stdout, told);
         printf(" (%s)\n", rule_code_word(v->file.remarks.at[i].code));
     }

@@ -996,7 +996,13 @@ static int apply_list(struct import *import)
 {
     uint64_t read_refused = import->findings.refused, read = import_count(import) + read_refused;
     bool good = true;
-    int status = check_first(import, &good);
+    int status;
+
+    if (import->replace && import->group_count == 0 && read == 0)
+        return cli_fail(import->file, "is empty, and names no index whose entries it replaces; "
+                                      "to empty one, name it with --index and allow it with "
+                                      "--max-removed");
+    status = check_first(import, &good);
 
     if (status == EXIT_DONE && good)
         status = import_apply(import, import->dry_run, &import->findings);

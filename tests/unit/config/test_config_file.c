@@ -44,6 +44,8 @@ static void test_unknown_words(void **state)
          "2: unknown key \"listen_\" in [server]; did you mean \"listen\"?\n"},
         {"[server]\nmax_body = 4M\n",
          "2: unknown key \"max_body\" in [server]; it belongs in [limits]\n"},
+        {"[server]\ndatabase = c.db\n",
+         "2: unknown key \"database\" in [server]; it belongs in [catalogue]\n"},
         {"[log]\nwhatever = 4M\n", "2: unknown key \"whatever\" in [log]\n"},
         {"[site \"a\"]\norigins = https://a\n",
          "2: unknown key \"origins\" in [site]; did you mean \"origin\"?\n"},

@@ -500,6 +500,8 @@ static void a_bad_list_changes_nothing(void **state)
         {"508 Loop Detected", "", "upstream-is-this-server"},
         {"200 OK", URLSET "</urlset>", "urlset-not-index"},
         {"200 OK", "<!doctype html><html></html>", "html-not-index"},
+        {"200 OK", "<!doctype html><title>Just a moment...</title>", "bot-wall"},
+        {"200 OK", "<!doctype html><title>Site maintenance</title>", "maintenance-page"},
         {"200 OK", LIST "</sitemapindex>", "empty"},
         {"200 OK", LIST "<sitemap><loc>http://", "truncated"},
     };
