@@ -16,8 +16,11 @@
 
 /* Rows of removed indexes that one CHANGE_PURGE drops: some milliseconds. */
 #define PURGE_ROWS 2000
-/* rows_done steps by so many, and the end of a list is asked for after so many. */
+/* rows_done steps by so many. */
 #define APPLY_PROGRESS 1000
+/* After so many rows of a list it is asked whether others wait: a page URL with 1,000 images takes
+ * some 10 ms. */
+#define APPLY_LOOK 16
 
 /* SPLIT_STEP_ROWS; tests put less here. */
 extern uint64_t apply_split_rows;
@@ -211,5 +214,5 @@ void finish_set(struct tx *tx, const struct change *change, struct change_result
 /* Notes rows_done now and then. */
 void tell_progress(const struct change *change, uint64_t done);
 /* True where a bulk or replace that a site's token sent is to end, for the sake of other sites'
- * writes: it is refused as a whole then. Asked between entries, every APPLY_PROGRESS or oftener. */
+ * writes: it is refused as a whole then. Asked between entries, every APPLY_LOOK or oftener. */
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result);

@@ -142,7 +142,7 @@ static enum catalogue_status replace_park(struct replace *r)
         if (status != CATALOGUE_OK || address == 0)
             break;
         status = park_one(r, address);
-        if (++parked % APPLY_PROGRESS == 0 && is_to_end(r))
+        if (++parked % APPLY_LOOK == 0 && is_to_end(r))
             break;
     }
     return status;
@@ -380,7 +380,7 @@ static enum catalogue_status read_list(struct replace *r, pass *take, bool *read
         if (status != CATALOGUE_OK)
             return status;
         tell_progress(r->change, r->ordinal);
-        if (r->ordinal % APPLY_PROGRESS == 0 && is_to_end(r))
+        if (r->ordinal % APPLY_LOOK == 0 && is_to_end(r))
             break;
     }
     r->put.entry = NULL;
@@ -670,7 +670,7 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
         refuse_other_index(change, &named, &put, result);
         was_new = result->created > created;
         tell_progress(change, ++done);
-        if (done % APPLY_PROGRESS == 0 && list_ends(tx, change, result))
+        if (done % APPLY_LOOK == 0 && list_ends(tx, change, result))
             break;
     }
     if (more < 0)

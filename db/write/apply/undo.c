@@ -418,7 +418,7 @@ static enum catalogue_status undo_part(struct undo *u, const void *bytes, size_t
                                                 : u->part.rows[0].before.source;
     for (uint32_t i = u->part.count; i-- > 0 && status == CATALOGUE_OK && !is_to_end(u);) {
         status = undo_row(u, &u->part.rows[i]);
-        if (++u->done % APPLY_PROGRESS == 0 && list_ends(u->tx, u->change, u->result))
+        if (++u->done % APPLY_LOOK == 0 && list_ends(u->tx, u->change, u->result))
             break;
     }
     return status;

@@ -192,7 +192,7 @@ static enum catalogue_status leave_taken(struct unremove *u, struct occupancy_in
         if (status == CATALOGUE_OK)
             status = tx_run(tx, ST_REMOVED_LOC_DROP, address);
         from = address + 1;
-        if (u->told % APPLY_PROGRESS == 0 && list_ends(tx, u->change, u->result))
+        if (u->told % APPLY_LOOK == 0 && list_ends(tx, u->change, u->result))
             break;
     }
     return status;

@@ -185,7 +185,7 @@ static void a_sites_list_ends_where_another_waits(void **state)
         char folder[16], second[80];
         snprintf(folder, sizeof folder, "slow-%u", tries++);
         snprintf(second, sizeof second, ORIGIN "/%s/1.xml", folder);
-        struct test_stream s = {.make = make_numbered, .context = folder, .count = 1001};
+        struct test_stream s = {.make = make_numbered, .context = folder, .count = 17};
         struct change change = {.kind = cases[i].kind,
                                 .grant.site_id = cases[i].site,
                                 .index_name = ORIGIN INDEX,
