@@ -476,6 +476,16 @@ def test_a_web_server_that_leads_sitemaps_elsewhere(start):
         assert poll(names[1])["state"] == "good"
         assert f"{base}{names[1]} is good again" in server.log()
 
+        def pass_on(connection, head):
+            """The rule that is too wide leads to this very server, with all that the request has."""
+            loop = dict(line.split(": ", 1) for line in head.split("\r\n") if line.startswith("CDN-Loop: "))
+            reply = ask(server.public, "GET", head.split(" ")[1], loop, host=f"{door.address}:{door.port}")
+            connection.sendall(answer(reply.status, reply.body))
+
+        door.answers[names[0]] = pass_on
+        bad = poll(names[0])
+        assert bad["code"] == "public-differs" and "it answers 404" in bad["detail"], bad
+
 
 def test_the_public_address_is_left_alone(start):
     with Origin() as door, Origin("127.0.0.3") as old:

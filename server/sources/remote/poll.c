@@ -68,7 +68,8 @@ void poll_headers(struct poll *p, const char *etag, const char *modified)
     /* What is packed as it lies would be packed twice by some. */
     add_header(p, "Accept-Encoding", ends_with(&p->url, ".gz") ? "identity" : "gzip");
     snprintf(loop, sizeof loop, "sitemapd-%s", p->registry->epoch);
-    add_header(p, "CDN-Loop", loop);
+    if (p->look == NULL) /* it is to be answered as crawlers are, by this server as well */
+        add_header(p, "CDN-Loop", loop);
     p->conditional = etag != NULL || modified != NULL;
     add_header(p, "If-None-Match", etag);
     add_header(p, "If-Modified-Since", modified);
