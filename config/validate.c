@@ -221,7 +221,9 @@ static const char *read_credentials(const char *path, char out[CONFIG_CREDENTIAL
     else if (text == NULL)
         snprintf(why, 256, "credentials_file %.120s cannot be read: %.60s", path, strerror(errno));
     else if (open_to_others)
-        snprintf(why, 256, "credentials_file %.120s can be read by others; chmod o= keeps it",
+        snprintf(why, 256,
+                 "credentials_file %.120s permissions are too open: other users can read it; run "
+                 "chmod o= on it",
                  path);
     else
         memcpy(out, text, len);
@@ -456,7 +458,7 @@ static const char *read_sha256(const char *path, struct config_grant *out)
         out->why[0] = '\0';
     else
         snprintf(out->why, sizeof out->why,
-                 "sha256_file %.60s holds no SHA-256 in hex; make it by printf %%s TOKEN | "
+                 "sha256_file %.60s has no SHA-256 in hex; create it with printf %%s TOKEN | "
                  "sha256sum",
                  path);
     free(text);

@@ -599,7 +599,7 @@ static bool judge_range(const struct setting *s, const char *text, struct mistak
         break;
     case VALUE_RANGE_HOST_BITS:
         snprintf(must, sizeof must,
-                 "has bits set behind its prefix; write %s for the range, or the address alone",
+                 "has bits set after its prefix; write %s for the range, or the address alone",
                  whole);
         complain(s, text, must, m);
         break;

@@ -139,9 +139,7 @@ static enum catalogue_status open_file(struct founding *f)
     enum catalogue_status status = join_know(f->db, f->node, other);
     if (status == CATALOGUE_OK && other[0] != '\0') {
         snprintf(f->why, f->why_size,
-                 "%s: is a node's file already; `sitemapd share status` tells "
-                 "of the others",
-                 f->path);
+                 "%s: is already a node's file; `sitemapd share status` shows the nodes", f->path);
         return CATALOGUE_CONFLICT;
     }
     return status == CATALOGUE_OK ? CATALOGUE_OK : fail_file(f);

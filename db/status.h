@@ -4,41 +4,41 @@
 #pragma once
 
 #define CATALOGUE_STATUSES(X)                                                                      \
-    X(CATALOGUE_OK, "ok", 500, 0, "an internal error")                                             \
+    X(CATALOGUE_OK, "ok", 500, 0, "internal server error")                                         \
     /* A rule rejected it: see result.code; nothing was written. */                                \
-    X(CATALOGUE_REFUSED, "refused", 422, 0, "a rule rejects it")                                   \
+    X(CATALOGUE_REFUSED, "refused", 422, 0, "a validation rule rejected it")                       \
     X(CATALOGUE_NOT_FOUND, "not-found", 404, 0, "not found")                                       \
     /* It exists already, is managed by the configuration, or If-Match failed. */                  \
-    X(CATALOGUE_CONFLICT, "conflict", 409, 0, "it conflicts with what the catalogue has already")  \
-    X(CATALOGUE_FULL, "full", 409, 0, "a limit of the catalogue is reached")                       \
+    X(CATALOGUE_CONFLICT, "conflict", 409, 0, "conflict: it already exists in the catalogue")      \
+    X(CATALOGUE_FULL, "full", 409, 0, "limit exceeded: a limit of the catalogue is reached")       \
     /* Another process held the lock, or the queue was full, until the deadline. */                \
     X(CATALOGUE_BUSY, "busy", 503, 1,                                                              \
-      "too many writes are waiting, or another process or node has the lock; nothing was "         \
-      "applied, "                                                                                  \
-      "try again")                                                                                 \
+      "busy: too many writes are waiting, or another process or node has the lock; nothing was "   \
+      "applied, retry")                                                                            \
     /* The file is gone, was replaced, is not a catalogue; an I/O error. */                        \
     X(CATALOGUE_UNAVAILABLE, "unavailable", 503, 5,                                                \
       "the catalogue cannot be read or written now; nothing was applied")                          \
     X(CATALOGUE_NEWER, "newer", 503, 60, "the catalogue was made by a newer version of sitemapd")  \
     X(CATALOGUE_NO_SPACE, "no-space", 503, 60,                                                     \
-      "no space left for the catalogue; nothing was applied")                                      \
+      "no space left on the disk of the catalogue; nothing was applied")                           \
     X(CATALOGUE_CORRUPT, "corrupt", 503, 60,                                                       \
       "the catalogue is damaged; nothing was applied; `sitemapd check` shows more")                \
     X(CATALOGUE_NO_MEMORY, "no-memory", 503, 5, "out of memory; nothing was applied")              \
     /* Shared: the log of all nodes cannot be reached. */                                          \
     X(CATALOGUE_SHARED_AWAY, "shared-unavailable", 503, 2,                                         \
-      "the PostgreSQL of the shared catalogue cannot be reached; nothing was applied")             \
+      "connection to the shared catalogue's PostgreSQL failed; nothing was applied, retry")        \
     /* Shared: an older release works on it, too; reads go on. */                                  \
     X(CATALOGUE_UPGRADE_PENDING, "upgrade-pending", 503, 30,                                       \
-      "another node still runs an older release, which could not read this; nothing was applied")  \
+      "upgrade pending: another node runs an older release, which cannot read this; nothing was "  \
+      "applied")                                                                                   \
     /* Shared: this node's past is not the log's; it replaces its file. */                         \
     X(CATALOGUE_DIVERGED, "diverged", 503, 5,                                                      \
       "this node has diverged and is copying the cluster's state; nothing was applied")            \
     /* Shared: applied or not, it could not be found out in time; the change's `detail` names it.  \
      * The only one that does not mean: not applied. */                                            \
     X(CATALOGUE_OUTCOME_UNKNOWN, "outcome-unknown", 504, 5,                                        \
-      "PostgreSQL did not say in time whether it was applied; repeat the request with the same "   \
-      "Idempotency-Key, or look first")                                                            \
+      "timeout: PostgreSQL did not confirm the change, which may have been applied; retry with "   \
+      "the same Idempotency-Key, or check first")                                                  \
     /* Closed before it was applied. */                                                            \
     X(CATALOGUE_CANCELLED, "cancelled", 503, 5, "the server is stopping; nothing was applied")
 

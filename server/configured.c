@@ -237,13 +237,13 @@ static void tell_taken(const struct registry *before, const struct declared *d)
         const struct site_declaration *declared = &d->sites[i];
         const struct registry_site *site = registry_site_by_origin(before, declared->origin);
         if (declared->released)
-            log_event(
-                LOG_LEVEL_WARNING, "site-no-longer-configured",
-                "%s is not in the configuration any more; it stays, and the API may change it",
-                declared->origin);
+            log_event(LOG_LEVEL_WARNING, "site-no-longer-configured",
+                      "%s was removed from the configuration; the site stays, and the API can "
+                      "change it now",
+                      declared->origin);
         if (declared->managed && site != NULL && (site->robots != NULL || site->robots_off))
             log_event(LOG_LEVEL_WARNING, "robots-put-aside",
-                      "%s: its robots.txt is what the configuration says; what was set by API or "
+                      "%s: the configuration overrides its robots.txt; the one set by API or "
                       "command line is dropped",
                       site->origin);
     }
@@ -259,11 +259,13 @@ static void tell_kept(const struct registry *after, const struct site_declaratio
         const struct registry_index *index = &site->indexes[i];
         if (!is_among(d->index_paths, index->path))
             log_event(LOG_LEVEL_WARNING, "index-no-longer-configured",
-                      "%s%s is not in the site's section; it stays, entries and all", site->origin,
-                      index->path);
+                      "%s%s was removed from the site's section of the configuration; the index "
+                      "and its entries stay",
+                      site->origin, index->path);
         else if (d->page_pattern != NULL && strcmp(index->page_pattern, d->page_pattern) != 0)
             log_event(LOG_LEVEL_WARNING, "page-pattern-kept",
-                      "%s%s: its pages keep the pattern that it was made with, %s; not %s",
+                      "%s%s: page_pattern cannot be changed after the index is created: %s stays, "
+                      "%s is ignored",
                       site->origin, index->path, index->page_pattern, d->page_pattern);
     }
 }

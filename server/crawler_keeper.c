@@ -102,8 +102,7 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
     enum catalogue_status status = apply(k, &change);
     if (status != CATALOGUE_OK && !k->told)
         log_event(LOG_LEVEL_WARNING, "crawlers-not-kept",
-                  "what crawlers fetched cannot be written to the catalogue now: %s; it is tried "
-                  "again each minute",
+                  "cannot write the crawlers' fetches to the catalogue: %s; retry each minute",
                   catalogue_status_word(status));
     k->told = status != CATALOGUE_OK;
     if (status != CATALOGUE_OK)
@@ -278,7 +277,8 @@ struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct 
     status = CATALOGUE_NO_MEMORY;
 failed:
     log_event(LOG_LEVEL_WARNING, "crawlers-not-kept",
-              "what crawlers fetch is not kept beyond this run: %s", catalogue_status_word(status));
+              "crawlers' fetches are not stored and are lost at a restart: %s",
+              catalogue_status_word(status));
     free(k);
     return NULL;
 }

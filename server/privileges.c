@@ -72,26 +72,26 @@ static bool become_user(const char *user, const char *database)
     const struct passwd *who = find_user(user);
 
     if (who == NULL) {
-        log_failure(user, "%s", errno == 0 ? "there is no such user" : strerror(errno));
+        log_failure(user, "%s", errno == 0 ? "user not found" : strerror(errno));
         return false;
     }
     if (who->pw_uid == 0) {
-        log_failure(user, "is root itself; name a user of its own, as user = sitemapd");
+        log_failure(user, "is root; set a user without root's rights, such as user = sitemapd");
         return false;
     }
     if (geteuid() != 0) {
         if (geteuid() == who->pw_uid)
             return true;
-        log_failure(user, "only root can become another user");
+        log_failure(user, "permission denied: only root can switch to another user");
         return false;
     }
     make_folder(database, who);
     if (!become(who)) {
-        log_failure(user, "cannot become this user: %s", strerror(errno));
+        log_failure(user, "cannot switch to this user: %s", strerror(errno));
         return false;
     }
     if (!is_for_good(who)) {
-        log_failure(user, "root's rights could be had back");
+        log_failure(user, "root's rights could be regained, so the server does not start");
         return false;
     }
     return true;
@@ -105,8 +105,9 @@ bool privileges_drop(const char *user, const char *database)
         drop_capabilities();
     else if (getpid() != 1)
         log_event(LOG_LEVEL_WARNING, "runs-as-root",
-                  "name a user to run as (user = sitemapd in [server], or --user): its files, and "
-                  "nothing else, need to be that user's");
+                  "the server runs as root: set a user to switch to (user = sitemapd in [server], "
+                  "or --user); only the catalogue's folder and the access log's need to belong to "
+                  "that user");
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     return true;
 }

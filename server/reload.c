@@ -49,19 +49,19 @@ static bool apply(struct app *app, struct config *fresh, struct publish_policies
         *names = NULL; /* another's now */
     else if (*names != NULL)
         log_event(LOG_LEVEL_ERROR, "reload-incomplete",
-                  "the crawlers are as before: with these there have been more than %u names since "
-                  "the start; a restart takes them",
+                  "the crawlers are unchanged: limit exceeded, with more than %u names since the "
+                  "start; restart to apply them",
                   CRAWLERS_MAX - 1);
     app_retune_listeners(app, fresh);
     /* Past this point a failure is one of memory or of the disk: told, and the rest goes on. */
     if (!source_set_reconfigure(app->sources, fresh))
-        log_event(LOG_LEVEL_ERROR, "reload-incomplete", "the sources could not all be begun");
+        log_event(LOG_LEVEL_ERROR, "reload-incomplete", "not all sources could be started");
     app->context.files = source_set_files(app->sources);
     app_retune_notify(app, fresh);
     app_retune_indexnow(app, fresh);
     if (!publisher_reconfigure(app->context.publisher, policies))
         log_event(LOG_LEVEL_ERROR, "reload-incomplete",
-                  "robots.txt, aliases, strict_host and page_style are as before: the catalogue "
+                  "robots.txt, aliases, strict_host and page_style are unchanged: the catalogue "
                   "cannot be read");
     return true;
 }
@@ -119,11 +119,12 @@ void reload(struct app *app)
         config_unref(app->live);
         app->live = fresh;
         log_event(LOG_LEVEL_INFO, "reloaded",
-                  "%s%s; sites, robots files, sources and crawlers were read again",
+                  "%s%s; sites, robots files, sources and crawlers were reloaded",
                   changed.len == 0 ? "no other setting changed" : "changed: ", str_text(&changed));
     } else {
         config_unref(fresh);
-        log_event(LOG_LEVEL_ERROR, "reload-refused", "the configuration stays as it was");
+        log_event(LOG_LEVEL_ERROR, "reload-refused",
+                  "the new configuration was rejected; the previous one stays in effect");
     }
     crawler_names_free(names);
     app_free_tls(&pairs);

@@ -21,8 +21,8 @@ bool request_log_open(const struct config *config, struct access_log **out)
     if (access_log_open(config->access_log, json ? ACCESS_JSON : ACCESS_COMBINED, out))
         return true;
     log_failure(config->access_log,
-                "the access log cannot be opened: %s; its folder must be there, and this process "
-                "must be allowed to write to it (log.access_log)",
+                "cannot open the access log: %s; its folder must exist and be writable for this "
+                "process (log.access_log)",
                 strerror(errno));
     return false;
 }
@@ -92,22 +92,22 @@ static const char *advice_for(const char *problem)
     static const struct {
         const char *problem, *advice;
     } table[] = {
-        {"no-space", "the disk of the catalogue is full: make room"},
-        {"busy", "too many writes wait, or another process or node has the lock"},
+        {"no-space", "no space left on the disk of the catalogue: free some"},
+        {"busy", "too many writes are waiting, or another process or node has the lock"},
         {"unavailable",
          "the catalogue's file cannot be read or written: look at /readyz, the file, "
          "its folder and their permissions"},
         {"corrupt", "the catalogue is damaged: stop, keep the file, restore a backup "
-                    "(`sitemapd check` tells more)"},
+                    "(`sitemapd check` shows details)"},
         {"newer", "the catalogue was made by a newer version of sitemapd: run that one"},
         {"no-memory", "out of memory: raise the limit, or lower cache.snapshot_budget"},
-        {"too-many-waiting", "admin.max_suspended requests wait already"},
+        {"too-many-waiting", "admin.max_suspended requests are already waiting"},
     };
 
     for (size_t i = 0; problem != NULL && i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].problem, problem) == 0)
             return table[i].advice;
-    return "look at the lines before";
+    return "see the preceding log lines";
 }
 
 /* False where this second has had its share. */
@@ -138,7 +138,7 @@ static void tell_failure(const struct completion *c)
     if (!may_tell(c->request->now, &left_out))
         return;
     if (left_out > 0)
-        log_event(LOG_LEVEL_WARNING, "request-failed", "%u more failed and were not told",
+        log_event(LOG_LEVEL_WARNING, "request-failed", "%u more failed requests were not logged",
                   left_out);
     log_request(LOG_LEVEL_WARNING, "request-failed", c->request->id, "%s %s was answered %u %s: %s",
                 c->method, c->path, c->status, problem != NULL ? problem : "without a code",
@@ -165,7 +165,6 @@ void request_log_plain(void *context, const char *peer)
     (void)context;
     if (now >= due && atomic_compare_exchange_strong(&next_ms, &due, now + PLAIN_EACH_MS))
         log_event(LOG_LEVEL_WARNING, "plain-http",
-                  "a client at %s spoke plain HTTP to a port with TLS: its URL must begin with "
-                  "https://",
+                  "a client at %s sent plain HTTP to a TLS port: its URL must begin with https://",
                   peer);
 }

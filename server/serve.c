@@ -119,14 +119,14 @@ static void *watch(void *context)
     pthread_mutex_lock(&stop_limit.lock);
     if (!wait_ms(STOP_LIMIT_ABANDON_MS)) {
         log_event(LOG_LEVEL_WARNING, "stop-slow",
-                  "what was begun is not done after %u s; writes that are not committed are given "
-                  "up and answered 503, those that PostgreSQL may have committed 504",
+                  "timeout: requests are still running after %u s; uncommitted writes are "
+                  "cancelled with 503, those that PostgreSQL may have committed get 504",
                   STOP_LIMIT_ABANDON_MS / 1000);
         catalogue_abandon(stop_limit.catalogue);
         if (!wait_ms(STOP_LIMIT_END_MS)) {
             log_event(LOG_LEVEL_ERROR, "stop-forced",
-                      "something does not end (a disk that stands still?); the process ends "
-                      "without it, and the next start recovers what was committed");
+                      "timeout: a thread does not stop (is the disk hanging?); the process exits "
+                      "now, and the next start recovers all committed changes");
             wait_ms(LAST_LINES_MS);
             _exit(1);
         }
@@ -223,9 +223,9 @@ static struct descriptor_share share_descriptors(const struct config *config)
     struct descriptor_share share = descriptors_share(limit, config->max_connections, threads);
     if (share.public_connections < config->max_connections)
         log_event(LOG_LEVEL_WARNING, "few-descriptors",
-                  "the limit of open files (%llu) allows %u connections on the public listener and "
-                  "%u on the admin listener; max_connections is %u. Raise the one (ulimit -n, "
-                  "LimitNOFILE in a systemd unit) or lower the other",
+                  "too many open files: the limit (%llu) allows %u connections on the public "
+                  "listener and %u on the admin listener; max_connections is %u. Raise the limit "
+                  "(ulimit -n, LimitNOFILE in a systemd unit) or lower max_connections",
                   (unsigned long long)limit, share.public_connections, share.admin_connections,
                   config->max_connections);
     return share;
@@ -325,7 +325,7 @@ static void use_pair(struct app *app, enum tls_side side, struct tls_pair *pair)
     time_t expires = (time_t)tls_pair_expires(pair);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&expires, &utc));
     if (expires > time(NULL)) /* else tls-warning has told */
-        log_event(LOG_LEVEL_INFO, "tls", "the certificate of the %s listener is good until %s",
+        log_event(LOG_LEVEL_INFO, "tls", "the certificate of the %s listener expires at %s",
                   side == TLS_ADMIN ? "admin" : "public", when);
     if (side == TLS_ADMIN)
         app->context.admin_certificate_expires = expires;
@@ -414,33 +414,34 @@ static void note(void *context, const char *event, const char *detail)
         log_event(strcmp(event, "shared-trouble") == 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, event,
                   "%s", detail);
     else if (strcmp(event, "catalogue-readable") == 0)
-        log_event(LOG_LEVEL_INFO, event, "%s is read again", database);
+        log_event(LOG_LEVEL_INFO, event, "%s can be read again", database);
     else if (strcmp(event, "catalogue-unreadable") == 0)
-        log_event(LOG_LEVEL_ERROR, event,
-                  "%s: %s; pages in memory are served on, writes answer 503. Put the file back, or "
-                  "look at its permissions and its disk: it is opened again by itself",
-                  database, detail);
+        log_event(
+            LOG_LEVEL_ERROR, event,
+            "cannot read %s: %s; pages in memory are still served, writes are rejected with 503. "
+            "Put the file back, or check its permissions and its disk; the server retries",
+            database, detail);
     else if (strcmp(event, "clock-behind") == 0)
-        log_event(LOG_LEVEL_WARNING, event,
-                  "the catalogue was last changed at %s, says the clock of that change, and this "
-                  "one is behind that: one of the two is wrong. What changes from now on is dated "
-                  "by this one: set it right",
-                  detail);
+        log_event(
+            LOG_LEVEL_WARNING, event,
+            "clock skew: the catalogue was last changed at %s, which is in the future for this "
+            "machine's clock. Changes are dated by this clock: correct it if it is wrong",
+            detail);
     else if (strcmp(event, "clock-agrees") == 0)
-        log_event(LOG_LEVEL_INFO, event, "it is %s, and no change of the catalogue is later",
-                  detail);
+        log_event(LOG_LEVEL_INFO, event,
+                  "the clock says %s, and no change of the catalogue is in the future", detail);
     else if (strcmp(event, "clock-set") == 0)
         log_event(LOG_LEVEL_WARNING, event, "the clock was set, to %s", detail);
     else if (strcmp(event, "page-store-off") == 0)
         log_event(
             LOG_LEVEL_WARNING, event,
-            "%s; pages are served, but rendered again after a restart. Look at the folder and "
-            "its disk; it may be deleted, or page_store set to 0",
+            "the page store failed: %s; pages are served, but rendered again after a restart. "
+            "Check the folder and its disk; you can delete the folder, or set page_store = 0",
             detail);
     else if (strcmp(event, "page-store-on") == 0 || strcmp(event, "catalogue-changed") == 0)
         log_event(LOG_LEVEL_INFO, event, "%s", detail);
     else
-        log_event(LOG_LEVEL_ERROR, event, "%s: %s; its request was answered 503", database, detail);
+        log_event(LOG_LEVEL_ERROR, event, "%s: %s; its request got 503", database, detail);
 }
 
 static bool lack_memory(void)
@@ -756,8 +757,9 @@ static void wait_for_end(struct app *app, const sigset_t *signals)
         if (number == SIGUSR1) {
             access_log_reopen(app->context.access_log);
         } else if (number != 0) {
-            log_event(LOG_LEVEL_INFO, "stop", "%s: finishing what is in flight", strsignal(number));
-            notify_stopping("finishing what is in flight");
+            log_event(LOG_LEVEL_INFO, "stop", "%s: finishing requests in flight",
+                      strsignal(number));
+            notify_stopping("finishing requests in flight");
             return;
         }
     }
@@ -803,7 +805,7 @@ int app_serve(struct config *config, const struct config_reader *again)
     sockets_close(&app.sockets);
     readers_done(&app.readers);
     if (up)
-        log_event(LOG_LEVEL_INFO, "stopped", "all done");
+        log_event(LOG_LEVEL_INFO, "stopped", "all requests finished");
     log_stop();
     return up ? 0 : 1;
 }

@@ -211,7 +211,7 @@ static void tell_phase(const struct shared_node *n, const struct shared_state *n
     switch (now->phase) {
     case SHARED_JOINING:
         log_event(LOG_LEVEL_INFO, "shared-joining",
-                  "node %s has no catalogue yet and fetches that of the others", now->node);
+                  "node %s has no catalogue yet and is fetching the cluster's", now->node);
         break;
     case SHARED_JOINED:
         log_event(LOG_LEVEL_INFO, "shared-joined", "node %s of catalogue %s, at record %" PRIu64,
@@ -219,14 +219,15 @@ static void tell_phase(const struct shared_node *n, const struct shared_state *n
         break;
     case SHARED_LEFT:
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "%s. Pages are served as they were and no write is taken; the file is replaced "
-                  "by the others' state",
+                  "%s. This node has diverged: it serves its old pages, rejects writes "
+                  "(read-only), and is copying the cluster's state",
                   now->trouble);
         break;
     case SHARED_TOO_OLD:
-        log_event(LOG_LEVEL_ERROR, "shared-upgrade-needed",
-                  "the other nodes run a newer release, whose catalogue this one cannot apply: "
-                  "upgrade it. Pages are served as they were");
+        log_event(
+            LOG_LEVEL_ERROR, "shared-upgrade-needed",
+            "the other nodes run a newer release, whose catalogue this one cannot apply: upgrade "
+            "this node. Until then it serves its old pages and rejects writes (read-only)");
         break;
     case SHARED_ALONE:
         break;
@@ -245,7 +246,8 @@ static void tell_away(struct shared_node *n, const struct shared_state *now, boo
     else if (now_ms < n->retell_at || strcmp(now->said, n->away_said) == 0)
         return;
     log_event(LOG_LEVEL_ERROR, "shared-away",
-              "PostgreSQL cannot be used: %s. Pages are served, writes answer 503",
+              "connection to PostgreSQL failed: %s. Pages are served; writes are rejected with 503 "
+              "(read-only) until a retry succeeds",
               now->said[0] != '\0' ? now->said : "it does not answer");
     memcpy(n->away_said, now->said, sizeof n->away_said);
     n->retell_ms *= 2;
@@ -259,17 +261,17 @@ static void tell_writes(const struct shared_node *n, const struct shared_state *
 
     if (now->refused_ms > 0 && !refused)
         log_event(LOG_LEVEL_ERROR, "shared-refused",
-                  "PostgreSQL refuses what this node writes: %s. Pages are served, writes answer "
-                  "503",
+                  "PostgreSQL rejects the writes of this node: %s. Pages are served; writes are "
+                  "rejected with 503 (read-only)",
                   now->said);
     if (now->waiting_ms > SHARED_WAITING_MS && !waited)
         log_event(LOG_LEVEL_ERROR, "shared-standby-missing",
-                  "commits of PostgreSQL wait for a synchronous standby that does not answer: "
-                  "pages are served, writes wait and answer 503 or 504 until it is back, or "
-                  "synchronous_standby_names is another");
+                  "timeout: commits of PostgreSQL wait for a synchronous standby that does not "
+                  "answer. Pages are served; writes get 503 or 504 until the standby is back or "
+                  "synchronous_standby_names is changed");
     if (now->waiting_ms <= SHARED_WAITING_MS && waited && now->away_ms == 0)
         log_event(LOG_LEVEL_INFO, "shared-standby-back",
-                  "commits of PostgreSQL do not wait any more");
+                  "commits of PostgreSQL no longer wait for a standby");
 }
 
 static void tell_changes(struct shared_node *n, const struct shared_state *now)
@@ -293,19 +295,20 @@ static void tell_changes(struct shared_node *n, const struct shared_state *now)
     if (now->namesake_ms > SHARED_NAMESAKE_MS &&
         !(n->told_any && n->told.namesake_ms > SHARED_NAMESAKE_MS))
         log_event(LOG_LEVEL_ERROR, "shared-name-taken",
-                  "another node is called %s, too: give one of them another name (node in "
-                  "[shared]); until then the nodes are not told apart",
+                  "conflict: another node has the same name, %s. Set a different one (node in "
+                  "[shared]); until then the nodes cannot be distinguished",
                   now->node);
     if (now->upgrade_pending && !(n->told_any && n->told.upgrade_pending))
         log_event(LOG_LEVEL_WARNING, "shared-upgrade-pending",
-                  "the catalogue has an older release's form, which nodes still use or "
-                  "`sitemapd share upgrade` is to end; this node takes no write until then");
+                  "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
+                  "`sitemapd share upgrade` where upgrade = manual. Until then this node rejects "
+                  "writes (read-only)");
     if (!n->told_synchronous && now->asked) {
         n->told_synchronous = true;
         if (!now->synchronous)
             log_event(LOG_LEVEL_WARNING, "shared-not-synchronous",
-                      "no standby of PostgreSQL is synchronous: should its machine be lost, so may "
-                      "be what was acknowledged last (synchronous_standby_names)");
+                      "PostgreSQL has no synchronous standby: if its machine is lost, the last "
+                      "acknowledged writes may be lost too. Set synchronous_standby_names");
     }
     n->told = *now;
     n->told_any = true;
@@ -320,7 +323,7 @@ static bool announce(struct shared_node *n, const struct config *config)
     say(n, config);
     if (catalogue_shared_exchange(n->catalogue, EXCHANGE_MS))
         return true;
-    log_failure("configuration", "PostgreSQL did not answer in time");
+    log_failure("configuration", "timeout: PostgreSQL did not answer in time");
     return false;
 }
 

@@ -100,7 +100,7 @@ static bool take(struct sockets *s, int fd, const char *name)
 
     snprintf(what, sizeof what, "socket %d (%.32s)", fd, *name != '\0' ? name : "no name");
     if (place == NULL) {
-        log_failure(what, "one public and one admin socket can be handed over, not more");
+        log_failure(what, "too many sockets: systemd can pass one public and one admin socket");
         return false;
     }
     if (!address_check_given(fd, why, sizeof why)) {

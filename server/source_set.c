@@ -191,9 +191,9 @@ static char *only_site_url(struct source_plan *p, const char *directory)
         str_append_text(&url, p->registry->sites[0].origin);
         str_append_char(&url, '/');
     } else {
-        log_failure(directory, "a source needs its URL (%s=https://…/) %s", directory,
-                    p->registry->site_count == 0 ? "or a site (--site ORIGIN)"
-                                                 : "where there are several sites");
+        log_failure(directory, "the source's URL is missing: write %s=https://…/ %s", directory,
+                    p->registry->site_count == 0 ? "or create its site (--site ORIGIN)"
+                                                 : "since there are several sites");
         p->told = true;
     }
     return url.data;
@@ -275,11 +275,10 @@ static bool add_made_folder(struct source_plan *p, const struct source_made *fro
 static bool add_made(struct source_plan *p, const struct source_made *from)
 {
     if (name_taken(p, from->name)) {
-        log_event(
-            LOG_LEVEL_WARNING, "source-put-aside",
-            "%s: the configuration has a source of this name; the one that was made by API or "
-            "command line is not read",
-            from->name);
+        log_event(LOG_LEVEL_WARNING, "source-put-aside",
+                  "%s: conflict: the configuration has a source of this name; the one made by API "
+                  "or command line is ignored",
+                  from->name);
         return true;
     }
     if (from->directory != NULL)
@@ -534,9 +533,10 @@ static void tell_unnamed(struct source_set *set, const struct source_plan *plan)
         const char *name = folder ? sources_settings(list, at)->name : remote->name;
         bool managed = folder ? sources_settings(list, at)->managed : remote->managed;
         if (managed && !name_taken(plan, name))
-            log_event(LOG_LEVEL_WARNING, "source-no-longer-configured",
-                      "%s: %s is not read any more; its entries stay", name,
-                      folder ? "the folder" : "the upstream");
+            log_event(
+                LOG_LEVEL_WARNING, "source-no-longer-configured",
+                "%s: was removed from the configuration: %s is no longer read; its entries stay",
+                name, folder ? "the folder" : "the upstream");
     }
     roster_let_go(roster);
     sources_let_go(list);
@@ -584,7 +584,7 @@ static void follow(struct source_set *set)
     if (is_behind(set) && clock_now_ms() >= set->retry_at && !source_set_apply(set, set->config)) {
         set->retry_at = clock_now_ms() + RETRY_MS;
         log_event(LOG_LEVEL_ERROR, "sources-incomplete",
-                  "the sources are not all as the catalogue has them; tried again in a while");
+                  "not all sources of the catalogue could be started; retry in a while");
     }
     pthread_mutex_unlock(&set->turn);
 }

@@ -282,7 +282,7 @@ static enum catalogue_status check_place(struct restore *r)
     user = user_of(r->path);
     if (user == 0)
         return CATALOGUE_OK;
-    snprintf(r->why, r->why_size, "%s: process %ld works on it; stop it first", r->path,
+    snprintf(r->why, r->why_size, "%s: locked: process %ld is using it; stop it first", r->path,
              (long)user);
     return CATALOGUE_BUSY;
 }

@@ -247,7 +247,7 @@ enum catalogue_status schema_refuse_foreign(sqlite3 *db, const char *path, char 
     if (!first.has)
         return CATALOGUE_OK;
     snprintf(why, why_size,
-             "%s: %s: another program changed this file; restore a backup, or drop it with the "
+             "%s: %s: another program changed this file; restore a backup, or remove it with the "
              "sqlite3 command if you know what it is",
              path, first.words);
     return CATALOGUE_CORRUPT;

@@ -42,13 +42,13 @@ static void explain(enum catalogue_status status, const struct flock *owner, con
         snprintf(why, why_size, "%s.lock: cannot be locked: %s", path, strerror(errno));
     else if (owner->l_pid > 0)
         snprintf(why, why_size,
-                 "%s: process %ld serves it already; a catalogue has one server: stop that one "
-                 "first",
+                 "%s: locked: process %ld already serves it; a catalogue has one server: stop that "
+                 "one first",
                  path, (long)owner->l_pid);
     else /* what the kernel says of a process in another pid namespace */
         snprintf(why, why_size,
-                 "%s: another process serves it already, in another container; a catalogue has "
-                 "one server: stop that one first",
+                 "%s: locked: another process, in another container, already serves it; a "
+                 "catalogue has one server: stop that one first",
                  path);
 }
 
@@ -70,10 +70,10 @@ enum catalogue_status server_lock_hold(struct server_lock *lock, const char *pat
         goto done;
     fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0) {
-        snprintf(why, why_size,
-                 "%s.lock: cannot be opened: %s; this user must be allowed to write it, and to "
-                 "make files in its folder",
-                 path, strerror(errno));
+        snprintf(
+            why, why_size,
+            "%s.lock: cannot be opened: %s; this user needs write permission for it and its folder",
+            path, strerror(errno));
         status = errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
         goto done;
     }

@@ -146,7 +146,7 @@ static enum catalogue_status refuse_truncated(struct writer *w, bool create, cha
     snprintf(
         why, why_size,
         "%s: is empty, but a catalogue at revision %ju was served from it: restore a backup, or "
-        "remove it and %s.lock to begin anew",
+        "remove it and %s.lock to start afresh",
         path, last.revision, path);
     return CATALOGUE_CORRUPT;
 }
@@ -633,8 +633,8 @@ static void put_off(struct writer *w, struct write_request *last)
 static void name_unknown(const struct writer *w, char *why, size_t size)
 {
     snprintf(why, size,
-             "PostgreSQL did not say in time whether it was applied: record %s; ask again with the "
-             "same Idempotency-Key, or look first",
+             "timeout: PostgreSQL did not confirm the change, which may have been applied: record "
+             "%s; retry with the same Idempotency-Key, or check first",
              member_last_id(w->catalogue->member));
 }
 

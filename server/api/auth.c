@@ -180,13 +180,15 @@ static void reply_wrong_token(const struct app_context *app, struct request *req
     if (report)
         log_request(LOG_LEVEL_WARNING, "auth-failed", request->id, "%s sent a wrong token%s",
                     request->peer != NULL ? request->peer : "an unknown address",
-                    wait_seconds > 0 ? " too often; further ones are answered 429" : "");
+                    wait_seconds > 0
+                        ? " too often; rate limit: further requests with a wrong token get 429"
+                        : "");
     if (wait_seconds == 0) {
-        errors_reply_unauthorised(&request->reply, "this token is not known, or was revoked");
+        errors_reply_unauthorised(&request->reply, "unknown or revoked token");
         return;
     }
     reply_problem(&request->reply, 429, "too-many-failures", NULL,
-                  "too many wrong tokens came from this address");
+                  "rate limit: this address sent too many wrong tokens; retry later");
     snprintf(text, sizeof text, "%u", wait_seconds);
     reply_header(&request->reply, "Retry-After", text);
 }
@@ -196,7 +198,7 @@ bool auth_holds(const struct registry *registry, struct request *request, int64_
     if (request->token_id == 0) /* the environment's, or the route needs none */
         return true;
     if (grant_is_expired(&request->grant, now)) {
-        errors_reply_unauthorised(&request->reply, "this token has expired");
+        errors_reply_unauthorised(&request->reply, "the token has expired");
         return false;
     }
     for (size_t i = 0; i < registry->token_count; i++) {
@@ -238,7 +240,8 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
     publisher_site_map_done(routing);
     if (taken)
         errors_reply_rule(&request->reply, RULE_ALL_SITES, "source",
-                          "is another token's name: only a token for all sites may write as it");
+                          "permission denied: is another token's name, and only a token for all "
+                          "sites may use it");
     return !taken;
 }
 
@@ -303,7 +306,7 @@ bool routes_authorise(void *context, struct request *request)
     /* To come without a token is not a guess and does not count as one. */
     if (token == NULL) {
         errors_reply_unauthorised(&request->reply,
-                                  "this call needs a token: Authorization: Bearer TOKEN");
+                                  "the token is missing: send Authorization: Bearer TOKEN");
         return false;
     }
     if (!token_sha256(token, len, sha256)) {
@@ -316,7 +319,7 @@ bool routes_authorise(void *context, struct request *request)
     }
     memcpy(request->token_sha256, sha256, sizeof sha256);
     if (grant_is_expired(&request->grant, request->now)) {
-        errors_reply_unauthorised(&request->reply, "this token has expired");
+        errors_reply_unauthorised(&request->reply, "the token has expired");
         return false;
     }
     note_use(app, request);

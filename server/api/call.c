@@ -73,7 +73,7 @@ static bool refuse_condition(struct request *request)
         if (request_header(request, conditions[i].header) == NULL)
             continue;
         snprintf(detail, sizeof detail,
-                 "this call does not heed %s, so nothing was done; ask again without it",
+                 "%s is not supported here; nothing was applied; retry without it",
                  conditions[i].name);
         reply_problem(&request->reply, 400, "precondition-not-supported", conditions[i].name,
                       detail);

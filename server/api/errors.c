@@ -54,14 +54,15 @@ void errors_reply_rule(struct reply *reply, enum rule_code code, const char *fie
 void errors_reply_scope(struct reply *reply)
 {
     reply_problem(reply, 403, "token-of-another-site", NULL,
-                  "what the call names is nothing of this token's site");
+                  "permission denied: this token is for another site");
 }
 
 void errors_reply_role(struct reply *reply, const struct grant *grant, enum grant_role needed)
 {
     char detail[128];
 
-    snprintf(detail, sizeof detail, "this call needs a token of role %s; this one's role is %s",
+    snprintf(detail, sizeof detail,
+             "permission denied: this request needs role %s, the token has role %s",
              grant_role_word(needed), grant_role_word(grant->role));
     reply_problem(reply, 403, "token-role", NULL, detail);
 }
@@ -74,15 +75,14 @@ void errors_reply_unauthorised(struct reply *reply, const char *detail)
 
 void errors_reply_revoked(struct reply *reply)
 {
-    errors_reply_unauthorised(reply,
-                              "this token was revoked, or expired, while the call was under way");
+    errors_reply_unauthorised(reply, "the token was revoked or expired during the request");
 }
 
 void errors_reply_not_found(struct reply *reply, const char *what)
 {
     char detail[96];
 
-    snprintf(detail, sizeof detail, "there is no such %s", what);
+    snprintf(detail, sizeof detail, "%s not found", what);
     reply_problem(reply, 404, "not-found", NULL, detail);
 }
 
@@ -100,7 +100,9 @@ void errors_reply_result(struct reply *reply, const struct change_result *result
             errors_add_number(reply, "would_remove", result->would_remove);
     } else if (result->precondition_failed) {
         reply_problem(reply, 412, "precondition-failed", NULL,
-                      detail != NULL ? detail : "the entry is not the one that If-Match names");
+                      detail != NULL
+                          ? detail
+                          : "conflict: the entry has changed since the state given in If-Match");
     } else if (result->managed) {
         reply_problem(reply, 409, "managed-by-config", NULL,
                       detail != NULL ? detail
@@ -139,12 +141,12 @@ void errors_reply_spool(struct reply *reply, enum spool_status status)
     switch (status) {
     case SPOOL_FULL:
         reply_problem(reply, 413, "body-too-large", NULL,
-                      "the list is larger than this server takes");
+                      "the list is larger than max_bulk allows");
         return;
     case SPOOL_CROWDED:
         reply_problem(reply, 503, "spool-full", NULL,
-                      "the lists that others are sending take all the room that max_spool allows; "
-                      "nothing was applied");
+                      "no space left in the spool: the lists that other clients are sending use "
+                      "all of max_spool; nothing was applied, retry");
         reply_header(reply, "Retry-After", "5");
         return;
     case SPOOL_NO_SPACE:

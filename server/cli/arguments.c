@@ -99,13 +99,14 @@ static bool take_option(struct parse *p, int argc, char **argv, int *at)
     }
     given->name = option->name;
     if (option->value == NULL)
-        return equals == NULL || wrong(p, "%s: takes no value", option->name);
+        return equals == NULL || wrong(p, "%s: the option takes no value", option->name);
     if (equals != NULL) {
         take_value(given, equals + 1);
         return true;
     }
     if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0)
-        return wrong(p, "%s: needs a value: %s %s", option->name, option->name, option->value);
+        return wrong(p, "%s: the value is missing: %s %s", option->name, option->name,
+                     option->value);
     take_value(given, argv[++*at]);
     return true;
 }
@@ -183,7 +184,7 @@ static bool find_in_group(struct parse *p, const char *group)
     if (near.word != NULL)
         return wrong(p, "%s %s: unknown command; did you mean %s %s?", group, word, group,
                      near.word);
-    return wrong(p, "%s: needs one of %s behind it", group, all);
+    return wrong(p, "%s: the command is missing: give one of %s", group, all);
 }
 
 /* The command or group that the first word is nearest to, into `out`; "" where none is near. */
@@ -264,9 +265,10 @@ static bool judge_words(struct parse *p)
     const struct cli_command *c = p->out->command;
 
     if (p->out->word_count < c->min_words)
-        return wrong(p, "%s: too few words: sitemapd %s %s", c->name, c->name, c->synopsis);
+        return wrong(p, "%s: an argument is missing: sitemapd %s %s", c->name, c->name,
+                     c->synopsis);
     if (p->out->word_count > c->max_words)
-        return wrong(p, "%s: %s is one word too many: sitemapd %s%s%s", c->name,
+        return wrong(p, "%s: unexpected argument %s: sitemapd %s%s%s", c->name,
                      p->out->words[c->max_words], c->name, *c->synopsis != '\0' ? " " : "",
                      c->synopsis);
     return true;
@@ -288,7 +290,7 @@ bool arguments_parse(int argc, char **argv, const struct cli_command *commands,
         return true;
     if (out->word_count == 0) {
         if (!out->help)
-            return wrong(&p, "no command given; sitemapd --help lists them");
+            return wrong(&p, "the command is missing; sitemapd --help lists them");
         return true;
     }
     if (!find_command(&p))

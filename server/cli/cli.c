@@ -25,7 +25,8 @@ static int finish_output(int status)
     if (failed && reader_has_gone())
         raise(SIGPIPE);
     if (failed && status == EXIT_DONE)
-        return cli_fail("standard output", "not all of it could be written");
+        return cli_fail("standard output",
+                        "write failed: the output is incomplete (no space left?)");
     return status;
 }
 

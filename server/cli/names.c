@@ -36,7 +36,7 @@ int names_site(const struct registry *registry, const char *origin,
         return EXIT_DONE;
     for (size_t i = 0; i < registry->site_count; i++)
         suggest_consider(&near, url.text, registry->sites[i].origin);
-    return names_unknown(url.text, "no site of this catalogue", near.word, "site list");
+    return names_unknown(url.text, "site not found in this catalogue", near.word, "site list");
 }
 
 int names_site_id(const struct cli *cli, const char *origin, int64_t *out)
@@ -104,12 +104,12 @@ int names_list(const struct registry *registry, const char *name, enum list_kind
     if (*out != NULL)
         return EXIT_DONE;
     if (name[0] == '/' && registry->site_count > 1)
-        return cli_fail(name, "a path names %s only where there is one site; give its URL",
+        return cli_fail(name, "a path is only valid with exactly one site; give the URL of %s",
                         urlset ? "a urlset" : "an index");
     nearest_index(registry, name, kind, &near);
-    status =
-        names_unknown(name, urlset ? "no urlset of this catalogue" : "no index of this catalogue",
-                      str_text(&near), urlset ? "urlset list" : "index list");
+    status = names_unknown(
+        name, urlset ? "urlset not found in this catalogue" : "index not found in this catalogue",
+        str_text(&near), urlset ? "urlset list" : "index list");
     str_done(&near);
     return status;
 }
@@ -128,8 +128,8 @@ const char *names_new_list(const struct cli *cli, const char *name, char out[LOC
     else
         cli_fail(name, "%s",
                  registry->site_count == 0
-                     ? "there is no site yet; make one with `sitemapd site add ORIGIN`"
-                     : "a path is enough only where there is one site; give the URL");
+                     ? "there is no site yet; create one with `sitemapd site add ORIGIN`"
+                     : "a path is only valid with exactly one site; give the URL");
     name = registry->site_count == 1 ? out : NULL;
     registry_unref(registry);
     return name;

@@ -79,7 +79,7 @@ static bool read_field(struct transfer *t, char *line)
     char *colon = strchr(line, ':'), *value, *end;
 
     if (colon == NULL || colon == line || line[0] == ' ' || line[0] == '\t')
-        return stop(t, FETCH_PROTOCOL, "a header line without a colon") > 0;
+        return stop(t, FETCH_PROTOCOL, "malformed response: a header line without a colon") > 0;
     if (r->header_count == FETCH_MAX_HEADERS)
         return stop(t, FETCH_PROTOCOL, "too many headers") > 0;
     *colon = '\0';
@@ -141,7 +141,7 @@ static bool read_head(struct transfer *t)
 
     if (line == NULL || sscanf(line, "HTTP/1.%*1[01] %3u", &status) != 1 || status < 100 ||
         status > 999) /* a sign would be taken for a digit */
-        return stop(t, FETCH_PROTOCOL, "it answers something other than HTTP/1.1") > 0;
+        return stop(t, FETCH_PROTOCOL, "malformed response: not HTTP/1.1") > 0;
     if (status / 100 == 1) { /* 100, 103 come before the answer */
         str_clear(&r->head);
         return true;
@@ -170,7 +170,8 @@ static size_t on_header(char *line, size_t one, size_t len, void *context)
     if (strspn(line, "\r\n") >= len && head->len > 0)
         return read_head(t) ? len : 0;
     if (head->len + len > FETCH_MAX_HEAD)
-        return stop(t, FETCH_PROTOCOL, "the header is too large, or no HTTP");
+        return stop(t, FETCH_PROTOCOL,
+                    "malformed response: the header is too large or is not HTTP");
     str_append(head, line, len);
     return head->failed ? stop(t, FETCH_NO_MEMORY, "out of memory") : len;
 }
@@ -255,9 +256,9 @@ static enum fetch_status tell_tls(struct transfer *t, CURLcode code)
     const char *why = strstr(t->error, problem);
 
     if (code == CURLE_SSL_CACERT_BADFILE)
-        return fail(r, FETCH_TLS, "the file of trusted certificates cannot be read");
+        return fail(r, FETCH_TLS, "cannot read the file of trusted certificates (ca_file)");
     if (why != NULL) {
-        snprintf(r->why, sizeof r->why, "the certificate is NOT trusted: %.200s",
+        snprintf(r->why, sizeof r->why, "the certificate is not trusted: %.200s",
                  why + sizeof problem - 1);
         return FETCH_TLS;
     }
@@ -266,7 +267,7 @@ static enum fetch_status tell_tls(struct transfer *t, CURLcode code)
     if (strstr(t->error, "wrong version number") != NULL ||
         strstr(t->error, "packet length too long") != NULL ||
         strstr(t->error, "unknown protocol") != NULL)
-        return fail(r, FETCH_TLS, "what answers there speaks no TLS");
+        return fail(r, FETCH_TLS, "TLS handshake failed: the server does not speak TLS");
     snprintf(r->why, sizeof r->why, "no TLS handshake: %.200s",
              t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
     return FETCH_TLS;
@@ -287,7 +288,7 @@ static enum fetch_status tell_connect(struct transfer *t, CURLcode code)
 static enum fetch_status tell_refused(struct transfer *t)
 {
     snprintf(t->reply->why, sizeof t->reply->why,
-             "%s is not a public internet address, and not allowed here", t->refused);
+             "%s is not a public internet address and is not allowed here", t->refused);
     return FETCH_ADDRESS;
 }
 
@@ -296,14 +297,15 @@ static enum fetch_status tell_protocol(struct transfer *t)
     struct fetch_reply *r = t->reply;
 
     if (strstr(t->error, "Content-Length") != NULL)
-        return fail(r, FETCH_PROTOCOL, "a Content-Length that is not a number");
+        return fail(r, FETCH_PROTOCOL, "malformed response: Content-Length is not a number");
     if (strstr(t->error, "without colon") != NULL)
-        return fail(r, FETCH_PROTOCOL, "a header line without a colon");
+        return fail(r, FETCH_PROTOCOL, "malformed response: a header line without a colon");
     if (strstr(t->error, "Transfer-Encoding") != NULL) /* 8.14 judges it before we see the line */
         return fail(r, FETCH_PROTOCOL, not_chunked);
     if (strstr(t->error, "eader") != NULL) /* larger than libcurl itself takes, or with a NUL */
-        return fail(r, FETCH_PROTOCOL, "the header is too large, or no HTTP");
-    return fail(r, FETCH_PROTOCOL, "it answers something other than HTTP/1.1");
+        return fail(r, FETCH_PROTOCOL,
+                    "malformed response: the header is too large or is not HTTP");
+    return fail(r, FETCH_PROTOCOL, "malformed response: not HTTP/1.1");
 }
 
 /* A connection that breaks while something comes. */
@@ -312,15 +314,17 @@ static enum fetch_status tell_broken(struct transfer *t, CURLcode code)
     struct fetch_reply *r = t->reply;
 
     if (strstr(t->error, "response headers") != NULL) /* endless ones before the answer's own */
-        return fail(r, FETCH_PROTOCOL, "the header is too large, or no HTTP");
+        return fail(r, FETCH_PROTOCOL,
+                    "malformed response: the header is too large or is not HTTP");
     if (strstr(t->error, "hex") != NULL || strstr(t->error, "chunk size") != NULL)
-        return fail(r, FETCH_PROTOCOL, "a chunk without a length");
+        return fail(r, FETCH_PROTOCOL, "malformed response: a chunk without a length");
     if (strstr(t->error, "chunk") != NULL)
-        return fail(r, FETCH_PROTOCOL, "a chunk longer than its length");
+        return fail(r, FETCH_PROTOCOL, "malformed response: a chunk longer than its length");
     if (code == CURLE_PARTIAL_FILE && fetch_header(r, "Transfer-Encoding") == NULL)
-        return fail(r, FETCH_PROTOCOL, "the body is shorter than announced");
+        return fail(r, FETCH_PROTOCOL,
+                    "truncated response: the body is shorter than Content-Length");
     if (code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING)
-        return fail(r, FETCH_PROTOCOL, "the connection ends in mid-answer");
+        return fail(r, FETCH_PROTOCOL, "truncated response: the connection was closed early");
     return tell_connect(t, code);
 }
 
@@ -343,12 +347,13 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
     if (r->cut || (code == CURLE_OK && t->headed))
         return FETCH_OK;
     if ((int)code == TOO_LARGE)
-        return fail(r, FETCH_PROTOCOL, "the header is too large, or no HTTP");
+        return fail(r, FETCH_PROTOCOL,
+                    "malformed response: the header is too large or is not HTTP");
     if (t->refused[0] != '\0' && code == CURLE_COULDNT_CONNECT)
         return tell_refused(t);
     switch (code) {
     case CURLE_OK:
-        return fail(r, FETCH_PROTOCOL, "the connection ends in mid-answer");
+        return fail(r, FETCH_PROTOCOL, "truncated response: the connection was closed early");
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
         return fail(r, FETCH_RESOLVE, t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
@@ -625,7 +630,7 @@ static bool set_more_trust(struct transfer *t)
     blob.data = both.data;
     blob.len = both.len;
     if (!good)
-        stop(t, FETCH_TLS, "the file of trusted certificates cannot be read");
+        stop(t, FETCH_TLS, "cannot read the file of trusted certificates (ca_file)");
     else
         good = curl_easy_setopt(t->easy, CURLOPT_CAINFO_BLOB, &blob) == CURLE_OK;
     str_done(&both);

@@ -150,7 +150,7 @@ bool address_check_given(int fd, char *why, size_t why_size)
         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0)
         snprintf(why, why_size, "is not a socket: %s", strerror(errno));
     else if (bound.ss_family != AF_INET && bound.ss_family != AF_INET6)
-        snprintf(why, why_size, "is of no internet family");
+        snprintf(why, why_size, "is not an IPv4 or IPv6 socket");
     else if (type != SOCK_STREAM ||
              getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0)
         snprintf(why, why_size, "is not a listening TCP socket (Accept=no)");

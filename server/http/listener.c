@@ -415,7 +415,7 @@ static bool copy_options(struct listener *l, const struct listener_options *opti
     share_rows(l);
     for (size_t i = 0; i < count; i++) {
         if (!address_range_parse(options->trusted_proxies[i], &l->trusted[i])) {
-            snprintf(why, why_size, "trusted proxy %s: neither an address nor a range",
+            snprintf(why, why_size, "trusted proxy %s: not a valid address or range",
                      options->trusted_proxies[i]);
             return false;
         }

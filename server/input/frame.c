@@ -278,8 +278,7 @@ static bool skip_padding(struct gunzip *g)
         g->in++;
         g->state = PADDING;
     }
-    return g->z.avail_in == 0 || g->state != PADDING ||
-           malformed(g, "bytes that are no gzip follow");
+    return g->z.avail_in == 0 || g->state != PADDING || malformed(g, "trailing bytes are not gzip");
 }
 
 static bool feed_part(struct gunzip *g, const unsigned char *bytes, uInt len)
@@ -304,7 +303,7 @@ static bool feed_part(struct gunzip *g, const unsigned char *bytes, uInt len)
 static bool judge_waste(struct gunzip *g)
 {
     return g->in <= WASTE_FREE_BYTES || (g->in - WASTE_FREE_BYTES) / WASTE_RATIO <= g->out ||
-           malformed(g, "most of its bytes decode to nothing (a hole or empty members)");
+           malformed(g, "most of its bytes decode to nothing (zeros or empty members)");
 }
 
 /* Waste is judged where the input has come to a multiple of OUT_BYTES, and all before it is

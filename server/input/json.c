@@ -215,7 +215,7 @@ static enum json_raw_status fail_json(struct fields *f, const json_error_t *erro
     size_t len = strlen(why);
     if (strstr(shown, "end of file expected near '{'") != NULL)
         snprintf(why + len, sizeof why - len,
-                 "; one object a line (with curl, --data-binary: -d takes line ends away)");
+                 "; one object a line (with curl use --data-binary: -d removes line ends)");
     else if (strstr(shown, "invalid token near 'http") != NULL)
         snprintf(why + len, sizeof why - len, "; a line is an object: {\"loc\": \"https://...\"}");
     entry_validate_reject(f->raw, f->judged, f->rejection, RULE_JSON, NULL, why);
@@ -645,7 +645,7 @@ static bool take_frame(struct json_stream *s, char c)
             return true;
         }
         s->single = c == '{';
-        return s->single ? begin_element(s, c) : malformed(s, "neither an object nor an array");
+        return s->single ? begin_element(s, c) : malformed(s, "must be an object or an array");
     case AT_FIRST:
     case AT_NEXT:
         if (c == ']' && s->state == AT_FIRST) {
@@ -659,10 +659,12 @@ static bool take_frame(struct json_stream *s, char c)
         s->state = c == ',' ? AT_NEXT : AT_END;
         return true;
     default:
-        return malformed(s, c == '{' ? "another object follows; several are an array, or one a "
-                                       "line as application/x-ndjson (with curl, --data-binary: "
-                                       "-d takes line ends away)"
-                                     : "something follows the end");
+        return malformed(
+            s,
+            c == '{'
+                ? "another object follows; several are an array, or one a "
+                  "line as application/x-ndjson (with curl use --data-binary: -d removes line ends)"
+                : "something follows the end");
     }
 }
 

@@ -84,7 +84,8 @@ void sitemap_remark_tell(const struct sitemap_remark *remark, char *out)
 {
     size_t len, size = SITEMAP_REMARK_TOLD;
     if (remark->code == RULE_ONE_LASTMOD) {
-        snprintf(out, size, "all of its pages bear the same lastmod, %s: a build stamp",
+        snprintf(out, size,
+                 "all of its pages have the same lastmod, %s: probably the time of a build",
                  remark->given);
         return;
     }
@@ -658,7 +659,8 @@ static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t le
     if (*head == '\0')
         return refuse_head(v, "not-text", "begins with a NUL byte, which no text has");
     if (w->pages.expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame)) {
-        snprintf(why, sizeof why, "is named as gzip and is %s: crawlers cannot unpack it", what);
+        snprintf(why, sizeof why, "is named as gzip but is %s: crawlers cannot decompress it",
+                 what);
         return refuse_head(v, "not-gzip", why);
     }
     w->no_xml = !binary && !format;
@@ -810,7 +812,7 @@ static void judge_use(struct sitemap_verifier *v)
     const struct sitemap_pages *pages = &v->work.pages;
     if (pages->expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame))
         reader_state_fail(&v->work.core, READER_MALFORMED, "not-gzip", 0, 0,
-                          "is named as gzip and is not: crawlers cannot unpack it");
+                          "is named as gzip but is not gzip: crawlers cannot decompress it");
     else if (pages->urls > 0 && pages->useless == pages->urls)
         sitemap_pages_refuse_all(pages, &v->work.core);
 }

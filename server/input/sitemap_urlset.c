@@ -268,7 +268,7 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
         return;
     /* Feeds hold pages of HTML. */
     if (++u->depth > (u->work->feed ? FEED_MAX_DEPTH : SITEMAP_FILE_MAX_DEPTH)) {
-        refuse(u, "nesting-too-deep", "elements are nested too deep");
+        refuse(u, "nesting-too-deep", "elements are nested too deeply");
         return;
     }
     if (u->work->feed) {

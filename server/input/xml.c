@@ -163,7 +163,7 @@ static bool fail_parse(struct xml *x)
         return reader_state_no_memory(x->core);
     bool early = error == XML_ERROR_NO_ELEMENTS || error == XML_ERROR_UNCLOSED_TOKEN ||
                  error == XML_ERROR_PARTIAL_CHAR || error == XML_ERROR_UNCLOSED_CDATA_SECTION;
-    snprintf(why, sizeof why, "%s%s", early ? "the XML ends too early: " : "",
+    snprintf(why, sizeof why, "%s%s", early ? "the XML is truncated: " : "",
              XML_ErrorString(error));
     return x->hooks->broken(x, error, early ? "truncated" : "malformed-xml", why);
 }

@@ -334,7 +334,7 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
     if (!xml_token(&x->xml))
         return;
     if (++x->depth > READER_MAX_DEPTH) {
-        fail(x, READER_TOO_LARGE, "nested-too-deep", "elements are nested too deep", "");
+        fail(x, READER_TOO_LARGE, "nested-too-deep", "elements are nested too deeply", "");
         return;
     }
     if (x->at == IN_IGNORED) {

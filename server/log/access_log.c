@@ -37,7 +37,7 @@ static void told(void *context, bool reopening, int error)
         log_event(LOG_LEVEL_INFO, "access-log-reopened", "%s", log->path);
     else if (reopening)
         log_event(LOG_LEVEL_ERROR, "access-log-not-reopened",
-                  "%s: %s; the file that was open is written on. Make the path writable for this "
+                  "%s: %s; logging continues to the old file. Make the path writable for this "
                   "process and send SIGUSR1 again",
                   log->path, strerror(error));
     else if (error == 0)
@@ -46,8 +46,8 @@ static void told(void *context, bool reopening, int error)
                   (unsigned long long)access_log_dropped(log));
     else
         log_event(LOG_LEVEL_ERROR, "access-log-failed",
-                  "%s: %s; it is tried again, and lines are dropped meanwhile. Requests are served "
-                  "on. Where the disk is full, make room",
+                  "%s: %s; lines are dropped until a retry succeeds. Requests are still served. If "
+                  "no space is left on the disk, free some",
                   log->path, strerror(error));
 }
 
@@ -184,7 +184,7 @@ static void count_dropped(struct access_log *log, int64_t now)
     if (now >= after &&
         atomic_compare_exchange_strong(&log->tell_after, &after, now + TELL_EVERY_S))
         log_event(LOG_LEVEL_WARNING, "access-log-dropped",
-                  "%s takes lines slower than requests come: lines are dropped and counted "
+                  "%s is too slow for the rate of requests: lines are dropped and counted "
                   "(sitemapd_access_log_dropped_total). Put it on a faster disk, or turn it off",
                   log->path);
 }

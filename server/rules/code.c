@@ -17,7 +17,7 @@ static const struct code_text code_texts[RULE_CODE_COUNT] = {
 
 static const struct code_text *find_text(enum rule_code code)
 {
-    static const struct code_text unknown = {"unknown", "is refused for a reason without a name"};
+    static const struct code_text unknown = {"unknown", "is rejected for an unknown reason"};
 
     /* Through size_t: whether the enum's own type is signed is the compiler's choice. */
     return (size_t)code < RULE_CODE_COUNT ? &code_texts[code] : &unknown;
@@ -43,13 +43,15 @@ const char *rule_code_remark(enum rule_code code)
         return "the lastmod was dropped: it has a time without a time zone, as in "
                "2026-11-21T08:30:00Z or 2026-11-21T08:30:00+01:00";
     case RULE_LASTMOD_FUTURE:
-        return "the lastmod was dropped: it is more than a day ahead";
+        return "the lastmod was dropped: it is more than a day in the future";
     case RULE_LASTMOD_OLD:
-        return "the lastmod was dropped: it is 1970-01-01 or earlier, the zero of a clock";
+        return "the lastmod was dropped: it is 1970-01-01 or earlier, the date of an unset clock";
     case RULE_LASTMOD_COARSE:
-        return "the lastmod has no day; it is kept, not served (2026-11-21 has one)";
+        return "the lastmod has no day; it is stored but not served; write a full date such as "
+               "2026-11-21";
     case RULE_LASTMOD_DATE_ONLY:
-        return "the lastmod has no time; Bing wants time and offset, as in 2026-11-21T08:30:00Z";
+        return "the lastmod has no time; Bing wants a time with an offset, as in "
+               "2026-11-21T08:30:00Z";
     default:
         return rule_code_sentence(code);
     }

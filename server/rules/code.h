@@ -6,8 +6,8 @@
 #define RULE_CODES(X)                                                                              \
     X(RULE_OK, "ok", "accepted")                                                                   \
     /* refusals: the loc */                                                                        \
-    X(RULE_LOC_MISSING, "loc-missing", "there is no loc")                                          \
-    X(RULE_LOC_MALFORMED, "loc-malformed", "is not a URL as in RFC 3986")                          \
+    X(RULE_LOC_MISSING, "loc-missing", "the loc is missing")                                       \
+    X(RULE_LOC_MALFORMED, "loc-malformed", "is malformed: not a valid URL (RFC 3986)")             \
     X(RULE_LOC_RELATIVE, "loc-relative", "must be an absolute URL (https://host/path)")            \
     X(RULE_LOC_SCHEME, "loc-scheme", "must be an http or https URL")                               \
     X(RULE_LOC_TOO_SHORT, "loc-too-short", "is shorter than 12 characters")                        \
@@ -20,50 +20,54 @@
     X(RULE_LOC_HOST, "loc-host", "has no valid host")                                              \
     X(RULE_LOC_HOST_IDN, "loc-host-not-ascii", "has a non-ASCII host; use its punycode form")      \
     X(RULE_LOC_PORT, "loc-port", "has an invalid port")                                            \
-    X(RULE_LOC_PERCENT, "loc-percent-encoding", "has a % that two hex digits do not follow")       \
+    X(RULE_LOC_PERCENT, "loc-percent-encoding",                                                    \
+      "has malformed percent-encoding: a % without two hex digits")                                \
     /* refusals: the place */                                                                      \
-    X(RULE_SITE_UNKNOWN, "site-unknown", "belongs to no site of this catalogue")                   \
-    X(RULE_INDEX_UNKNOWN, "index-unknown", "names no index of this catalogue")                     \
-    X(RULE_INDEX_NEEDED, "index-needed", "a cross host's loc needs an index named")                \
+    X(RULE_SITE_UNKNOWN, "site-unknown", "site not found in this catalogue")                       \
+    X(RULE_INDEX_UNKNOWN, "index-unknown", "index not found in this catalogue")                    \
+    X(RULE_INDEX_NEEDED, "index-needed",                                                           \
+      "the index is missing: name it for a loc on a cross host")                                   \
     X(RULE_OUTSIDE_SITE, "outside-site", "is on another host than its index or urlset")            \
     X(RULE_OUTSIDE_DIRECTORY, "outside-directory",                                                 \
-      "is not in the directory of its index or urlset, nor below")                                 \
+      "is not in or below the directory of its index or urlset")                                   \
     X(RULE_LOC_IS_PAGE, "loc-is-index-page",                                                       \
       "is the URL of an index page; an index may not list an index")                               \
     X(RULE_INDEX_COVERS_LOC, "index-covers-loc",                                                   \
-      "page names of the index would cover a registered loc")                                      \
+      "page names of the index would conflict with a registered loc")                              \
     X(RULE_INDEX_COVERS_INDEX, "index-covers-index",                                               \
-      "page names of the index would cover those of another index")                                \
-    X(RULE_SITE_FULL, "too-many-pages", "the site has as many index files as it may have")         \
+      "page names of the index would conflict with those of another index")                        \
+    X(RULE_SITE_FULL, "too-many-pages",                                                            \
+      "the site has reached its limit of index files (max_indexes)")                               \
     X(RULE_INDEX_PATH, "index-path", "must be a path that ends in .xml, without query")            \
     X(RULE_INDEX_PATTERN, "index-pattern",                                                         \
-      "must hold {stem} first, then {n} once, then {suffix} last")                                 \
-    X(RULE_HOST_TAKEN, "host-taken", "belongs to another site")                                    \
-    X(RULE_ALL_SITES, "needs-token-of-all-sites", "only a token for all sites may do that")        \
-    X(RULE_OUTSIDE_TOKEN, "outside-token-scope", "is not this token's to change")                  \
-    X(RULE_FROZEN, "frozen",                                                                       \
-      "its site, index or urlset is frozen; nothing changes there until it is thawed")             \
+      "must contain {stem} first, then {n} once, then {suffix} last")                              \
+    X(RULE_HOST_TAKEN, "host-taken", "conflict: the host already belongs to another site")         \
+    X(RULE_ALL_SITES, "needs-token-of-all-sites",                                                  \
+      "permission denied: only a token for all sites may do this")                                 \
+    X(RULE_OUTSIDE_TOKEN, "outside-token-scope",                                                   \
+      "permission denied: outside the scope of this token")                                        \
+    X(RULE_FROZEN, "frozen", "its site, index or urlset is frozen: read-only until it is thawed")  \
     X(RULE_ORIGIN, "origin-malformed", "must be scheme://host[:port] and nothing more")            \
     X(RULE_HOST, "host-malformed", "must be host[:port]")                                          \
     X(RULE_ROBOTS, "robots-malformed", "must be the text of a robots.txt")                         \
-    X(RULE_SOURCE, "source-malformed", "does not describe a source")                               \
-    X(RULE_DUPLICATE, "duplicate", "stands more than once in this list; the first counts")         \
-    X(RULE_OWNED_BY_ANOTHER, "owned-by-another", "is owned by another source; it stays as it is")  \
-    X(RULE_SHRINK_GUARD, "shrink-guard", "would drop too much of the index or urlset")             \
-    X(RULE_CHANGED_SINCE, "changed-since", "was changed since")                                    \
+    X(RULE_SOURCE, "source-malformed", "is not a valid source")                                    \
+    X(RULE_DUPLICATE, "duplicate", "is more than once in this list; only the first is used")       \
+    X(RULE_OWNED_BY_ANOTHER, "owned-by-another", "is owned by another source; it was not changed") \
+    X(RULE_SHRINK_GUARD, "shrink-guard", "would remove too much of the index or urlset")           \
+    X(RULE_CHANGED_SINCE, "changed-since", "conflict: has changed since that revision")            \
     X(RULE_LIST_TOO_LONG, "list-too-long",                                                         \
-      "took so long that other sites' writes would not have had their turn in time; send it in "   \
-      "parts (a replace by prefix)")                                                               \
+      "is too large: other sites' writes would time out; send it in parts (a replace by prefix)")  \
     /* refusals and remarks: lastmod */                                                            \
     X(RULE_LASTMOD_INVALID, "lastmod-invalid",                                                     \
       "is not a W3C Datetime such as 2026-11-21 or 2026-11-21T08:30:00Z")                          \
     X(RULE_LASTMOD_NO_ZONE, "lastmod-no-zone",                                                     \
-      "has a time without a time zone; write Z or +01:00 behind it")                               \
-    X(RULE_LASTMOD_FUTURE, "lastmod-in-future", "is more than a day ahead; dropped")               \
+      "has a time without a time zone; append Z or an offset such as +01:00")                      \
+    X(RULE_LASTMOD_FUTURE, "lastmod-in-future", "is more than a day in the future; dropped")       \
     X(RULE_LASTMOD_OLD, "lastmod-too-old",                                                         \
-      "is 1970-01-01 or earlier: the zero of a clock, not a date; dropped")                        \
-    X(RULE_LASTMOD_COARSE, "lastmod-too-coarse", "has no day; kept, not served")                   \
-    X(RULE_LASTMOD_DATE_ONLY, "lastmod-date-only", "has no time; Bing wants time and offset")      \
+      "is 1970-01-01 or earlier, the date of an unset clock; dropped")                             \
+    X(RULE_LASTMOD_COARSE, "lastmod-too-coarse", "has no day; stored but not served")              \
+    X(RULE_LASTMOD_DATE_ONLY, "lastmod-date-only",                                                 \
+      "has no time; Bing wants a time with an offset")                                             \
     /* other fields */                                                                             \
     X(RULE_DIGEST, "digest-malformed",                                                             \
       "must be 1 to 256 bytes of UTF-8 without control characters")                                \
@@ -71,47 +75,51 @@
     X(RULE_FIELD_UNKNOWN, "unknown-field", "is not a known field")                                 \
     X(RULE_FIELD_TYPE, "wrong-type", "has the wrong type")                                         \
     X(RULE_JSON, "malformed-json", "is not valid JSON")                                            \
-    X(RULE_POSITION, "position-malformed", "must be an integer from 0 on within the site's pages") \
+    X(RULE_POSITION, "position-malformed",                                                         \
+      "must be an integer of 0 or more, within the site's pages")                                  \
     /* remarks */                                                                                  \
     X(RULE_LOC_LONG, "loc-long", "is longer than 1024 characters; Yandex ignores it")              \
     X(RULE_LOC_NO_SITEMAP, "loc-no-sitemap",                                                       \
-      "names a folder, a page or robots.txt, where crawlers want a sitemap file")                  \
-    X(RULE_LOC_AMP, "loc-amp-escaped", "holds &amp;: write a plain &, it is escaped where needed") \
+      "is a folder, a page or robots.txt; crawlers expect a sitemap file")                         \
+    X(RULE_LOC_AMP, "loc-amp-escaped", "contains &amp;; write a plain &, the server escapes it")   \
     X(RULE_LASTMOD_SET_BACK, "lastmod-set-back",                                                   \
-      "is more than a year before the one it had; crawlers distrust dates that go back")           \
+      "is more than a year before the previous lastmod; crawlers distrust dates that go back")     \
     X(RULE_CROSS_HOST, "cross-host", "is on a cross host; Yandex ignores it")                      \
-    X(RULE_SCHEME_DIFFERS, "scheme-differs", "has another scheme than its index or urlset")        \
+    X(RULE_SCHEME_DIFFERS, "scheme-differs",                                                       \
+      "has a different scheme (http or https) than its index or urlset")                           \
     X(RULE_LOC_NORMALISED, "loc-normalised", "was rewritten to its normal form")                   \
-    X(RULE_LOC_PADDED, "loc-padded", "had white space around it")                                  \
+    X(RULE_LOC_PADDED, "loc-padded", "had leading or trailing white space, which was removed")     \
     X(RULE_SITE_NEARLY_FULL, "pages-nearly-used-up",                                               \
-      "the site has 90 % of its index files or more")                                              \
-    X(RULE_NAMESPACE, "namespace", "is not the sitemaps.org 0.9 namespace; taken as meant")        \
-    X(RULE_EXTRA_ELEMENT, "extra-element", "an element that has no place here was ignored")        \
+      "the site has used 90 % or more of its index files")                                         \
+    X(RULE_NAMESPACE, "namespace", "is not the sitemaps.org 0.9 namespace; accepted anyway")       \
+    X(RULE_EXTRA_ELEMENT, "extra-element", "an unexpected element was ignored")                    \
     X(RULE_LOC_IGNORED, "loc-ignored", "an ignored element contains a loc, which was not read")    \
     /* remarks: a sitemap itself */                                                                \
-    X(RULE_ONE_LASTMOD, "one-lastmod", "all of its pages bear the same lastmod: a build stamp")    \
-    X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, and nothing but its content says so")         \
+    X(RULE_ONE_LASTMOD, "one-lastmod",                                                             \
+      "all of its pages have the same lastmod: probably the time of a build")                      \
+    X(RULE_GZIP_UNMARKED, "gzip-unmarked", "is gzip, but neither its name nor a header says so")   \
     X(RULE_EXTENSION_NAMESPACE, "extension-namespace",                                             \
-      "is not quite the namespace of this extension; taken as intended")                           \
+      "is a misspelled namespace of this extension; accepted anyway")                              \
     X(RULE_IMAGES_MANY, "too-many-images",                                                         \
-      "has more than 1,000 images, of which Google reads that many")                               \
+      "has more than 1,000 images; Google reads only that many")                                   \
     X(RULE_ENCODING_ODD, "encoding-odd",                                                           \
       "is not a content coding: most clients ignore it, strict ones reject the answer")            \
     /* refusals: page URLs and their urlsets */                                                    \
-    X(RULE_URLSET_NEEDED, "urlset-needed", "a page URL needs a urlset named")                      \
-    X(RULE_URLSET_UNKNOWN, "urlset-unknown", "names no urlset of this catalogue")                  \
-    X(RULE_URLSET_FULL, "urlset-full", "the urlset has as many pages as it may have")              \
+    X(RULE_URLSET_NEEDED, "urlset-needed", "the urlset is missing: name it for a page URL")        \
+    X(RULE_URLSET_UNKNOWN, "urlset-unknown", "urlset not found in this catalogue")                 \
+    X(RULE_URLSET_FULL, "urlset-full", "the urlset has reached its limit of pages (max_pages)")    \
     X(RULE_EXTENSION_FOREIGN, "extension-foreign",                                                 \
-      "has an extension that its urlset was not made for")                                         \
+      "has an extension that its urlset does not support")                                         \
     X(RULE_EXTENSIONS_LONG, "extensions-too-long",                                                 \
       "has too many extensions: at most 1,000 images, 300 alternates and 262,144 bytes")           \
-    X(RULE_EXPIRED, "expired", "is older than its urlset keeps page URLs")                         \
-    X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset, which alone makes and removes it")      \
+    X(RULE_EXPIRED, "expired", "has expired: it is older than the urlset's expires allows")        \
+    X(RULE_OF_URLSET, "of-urlset", "is a page of a urlset; only the urlset can add or remove it")  \
     X(RULE_LANGUAGE, "language-malformed",                                                         \
       "is not a language tag such as en, de-CH or zh-Hant (BCP 47)")                               \
-    X(RULE_EXTENSION_UNKNOWN, "extension-unknown", "must be of images, alternates and news")       \
+    X(RULE_EXTENSION_UNKNOWN, "extension-unknown",                                                 \
+      "is an unknown extension; use images, alternates or news")                                   \
     X(RULE_TEXT, "text-malformed", "must be 1 to 2048 bytes of UTF-8 without control characters")  \
-    X(RULE_FIELD_MISSING, "field-missing", "is needed")                                            \
+    X(RULE_FIELD_MISSING, "field-missing", "is required and is missing")                           \
     /* remarks: page URLs */                                                                       \
     X(RULE_EXTENSION_DROPPED, "extension-dropped",                                                 \
       "has an image, alternate or news that breaks the rules; that was left out")                  \

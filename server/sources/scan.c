@@ -459,7 +459,7 @@ static void scan_apply(struct scan_pass *pass)
     if (spooled != SPOOL_OK) {
         bool full = spooled == SPOOL_NO_SPACE;
         scan_fail(pass, full ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE,
-                  "what was found cannot be handed over", strerror(errno));
+                  "the result of the scan cannot be passed on", strerror(errno));
         pass->out_of_memory = spooled == SPOOL_NO_MEMORY;
         spool_free(rows);
         return;
@@ -496,7 +496,7 @@ static void scan_apply(struct scan_pass *pass)
     if (out->applied)
         return;
     const char *detail = out->result.detail;
-    snprintf(out->failure, sizeof out->failure, "the catalogue did not take it (%s)%s%.180s",
+    snprintf(out->failure, sizeof out->failure, "the catalogue rejected it (%s)%s%.180s",
              catalogue_status_word(out->status), *detail ? ": " : "", detail);
 }
 

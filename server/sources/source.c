@@ -471,7 +471,7 @@ static void refuse(struct scan_request *request, const char *why)
 
 void source_refuse_request(struct scan_request *request)
 {
-    refuse(request, "the source is ending");
+    refuse(request, "the source is being stopped");
 }
 
 void source_answer_requests(struct source *s)
@@ -541,7 +541,7 @@ void source_request(struct source *s, struct scan_request *request)
     if (stopping)
         source_refuse_request(request);
     else if (waiting >= SCANS_WAITING)
-        refuse(request, "as many scans of the source wait as may");
+        refuse(request, "busy: too many scans of the source are waiting; retry later");
 }
 
 /* The first request, now the caller's; NULL where there is none. */

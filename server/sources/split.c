@@ -204,7 +204,7 @@ static bool has_room(struct split *s, uint64_t more)
 {
     return s->file->max_disk == 0 || s->piles_bytes + more <= s->file->max_disk ||
            refuse(s, "split-too-large",
-                  "would take more of the disk than the half of max_spool: %" PRIu64 " bytes",
+                  "is too large: needs more than half of max_spool: %" PRIu64 " bytes",
                   s->file->max_disk);
 }
 
@@ -222,7 +222,7 @@ static bool write_block(struct split *s, struct pile *pile)
     }
     if (pwrite(s->piles_fd, pile->buffer, BLOCK_BYTES, (off_t)s->piles_bytes) !=
         (ssize_t)BLOCK_BYTES)
-        return refuse(s, "no-space", "what is known of its rows cannot be kept: %s",
+        return refuse(s, "no-space", "what is known of its rows cannot be stored: %s",
                       strerrordesc_np(errno));
     pile->blocks[pile->block_count++] = s->piles_bytes;
     s->piles_bytes += BLOCK_BYTES;
@@ -291,7 +291,7 @@ static bool read_pile(struct split *s, const struct pile *pile, struct row_hash 
 {
     for (size_t i = 0; i < pile->block_count; i++, out += BUFFERED)
         if (pread(s->piles_fd, out, BLOCK_BYTES, (off_t)pile->blocks[i]) != (ssize_t)BLOCK_BYTES)
-            return refuse(s, "unreadable", "what is known of its rows cannot be read: %s",
+            return refuse(s, "unreadable", "cannot read its stored rows: %s",
                           strerrordesc_np(errno));
     memcpy(out, pile->buffer, pile->buffered * sizeof *out);
     return true;
@@ -307,8 +307,9 @@ static bool open_piles(struct split *s)
     for (size_t i = 0; i < PILES * 2; i++)
         s->piles[i].buffer = s->buffers + i * BUFFERED;
     s->piles_fd = catalogue_scratch(s->file->catalogue);
-    return s->piles_fd >= 0 || refuse(s, "no-space", "no file can be made beside the catalogue: %s",
-                                      strerrordesc_np(errno));
+    return s->piles_fd >= 0 ||
+           refuse(s, "no-space", "cannot create a file beside the catalogue: %s",
+                  strerrordesc_np(errno));
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -344,8 +345,9 @@ static bool gather_row(struct split *s, const struct entry *entry)
     enum spool_status status = spool_row(s->spool, entry);
     if (status == SPOOL_NO_MEMORY)
         return end_with(s, SPLIT_NO_MEMORY);
-    return status == SPOOL_OK || refuse(s, status == SPOOL_FULL ? "split-too-large" : "no-space",
-                                        "what is to be written cannot be kept until then");
+    return status == SPOOL_OK ||
+           refuse(s, status == SPOOL_FULL ? "split-too-large" : "no-space",
+                  "no space left to store its changes until they are written");
 }
 
 static void forget_aside(struct split *s)
@@ -561,7 +563,7 @@ static bool drop_row(struct split *s, uint32_t position, const char *loc, const 
         return true;
     enum spool_status status = spool_add(s->spool, &gone);
     return status == SPOOL_OK ||
-           refuse(s, "no-space", "what is to be written cannot be kept until then");
+           refuse(s, "no-space", "no space left to store its changes until they are written");
 }
 
 /* ---- what differs -------------------------------------------------------------------------- */
@@ -660,7 +662,7 @@ static bool gather_aside(struct split *s)
         if (bits_has(&s->wanted, at++) && !gather_row(s, &entry))
             return false;
     }
-    return more == 0 || refuse(s, "unreadable", "what was kept of it cannot be read");
+    return more == 0 || refuse(s, "unreadable", "cannot read its stored rows");
 }
 
 /* What goes, then what comes. */
@@ -845,7 +847,7 @@ static bool judge(struct split *s)
     s->out->hash[0] = hash.low64;
     s->out->hash[1] = hash.high64;
     if (s->out->urls == 0)
-        return refuse(s, "no-usable-url", "has no page URL that its place allows");
+        return refuse(s, "no-usable-url", "has no page URL that is allowed at its URL");
     return match(s);
 }
 

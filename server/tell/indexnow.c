@@ -198,8 +198,8 @@ static void drop_repeated(struct batch *b)
 static void tell_gap(const struct told_site *s)
 {
     log_event(LOG_LEVEL_WARNING, "indexnow-gap",
-              "%s: the history does not reach back to what was told last; changes before it are "
-              "told to nobody",
+              "%s: the history no longer has the changes since the last notification; IndexNow is "
+              "not notified of them",
               s->config->origin);
 }
 
@@ -377,7 +377,7 @@ static void note_well(struct told_site *s)
 static void note_taken(struct told_site *s)
 {
     if (s->failing_since != 0)
-        log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are taken again by %s",
+        log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are accepted again by %s",
                   s->config->origin, s->config->indexnow_endpoint);
     note_well(s);
     s->n->counts->taken++;
@@ -395,13 +395,13 @@ static void note_failed(struct told_site *s, const char *why, const struct fetch
         s->failing_since = now;
         s->n->counts->failing++;
         log_event(LOG_LEVEL_WARNING, "indexnow-failed",
-                  "%s: %s takes no page URLs: %s; they are sent again for a day", s->config->origin,
+                  "%s: %s rejected page URLs: %s; retry for a day", s->config->origin,
                   s->config->indexnow_endpoint, why);
     }
     s->next_at = clock_now_ms() + again_wait_ms(s->tries++, RETRY_MIN_MS, reply, now);
     if (now - s->failing_since > KEEP_SECONDS && now - s->batch.newest_at > KEEP_SECONDS) {
         log_event(LOG_LEVEL_ERROR, "indexnow-given-up",
-                  "%s: %s took none of %zu page URLs for a day; they are given up",
+                  "%s: %s did not accept %zu page URLs for a day; they are dropped",
                   s->config->origin, s->config->indexnow_endpoint, s->batch.count);
         s->n->counts->lost += s->batch.count;
         move_on(s);

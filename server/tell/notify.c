@@ -392,13 +392,13 @@ static void note_failed(struct notify *n, struct waiting *w, size_t lines_len, c
 
     if (!n->told)
         log_event(LOG_LEVEL_WARNING, "notify-failed",
-                  "%.*s takes no notice of what happens: %s; it is tried again for a day",
+                  "%.*s did not accept the notification: %s; retry for a day",
                   (int)n->url.origin_len, n->url.text, why);
     n->told = true;
     w->next_at = now + again_wait_ms(w->tries++, n->options.pace_ms, reply, clock_unix_ms() / 1000);
     if (now - w->first_at > KEEP_MS) {
         log_event(LOG_LEVEL_ERROR, "notify-given-up",
-                  "%.*s took none of %u notices (%s) for a day; they are lost",
+                  "%.*s did not accept %u notifications (%s) for a day; they are dropped",
                   (int)n->url.origin_len, n->url.text, n->sent_count, kind_words[n->sending]);
         forget_sent(n, w, lines_len);
     }
@@ -416,7 +416,7 @@ static void sent(void *context, enum fetch_status status, struct fetch_reply *re
             (size_t)(strchr(w->lines.data + lines_len, '\n') + 1 - w->lines.data) - lines_len;
     if (status == FETCH_OK && reply->status / 100 == 2) {
         if (n->told)
-            log_event(LOG_LEVEL_INFO, "notify-well", "%.*s takes notice again",
+            log_event(LOG_LEVEL_INFO, "notify-well", "%.*s accepts notifications again",
                       (int)n->url.origin_len, n->url.text);
         n->told = false;
         forget_sent(n, w, lines_len);

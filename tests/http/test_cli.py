@@ -145,7 +145,7 @@ def test_add_list_remove(database):
     assert done(sitemapd("list", "--contains", "none", database=database)).err == "sitemapd: list: no such entries\n"
     done(sitemapd("remove", ORIGIN + "/folder/", database=database))
     for text in ("ab", "a" * 201):
-        refused(sitemapd("list", "--contains", text, database=database), 2, "--contains: must have from 3 to 200 bytes")
+        refused(sitemapd("list", "--contains", text, database=database), 2, "--contains: must be 3 to 200 bytes long")
     done(sitemapd("remove", ORIGIN + "/a.xml", database=database))
     refused(sitemapd("remove", ORIGIN + "/a.xml", database=database))
     assert len(rows(sitemapd("list", database=database))) == 1
@@ -306,7 +306,7 @@ def test_import_replace_spares_what_others_registered(server, tmp_path):
     assert "would remove 4 entries and leave 1" in told.err and "--max-removed 4 allows it" in told.err
     told = done(server.cli(*replace, "--source", "*", "--max-removed", "4", path))
     assert "1 unchanged, 4 removed" in told.out and told.err == "" and of() == {"e.xml": "build"}
-    refused(server.cli("import", "--source", "*", path), 2, "'*' says whose entries --replace acts on")
+    refused(server.cli("import", "--source", "*", path), 2, "'*' can only be used with --replace")
 
 
 def test_import_drop_lastmod(database, tmp_path):
@@ -378,7 +378,7 @@ def test_site_update_adds_takes_away_and_shows_what_was(database):
     refused(update("--add-host-alias", "x.example", "--remove-host-alias", "y.example"), words="no host alias y.example")
     assert site_of(database)["host_aliases"] == ["d.example"]
     for args in (("--add-host-alias", "e.example", "--host-alias", "f.example"), ("--remove-cross-host", "x", "--no-cross-hosts")):
-        refused(update(*args), 2, "which says what the whole list is")
+        refused(update(*args), 2, "which replaces the whole list")
     done(update("--remove-cross-host", "cdn.example.net"))
     assert site_of(database)["cross_hosts"] == []
 
@@ -483,7 +483,7 @@ def test_an_import_of_which_everything_is_refused(database, tmp_path):
     (tmp_path / "none").write_text("")
     for name, code in (("bad", 1), ("some", 0), ("none", 0)):
         told = sitemapd("import", "--skip-invalid", tmp_path / name, database=database)
-        assert told.code == code and ("every entry was refused; nothing was applied" in told.err) == (code == 1), told
+        assert told.code == code and ("every entry was rejected; nothing was applied" in told.err) == (code == 1), told
 
 
 def test_an_empty_lastmod_is_reported(database, tmp_path):
@@ -601,7 +601,7 @@ def test_progress_only_on_a_terminal(database, tmp_path):
     (("site", "add", "b.example"), 1, "b.example"),
     (("site", "remove", ORIGIN, "--max-removed", "many"), 2, "must be a number"),
     (("site", "remove", "https://nobody.example"), 1, "nobody.example"),
-    (("token", "revoke", "nobody"), 1, "no token of this catalogue"),
+    (("token", "revoke", "nobody"), 1, "token not found in this catalogue"),
     (("import", "/"), 1, "cannot be read"),
 ])
 def test_what_is_refused_says_why(database, words, code, told):
@@ -615,16 +615,16 @@ def test_an_import_says_what_would_help(database, tmp_path):
     command = sitemapd("import", "-", database=database, input=f"{ORIGIN}/a.xml\n{other}/b.xml\n")
     assert command.code == 1, command
     assert "line 2: `sitemapd site update ORIGIN --add-cross-host other.example`, then --index URL; " in command.err, command
-    assert "another site is made with `sitemapd site add https://other.example`" in command.err, command
-    assert command.err.endswith("1 of 2 entries refused, nothing was applied; --skip-invalid applies the good ones\n")
+    assert "create another site with `sitemapd site add https://other.example`" in command.err, command
+    assert command.err.endswith("1 of 2 entries rejected, nothing was applied; --skip-invalid applies the good ones\n")
     command = sitemapd("import", "-", database=database, input=f"{other}/b.xml\n")
-    assert command.err.endswith("1 of 1 entry refused, nothing was applied\n"), command  # there is no good one
+    assert command.err.endswith("1 of 1 entry rejected, nothing was applied\n"), command  # there is no good one
     done(sitemapd("site", "update", ORIGIN, "--cross-host", "other.example", database=database))
     command = sitemapd("import", "-", database=database, input=f"{other}/b.xml\n")
     assert command.code == 1 and "name the index with --index URL" in command.err, command
     # The place stands once, before the message.
     command = sitemapd("import", "-", database=database, input='<sitemapindex xmlns="http://www.sitemaps.org/sc')
-    assert command.code == 1 and re.match(r"sitemapd: standard input:1:\d+: the XML ends too early", command.err), command
+    assert command.code == 1 and re.match(r"sitemapd: standard input:1:\d+: the XML is truncated", command.err), command
 
 
 def test_an_import_of_much_that_is_wrong_is_summed_up(database):
@@ -637,7 +637,7 @@ def test_an_import_of_much_that_is_wrong_is_summed_up(database):
     assert [line.split(": ")[1] for line in told[6:11]] == [f"standard input:{n}" for n in range(71, 76)]
     assert all(line.endswith("(site-unknown)") for line in told[6:11]) and told[11] == f"{place} and 26 more with site-unknown", told
     assert "sitemapd site add https://other.example" in told[12], told
-    assert told[13:] == [f"{place} 101 of 102 entries refused, nothing was applied; --skip-invalid applies the good ones"], told
+    assert told[13:] == [f"{place} 101 of 102 entries rejected, nothing was applied; --skip-invalid applies the good ones"], told
     # As many as are listed are listed, each for whoever mends them.
     told = sitemapd("import", "-", database=database, input="\n".join(wrong[:100])).err
     assert all(f"standard input:{n}: " in told for n in range(1, 101)) and "more with" not in told, told
@@ -696,7 +696,7 @@ def test_import_waits_for_who_writes_into_a_pipe(database, tmp_path):
     command = [BIN, "import", str(pipe), "--database", str(database)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as process:
         try:
-            assert process.stderr.readline() == f"sitemapd: {pipe}: is a pipe into which nobody has written yet; waiting for it\n"
+            assert process.stderr.readline() == f"sitemapd: {pipe}: is a pipe with no data yet; waiting for it\n"
             pipe.write_text(f"{ORIGIN}/piped.xml\n")
             out, err = process.communicate(timeout=seconds(60))
         finally:
@@ -705,10 +705,10 @@ def test_import_waits_for_who_writes_into_a_pipe(database, tmp_path):
 
 
 def test_what_is_empty_is_told_as_empty(database):
-    refused(sitemapd("token", "revoke", "", database=database), words='sitemapd: "": no token of this catalogue')
+    refused(sitemapd("token", "revoke", "", database=database), words='sitemapd: "": token not found in this catalogue')
     refused(sitemapd("site", "update", ORIGIN, "--remove-host-alias", "", database=database), words='"": must be host[:port] (host-malformed)')
 
 
 def test_an_alias_that_says_nothing_is_remarked(database):
     told = done(sitemapd("site", "update", ORIGIN, "--add-host-alias", HOST, database=database))
-    assert told.err == f"sitemapd: {HOST}: is the site's own host; as an alias it says nothing\n"
+    assert told.err == f"sitemapd: {HOST}: is the site's own host; as an alias it has no effect\n"

@@ -209,7 +209,7 @@ def test_of_two_that_saw_the_same_state_one_imports(kind, request):
     first, second = sorted(done, key=lambda n: done[n].code)
     assert (done[first].code, done[second].code) == (0, 1), done
     assert done[second].err == (
-        f"sitemapd: {INDEX}: has changed since the state given to --if-match (precondition-failed); "
+        f"sitemapd: {INDEX}: conflict: has changed since the state given to --if-match (precondition-failed); "
         "nothing was applied; `sitemapd index list --json` shows its state\n"
     )
     assert f"{ORIGIN}/if-{second}.xml" not in place.run("export").out
@@ -287,7 +287,7 @@ def test_the_history_says_who(file):
 
 def test_a_kind_of_change_that_there_is_not(file, served):
     for place in (file, served):
-        for typed, told in (("replce", "did you mean replace?"), ("undone", "did you mean undo?"), ("nonsense", "such as list")):
+        for typed, told in (("replce", "did you mean replace?"), ("undone", "did you mean undo?"), ("nonsense", "use list")):
             command = place.run(f"history --kind {typed}")
             assert (command.code, command.out) == (2, "") and told in command.err, command
         assert place.run("history --kind replace").code == 0
@@ -412,7 +412,7 @@ def test_the_token(served, tmp_path):
     token.write_text(TOKEN + "\n")
     served.env["SITEMAPD_TOKEN"] = ""
     told = served.run("list")
-    assert told.code == 1 and "needs a token" in told.err
+    assert told.code == 1 and "the token is missing" in told.err
     assert served.run(f"site list --token-file {token}").code == 0
     token.write_text("smd_" + "X" * 43)
     told = served.run(f"list --token-file {token}")
@@ -480,7 +480,7 @@ def test_lines_outside_of_the_tokens_scope(served):
     for command in ("import mixed.txt", "import --replace mixed.txt", "import --dry-run mixed.txt"):
         refused = served.run(command)
         assert refused.code == 1, refused
-        assert f"mixed.txt:2: {ORIGIN}/shop/b.xml: is not this token's to change (outside-token-scope)" in refused.err, refused
+        assert f"mixed.txt:2: {ORIGIN}/shop/b.xml: permission denied: outside the scope of this token (outside-token-scope)" in refused.err, refused
         assert "mixed.txt:4: " in refused.err and "mixed.txt:1: " not in refused.err and "mixed.txt:3: " not in refused.err, refused
         assert "blog/" not in served.run("list").out
     # What is another site's, too.
@@ -516,7 +516,7 @@ def test_a_scan_of_the_servers_source(start, tmp_path):
     told = place.run("scan maps")
     assert told.code == 0 and told.out.splitlines()[-1].endswith("1 file with a problem"), told
     told = place.run("scan nothing")
-    assert told.code == 2 and "the server has no source" in told.err, told
+    assert told.code == 2 and "source not found on the server" in told.err, told
     told = place.run("status")
     assert told.code == 1 and "(source-problems)" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
 
@@ -526,7 +526,7 @@ def test_a_freeze_is_seen(file, served):
         assert place.run(f"freeze {INDEX}").code == 0
         told = place.run("status")
         assert told.code == 1 and ", not well\n" in told.out, told
-        assert f"  {INDEX} is frozen: nothing changes there until it is thawed (frozen)\n" in told.out, told
+        assert f"  {INDEX} is frozen (read-only) until it is thawed (frozen)\n" in told.out, told
         assert place.run("index list").out.endswith("  (frozen)\n")
         assert place.run(f"thaw {INDEX}").code == 0 and place.run("status").code == 0
         assert place.run(f"freeze {ORIGIN}").code == 0
@@ -560,12 +560,12 @@ def test_status(file, served):
 
 def test_crawlers_on_both(served):
     """One catalogue, told by its server and from the file: what came of crawlers, and which pages they lack."""
-    server, kept = served.server, "as the catalogue has it: a running server writes it once a minute"
+    server, kept = served.server, "read from the catalogue, which a running server updates once a minute"
     file = Place(served.folder, "--database", server.database)
     file.name, file.owner = server.database, served.owner
     for place in (file, served):
         none = place.run("crawlers")
-        assert (none.code, none.out) == (0, "") and "none has come" in none.err, none
+        assert (none.code, none.out) == (0, "") and "no crawler has visited yet" in none.err, none
         assert (kept in none.err) == (place is file), none
     for line in (f"site add {SHOP}", f"add {ORIGIN}/a.xml", f"add {SHOP}/a.xml"):
         assert served.run(line).code == 0, line
@@ -599,7 +599,7 @@ def test_crawlers_on_both(served):
     assert INDEX not in answers[f"crawlers googlebot --site {SHOP} --stale --json"] and INDEX in answers["crawlers bingbot --stale"]
     assert re.search(r"^googlebot +TIME  TIME +0 +2 +0$", answers["crawlers"], re.M), answers["crawlers"]
     for line in ("crawlers nobody", f"crawlers bingbot --site {SHOP}"):
-        assert "exit 1" in answers[line] and "no such crawler has come" in answers[line], answers[line]
+        assert "exit 1" in answers[line] and "crawler not found" in answers[line], answers[line]
 
 
 # ---- the history: the same on both -------------------------------------------------------------
@@ -847,6 +847,6 @@ def test_no_list_of_a_server_is_endless(endless, turn):
     for words in lists[: 1 if turn == "always another cursor" else None]:
         Pages.asked = 0
         command = sitemapd(*words, "--server", where, env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
-        assert command.code != 0 and "no end" in command.err and Pages.asked <= 1000, (words, command)
+        assert command.code != 0 and "malformed list" in command.err and Pages.asked <= 1000, (words, command)
     command = sitemapd("complete", "--", "site", "show", "--server", where, "", env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
     assert command.code in (0, 1)

@@ -690,9 +690,9 @@ def test_a_log_is_taken_in_once(tmp_path):
     # The same bytes, whatever the file is called, and packed or not.
     for name in ("log", "copy", "packed.gz"):
         again = logs.take(*lines, name=name)
-        assert again.code == 0 and again.out == f"{tmp_path}/{name}: nothing new\n" and "were taken in on" in again.err, again
+        assert again.code == 0 and again.out == f"{tmp_path}/{name}: nothing new\n" and "were imported on" in again.err, again
     grown = logs.take(*lines, combined(now), "66.249.66.1 - - [half", end="")
-    assert "1 requests: 1 visits" in grown.out and "line 19 has no end yet" in grown.err, grown
+    assert "1 requests: 1 visits" in grown.out and "line 19 is incomplete (no line end yet)" in grown.err, grown
     assert logs.sums() == (5, 0, 2, 0)
 
 
@@ -730,11 +730,11 @@ def test_a_log_of_pages_of_urlsets(tmp_path):
 def test_logs_that_are_none(tmp_path):
     logs, now = Logs(tmp_path), int(time.time())
     refused = lambda command, text: command.code == 1 and text in command.err and command.out == ""
-    assert refused(logs.take("root:x:0:0", "x"), "no line of it is a request; line 1 is neither JSON nor the combined format")
+    assert refused(logs.take("root:x:0:0", "x"), "malformed: no line of it is a request; line 1 is neither JSON nor the combined format")
     assert refused(logs.take("x" * 70000), "line 1 is longer than 64 KiB")
     whole = gzip.compress("".join(combined(now - n) + "\n" for n in range(2000)).encode())
     (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])
-    assert refused(logs.run("crawlers", "import", str(tmp_path / "cut.gz")), "breaks off there; nothing was taken in")
+    assert refused(logs.run("crawlers", "import", str(tmp_path / "cut.gz")), "breaks off there; nothing was imported")
     assert refused(logs.run("crawlers", "import", str(tmp_path / "none")), "No such file")
     assert logs.run("crawlers", "import", str(tmp_path / "cut.gz"), "--max-age", "soon").code == 2
     assert logs.run("crawlers", "import", str(tmp_path / "cut.gz"), "--server", "http://127.0.0.1:1").code == 2
@@ -749,7 +749,7 @@ def test_a_log_whose_site_is_not_known_is_not_spent(tmp_path):
     lines = [combined(now, agent="curl/8"), combined(now)]
     for more in ([], ["--dry-run"]):
         refused = logs.take(*lines, more=more)
-        assert refused.code == 1 and "line 2 tells no host, and there is not one site alone: tell which by --site ORIGIN; nothing was taken in" in refused.err, refused
+        assert refused.code == 1 and "line 2 has no host, and there is more than one site: name it with --site ORIGIN; nothing was imported" in refused.err, refused
     assert "0 visits of crawlers" in logs.take(cloudflare(now, ClientRequestHost="other.example"), name="foreign").out
     assert "0 visits of crawlers" in logs.run("crawlers", "import", str(tmp_path / "foreign")).out, "nothing of it was taken in"
     assert "2 requests: 1 visits of crawlers" in logs.take(*lines, more=["--site", ORIGIN]).out

@@ -81,7 +81,7 @@ def test_the_page(tmp_path, second):
     assert "0 wrong" in done.stdout
     assert (tmp_path / "new-robots.txt").read_text() == virtual, "nothing lost, no line twice"
     told = (tmp_path / "own.txt").read_text()
-    assert f"is what sitemapd itself serves at {site.origin}/sitemap_index.xml: importing that never changes anything" in told
+    assert f"is what sitemapd itself serves at {site.origin}/sitemap_index.xml: importing it never changes anything" in told
 
 
 class Crawler(threading.Thread):

@@ -474,23 +474,23 @@ def test_nobody_there():
 @pytest.mark.parametrize(
     "answer, words",
     [
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "other than HTTP"),
-        (b"HTTP/1.1 -12 OK\r\n\r\n", "other than HTTP"),
-        (b"HTTP/1.1 000 OK\r\n\r\n", "other than HTTP"),
-        (b"", "ends in mid-answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "shorter than announced"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not HTTP/1.1"),
+        (b"HTTP/1.1 -12 OK\r\n\r\n", "not HTTP/1.1"),
+        (b"HTTP/1.1 000 OK\r\n\r\n", "not HTTP/1.1"),
+        (b"", "closed early"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "shorter than Content-Length"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nabc", "not a number"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk without a length"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n", "longer than its length"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc", "ends in mid-answer"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc", "closed early"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc", "not chunked"),
         (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "without a colon"),
         (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", "too many headers"),
         (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 100000 + b"\r\n\r\n", "too large"),
         (b"HTTP/1.1 200 OK\r\nA: " + b"b" * 2000000, "too large"),
-        (b"HTTP/1.1 200 OK\r\nA: b", "ends in mid-answer"),
+        (b"HTTP/1.1 200 OK\r\nA: b", "closed early"),
         (b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" * 20000, "too large"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n", "ends in mid-answer"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n", "closed early"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )
@@ -516,13 +516,13 @@ def test_tls(proxy):
         }
         trusted = ("--ca-file", os.path.join(tls, "localhost.pem"))
         assert "TLS1.3" in has(doctor(secure.index, *trusted), "ok", "reach", "certificate is good")["what"]
-        assert "certificate" in only(doctor(secure.index), "wrong", "reach", "NOT trusted")["todo"]
+        assert "certificate" in only(doctor(secure.index), "wrong", "reach", "not trusted")["todo"]
         other = f"https://127.0.0.1:{secure.port}{XML}"
         only(doctor(other, *trusted), "wrong", "reach", "does not match")
         only(doctor(secure.index, "--ca-file", "/proc/nowhere"), "wrong", "reach", "cannot be read")
     finally:
         secure.close()
-    assert "by http://" in only(doctor(proxy.index.replace("http:", "https:")), "wrong", "reach", "speaks no TLS")["todo"]
+    assert "by http://" in only(doctor(proxy.index.replace("http:", "https:")), "wrong", "reach", "does not speak TLS")["todo"]
 
 
 def test_an_expired_certificate():
@@ -668,7 +668,7 @@ def nested(handler):
         ((200, {}, b"<!doctype html><title>Maintenance</title>"), "wrong", "(maintenance-page)"),
         ((200, {}, b"148e2\r\n" + child("/a", "/b")[2]), "wrong", "line 1, column 1: \"148e2\" is before the root element (malformed-xml)"),
         ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "(malformed-gzip)"),
-        (child("/a", "/b", "/c", dates=DATES[:1]), "warning", "same lastmod, 2026-01-02: a build stamp (one-lastmod)"),
+        (child("/a", "/b", "/c", dates=DATES[:1]), "warning", "same lastmod, 2026-01-02: probably the time of a build (one-lastmod)"),
         (child("/a", "/b", dates=("2026-01-01", "2026-01-03T03:04:06Z")), "warning", ": the index says 2026-01-02T03:04:05Z, and its newest page is of 2026-01-03T03:04:06Z"),
         (nested, "wrong", "(nested-index)"),
         ((None, {}, b""), "wrong", "cannot be fetched"),
@@ -724,13 +724,13 @@ def page(loc, more=""):
 @pytest.mark.parametrize(
     "urls, code, line, column, count, level, words, todo",
     [
-        ("<url></url>\n" + page(PLACE + "/a"), "loc-missing", 2, 61, 1, "warning", "there is no loc", "skip"),
+        ("<url></url>\n" + page(PLACE + "/a"), "loc-missing", 2, 61, 1, "warning", "the loc is missing", "skip"),
         (page(PLACE + "/a") + page("") * 2, "loc-missing", 3, 6, 2, "warning", "2 in all, also line 4", "skip"),
         (page(PLACE + "/a") + page("/b"), "loc-relative", 3, 6, 1, "warning", '"/b" must be an absolute URL', "skip"),
         (page(PLACE + "/a") + page("ftp://h.example/b"), "loc-scheme", 3, 6, 1, "warning", '"ftp://h.example/b" must be', "skip"),
         (page(PLACE + "/a") + page(FOREIGN), "outside-site", 3, 6, 1, "warning", f'"{FOREIGN}" is on another host', "robots.txt"),
         (page(PLACE + "/a", "<lastmod>soon</lastmod>"), "lastmod-invalid", 2, None, 1, "warning", '"soon" is not a W3C', "ignored"),
-        (page(PLACE + "/a", "<lastmod>2131-01-01</lastmod>"), "lastmod-in-future", 2, None, 1, "warning", "a day ahead", "ignored"),
+        (page(PLACE + "/a", "<lastmod>2131-01-01</lastmod>"), "lastmod-in-future", 2, None, 1, "warning", "a day in the future", "ignored"),
         (page(PLACE + "/a") + page(PLACE + "/../b"), "outside-directory", 3, 6, 1, "note", "not in the sitemap's directory", "top"),
         (page("/a"), "no-usable-url", 2, None, 0, "wrong", 'its one URL cannot be used: "/a" must be', "whole URLs"),
     ],
@@ -752,7 +752,7 @@ def test_a_child_of_another_packing(proxy):
     proxy.pages[XML] = index(f"<loc>{listed}</loc>")
     text = (200, {"Content-Type": "application/gzip"}, child("/a", "/b")[2])
     proxy.pages["/maps/00.xml.gz"] = text
-    found = only(doctor(proxy.index), "wrong", "child", "is named as gzip and is not")
+    found = only(doctor(proxy.index), "wrong", "child", "is named as gzip but is not gzip")
     assert found["code"] == "not-gzip" and found["url"] == listed and "compress it" in found["todo"]
     packed = lambda placed: gzip.compress(placed(child("/a", "/b")[2]))
     for headers in ({"Content-Type": "application/gzip"}, {"Content-Encoding": "gzip"}):

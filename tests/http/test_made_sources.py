@@ -289,5 +289,5 @@ def test_scans_that_wait_are_bounded(w):
     for thread in asking:
         thread.join()
     refused = [reply for reply in replies if reply.status != 200]
-    assert 0 < len(refused) <= 4 and all("as many scans" in problem(reply, 503, "scan-failed")["detail"] for reply in refused), refused
+    assert 0 < len(refused) <= 4 and all("too many scans" in problem(reply, 503, "scan-failed")["detail"] for reply in refused), refused
     assert ORIGIN + "/shop/more.xml" in w.listed()

@@ -100,7 +100,7 @@ def test_without_a_site_each_way_says_how_to_make_one(start, tmp_path):
     assert server.bulk([loc]).json()["rejected"][0]["detail"] == detail
     for told in (server.cli("add", loc), server.cli("import", "-", input=loc + "\n"), server.cli("import", "--replace", "-", input=loc + "\n")):
         assert told.code == 1 and "no site: there is none yet" in told.err and make in told.err and "cross-host" not in told.err, told
-    assert "no site yet; make one with `sitemapd site add ORIGIN`" in server.cli("list").err
+    assert "there is no site yet; create one with `sitemapd site add ORIGIN`" in server.cli("list").err
     ready = lambda: ask(server.admin, "GET", "/readyz", host=server.admin).json()
     assert ready()["status"] == "degraded" and [r["code"] for r in ready()["reasons"]] == ["no-site"]
     assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
@@ -125,7 +125,7 @@ def test_a_child_on_a_cdn_is_no_new_site(database, tmp_path):
         ("yesterday", "lastmod-invalid", "such as 2026-11-21 or 2026-11-21T08:30:00Z"),
         ("21.11.2026", "lastmod-invalid", "such as 2026-11-21"),
         ("2026-11-21T08:30:00", "lastmod-no-zone", "2026-11-21T08:30:00+01:00"),
-        ("2096-11-21", "lastmod-in-future", "more than a day ahead"),
+        ("2096-11-21", "lastmod-in-future", "more than a day in the future"),
     ],
 )
 def test_a_dropped_lastmod_says_so(database, tmp_path, lastmod, code, words):
@@ -165,7 +165,7 @@ def test_a_server_without_a_site_says_so(start):
 
 def test_what_import_cannot_reach(database):
     told = sitemapd("import", "http://127.0.0.1:9/sitemap_index.xml", database=database)
-    assert told.code == 1 and "127.0.0.1 is not a public internet address, and not allowed here" in told.err
+    assert told.code == 1 and "127.0.0.1 is not a public internet address and is not allowed here" in told.err
     sitemapd("site", "add", "https://shop.example.org", database=database)
     told = sitemapd("import", "--index", "/sitemap_index.xml", "-", input="", database=database)
-    assert told.code == 1 and "a path names an index only where there is one site; give its URL" in told.err
+    assert told.code == 1 and "a path is only valid with exactly one site; give the URL of an index" in told.err

@@ -60,14 +60,14 @@ FAULTS = {
     "empty": (answer(200, urlset()), 1, "empty: a sitemap without URLs (empty)"),
     "html": (answer(200, b"<!doctype html><title>no</title>"), 1, 'not-a-sitemap: an HTML page, titled "no" (not-a-sitemap)'),
     # A body that is shorter than announced may hold a whole sitemap, and is none.
-    "short": (Origin.cut(answer(200, PAGE, length=5000)), 1, "unreachable: the body is shorter than announced (broken-answer)"),
+    "short": (Origin.cut(answer(200, PAGE, length=5000)), 1, "unreachable: truncated response: the body is shorter than Content-Length (broken-answer)"),
     "lengths": (answer(200, PAGE, Content_Length="7"), 1, "unreachable: two different Content-Length (broken-answer)"),
     "list-of-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}, 7"), 1, "unreachable: two different Content-Length (broken-answer)"),
     "same-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}"), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
     "folded": (answer(200, PAGE, X_A="b\r\n c\r\n\td", Content_Encoding="\r\n\tidentity"), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
-    "folded-status": (answer(200, PAGE).replace(b"\r\n", b"\r\n folded\r\n", 1), 1, "unreachable: a header line without a colon (broken-answer)"),
-    "no-http": (Origin.cut(b"hello\r\n\r\n"), 1, "unreachable: it answers something other than HTTP/1.1 (broken-answer)"),
-    "mute": (Origin.cut(b""), 1, "unreachable: the connection ends in mid-answer (broken-answer)"),
+    "folded-status": (answer(200, PAGE).replace(b"\r\n", b"\r\n folded\r\n", 1), 1, "unreachable: malformed response: a header line without a colon (broken-answer)"),
+    "no-http": (Origin.cut(b"hello\r\n\r\n"), 1, "unreachable: malformed response: not HTTP/1.1 (broken-answer)"),
+    "mute": (Origin.cut(b""), 1, "unreachable: truncated response: the connection was closed early (broken-answer)"),
     "truncated": (answer(200, PAGE[:-10]), 1, None),
     "bomb": (answer(200, bomb(200 << 20), Content_Encoding="gzip"), 1, None),
     "list": (answer(200, index(HOST + "/b.xml")), 0, "good as an upstream: a sitemap index of 1 sitemap, 0 with a date"),
@@ -223,9 +223,9 @@ def test_import_url(origin, secret, tmp_path):
     assert done.code == 0 and done.out.startswith(f"{HOST}/old.xml: read 2: 2 created"), done
     origin.answers["/short.xml"] = Origin.cut(answer(200, index(f"{HOST}/c.xml"), length=5000))
     for url, why in (
-        (f"{HOST}/none.xml", "cannot be fetched: it answers 404"),
-        (f"{HOST}/short.xml", "cannot be fetched: the body is shorter than announced"),
-        (f"http://localhost:{secret.port}/secret.xml", "is not a public internet address, and not allowed here"),
+        (f"{HOST}/none.xml", "cannot be fetched: it returned status 404"),
+        (f"{HOST}/short.xml", "cannot be fetched: truncated response: the body is shorter than Content-Length"),
+        (f"http://localhost:{secret.port}/secret.xml", "is not a public internet address and is not allowed here"),
     ):
         done = sitemapd("import", url, *(connect if "www" in url else ()), database=database)
         assert done.code == 1 and why in done.err, done
@@ -272,7 +272,7 @@ check = yes
 ; - cannot be listed: /relative.xml (loc-relative)
 ; - 2 of 4 have no date
 ; - {HOST}/gone.xml: answers 404 (gone)
-; - {HOST}/nested.xml is an index itself, which no index may list: its sitemaps are taken instead
+; - {HOST}/nested.xml is an index itself, and an index may not list an index: its sitemaps are listed instead
 ; - looked into 4 of them: 2 good, with 2 URLs
 [source "www.example.com"]
 upstream = {HOST}/sitemap_index.xml
@@ -489,7 +489,7 @@ def test_migrate_prints_no_code_of_the_origin(origin, tmp_path):
 
 def test_migrate_nothing(origin):
     done = sitemapd("migrate", HOST, "--connect", f"{origin.address}:{origin.port}")
-    assert done.code == 1 and "names no sitemap, and there is none at /sitemap_index.xml (answers 404)" in done.err, done
+    assert done.code == 1 and "names no sitemap, and none was found at /sitemap_index.xml (answers 404)" in done.err, done
     for named in ("www.example.com", "https://www.example.com/sitemap_index.xml"):
         done = sitemapd("migrate", named)
         assert done.code == 2 and "must be an origin; did you mean https://www.example.com?" in done.err, done

@@ -34,7 +34,7 @@ class Reloading:
                 file.write(config)
         before = len(self.server.log())
         self.server.process.send_signal(signal.SIGHUP)
-        end = re.compile(r'^.*(info reloaded: .*|"event":"reloaded".*|error reload-refused: the configuration stays as it was)$', re.M)
+        end = re.compile(r'^.*(info reloaded: .*|"event":"reloaded".*|error reload-refused: the new configuration was rejected; the previous one stays in effect)$', re.M)
         eventually(lambda: end.search(self.server.log()[before:]), "the reload is over")
         lines = self.server.log()[before:].splitlines()
         assert [line for line in lines if end.match(line) and word in line], lines

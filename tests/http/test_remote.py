@@ -72,7 +72,7 @@ def test_faults_of_children(start):
         assert reasons["source-checks"] == (
             f"shop: {len(told)} sitemaps have problems: " + ", ".join(f"{n} {word}" for word, n in bad.items()) +
             "; GET /v1/checks?source=shop&state=empty, and the same for each other state, shows which and why"), ready
-        assert reasons["source-problems"].startswith("shop: 2 files are refused"), ready  # two that the list may not name
+        assert reasons["source-problems"].startswith("shop: 2 files are rejected"), ready  # two that the list may not name
         status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token})
         assert f"sitemaps listed, {len(told) + 2} with a problem" in status.out, status
         # All are listed still, what is dated by its pages is dated; nothing leads to where nobody may look.
@@ -214,7 +214,7 @@ def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
             assert refused.code == 1 and told in refused.err, refused
         assert "CDN-Loop: sitemapd-" in origin.asked[-1]
         problem = run("scan", "shop", "--url", base + "/")
-        assert problem.code == 2 and "--url goes with a folder" in problem.err
+        assert problem.code == 2 and "--url can only be used with a folder" in problem.err
 
 
 def test_what_polls_found_gone_leaves_with_the_list_that_they_ask_for(start):
@@ -269,7 +269,7 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
         for thread in waiting:
             thread.start()
         eventually(lambda: len(replies) == 2, "two are too many", 20)
-        assert all(reply.status == 503 and "as many scans wait" in reply.json()["detail"] for reply in replies)
+        assert all(reply.status == 503 and "too many scans are waiting" in reply.json()["detail"] for reply in replies)
         # Changes of sources leave alone what is under way of others, and what is known of them.
         assert server.api("PATCH", "/v1/sources/ours", {"poll": 7200}).status == 200
         assert len(slow.asked) == len(set(slow.asked)), "no poll was begun anew"

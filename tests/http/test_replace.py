@@ -159,7 +159,7 @@ def test_the_command_says_what_another_source_owns(server, tmp_path):
         run = lambda file, index, *more: sitemapd("import", str(file), "--replace", "--index", index, "--source", "one", *more, *where, env={"SITEMAPD_TOKEN": server.token})
         for file, index in ((listed, elsewhere), (dated, INDEX)):
             refused = run(file, index)
-            assert refused.code == 1 and "3 of 3 entries refused, nothing was applied" in refused.err, refused
+            assert refused.code == 1 and "3 of 3 entries rejected, nothing was applied" in refused.err, refused
             for line, loc in enumerate(other, 1):
                 assert f'{file}:{line}: {loc}: is owned by "two", in {INDEX}; it stays as it is (owned-by-another)\n' in refused.err, refused
             assert "--source '*' replaces the entries of all sources" in refused.err

@@ -160,7 +160,7 @@ def test_a_robots_file_of_the_configuration(start, tmp_path):
     assert robots(server) == OWN + f"Sitemap: {SHOP}/x.xml\n" + LINE
     assert problem(patch(server, OWN), 409, "managed-by-config")
     told = server.cli("site", "update", ORIGIN, "--no-robots")
-    assert told.code == 1 and "belongs to the configuration file" in told.err
+    assert told.code == 1 and "managed by the configuration file" in told.err
 
 
 def test_a_section_takes_over_what_the_api_had_set(start, tmp_path):
@@ -195,7 +195,7 @@ def test_the_command_line_sets_it(filled, tmp_path):
     assert of("--no-robots").code == 0
     eventually(lambda: robots(filled) == LINE, "as at first")
     for args, code, words in (
-        (("--robots", path, "--no-robots"), 2, "one of"),
+        (("--robots", path, "--no-robots"), 2, "cannot be combined"),
         (("--robots", tmp_path / "none"), 1, "cannot be read"),
         (("--robots", tmp_path), 1, "cannot be read"),
         (("--robots", "-"), 1, "is empty"),

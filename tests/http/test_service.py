@@ -169,9 +169,9 @@ def test_given_sockets_that_cannot_be(tmp_path):
     for sockets, names, word in (
         ([deaf], "public", "is not a listening TCP socket"),
         ([datagram], "public", "is not a listening TCP socket"),
-        ([local], "admin", "no internet family"),
-        (many, "public:admin:public", "not more"),
-        (many[:2], "public:public", "not more"),
+        ([local], "admin", "not an IPv4 or IPv6 socket"),
+        (many, "public:admin:public", "too many sockets"),
+        (many[:2], "public:public", "too many sockets"),
     ):
         one = Activated(tmp_path, [high(socket.socket(fileno=os.dup(s.fileno()))) for s in sockets], names)
         assert one.process.wait(seconds(60)) == 1
@@ -300,9 +300,9 @@ def serve_fails(program, *args, **more):
 @ROOT
 def test_users_that_cannot_be(open_folder, tmp_path):
     program, database = os.path.join(open_folder, "sitemapd"), ("--database", str(tmp_path / "c.db"))
-    assert "there is no such user" in serve_fails(program, *database, "--user", "no-such-user")
-    assert "is root itself" in serve_fails(program, *database, "--user", "root")
-    assert "only root can become another" in serve_fails(program, *database, "--user", "daemon", user=65534, group=65534, extra_groups=[])
+    assert "user not found" in serve_fails(program, *database, "--user", "no-such-user")
+    assert "is root;" in serve_fails(program, *database, "--user", "root")
+    assert "only root can switch to another" in serve_fails(program, *database, "--user", "daemon", user=65534, group=65534, extra_groups=[])
     # The catalogue of a run as root is not the user's.
     os.chmod(open_folder, 0o777)
     mine = os.path.join(open_folder, "mine.db")
@@ -313,7 +313,7 @@ def test_users_that_cannot_be(open_folder, tmp_path):
 @ROOT
 def test_root_is_warned(start):
     server = start()
-    eventually(lambda: "warning runs-as-root: name a user" in server.log(), "the warning")
+    eventually(lambda: "warning runs-as-root: the server runs as root: set a user" in server.log(), "the warning")
 
 
 def test_nobody_else_can_read_the_files(start, tmp_path):

@@ -284,7 +284,7 @@ def test_two_nodes_of_one_name_are_told(cluster):
     # The second, unless the first lost its connection meanwhile, and with it the name.
     told = eventually(lambda: [node for node in (b, twin) if named(node)], "one of them says so", within=120)
     assert len(told) == 1 and not named(a)
-    eventually(lambda: "shared-name-taken: another node is called b, too" in told[0].log(), "and in its log")
+    eventually(lambda: "shared-name-taken: conflict: another node has the same name, b" in told[0].log(), "and in its log")
     assert twin.register(loc("one")).status == 201 and b.register(loc("two")).status == 201
     equal([a, b, twin])
     b.stop()
@@ -587,7 +587,7 @@ def test_commands_write_as_a_node_does(cluster):
     cluster.postgres.sql("UPDATE sitemapd.node SET seen = now() - interval '2 minutes' WHERE name = 'a'")
     assert [line.split()[0] for line in told().out.splitlines() if "silent" in line] == ["a"], told()
     again = sitemapd("share", "init", "--shared", cluster.postgres.url(), database=cluster.database("d"))
-    assert again.code == 1 and "already; start the server, which fetches it to " in again.err, again
+    assert again.code == 1 and "; start the server, which copies it to " in again.err, again
     assert not os.path.exists(cluster.database("d"))  # it would be a catalogue of its own
     d = cluster.node("d")
     joined(d)
@@ -734,7 +734,7 @@ def test_what_locks_do_not_hold_on_is_refused(cluster, what, words):
         assert refused.code == 1 and words in refused.err, refused
         a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(DATABASE)})
         eventually(lambda: words in reasons(a).get("shared-unavailable", ""), "told")
-        eventually(lambda: f"shared-away: PostgreSQL cannot be used: {words}" in a.log(), "logged")
+        eventually(lambda: f"shared-away: connection to PostgreSQL failed: {words}" in a.log(), "logged")
         assert a.register(loc("one")).status == 503
         assert ready(a)[0] == 200
 
@@ -785,7 +785,7 @@ def test_what_postgresql_refuses_is_told(cluster):
     eventually(lambda: 'role "guest" is not permitted to log in' in a.log(), "in the log", within=60)
     cluster.postgres.stop()
     eventually(lambda: "does not let" not in reasons(a).get("shared-unavailable", ""), "another reason", within=60)
-    told("shared-unavailable", "PostgreSQL could not be used")
+    told("shared-unavailable", "connection to PostgreSQL has failed")
     cluster.postgres.start()
     cluster.postgres.sql("ALTER ROLE guest LOGIN; REVOKE INSERT ON sitemapd.log FROM guest")
     eventually(lambda: "shared-unavailable" not in reasons(a), "back", within=60)

@@ -750,7 +750,7 @@ def test_the_log_of_a_restart_counts_what_is_refused(world):
     world.server.restart()
     world.scanned()
     assert ", 1 with a problem" in eventually(lambda: world.told("source-scanned"), "the first scan is told")[-1]
-    assert "1 file is refused" in world.ready()["source-problems"]
+    assert "1 file is rejected" in world.ready()["source-problems"]
     # A command on the file, which has no configuration that names the source, says so, too.
     told = world.server.cli("status")
     assert told.code == 1 and f"  {world.ready()['source-problems']} (source-problems)\n" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
@@ -787,7 +787,7 @@ def test_held_files_that_return_end_it(world):
     world.folder.put("broken.xml", b'<urlset xmlns="%s"><url></loc>' % NAMESPACE.encode())
     assert world.scan()["held_removals"] == 10
     why = world.ready()
-    assert "10 removals are" in why["source-held"] and "1 file is refused" in why["source-problems"], "one does not hide the other"
+    assert "10 removals are" in why["source-held"] and "1 file is rejected" in why["source-problems"], "one does not hide the other"
     assert not any("check" in row for row in world.server.api("GET", "/v1/sitemaps?checks=1").json()["sitemaps"]), "which files are gone is not known"
     world.folder.remove("broken.xml")
     os.rmdir(world.folder.path)

@@ -270,4 +270,4 @@ def test_a_database_that_may_not_be_written(open_folder):
     )
     assert done.returncode == 1 and done.stdout == b"", done
     assert path.encode() in done.stderr and b"sitemapd: " in done.stderr, done
-    assert b"this user must be allowed to write it" in done.stderr, done
+    assert b"this user needs write permission" in done.stderr, done

@@ -231,7 +231,7 @@ def test_slow_handshakes_are_cut(start, pairs):
 def reload(server):
     before = len(server.log())
     server.process.send_signal(signal.SIGHUP)
-    eventually(lambda: "reloaded: " in server.log()[before:] or "configuration stays" in server.log()[before:], "reloaded")
+    eventually(lambda: "reloaded: " in server.log()[before:] or "configuration was rejected" in server.log()[before:], "reloaded")
     return server.log()[before:]
 
 
@@ -346,12 +346,12 @@ def test_remarks(start, tmp_path):
     assert checked.code == 0 and "every user of this machine can read" in checked.err and "the certificate expired at 2020-02-01" in checked.err, checked
     server = start(sites=(), config=settings(cert, key))
     eventually(lambda: "warning tls-warning: " in server.log() and "the certificate expired at" in server.log(), "the warning")
-    assert "good until" not in server.log()
+    assert "expires at" not in server.log()
 
 
 def test_a_pipe_in_the_place_of_a_key_is_not_waited_for(start, pairs, tmp_path):
     server = start(sites=(), config=settings(*pairs[0]))
-    server.told("is good until")
+    server.told("is expires at")
     os.mkfifo(tmp_path / "pipe.key")
     (tmp_path / "sitemapd.conf").write_text(settings(pairs[0][0], tmp_path / "pipe.key"))
     server.process.send_signal(signal.SIGHUP)

@@ -43,10 +43,10 @@ def revision(run):
 
 def test_extensions_that_the_urlset_was_not_made_for(run, tmp_path):
     refused = run("import", "--urlset", PLAIN, tmp_path / "rows", code=1)
-    assert "rows:1: https://www.example.com/1: has an extension that its urlset was not made for (extension-foreign)" in refused.err
-    assert "--drop-extensions leaves out" in refused.err and "2 of 3 entries refused" in refused.err
+    assert "rows:1: https://www.example.com/1: has an extension that its urlset does not support (extension-foreign)" in refused.err
+    assert "--drop-extensions drops" in refused.err and "2 of 3 entries rejected" in refused.err
     told = run("import", "--urlset", PLAIN, "--drop-extensions", tmp_path / "rows")
-    assert "2 page URLs have extensions that the urlset was not made for; they were dropped" in told.err and "3 created" in told.out
+    assert "2 page URLs have extensions that the urlset does not support; they were dropped" in told.err and "3 created" in told.out
     kept = rows(run, PLAIN)
     assert [kept[loc].get("images") for loc in ("/1", "/2", "/3")] == [["https://cdn.example.net/1.jpg"], None, ["https://cdn.example.net/3.jpg"]]
     assert not any("alternates" in row for row in kept.values())
@@ -72,7 +72,7 @@ def test_history_diff_and_undo_of_a_urlset(run, tmp_path):
     assert "put back +1 ~0 -1" in run("undo", "--urlset", SHOP, "--to", str(before), "--max-removed", "1").out
     assert run("render", SHOP).out == page and "/4" in rows(run, PLAIN)
     assert "cannot be combined with --index" in run("undo", "--urlset", SHOP, "--index", SHOP, "--to", "1", code=2).err
-    assert "no urlset of this catalogue; did you mean" in run("history", "--urlset", SHOP[:-4] + "s.xml", code=1).err
+    assert "urlset not found in this catalogue; did you mean" in run("history", "--urlset", SHOP[:-4] + "s.xml", code=1).err
 
 
 def test_an_article(run):
@@ -101,7 +101,7 @@ def test_what_is_told(run):
     assert "  urlset      /shop.xml\n" in run("site", "list").out
     for words, text in (
         (["https://elsewhere.example/x", "--urlset", SHOP], "is on another host than its index or urlset"),
-        ([ORIGIN + "/1", "--urlset", ORIGIN + "/none.xml"], "/1: names no urlset of this catalogue (urlset-unknown); `sitemapd urlset list` shows them"),
+        ([ORIGIN + "/1", "--urlset", ORIGIN + "/none.xml"], "/1: urlset not found in this catalogue (urlset-unknown); `sitemapd urlset list` shows them"),
         ([ORIGIN + "/1", "--urlset", NEWS, "--image", ORIGIN + "/1.jpg"], "`sitemapd urlset add --with`"),
     ):
         assert text in run("url", "add", *words, code=1).err
@@ -159,7 +159,7 @@ def test_an_import_counts_what_it_leaves_out(run, tmp_path):
     told = run("import", "--urlset", SHOP, tmp_path / "bad.xml", code=1)
     assert told.err.count("3 images invalid: must be an absolute URL (https://host/path) (loc-relative); first in line 2: images[0].loc\n") == 1, told
     assert told.err.count("1 alternate invalid: ") == 1 and "first in line 2: alternates.en_US\n" in told.err, told
-    assert "2 of 3 entries refused, nothing was applied; --skip-invalid applies the good ones, without" in told.err
+    assert "2 of 3 entries rejected, nothing was applied; --skip-invalid applies the good ones, without" in told.err
     assert "left out" not in told.err and rows(run, SHOP) == before
     told = run("import", "--urlset", SHOP, "--skip-invalid", tmp_path / "bad.xml")
     assert ", 0 refused, 3 of 4 images left out, 1 of 1 alternate left out (" in told.out, told
@@ -179,7 +179,7 @@ def test_a_path_is_enough_with_one_site(run):
     assert run("index", "add", "/blog/index.xml").out == f"{ORIGIN}/blog/index.xml: added\n"
     run("site", "add", "https://two.example.com")
     for what in ("urlset", "index"):
-        assert "/x.xml: a path is enough only where there is one site; give the URL" in run(what, "add", "/x.xml", code=1).err
+        assert "/x.xml: a path is only valid with exactly one site; give the URL" in run(what, "add", "/x.xml", code=1).err
 
 
 def test_lists_tell_what_there_is(run, tmp_path):

@@ -255,7 +255,7 @@ static enum shared_outcome await_result(struct pg_session *s, int64_t deadline_m
         enum shared_outcome ready = wait_socket(s, unsent ? POLLIN | POLLOUT : POLLIN, deadline_ms);
 
         if (ready == SHARED_AWAY)
-            say(s, "PostgreSQL did not answer in time");
+            say(s, "timeout: PostgreSQL did not answer in time");
         if (ready != SHARED_YES)
             return ready;
         if (!PQconsumeInput(s->conn)) {

@@ -344,7 +344,8 @@ void result_forbid(struct change_result *result)
 {
     result_refuse(result, RULE_SITE_UNKNOWN, NULL);
     result->forbidden = true;
-    snprintf(result->detail, sizeof result->detail, "it is nothing of the token's site");
+    snprintf(result->detail, sizeof result->detail,
+             "permission denied: it is not part of the token's site");
 }
 
 void result_missing(struct change_result *result, const struct grant *grant, const char *sentence)
@@ -378,7 +379,8 @@ bool result_freeze_holds(struct change_result *result, const struct change *chan
         return false;
     result_refuse(result, RULE_ALL_SITES, "frozen");
     snprintf(result->detail, sizeof result->detail,
-             "a token for all sites froze it, and only such a one thaws it");
+             "permission denied: it was frozen with a token for all sites, so only such a token "
+             "can thaw it");
     return true;
 }
 

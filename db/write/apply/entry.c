@@ -127,7 +127,7 @@ enum catalogue_status put_explain(struct tx *tx, const struct put *put, char *ou
     bool found;
     enum catalogue_status status = statement_first(row, &found);
     const char *name = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
-    snprintf(out, size, "is owned by \"%s\", in %s%s; it stays as it is", name ? name : "",
+    snprintf(out, size, "is owned by \"%s\", in %s%s; it was not changed", name ? name : "",
              put->site->origin, index->path);
     sqlite3_reset(row);
     return status;
@@ -670,7 +670,8 @@ static bool precondition_holds(const struct change *change, const struct entry_r
         if (negotiate_match(change->if_match, etag))
             return true;
     }
-    result_decline(result, CATALOGUE_CONFLICT, "the entry is not the one that If-Match names");
+    result_decline(result, CATALOGUE_CONFLICT,
+                   "conflict: the entry has changed since the state given in If-Match");
     result->precondition_failed = true;
     return false;
 }

@@ -26,8 +26,8 @@ static bool refuse_if_met(const struct registry_site *site, const struct registr
             continue;
         result_refuse(result, RULE_INDEX_COVERS_INDEX, "page_pattern");
         snprintf(result->detail, sizeof result->detail,
-                 "its page names would cover those of %.180s, another %s of this site", other->path,
-                 urlset ? "urlset" : "index");
+                 "its page names would conflict with those of %.180s, another %s of this site",
+                 other->path, urlset ? "urlset" : "index");
         return true;
     }
     return false;

@@ -94,7 +94,7 @@ static void judge_folder(struct source_made *made, struct url *url, struct chang
     else if (code != RULE_OK)
         result_refuse(result, code, "url");
     else if (text[len - 1] != '/' || strchr(text, '?') || len > LOC_MAX_CHARS - 100)
-        refuse(result, "url", "must end in a slash, as https://www.example.com/sitemaps/");
+        refuse(result, "url", "must end in a slash, such as https://www.example.com/sitemaps/");
     judge_list(made->patterns, "patterns", result);
     judge_list(made->excludes, "excludes", result);
     judge_span(made->rescan_ms, MINUTE, 30 * DAY, "rescan", "must be from 1m to 30d", result);
@@ -275,7 +275,7 @@ static const struct source_made *find_old(const struct registry *r, const struct
     const struct registry_site *site = old ? registry_site_by_id(r, old->site_id) : NULL;
     struct url url;
     if (!site || !grant_has_site(&change->grant, site->id)) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such source");
+        result_decline(result, CATALOGUE_NOT_FOUND, "source not found");
         return NULL;
     }
     const char *text = old->upstream ? old->upstream : old->url;

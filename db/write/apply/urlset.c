@@ -187,7 +187,7 @@ static bool pages_end(struct tx *tx, const struct change *change, uint32_t done,
     if (done % PAGES_A_LOOK != PAGES_A_LOOK - 1 || !list_ends(tx, change, result))
         return false;
     snprintf(result->detail, sizeof result->detail,
-             "has so many pages that other sites' writes would not have had their turn in time");
+             "has too many pages for one change: other sites' writes would time out");
     return true;
 }
 

@@ -102,8 +102,8 @@ static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
     lastmod_format_utc(changed_at, changed);
     lastmod_format_utc(now, clock);
     snprintf(detail, sizeof detail,
-             "the clock says %s, but the catalogue was last changed at %s: one of the two was set "
-             "wrong",
+             "clock skew: the clock says %s, but the catalogue was last changed at %s, which is in "
+             "its future",
              clock, changed);
     append_reason(r, "clock-behind", detail);
 }
@@ -116,8 +116,8 @@ static void append_stuck(struct reasons *r, const struct catalogue_stats *catalo
     if (catalogue->busy_ms <= catalogue->write_timeout_ms)
         return;
     str_append_format(&detail,
-                      "one write has kept the catalogue for %" PRIu64
-                      " s; others are answered 503 meanwhile",
+                      "one write has blocked the catalogue for %" PRIu64
+                      " s; other writes time out with 503",
                       catalogue->busy_ms / 1000);
     append_reason(r, "writer-stuck", str_text(&detail));
     r->out.failed |= detail.failed;
@@ -141,8 +141,8 @@ static void append_frozen(struct reasons *r, const struct app_context *app)
         }
     if (frozen > 1)
         str_append_format(&detail, " and %zu more", frozen - 1);
-    str_append_text(&detail, frozen > 1 ? " are frozen: nothing changes there until they are thawed"
-                                        : " is frozen: nothing changes there until it is thawed");
+    str_append_text(&detail, frozen > 1 ? " are frozen (read-only) until they are thawed"
+                                        : " is frozen (read-only) until it is thawed");
     if (frozen > 0)
         append_reason(r, "frozen", str_text(&detail));
     publisher_site_map_done(routing);

@@ -374,7 +374,7 @@ static bool read_url(struct index_write *self, const char *text)
     publisher_site_map_done(routing);
     if (!one)
         errors_reply_rule(&self->call.request->reply, RULE_SITE_UNKNOWN, "url",
-                          "a path names an index only while there is exactly one site");
+                          "a path is only valid with exactly one site; give the full URL");
     return one;
 }
 
@@ -399,7 +399,7 @@ static bool read_urlset(struct call *call, const struct json_field fields[4])
     urlset->max_pages = (uint32_t)pages->number;
     if (expires->text != NULL && !grant_read_span(expires->text, &urlset->expires_s)) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, "expires",
-                          "must be a span as 2d, 12h or 90m, or null");
+                          "must be a duration such as 2d, 12h or 90m, or null");
         return false;
     }
     urlset->set = (index->present ? URLSET_SET_INDEX : 0) |
@@ -507,17 +507,20 @@ static enum handled patch_urlset(struct index_write *self)
         return HANDLED;
     if (fields[1].present) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "with",
-                          "stays as the urlset was made; make another and fill that");
+                          "is read-only: it cannot be changed after the urlset is created; create "
+                          "another urlset");
         return HANDLED;
     }
     if (fields[4].present == (call->change.urlset.set != 0)) {
-        errors_reply_rule(&call->request->reply, RULE_FIELD_MISSING, NULL,
-                          "give frozen alone, or some of index, max_pages and expires");
+        errors_reply_rule(
+            &call->request->reply, RULE_FIELD_MISSING, NULL,
+            "nothing to change: give frozen alone, or any of index, max_pages and expires");
         return HANDLED;
     }
     name_index(self);
     if (fields[4].present && call->change.dry_run) {
-        errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "frozen", "has no dry run");
+        errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "frozen",
+                          "cannot be combined with dry_run");
         return HANDLED;
     }
     call->change.frozen = fields[4].on;

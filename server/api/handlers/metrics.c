@@ -778,11 +778,13 @@ enum handled metrics_get(void *context, struct request *request)
     if (!auth_sees_all(app, request, &allowed))
         return HANDLED;
     if (!allowed && request->token_name == NULL)
-        errors_reply_unauthorised(reply, "metrics name every site's indexes and sources: they need "
-                                         "a token for all sites");
+        errors_reply_unauthorised(
+            reply,
+            "the token is missing: /metrics covers every site and needs a token for all sites");
     else if (!allowed)
-        errors_reply_rule(reply, RULE_ALL_SITES, NULL,
-                          "metrics name every site's indexes and sources");
+        errors_reply_rule(
+            reply, RULE_ALL_SITES, NULL,
+            "permission denied: /metrics covers every site and needs a token for all sites");
     if (!allowed)
         return HANDLED;
     publisher_stats_get(app->publisher, &publisher);

@@ -128,14 +128,14 @@ static void tell_writes(struct telling *t)
 
     if (s->refused_ms > 0)
         tell(t, "shared-refused",
-             "PostgreSQL has refused what this node writes for %" PRId64 " s%s%s; pages are "
+             "PostgreSQL has rejected the writes of this node for %" PRId64 " s%s%s; pages are "
              "served, writes answer 503",
              s->refused_ms / 1000, s->trouble[0] != '\0' ? ": " : "", s->trouble);
     if (s->waiting_ms > SHARED_WAITING_MS)
         tell(t, "shared-standby-missing",
              "a commit of PostgreSQL has waited for a synchronous standby for %" PRId64
              " s: pages are served, writes wait and answer 503 or 504 until one is there, or "
-             "synchronous_standby_names is another",
+             "synchronous_standby_names is changed",
              s->waiting_ms / 1000);
 }
 
@@ -151,7 +151,8 @@ static void tell_state(struct telling *t)
                  s->fetched, s->head);
     if (s->phase == SHARED_JOINING)
         tell(t, "joining", "%s%s",
-             trouble != NULL ? trouble : "the catalogue is being fetched; nothing is served yet",
+             trouble != NULL ? trouble
+                             : "this node is still fetching the catalogue; nothing is served yet",
              copied);
     else if (s->phase == SHARED_LEFT)
         tell(t, "diverged",
@@ -160,11 +161,12 @@ static void tell_state(struct telling *t)
              trouble != NULL ? trouble : "this node has diverged", copied);
     else if (s->phase == SHARED_TOO_OLD)
         tell(t, "upgrade-needed",
-             "the other nodes run a newer release, whose catalogue this one cannot apply; pages "
-             "are served as they were: upgrade this node");
+             "the other nodes run a newer release, whose catalogue this one cannot apply: upgrade "
+             "this node; until then it serves its old pages and rejects writes");
     else if (s->away_ms > 0)
         tell(t, "shared-unavailable",
-             "PostgreSQL could not be used for %" PRId64 " s%s%s; pages are served, writes answer "
+             "connection to PostgreSQL has failed for %" PRId64
+             " s%s%s; pages are served, writes answer "
              "503",
              s->away_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
     else if (s->behind_ms > BEHIND_MS || s->head > s->applied + BEHIND_RECORDS)
@@ -176,12 +178,13 @@ static void tell_state(struct telling *t)
         tell_writes(t);
     if (s->namesake_ms > SHARED_NAMESAKE_MS)
         tell(t, "shared-name-taken",
-             "another node is called %s, too: give one of them another name (node in [shared])",
+             "conflict: another node has the same name, %s; set a different one (node in [shared])",
              s->node);
     if (s->upgrade_pending)
         tell(t, "upgrade-pending",
-             "the catalogue gets this release's form once no node runs an older one, or by "
-             "`sitemapd share upgrade`; until then this node takes no write");
+             "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
+             "`sitemapd share upgrade` where upgrade = manual; until then this node rejects writes "
+             "(read-only)");
 }
 
 bool nodes_is_joining(struct catalogue *c)
@@ -205,11 +208,14 @@ bool nodes_tell_reasons(struct catalogue *c,
     catalogue_shared_members(c, note_member, &t);
     if (t.differing > 0)
         tell(&t, "configuration-differs",
-             "%s: sites, tokens or sources of the configuration are not those of this node (%s); "
-             "a remote source waits while the node that polls has it not",
+             "%s: sites, tokens or sources in the configuration differ from those of this node "
+             "(%s); "
+             "a remote source that is missing on the node that polls is not polled",
              str_text(&t.differ), state.node);
     if (t.without.len > 0)
-        tell(&t, "folder-missing", "%s: it is served and scanned where it is",
+        tell(&t, "folder-missing",
+             "%s: the folder is missing on these nodes; it is served and scanned only by nodes "
+             "that have it",
              str_text(&t.without));
     str_done(&t.differ);
     str_done(&t.without);

@@ -54,7 +54,7 @@ static bool read_filter(struct listing *listing)
     if (contains == NULL || (len >= FILTER_MIN_CONTAINS && len <= FILTER_MAX_CONTAINS))
         return true;
     reply_problem(&call->request->reply, 400, "malformed-parameter", "contains",
-                  "must have from 3 to 200 bytes");
+                  "must be 3 to 200 bytes long");
     return false;
 }
 

@@ -272,8 +272,9 @@ static bool name_source(struct source_write *self)
     if (request->grant.site_id != 0)
         errors_reply_not_found(&request->reply, "source");
     else
-        reply_problem(&request->reply, 409, "managed-by-config", NULL,
-                      "the configuration file has this source; change it there");
+        reply_problem(
+            &request->reply, 409, "managed-by-config", NULL,
+            "is read-only here: it is managed by the configuration file; change it there");
     return false;
 }
 

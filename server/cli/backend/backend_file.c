@@ -247,8 +247,7 @@ static int tell_gone(struct backend *b, uint64_t revision, uint64_t from,
         return cli_fail(what, "%s", gone);
     }
     if (status == CATALOGUE_FULL)
-        return cli_fail(what, "more entries were touched than one answer tells; ask for fewer "
-                              "revisions");
+        return cli_fail(what, "too many changed entries for one response; give fewer revisions");
     return unreadable(b, status);
 }
 
@@ -605,7 +604,7 @@ static void tell_registry(struct backend *b, struct str *out)
             if (!registry_is_frozen(registry, &site->indexes[k]))
                 continue;
             text_append_index_url(out, site, &site->indexes[k]);
-            str_append_text(out, " is frozen: nothing changes there until it is thawed (frozen)\n");
+            str_append_text(out, " is frozen (read-only) until it is thawed (frozen)\n");
         }
     }
     registry_unref(registry);

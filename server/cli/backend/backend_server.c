@@ -374,7 +374,7 @@ static int backup(struct backend *b, const char *file)
                           &answer) &&
             server_is_good(&s->server);
     if (!whole && s->server.status == 0 && ferror(out))
-        status = cli_fail(file, "not all of it could be written");
+        status = cli_fail(file, "write failed: the output is incomplete (no space left?)");
     else if (!whole)
         status = server_tell(&s->server, answer);
     if (to_stdout) {
@@ -388,7 +388,7 @@ static int backup(struct backend *b, const char *file)
             unlink(str_text(&part));
     }
     if (!whole && status == EXIT_DONE)
-        status = cli_fail(file, "not all of it could be written");
+        status = cli_fail(file, "write failed: the output is incomplete (no space left?)");
     str_done(&part);
     return status;
 }
@@ -513,7 +513,7 @@ static int scan(struct backend *b, const char *name, int64_t max_removed, bool d
     str_done(&target);
     if (!scanned && strcmp(member_text(answer, "code"), "not-found") == 0) {
         json_decref(answer);
-        return cli_misuse("scan", "the server has no source \"%s\"", name);
+        return cli_misuse("scan", "source not found on the server: \"%s\"", name);
     }
     if (!scanned)
         return server_tell(&s->server, answer);
@@ -622,7 +622,10 @@ static int read_token_file(const char *name, char out[TOKEN_MAX])
         out[0] = '\0';
     out[strcspn(out, "\r\n")] = '\0';
     fclose(file);
-    return out[0] != '\0' ? EXIT_DONE : cli_fail(name, "has no token in its first line");
+    return out[0] != '\0'
+               ? EXIT_DONE
+               : cli_fail(name,
+                          "the token is missing: the first line of the file must be the token");
 }
 
 static int read_token(const struct cli *cli, const char *url, char out[TOKEN_MAX])
@@ -633,9 +636,9 @@ static int read_token(const struct cli *cli, const char *url, char out[TOKEN_MAX
     if (name != NULL)
         return read_token_file(name, out);
     if (token == NULL || *token == '\0')
-        return cli_fail(url, "needs a token: SITEMAPD_TOKEN, or --token-file FILE");
+        return cli_fail(url, "the token is missing: set SITEMAPD_TOKEN or --token-file FILE");
     if (strlen(token) >= TOKEN_MAX)
-        return cli_fail("SITEMAPD_TOKEN", "is longer than any token");
+        return cli_fail("SITEMAPD_TOKEN", "is invalid: too long for a token");
     strcpy(out, token);
     return EXIT_DONE;
 }

@@ -43,7 +43,7 @@ static int read_connect(const struct cli *cli, struct reach *r)
 
     if (connect != NULL && (port == NULL || port == connect || strlen(port) < 2 ||
                             strspn(port + 1, "0123456789") != strlen(port + 1)))
-        return cli_misuse("--connect", "\"%s\" must be host:port, as 192.0.2.1:443", connect);
+        return cli_misuse("--connect", "\"%s\" must be host:port, such as 192.0.2.1:443", connect);
     r->connect = connect;
     if (connect == NULL && r->source != NULL)
         r->connect = r->source->connect;

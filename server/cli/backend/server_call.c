@@ -29,12 +29,12 @@ bool server_init(struct server *s, const char *url, const char *token, const cha
 
     *s = (struct server){.ca_file = ca_file};
     if (url_parse_origin(url, len, &s->origin) != RULE_OK)
-        return fail(s, "must be the URL of the API, as http://127.0.0.1:8081");
+        return fail(s, "must be the URL of the API, such as http://127.0.0.1:8081");
     /* It goes into a header as it is. */
     if (token[0] == '\0' ||
         token[strspn(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                             "0123456789-._~+/=")] != '\0')
-        return fail(s, "the token has characters that no token has");
+        return fail(s, "the token is invalid: it has characters that are not allowed in a token");
     str_append_format(&headers, "Authorization: Bearer %s\r\n", token);
     session_user(user, sizeof user);
     str_append_format(&headers, "Sitemapd-Via: cli; user=%s\r\n", user);
@@ -111,11 +111,11 @@ static bool ask(struct server *s, struct fetch_request *request, json_t **out)
     if (!good)
         fail_to_reach(s, fetched, reply.why);
     else if (reply.cut)
-        good = fail(s, "its answer is too large");
+        good = fail(s, "the response is too large");
     else if (reply.body.len > 0)
         *out = json_loadb(reply.body.data, reply.body.len, JSON_REJECT_DUPLICATES, &error);
     if (good && reply.body.len > 0 && *out == NULL) {
-        snprintf(s->why, sizeof s->why, "the answer (%u) is not from the API of sitemapd",
+        snprintf(s->why, sizeof s->why, "unexpected response (%u): not from the API of sitemapd",
                  reply.status);
         good = false;
     }
@@ -213,7 +213,7 @@ int server_tell(const struct server *s, json_t *answer)
     const char *name = s->origin.text;
 
     if (s->status == 0 || answer == NULL)
-        cli_fail(name, "%s", s->why[0] != '\0' ? s->why : "gives no answer");
+        cli_fail(name, "%s", s->why[0] != '\0' ? s->why : "the server did not respond");
     else if (s->status == 404 && strcmp(member_text(answer, "code"), "not-found") == 0)
         cli_fail(name, "%s; the server may be of an earlier version",
                  member_text(answer, "detail"));
@@ -229,7 +229,7 @@ json_t *server_array(struct server *s, json_t **answer, const char *member)
 
     if (json_is_array(array))
         return array;
-    fail(s, "the answer is not from the API of sitemapd");
+    fail(s, "unexpected response: not from the API of sitemapd");
     json_decref(*answer);
     *answer = NULL;
     return NULL;
@@ -243,7 +243,8 @@ bool server_goes_on(struct server *s, size_t pages, size_t items, const char *be
 {
     if (items > 0 && pages < LIST_PAGES_MAX && strcmp(before, next) != 0)
         return true;
-    return fail(s, "the server's list has no end: a page is empty, repeated, or one of too many");
+    return fail(
+        s, "the server sent a malformed list: a page is empty or repeated, or there are too many");
 }
 
 json_t *server_get_all(struct server *s, const char *path, const char *member)

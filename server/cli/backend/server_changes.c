@@ -63,7 +63,7 @@ static void refuse(struct server *s, const json_t *answer, struct change_result 
     if (s->status == 0 || answer == NULL) {
         result->status = CATALOGUE_UNAVAILABLE;
         snprintf(result->detail, sizeof result->detail, "%.100s: %.150s", s->origin.text,
-                 s->why[0] != '\0' ? s->why : "the server gives no answer");
+                 s->why[0] != '\0' ? s->why : "the server did not respond");
         return;
     }
     result->code = code_of(word);

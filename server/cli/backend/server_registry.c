@@ -190,7 +190,7 @@ struct registry *server_registry(struct server *s, bool with_robots, json_t **in
         registry = build(sites, *indexes, urlsets);
         json_array_extend(*indexes, urlsets);
         if (registry == NULL)
-            cli_fail(s->origin.text, "its sites and indexes cannot be read");
+            cli_fail(s->origin.text, "cannot read its sites and indexes");
     }
     json_decref(urlsets);
     json_decref(sites);

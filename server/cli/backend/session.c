@@ -189,15 +189,15 @@ int session_needs_machine(const struct cli *cli)
     if (server_named(cli) == NULL)
         return EXIT_DONE;
     return cli_misuse(cli->arguments.command->name,
-                      "works on this machine's own files, not on a server: run it there, without "
-                      "--server and SITEMAPD_SERVER");
+                      "cannot be combined with --server: it works on local files; run it on the "
+                      "server's machine without --server and SITEMAPD_SERVER");
 }
 
 int session_asks_no_server(const struct cli *cli)
 {
     if (!arguments_has(&cli->arguments, "--server"))
         return EXIT_DONE;
-    return cli_misuse("--server", "%s asks no server's API; leave it out",
+    return cli_misuse("--server", "cannot be combined with %s, which does not use a server's API",
                       cli->arguments.command->name);
 }
 
@@ -229,9 +229,9 @@ int session_open(struct cli *cli, bool create)
     if (status != EXIT_DONE)
         return status;
     if (!create && access(cli->config->database, F_OK) != 0 && errno == ENOENT)
-        return cli_fail(cli->config->database,
-                        "no catalogue there; make one with `sitemapd site add "
-                        "ORIGIN`, or name another with --database");
+        return cli_fail(
+            cli->config->database,
+            "catalogue not found; create one with `sitemapd site add ORIGIN`, or set --database");
     return backend_open_file(cli, create, &cli->backend);
 }
 
@@ -270,17 +270,17 @@ static void write_hint(struct cli *cli, const struct change *change,
     switch (result->code) {
     case RULE_SITE_UNKNOWN:
         if (loc == NULL || url_parse(loc, strlen(loc), &url, NULL) != RULE_OK)
-            snprintf(out, size, "; make it with `sitemapd site add ORIGIN`");
+            snprintf(out, size, "; create it with `sitemapd site add ORIGIN`");
         else if (!session_has_sites(cli))
             snprintf(out, size, ": `sitemapd site add %.*s`", (int)url.origin_len, url.text);
         else
             snprintf(out, size,
                      ": `sitemapd site update ORIGIN --add-cross-host %.*s`, then --index URL; "
-                     "another site is made with `sitemapd site add %.*s`",
+                     "create another site with `sitemapd site add %.*s`",
                      (int)url.host_len, url.text + url.host_at, (int)url.origin_len, url.text);
         break;
     case RULE_INDEX_UNKNOWN:
-        snprintf(out, size, "; make it with `sitemapd index add URL`");
+        snprintf(out, size, "; create it with `sitemapd index add URL`");
         break;
     case RULE_INDEX_NEEDED:
         snprintf(out, size, "; name it with --index URL");
@@ -289,7 +289,7 @@ static void write_hint(struct cli *cli, const struct change *change,
         snprintf(out, size, "; `sitemapd urlset list` shows them");
         break;
     case RULE_EXTENSION_FOREIGN:
-        snprintf(out, size, "; `sitemapd urlset add --with` says what it is made for, once");
+        snprintf(out, size, "; `sitemapd urlset add --with` sets them when it is created");
         break;
     default:
         break;
@@ -321,13 +321,14 @@ int session_tell(struct cli *cli, const struct change *change, const char *what,
                         rule_code_word(result->code), hint);
     }
     if (result->precondition_failed)
-        return cli_fail(what,
-                        "has changed since the state given to --if-match (precondition-failed); "
-                        "nothing was applied; `sitemapd index list --json` shows its state");
+        return cli_fail(what, "conflict: has changed since the state given to --if-match "
+                              "(precondition-failed); "
+                              "nothing was applied; `sitemapd index list --json` shows its state");
     if (result->conflict != NULL)
         return cli_fail(what, "%s (%s)", result->detail, result->conflict);
     if (result->managed)
-        return cli_fail(what, "belongs to the configuration file, which alone can change it");
+        return cli_fail(
+            what, "is read-only here: it is managed by the configuration file; change it there");
     return cli_fail(what, "%s",
                     detail != NULL ? detail : catalogue_status_row(result->status)->sentence);
 }

@@ -16,10 +16,11 @@ int command_backup(struct cli *cli)
     if (status != EXIT_DONE)
         return status;
     if (to_stdout && isatty(STDOUT_FILENO))
-        return cli_misuse("backup", "- is standard output, and a terminal shows no catalogue; send "
-                                    "it into a file or a pipe");
+        return cli_misuse(
+            "backup",
+            "- is standard output, which is a terminal; redirect it into a file or a pipe");
     if (!to_stdout && access(file, F_OK) == 0)
-        return cli_fail(file, "is there already; a backup goes into a new file");
+        return cli_fail(file, "already exists; give the backup a new file");
     status = cli->backend->calls->backup(cli->backend, file);
     if (status == EXIT_DONE && !to_stdout)
         printf("%s: a copy of %s\n", file, cli->backend->name);

@@ -154,18 +154,19 @@ static int show(struct cli *cli, const struct registry_site *site, struct tellin
     int status = cli->backend->calls->crawlers(cli->backend, site, tell_crawler, t);
 
     if (status == EXIT_DONE && t->name != NULL && !t->came)
-        return cli_fail(t->name, "no such crawler has come; `sitemapd crawlers` shows who has");
+        return cli_fail(t->name,
+                        "crawler not found; `sitemapd crawlers` shows those that have visited");
     if (status == EXIT_DONE && t->name != NULL)
         status = cli->backend->calls->crawler_pages(cli->backend, t->name, t->stale, tell_page, t);
     if (status != EXIT_DONE || t->json)
         return status;
     if (t->rows == 0)
-        cli_note("crawlers", t->stale          ? "none is stale"
-                             : t->name != NULL ? "it holds no page"
-                                               : "none has come");
+        cli_note("crawlers", t->stale          ? "no crawler is stale"
+                             : t->name != NULL ? "it has fetched no page"
+                                               : "no crawler has visited yet");
     if (cli->backend->catalogue != NULL)
-        cli_note("crawlers", "as the catalogue has it: a running server writes it once a minute, "
-                             "and --server asks it");
+        cli_note("crawlers", "read from the catalogue, which a running server updates once a "
+                             "minute; --server shows the current state");
     return status;
 }
 

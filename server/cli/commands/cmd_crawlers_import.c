@@ -311,7 +311,7 @@ static void compare_with_logs(struct importing *i, const struct log_file *file)
 
 static int fail_at(const struct importing *i, const char *why)
 {
-    return cli_fail(i->name, "line %" PRIu64 " %s; nothing was taken in", i->line, why);
+    return cli_fail(i->name, "line %" PRIu64 " %s; nothing was imported", i->line, why);
 }
 
 static int read_log(struct importing *i, struct log_file *file, struct log_reader *reader)
@@ -335,7 +335,9 @@ static int read_log(struct importing *i, struct log_file *file, struct log_reade
             return fail_at(i, "cannot be read: the file or its gzip stream breaks off there");
         case LOG_NEXT_END:
             if (rest)
-                cli_note(i->name, "line %" PRIu64 " has no end yet, and is left for the next time",
+                cli_note(i->name,
+                         "line %" PRIu64
+                         " is incomplete (no line end yet); the next import will read it",
                          i->line);
             return EXIT_DONE;
         }
@@ -362,7 +364,7 @@ static void tell(const struct importing *i)
         held += i->visits[v].held_at != 0;
     if (i->read_before != NULL) {
         lastmod_format_utc(i->read_before->at, at);
-        cli_note(i->name, "its first %" PRIu64 " bytes were taken in on %s, and are passed over",
+        cli_note(i->name, "its first %" PRIu64 " bytes were imported on %s and are skipped",
                  i->read_before->bytes, at);
     }
     if (c->unreadable > 0)
@@ -409,12 +411,12 @@ static int import_log(struct importing *i, const char *epoch, bool dry_run)
     else
         status = read_log(i, file, reader);
     if (status == EXIT_DONE && i->counted.lines == 0 && i->counted.unreadable > 0)
-        status = cli_fail(i->name, "no line of it is a request; line %" PRIu64 " %s",
+        status = cli_fail(i->name, "malformed: no line of it is a request; line %" PRIu64 " %s",
                           i->counted.unreadable_line, i->counted.why);
     if (status == EXIT_DONE && i->counted.homeless_line > 0)
         status = cli_fail(i->name,
-                          "line %" PRIu64 " tells no host, and there is not one site alone: tell "
-                          "which by --site ORIGIN; nothing was taken in",
+                          "line %" PRIu64 " has no host, and there is more than one site: name it "
+                          "with --site ORIGIN; nothing was imported",
                           i->counted.homeless_line);
     /* What counted nothing is not noted as read: it may be read again with another --site. */
     if (status == EXIT_DONE && !dry_run && i->visit_count > 0)
@@ -458,7 +460,7 @@ static int read_options(struct importing *i)
 
     i->max_age_s = 3600;
     if (age != NULL && !grant_read_span(age, &i->max_age_s))
-        return cli_misuse("--max-age", "must be a span: 10m, 2h, 7d");
+        return cli_misuse("--max-age", "must be a duration: 10m, 2h, 7d");
     return EXIT_DONE;
 }
 

@@ -88,7 +88,7 @@ static int read_options(const struct cli *cli, struct url *url, struct doctor_op
         return cli_misuse(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
     if (connect != NULL && (port == NULL || port == connect || strlen(port) < 2 ||
                             strspn(port + 1, "0123456789") != strlen(port + 1)))
-        return cli_misuse("--connect", "\"%s\" must be host:port, as 192.0.2.1:443", connect);
+        return cli_misuse("--connect", "\"%s\" must be host:port, such as 192.0.2.1:443", connect);
     status = read_number(cli, "--sample", 0, MAX_SAMPLE, &sample);
     if (status == EXIT_DONE)
         status = read_number(cli, "--timeout", 1, MAX_TIMEOUT_S, &timeout);

@@ -223,7 +223,7 @@ static int add_entry(struct cli *cli, struct fragment *fragment)
     change.entry.position = POSITION_NONE;
     change.entry.index = arguments_value(a, pages ? "--urlset" : "--index");
     if (pages && change.entry.index == NULL)
-        return cli_misuse("--urlset", "names the urlset that lists it, and is needed");
+        return cli_misuse("--urlset", "the urlset is missing: --urlset is required");
     status = session_apply(cli, &change, url.text, &result);
     if (status == EXIT_DONE)
         status = print_outcome(cli, &result, result.remarks | change.entry.remarks);
@@ -252,7 +252,7 @@ int command_remove(struct cli *cli)
     int status = read_loc(cli->arguments.words[0], &url, NULL);
 
     if (status == EXIT_DONE && change.list == LIST_URLSET && change.index_name == NULL)
-        return cli_misuse("--urlset", "names the urlset that lists it, and is needed");
+        return cli_misuse("--urlset", "the urlset is missing: --urlset is required");
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
@@ -355,7 +355,7 @@ static void note_none(const struct registry *registry, const struct backend_list
         cli_note("url list", "no such page URLs");
     else
         cli_note("list", registry->site_count == 0
-                             ? "no site yet; make one with `sitemapd site add ORIGIN`"
+                             ? "there is no site yet; create one with `sitemapd site add ORIGIN`"
                          : list->index != NULL || list->prefix != NULL ||
                                  list->filter.contains != NULL || list->filter.warned
                              ? "no such entries"
@@ -377,9 +377,9 @@ static int list_entries(struct cli *cli, bool json, bool export)
 
     l.warned = list.filter.warned;
     if (len < FILTER_MIN_CONTAINS || len > FILTER_MAX_CONTAINS)
-        return cli_misuse("--contains", "must have from 3 to 200 bytes");
+        return cli_misuse("--contains", "must be 3 to 200 bytes long");
     if (l.pages && !arguments_has(&cli->arguments, "--urlset"))
-        return cli_misuse("--urlset", "names the urlset that is listed, and is needed");
+        return cli_misuse("--urlset", "the urlset is missing: --urlset is required");
     status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
@@ -447,7 +447,8 @@ static int find_site(const struct registry *registry, const char *name, struct u
 
     if (name[0] == '/') {
         if (registry->site_count != 1)
-            return cli_fail(name, "a path names a page only where there is one site; give its URL");
+            return cli_fail(name,
+                            "a path is only valid with exactly one site; give the page's URL");
         *site = &registry->sites[0];
         *path = name;
         return EXIT_DONE;
@@ -479,7 +480,7 @@ static int find_page(const struct registry *registry, const char *name, struct p
         return names_no_page(site, name, path);
     len = strlen(path);
     if (len > 3 && strcmp(path + len - 3, ".gz") == 0)
-        return cli_fail(name, "its bytes are made by the server; leave the .gz off for the XML");
+        return cli_fail(name, "the server compresses it; remove .gz from the URL to see the XML");
     return EXIT_DONE;
 }
 

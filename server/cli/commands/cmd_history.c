@@ -25,7 +25,7 @@ static int read_number(const char *what, const char *text, uint64_t min, uint64_
 {
     if (query_number(text, INT64_MAX - 1, out) && *out >= min)
         return EXIT_DONE;
-    return cli_misuse(what, "\"%s\" must be a number%s", text, min > 0 ? " from 1 on" : "");
+    return cli_misuse(what, "\"%s\" must be a number%s", text, min > 0 ? " of 1 or more" : "");
 }
 
 static int read_number_option(const struct cli *cli, const char *name, uint64_t min, uint64_t *out)
@@ -305,10 +305,11 @@ static int check_kind(const char *kind)
     if (kind == NULL)
         return EXIT_DONE;
     if (near.word != NULL)
-        return cli_misuse("--kind", "\"%s\" is not a kind of change; did you mean %s?", kind,
+        return cli_misuse("--kind", "\"%s\" unknown kind of change; did you mean %s?", kind,
                           near.word);
     return cli_misuse("--kind",
-                      "\"%s\" is not a kind of change, such as list, replace, scan or undo", kind);
+                      "\"%s\" unknown kind of change; use list, replace, scan or undo, for example",
+                      kind);
 }
 
 static int show_many(struct cli *cli, struct telling *t)
@@ -518,8 +519,8 @@ static int read_target(struct cli *cli, struct change *change)
     if (check_lists(cli) != EXIT_DONE)
         return EXIT_USAGE;
     if (list != to || list == (a->word_count > 0))
-        return cli_misuse("undo", "takes back one change (undo REVISION), or brings an index or "
-                                  "urlset back to what it was (undo --index URL --to REVISION)");
+        return cli_misuse("undo", "REVISION is missing: undo one change (undo REVISION), or "
+                                  "restore an index or urlset (undo --index URL --to REVISION)");
     if (!list)
         return read_number("REVISION", a->words[0], 1, &change->revision);
     change->kind = CHANGE_RESTORE;

@@ -43,7 +43,7 @@ static int read_urlset(const struct arguments *a, struct change *change)
     urlset->max_pages = (uint32_t)value;
     if (expires != NULL && strcmp(expires, "never") != 0 &&
         !grant_read_span(expires, &urlset->expires_s))
-        return cli_misuse("--expires", "must be a span as 2d, 12h or 90m, or never");
+        return cli_misuse("--expires", "must be a duration such as 2d, 12h or 90m, or never");
     urlset->set = (urlset->index != NULL ? URLSET_SET_INDEX : 0) |
                   (pages != NULL ? URLSET_SET_MAX_PAGES : 0) |
                   (expires != NULL ? URLSET_SET_EXPIRES : 0);
@@ -136,7 +136,7 @@ int command_urlset_set(struct cli *cli)
     int status = read_urlset(&cli->arguments, &change);
 
     if (status == EXIT_DONE && change.urlset.set == 0)
-        return cli_misuse(name, "name what is to change: --index, --max-pages or --expires");
+        return cli_misuse(name, "nothing to change; give --index, --max-pages or --expires");
     if (status == EXIT_DONE)
         status = session_max_removed(cli, &change.max_removed);
     if (status == EXIT_DONE)

@@ -345,7 +345,8 @@ static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
         sum->nested++;
         if (add_index(v, &url, l->number))
             note(notes,
-                 "- %s is an index itself, which no index may list: its sitemaps are taken instead",
+                 "- %s is an index itself, and an index may not list an index: its sitemaps are "
+                 "listed instead",
                  loc);
     } else if (good && verdict.state == CHECK_GOOD) {
         sum->good++;
@@ -496,7 +497,7 @@ static bool look_at(struct visit *v, size_t number)
                      verdict.detail, verdict.code);
     } else if (good && number == 0) {
         snprintf(v->why_not, sizeof v->why_not,
-                 "names no sitemap, and there is none at /sitemap_index.xml (%s), "
+                 "names no sitemap, and none was found at /sitemap_index.xml (%s), "
                  "/sitemap.xml, /wp-sitemap.xml, /sitemap-index.xml",
                  verdict.detail);
     }
@@ -615,7 +616,7 @@ static int refuse_origin(const char *text, enum rule_code code)
     if (url_parse(whole, strlen(whole), &url, NULL) == RULE_OK)
         return cli_misuse(text, "must be an origin; did you mean %.*s? (%s)", (int)url.origin_len,
                           url.text, rule_code_word(code));
-    return cli_misuse(text, "must be an origin, as https://www.example.com (%s)",
+    return cli_misuse(text, "must be an origin, such as https://www.example.com (%s)",
                       rule_code_word(code));
 }
 

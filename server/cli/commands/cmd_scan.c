@@ -63,12 +63,13 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
                            struct scan_plan *plan)
 {
     if (arguments_has(&cli->arguments, "--url"))
-        return cli_misuse("scan", "--url goes with a folder; [source \"%s\"] has its own",
+        return cli_misuse("scan",
+                          "--url can only be used with a folder; [source \"%s\"] has its own",
                           source->named.name);
     if (source->upstream != NULL)
         return plan_upstream(source, plan);
     if (source->directory == NULL || source->url == NULL)
-        return cli_fail(source->named.name, "the configuration gives it no directory or no url");
+        return cli_fail(source->named.name, "its directory or url is missing in the configuration");
     plan->settings = (struct source_settings){
         .name = source->named.name,
         .directory = source->directory,
@@ -86,7 +87,7 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
 static int plan_made(struct cli *cli, const struct source_made *made, struct scan_plan *plan)
 {
     if (arguments_has(&cli->arguments, "--url"))
-        return cli_misuse("scan", "--url goes with a folder; the source %s has its own",
+        return cli_misuse("scan", "--url can only be used with a folder; the source %s has its own",
                           made->name);
     if (made->upstream != NULL) {
         plan->remote = remote_settings_of(made);
@@ -106,15 +107,16 @@ static int plan_folder(struct cli *cli, const char *directory, struct scan_plan 
     for (size_t i = 0; i < cli->config->source_count; i++)
         suggest_consider(&near, directory, cli->config->sources[i].named.name);
     if (url == NULL && near.word != NULL)
-        return cli_misuse("scan", "the configuration has no source \"%s\"; did you mean %s?",
+        return cli_misuse("scan", "source not found in the configuration: \"%s\"; did you mean %s?",
                           directory, near.word);
     if (url == NULL)
-        return cli_misuse("scan",
-                          "the configuration has no source \"%s\"; for a folder give its URL "
-                          "with --url",
-                          directory);
+        return cli_misuse(
+            "scan",
+            "source not found in the configuration: \"%s\"; for a folder give its URL "
+            "with --url",
+            directory);
     if (url[0] == '\0' || url[strlen(url) - 1] != '/')
-        return cli_misuse("scan", "--url must end in a slash, as https://www.example.com/");
+        return cli_misuse("scan", "--url must end in a slash, such as https://www.example.com/");
     if (owner != NULL && entry_check_name(owner, strlen(owner)) != RULE_OK)
         return cli_misuse("scan", "--source must be 1 to %u of A-Z a-z 0-9 . _ -", NAME_MAX_BYTES);
     plan->settings = (struct source_settings){
@@ -298,7 +300,8 @@ static int scan_on_server(struct cli *cli, const char *name, int64_t max_removed
 
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
         if (arguments_has(&cli->arguments, local[i]))
-            return cli_misuse(local[i], "goes with a scan on the server's own machine");
+            return cli_misuse(
+                local[i], "cannot be combined with --server; run the scan on the server's machine");
     status = cli->backend->calls->scan(cli->backend, name, max_removed, telling.dry_run, &result,
                                        &scanned);
     telling.problems = scanned.problems;

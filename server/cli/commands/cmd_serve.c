@@ -58,7 +58,7 @@ static int print_defaults(struct cli *cli)
     struct str text = STR_INIT;
 
     if (cli->arguments.word_count > 0)
-        return cli_misuse("check-config", "--defaults reads no file");
+        return cli_misuse("check-config", "--defaults cannot be combined with a file");
     config_document(&text);
     bool done = !text.failed && fputs(str_text(&text), stdout) >= 0;
     str_done(&text);
@@ -77,7 +77,8 @@ int command_check_config(struct cli *cli)
     /* Both `check-config FILE` and `check-config --config FILE` are what people write. */
     if (cli->arguments.word_count == 1) {
         if (arguments_has(&cli->arguments, "--config"))
-            return cli_misuse("check-config", "name the file once, with --config or without");
+            return cli_misuse("check-config",
+                              "give the file once: as an argument or with --config");
         cli->arguments.given[cli->arguments.given_count++] =
             (struct given_option){.name = "--config", .value = cli->arguments.words[0]};
     }
@@ -137,9 +138,10 @@ static int read_target(const char *text, struct url *out)
     code = url.failed ? RULE_LOC_MALFORMED : url_parse(url.data, url.len, out, NULL);
     str_done(&url);
     if (code == RULE_LOC_PORT && strstr(rest, ":0") != NULL)
-        return cli_misuse(text, "port 0 is another at each start; give the URL that is served");
+        return cli_misuse(text,
+                          "port 0 is different at each start; give the URL of the running server");
     if (code != RULE_OK)
-        return cli_misuse(text, "must be a URL, as http://127.0.0.1:8081");
+        return cli_misuse(text, "must be a URL, such as http://127.0.0.1:8081");
     return EXIT_DONE;
 }
 

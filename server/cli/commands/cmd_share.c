@@ -16,7 +16,7 @@ static int read_shared(struct cli *cli)
         status = session_read_config(cli, NULL, NULL);
     if (status == EXIT_DONE && cli->config->shared_database == NULL)
         return cli_misuse(cli->arguments.command->name,
-                          "which PostgreSQL? Name it with --shared URL, SITEMAPD_SHARED or "
+                          "the PostgreSQL URL is missing: set --shared URL, SITEMAPD_SHARED or "
                           "[shared] database");
     return status;
 }
@@ -28,8 +28,8 @@ static int is_there(struct cli *cli, const struct shared_told *told)
 
     if (!arguments_has(&cli->arguments, "--if-absent"))
         return cli_fail("share init",
-                        "there is a shared catalogue in this database already; start the server, "
-                        "which fetches it to %s",
+                        "conflict: this database already has a shared catalogue; start the server, "
+                        "which copies it to %s",
                         cli->config->database);
 
     if (role != NULL &&

@@ -39,11 +39,10 @@ static int check_one_way(const struct arguments *a, const char *whole, const cha
     const char *edits = arguments_has(a, add) ? add : take;
 
     if (arguments_has(a, whole) && arguments_has(a, none))
-        return cli_misuse(none, "cannot be given together with %s", whole);
+        return cli_misuse(none, "cannot be combined with %s", whole);
     if ((arguments_has(a, add) || arguments_has(a, take)) &&
         (arguments_has(a, whole) || arguments_has(a, none)))
-        return cli_misuse(edits,
-                          "cannot be given together with %s, which says what the whole list is",
+        return cli_misuse(edits, "cannot be combined with %s, which replaces the whole list",
                           arguments_has(a, whole) ? whole : none);
     return EXIT_DONE;
 }
@@ -111,7 +110,7 @@ static int read_robots(const struct arguments *a, struct site_options *options,
     int status;
 
     if ((name != NULL) + none + off > 1)
-        return cli_misuse("--robots", "one of --robots, --no-robots and --robots-off will do");
+        return cli_misuse("--robots", "--robots, --no-robots and --robots-off cannot be combined");
     if (name == NULL && !none && !off)
         return EXIT_DONE;
     fields->set |= SITE_SET_ROBOTS;
@@ -181,19 +180,19 @@ static void site_options_note_hosts(const struct registry *registry,
                  other->origin);
     for (size_t i = 0; i < site->alias_host_count; i++) {
         if (strcmp(site->alias_hosts[i], own) == 0)
-            cli_note(site->alias_hosts[i], "is the site's own host; as an alias it says nothing");
+            cli_note(site->alias_hosts[i], "is the site's own host; as an alias it has no effect");
         other = registry_site_of_host(registry, site->alias_hosts[i], site);
         if (other != NULL)
             cli_note(site->alias_hosts[i],
-                     "is the host of %s, which goes on answering for it; as an alias it counts "
-                     "once that site is gone",
+                     "conflict: is the host of %s, which still answers for it; the alias takes "
+                     "effect once that site is removed",
                      other->origin);
     }
     for (size_t i = 0; i < site->cross_host_count; i++) {
         other = registry_site_of_host(registry, site->cross_hosts[i], site);
         if (other != NULL)
             cli_note(site->cross_hosts[i],
-                     "is the host of %s; what is registered without an index named goes there",
+                     "is the host of %s; entries registered without an index go to that site",
                      other->origin);
     }
 }

@@ -57,7 +57,8 @@ static int read_span(struct cli *cli, const char *option, unsigned bit, struct c
     if (value == NULL)
         return EXIT_DONE;
     if (!value_duration(value, &ms) || ms > UINT32_MAX || ms % 1000 != 0)
-        return cli_misuse(option, "must be a duration in seconds or more, as 30s, 15m or 3d");
+        return cli_misuse(option,
+                          "must be a duration of at least one second, such as 30s, 15m or 3d");
     *out = (uint32_t)ms;
     change->made_set |= bit;
     return EXIT_DONE;
@@ -97,7 +98,7 @@ static int read_directory(struct cli *cli, struct str *text, const char **out)
         return EXIT_DONE;
     here = realpath(value, NULL);
     if (here == NULL)
-        return cli_fail(value, "there is no such folder");
+        return cli_fail(value, "folder not found");
     str_append_text(text, here);
     free(here);
     *out = str_text(text);
@@ -134,7 +135,9 @@ static int refuse_configured(struct cli *cli)
 
     for (size_t i = 0; cli->backend->catalogue != NULL && i < cli->config->source_count; i++)
         if (strcmp(cli->config->sources[i].named.name, name) == 0)
-            return cli_fail(name, "the configuration file has this source; change it there");
+            return cli_fail(
+                name,
+                "is read-only here: it is managed by the configuration file; change it there");
     return EXIT_DONE;
 }
 

@@ -24,7 +24,7 @@ static int read_grant(struct cli *cli, struct grant *grant, char prefix[GRANT_PR
     if (fault != NULL)
         return cli_misuse("--prefix", "%s", fault);
     if (expires != NULL && !grant_read_expiry(expires, (int64_t)time(NULL), &grant->expires_at))
-        return cli_misuse("--expires", "must be a span (90d, 12h) or a date that is to come");
+        return cli_misuse("--expires", "must be a duration (90d, 12h) or a date in the future");
     grant->prefix = under != NULL ? prefix : NULL;
     grant->own = arguments_has(&cli->arguments, "--own");
     return EXIT_DONE;
@@ -72,7 +72,7 @@ int command_token_add(struct cli *cli)
     if (fault != NULL)
         return cli_misuse(name, "%s", fault);
     if (!token_make(token) || !token_sha256(token, strlen(token), sha256))
-        return cli_fail(name, "no random numbers to make a token of");
+        return cli_fail(name, "cannot create a token: no random numbers available");
     change.token_sha256 = sha256;
     status = session_apply(cli, &change, name, &result);
     if (status == EXIT_DONE) {
@@ -112,7 +112,8 @@ static int check_known(struct cli *cli, const char *name)
     int status = cli->backend->calls->tokens(cli->backend, look_at, &search);
 
     if (status == EXIT_DONE && !search.found)
-        status = names_unknown(name, "no token of this catalogue", search.nearest, "token list");
+        status =
+            names_unknown(name, "token not found in this catalogue", search.nearest, "token list");
     return status;
 }
 

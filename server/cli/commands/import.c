@@ -209,20 +209,21 @@ static void tell_remedy(struct cli *cli, const struct findings *f, const char *f
             return;
         }
         if (item->code == RULE_EXTENSION_FOREIGN) {
-            cli_note(file, "--drop-extensions leaves out what the urlset was not made for; a "
-                           "urlset that may have it is made with `sitemapd urlset add --with`");
+            cli_note(file,
+                     "--drop-extensions drops the extensions that the urlset does not support; "
+                     "`sitemapd urlset add --with` creates a urlset that supports them");
             return;
         }
         if (item->code == RULE_SITE_UNKNOWN && item->loc != NULL &&
             url_parse(item->loc, strlen(item->loc), &url, NULL) == RULE_OK) {
             if (!session_has_sites(cli))
-                cli_note(file, "line %" PRIu64 ": make the site with `sitemapd site add %.*s`",
+                cli_note(file, "line %" PRIu64 ": create the site with `sitemapd site add %.*s`",
                          item->line, (int)url.origin_len, url.text);
             else
                 cli_note(file,
                          "line %" PRIu64
                          ": `sitemapd site update ORIGIN --add-cross-host %.*s`, then "
-                         "--index URL; another site is made with `sitemapd site add %.*s`",
+                         "--index URL; create another site with `sitemapd site add %.*s`",
                          item->line, (int)url.host_len, url.text + url.host_at, (int)url.origin_len,
                          url.text);
             return;
@@ -336,8 +337,8 @@ static void tell(const struct import *import, const struct registry_site *site,
 
     scope_page_path(index->path, index->page_pattern, number, false, path);
     cli_note(import->file,
-             "is what sitemapd itself serves at %s%s: importing that never changes anything; take "
-             "the list from where it is made",
+             "is what sitemapd itself serves at %s%s: importing it never changes anything; import "
+             "the list from its original place",
              site->origin, path);
 }
 
@@ -643,7 +644,7 @@ static int tell_stopped(const struct reading *r)
     case SPOOL_NO_MEMORY:
         return cli_fail(file, "out of memory");
     default:
-        return cli_fail(file, "cannot be kept beside %s", r->import->cli->config->database);
+        return cli_fail(file, "cannot be stored beside %s", r->import->cli->config->database);
     }
 }
 
@@ -720,8 +721,9 @@ static void tell_packing(const struct import *import, const struct reader *reade
         sitemap_packing_of(name, len), import->content_encoding, import->content_type);
 
     if (packing == SITEMAP_PACKING_GZIP && !reader_is_gzip(reader))
-        cli_note(name,
-                 "warning: is named as gzip and is not: crawlers cannot unpack it (not-gzip)");
+        cli_note(
+            name,
+            "warning: is named as gzip but is not gzip: crawlers cannot decompress it (not-gzip)");
     else if (packing == SITEMAP_PACKING_PLAIN && xml && reader_is_gzip(reader))
         cli_note(name, "warning: %s (%s)", rule_code_sentence(RULE_GZIP_UNMARKED),
                  rule_code_word(RULE_GZIP_UNMARKED));
@@ -786,11 +788,10 @@ static int read_if_match(struct cli *cli, struct import *import)
     if (state == NULL)
         return EXIT_DONE;
     if (import->index == NULL)
-        return cli_misuse("--if-match", "goes with --index or --urlset, whose state it names");
+        return cli_misuse("--if-match", "can only be used with --index or --urlset");
     if (*state == '\0' || strspn(state, STATE_CHARS) != strlen(state))
         return cli_misuse("--if-match",
-                          "\"%s\" is not a state, as `sitemapd index list --json` "
-                          "tells it",
+                          "\"%s\" is not a valid state; `sitemapd index list --json` shows it",
                           state);
     str_append_format(&import->if_match, "\"%s\"", state);
     return import->if_match.failed ? cli_fail("--if-match", "out of memory") : EXIT_DONE;
@@ -815,11 +816,11 @@ static int read_options(struct cli *cli, struct import *import)
     import->drop_lastmod = arguments_has(a, "--drop-lastmod");
     import->drop_extensions = arguments_has(a, "--drop-extensions");
     if (import->drop_extensions && import->list != LIST_URLSET)
-        return cli_misuse("--drop-extensions", "goes with --urlset");
+        return cli_misuse("--drop-extensions", "can only be used with --urlset");
     if (import->source != NULL && strcmp(import->source, "*") == 0) {
         if (!import->replace)
-            return cli_misuse("--source", "'*' says whose entries --replace acts on; without it, "
-                                          "name who owns what is made");
+            return cli_misuse("--source", "'*' can only be used with --replace; otherwise give the "
+                                          "name of the new entries' owner");
         import->anybodys = true;
         import->source = NULL;
     }
@@ -861,7 +862,7 @@ static void await_writer(const char *name, int fd)
 
     if (fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode)) {
         if (poll(&pipe, 1, TELL_WAIT_MS) == 0)
-            cli_note(name, "is a pipe into which nobody has written yet; waiting for it");
+            cli_note(name, "is a pipe with no data yet; waiting for it");
         while (poll(&pipe, 1, -1) < 0 && errno == EINTR)
             ;
     }
@@ -912,14 +913,14 @@ static int read_url(struct cli *cli, struct import *import)
             status =
                 cli_fail(import->file, "cannot be fetched: %s", hop_sentence(answer.way.verdict));
         else if (answer.reply.status != 200)
-            status =
-                cli_fail(import->file, "cannot be fetched: it answers %u", answer.reply.status);
+            status = cli_fail(import->file, "cannot be fetched: it returned status %u",
+                              answer.reply.status);
         else if (answer.reply.cut)
             status = cli_fail(import->file, "is larger than 50 MiB");
         else if ((fd = memfd_create("list", MFD_CLOEXEC)) < 0 ||
                  !write_all(fd, str_text(&answer.reply.body), answer.reply.body.len) ||
                  lseek(fd, 0, SEEK_SET) != 0)
-            status = cli_fail(import->file, "cannot be kept: %s", strerror(errno));
+            status = cli_fail(import->file, "cannot be stored: %s", strerror(errno));
         else
             status = read_answer(import, &answer.reply, fd);
         reach_answer_done(&answer);
@@ -1010,13 +1011,13 @@ static int apply_list(struct import *import)
     tell_loss(import);
     if (import->stripped > 0)
         cli_note(import->file,
-                 "%" PRIu64 " %s extensions that the urlset was not made for; they were dropped",
+                 "%" PRIu64 " %s extensions that the urlset does not support; they were dropped",
                  import->stripped, plural(import->stripped, "page URL has", "page URLs have"));
     if (status != EXIT_DONE)
         return status;
     if (import->findings.refused > 0 && !import->skip)
         return cli_fail(
-            import->file, "%" PRIu64 " of %" PRIu64 " %s refused, nothing was applied%s",
+            import->file, "%" PRIu64 " of %" PRIu64 " %s rejected, nothing was applied%s",
             import->findings.refused, read, plural(read, "entry", "entries"),
             import->loss.reason_count > 0
                 ? "; --skip-invalid applies the good ones, without the extensions that are invalid"
@@ -1024,7 +1025,7 @@ static int apply_list(struct import *import)
                                               : "");
     print_summary(import, read);
     if (read > 0 && import->findings.refused == read)
-        return cli_fail(import->file, "every entry was refused; nothing was applied");
+        return cli_fail(import->file, "every entry was rejected; nothing was applied");
     if (import->unchanged == read && import->removed == 0 && read > 0)
         import_tell_own(import);
     return EXIT_DONE;

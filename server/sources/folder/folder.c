@@ -525,9 +525,8 @@ static bool check_top(struct folder *f)
         return scan_fail(f->pass, CATALOGUE_UNAVAILABLE, directory,
                          "was replaced while it was read");
     if (is_unmounted(f, &opened))
-        return scan_fail(
-            f->pass, CATALOGUE_UNAVAILABLE, directory,
-            "is empty, and on another file system than its files were: is it mounted?");
+        return scan_fail(f->pass, CATALOGUE_UNAVAILABLE, directory,
+                         "is empty and on a different file system than before: is it mounted?");
     return true;
 }
 
@@ -581,7 +580,7 @@ static bool begin(void *place, struct scan_pass *pass)
     f->pass = pass;
     if (f->settings->closed)
         return scan_fail(pass, CATALOGUE_UNAVAILABLE, f->settings->directory,
-                         "the configuration opens it to no source of this site (source_root)");
+                         "permission denied: it is not below a source_root of this site");
     f->top = folder_open_top(f->settings);
     return f->top >= 0 ||
            scan_fail(pass, CATALOGUE_UNAVAILABLE, f->settings->directory, strerrordesc_np(errno));

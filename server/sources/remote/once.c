@@ -46,8 +46,8 @@ static const char *judge(struct once *o, enum fetch_status status, const struct 
     child_judge(&answer, &verdict);
     if (reply->status == 508) {
         snprintf(why, why_size,
-                 "the upstream's name leads to the server of this catalogue; say "
-                 "with connect where it was");
+                 "the upstream's name resolves to this server itself; set connect to the "
+                 "upstream's address");
         return "upstream-is-this-server";
     }
     if (verdict.state == CHECK_GOOD)

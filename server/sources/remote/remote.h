@@ -150,7 +150,7 @@ struct remote_status {
     char failure_code[40];         /* a stable word; "" */
     char failure[256];             /* a sentence; "" */
 };
-/* False where there is no such source. */
+/* False where source not found. */
 bool remote_status(struct remote *r, const char *name, struct remote_status *out);
 
 enum remote_result {

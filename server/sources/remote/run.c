@@ -357,8 +357,8 @@ static void load(struct remote *r, int64_t now_ms)
     for (size_t i = 0; i < r->plan->count; i++)
         r->sources[i].fresh = false;
     while (r->polls)
-        poll_cancel(r->polls, "it was interrupted; ask again");
-    answer_all(r->waiting, "it was interrupted; ask again");
+        poll_cancel(r->polls, "it was interrupted; retry");
+    answer_all(r->waiting, "it was interrupted; retry");
     r->waiting = NULL;
     r->batch_count = 0;
     r->batch_tells = false;
@@ -524,7 +524,7 @@ static void ask_scan(struct remote *r, struct remote_ask *ask)
 {
     struct remote_source *s = run_source(r, ask->name);
     if (s == NULL) {
-        remote_ask_fail(ask, "there is no such source");
+        remote_ask_fail(ask, "source not found");
         return;
     }
     struct remote_ask **of_its_kind = ask->dry_run ? &s->dry_asks : &s->asks;
@@ -532,7 +532,7 @@ static void ask_scan(struct remote *r, struct remote_ask *ask)
     for (const struct remote_ask *a = *of_its_kind; a; a = a->next)
         waiting++;
     if (waiting >= SCANS_OF_SOURCE) {
-        remote_ask_fail(ask, "as many scans wait for its answer as may");
+        remote_ask_fail(ask, "busy: too many scans are waiting for it; retry later");
         return;
     }
     ask->next = *of_its_kind;
@@ -575,12 +575,13 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
         return true;
     }
     if (host_rests(&host->pace, now_ms)) {
-        remote_ask_fail(ask, "its host asked for a rest, or cannot be reached; it is polled later");
+        remote_ask_fail(
+            ask, "its host is resting after 429, 503 or a failed connection; it is polled later");
         return true;
     }
     const struct poll *polled = find_poll(r, due.id);
     if (polled && polled->splits) {
-        remote_ask_fail(ask, "it is being fetched, or split, already");
+        remote_ask_fail(ask, "conflict: it is already being fetched or split; retry later");
         return true;
     }
     if (polled || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
@@ -625,7 +626,7 @@ static int64_t serve_asks(struct remote *r, int64_t now_ms)
         if (ask->name) {
             ask_scan(r, ask);
         } else if (is_crowded(kept, ask->site_id)) {
-            remote_ask_fail(ask, "as many polls of its site are waited for as may be");
+            remote_ask_fail(ask, "busy: too many polls of its site are waiting; retry later");
         } else if (!ask_poll(r, ask, now_ms)) {
             *end = ask;
             end = &ask->next;

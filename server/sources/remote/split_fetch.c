@@ -104,7 +104,8 @@ static bool keep_bytes(struct split_fetch *f, const char *bytes, size_t len)
         return true;
     f->looked = f->written;
     return has_reserve(f->file.fd) ||
-           fail(f, "no-space", what, "what is left of the disk is for the catalogue");
+           fail(f, "no-space", what,
+                "no space left: the rest of the disk is reserved for the catalogue");
 }
 
 static bool is_large(const struct sitemap_file *file)
@@ -166,7 +167,7 @@ static void fetch_file(struct split_fetch *f)
     fetch_loop_free(loop);
     if (!f->fetched && atomic_load(&f->let_go)) {
         snprintf(sent, sizeof sent, "only %" PRIu64 " bytes came so far", f->written);
-        fail(f, "too-slow", "another site's sitemap waits to be fetched", sent);
+        fail(f, "too-slow", "timeout: another site's sitemap is waiting to be fetched", sent);
     }
 }
 
@@ -256,7 +257,7 @@ static void *run(void *context)
     struct split_fetch *f = context;
     f->file.fd = catalogue_scratch(f->file.catalogue);
     if (f->file.fd < 0) {
-        fail(f, "no-space", "no file can be made beside the catalogue", strerrordesc_np(errno));
+        fail(f, "no-space", "cannot create a file beside the catalogue", strerrordesc_np(errno));
     } else {
         fetch_file(f);
         take_answer(f);

@@ -114,27 +114,27 @@ static void test_refused(void **state)
     static const struct {
         const char *line, *why;
     } rows[] = {
-        {"", "no command given; sitemapd --help lists them"},
-        {"--json", "no command given; sitemapd --help lists them"},
+        {"", "the command is missing; sitemapd --help lists them"},
+        {"--json", "the command is missing; sitemapd --help lists them"},
         {"lsit", "lsit: unknown command; did you mean list?"},
         {"imprt x", "imprt: unknown command; did you mean import?"},
         {"sites list", "sites: unknown command; did you mean site?"},
         {"frobnicate", "frobnicate: unknown command; sitemapd --help lists them"},
-        {"site", "site: needs one of add, list behind it"},
+        {"site", "site: the command is missing: give one of add, list"},
         {"site ad", "site ad: unknown command; did you mean site add?"},
-        {"site frobnicate", "site: needs one of add, list behind it"},
+        {"site frobnicate", "site: the command is missing: give one of add, list"},
         {"list --jsn", "list: unknown option --jsn; did you mean --json?"},
         {"list --databse x", "list: unknown option --databse; did you mean --database?"},
         {"list --frobnicate", "list: unknown option --frobnicate; sitemapd list --help lists them"},
         {"list -j", "list: unknown option -j; sitemapd list --help lists them"},
         {"list --lastmod 2026", "list: unknown option --lastmod; sitemapd list --help lists them"},
-        {"list --json=yes", "--json: takes no value"},
-        {"list --index", "--index: needs a value: --index URL"},
-        {"list --index --json", "--index: needs a value: --index URL"},
-        {"list a", "list: a is one word too many: sitemapd list"},
-        {"import", "import: too few words: sitemapd import FILE|-"},
-        {"import a b", "import: b is one word too many: sitemapd import FILE|-"},
-        {"site add", "site add: too few words: sitemapd site add ORIGIN"},
+        {"list --json=yes", "--json: the option takes no value"},
+        {"list --index", "--index: the value is missing: --index URL"},
+        {"list --index --json", "--index: the value is missing: --index URL"},
+        {"list a", "list: unexpected argument a: sitemapd list"},
+        {"import", "import: an argument is missing: sitemapd import FILE|-"},
+        {"import a b", "import: unexpected argument b: sitemapd import FILE|-"},
+        {"site add", "site add: an argument is missing: sitemapd site add ORIGIN"},
     };
 
     (void)state;

@@ -187,7 +187,7 @@ static void test_many(void **state)
     assert_string_equal(away.redirect, there);
     assert_int_equal(cut.status, FETCH_PROTOCOL);
     assert_int_equal(cut.answered, 0);
-    assert_string_equal(cut.why, "the body is shorter than announced");
+    assert_string_equal(cut.why, "truncated response: the body is shorter than Content-Length");
     fetch_loop_free(loop);
 }
 
@@ -208,7 +208,7 @@ static void test_guard_of_kept(void **state)
     assert_int_equal(shut.status, FETCH_ADDRESS);
     assert_string_equal(shut.body, "");
     assert_string_equal(shut.why,
-                        "127.0.0.1 is not a public internet address, and not allowed here");
+                        "127.0.0.1 is not a public internet address and is not allowed here");
     fetch_loop_free(loop);
 }
 
@@ -329,7 +329,7 @@ static void test_unmade(void **state)
     assert_int_equal(secret.status, FETCH_TLS);
     assert_string_equal(secret.why, "credentials are sent by https only");
     assert_int_equal(other.status, FETCH_TLS);
-    assert_string_equal(other.why, "the file of trusted certificates cannot be read");
+    assert_string_equal(other.why, "cannot read the file of trusted certificates (ca_file)");
     fetch_loop_free(loop);
 }
 

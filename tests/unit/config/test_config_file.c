@@ -81,7 +81,7 @@ static void test_bad_values(void **state)
          "3: trusted_proxies: \"fd00::/129\" must have a prefix of at most 128 bits\n"
          "3: trusted_proxies: \"10.0.0.0/33\" must have a prefix of at most 32 bits\n"},
         {"[server]\ntrusted_proxies = 172.18.0.1/16\n",
-         "2: trusted_proxies: \"172.18.0.1/16\" has bits set behind its prefix; write "
+         "2: trusted_proxies: \"172.18.0.1/16\" has bits set after its prefix; write "
          "172.18.0.0/16 for the range, or the address alone\n"},
         {"[admin]\nallowed_hosts = a/b\n", "2: allowed_hosts: \"a/b\" " MUST_HOST "\n"},
         {"[catalogue]\ndatabase =\n", "2: database: \"\" " MUST_PATH "\n"},

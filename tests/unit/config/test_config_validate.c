@@ -119,7 +119,8 @@ static void test_credentials(void **state)
     } rows[] = {
         {"basic shop:secret\n", 0600, ""},
         {"Bearer abc\r\n", 0640, ""},
-        {"basic shop:secret\n", 0644, "can be read by others; chmod o= keeps it"},
+        {"basic shop:secret\n", 0644,
+         "permissions are too open: other users can read it; run chmod o= on it"},
         {"basic secret\n", 0600, "must be one line, basic USER:PASSWORD or bearer TOKEN"},
         {"bearer a\nX-Header: b\n", 0600, "must be one line, basic USER:PASSWORD or bearer TOKEN"},
         {"", 0600, "must be one line, basic USER:PASSWORD or bearer TOKEN"},

@@ -180,7 +180,7 @@ static void test_addresses(void **state)
 
 #define TOO_LONG(bits) "must have a prefix of at most " bits " bits"
 #define HOST_BITS(range)                                                                           \
-    "has bits set behind its prefix; write " range " for the range, or the address alone"
+    "has bits set after its prefix; write " range " for the range, or the address alone"
 
 static void test_ip_ranges(void **state)
 {

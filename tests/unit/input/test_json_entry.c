@@ -69,7 +69,7 @@ static void test_rejected(void **state)
         {"{} {}", RULE_JSON, NULL, NULL, "column 4"},
         {"{\n\"loc\":\n x}", RULE_JSON, NULL, NULL, "line 3"},
         {"{\"loc\":\"a\",\"loc\":\"b\"}", RULE_JSON, NULL, NULL, "uplicate"},
-        {"{}", RULE_LOC_MISSING, "loc", NULL, "no loc"},
+        {"{}", RULE_LOC_MISSING, "loc", NULL, "loc is missing"},
         {"{\"loc\":\"/a\"}", RULE_LOC_RELATIVE, "loc", "/a", "absolute"},
         {"{\"lastmod\":\"soon\",\"loc\":\"" URL "\"}", RULE_LASTMOD_INVALID, "lastmod", URL,
          "\"soon\""},

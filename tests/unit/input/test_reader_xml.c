@@ -91,8 +91,8 @@ static const struct input_case namespaces[] = {
 };
 
 static const struct input_case rejected[] = {
-    {"no loc", OPEN "<sitemap/>\n<sitemap><lastmod>2026-01-02</lastmod></sitemap>" SHUT, 0,
-     "1 !loc-missing loc\n2 !loc-missing loc\n", READER_OK, NULL, 0, 0},
+    {"the loc is missing", OPEN "<sitemap/>\n<sitemap><lastmod>2026-01-02</lastmod></sitemap>" SHUT,
+     0, "1 !loc-missing loc\n2 !loc-missing loc\n", READER_OK, NULL, 0, 0},
     {"empty loc", OPEN "<sitemap><loc> \n</loc></sitemap><sitemap><loc/></sitemap>" SHUT, 0,
      "1 !loc-missing loc\n2 !loc-missing loc\n", READER_OK, NULL, 0, 0},
     {"text without loc", OPEN "<sitemap>\nhttps://example.com/?a&amp;b\n</sitemap>" ONE SHUT, 0,

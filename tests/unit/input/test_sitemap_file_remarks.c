@@ -20,7 +20,7 @@ struct remark_case {
 
 static const struct remark_case cases[] = {
     {"a good one", OPEN "\n" GOOD CLOSE, ""},
-    {"no loc", OPEN "\n" GOOD "<url/><url>\n<priority>1</priority></url>" CLOSE,
+    {"the loc is missing", OPEN "\n" GOOD "<url/><url>\n<priority>1</priority></url>" CLOSE,
      "loc-missing 2 3:1,3 \n"},
     {"an empty loc", OPEN "\n" GOOD PAGE("") PAGE(" ") "<url><loc/></url>" CLOSE,
      "loc-missing 3 3:6,4,5 \n"},
@@ -43,7 +43,7 @@ static const struct remark_case cases[] = {
      "outside-site 1 2:6 https://example.com:8443/maps/a\n"},
     {"www", OPEN "\n" PAGE("https://www.example.com/maps/a") CLOSE,
      "outside-site 1 2:6 https://www.example.com/maps/a\n"},
-    {"another scheme", OPEN "\n" PAGE("http://example.com/maps/a") CLOSE,
+    {"different scheme", OPEN "\n" PAGE("http://example.com/maps/a") CLOSE,
      "scheme-differs 1 2:6 http://example.com/maps/a\n"},
     {"cross hosts",
      OPEN "\n" PAGE("https://cross.example/a") PAGE("https://port.example:8443/a")
@@ -75,7 +75,7 @@ static const struct remark_case cases[] = {
      OPEN "\n<url>" LOC(
          "maps/a") "<lastmod>2026-01-01</lastmod><lastmod>2026-01-02</lastmod></url>" CLOSE,
      "lastmod-invalid 1 2:72 \n"},
-    {"a build stamp",
+    {"time of a build",
      OPEN "\n<url>" LOC(
          "maps/a") "<lastmod>2026-01-01</lastmod></url>"
                    "<url>" LOC("maps/b") "<lastmod>2026-01-01</lastmod></url>"
@@ -159,7 +159,7 @@ static void test_useless(void **state)
          "none of its 2 URLs can be used: \"/a\" must be an absolute URL (https://host/path); "
          "2 in all, also line 3",
          2, 6},
-        {OPEN "\n<url/>" CLOSE, "its one URL cannot be used: there is no loc", 2, 1},
+        {OPEN "\n<url/>" CLOSE, "its one URL cannot be used: the loc is missing", 2, 1},
         {"<urlset><url><lastmod>no</lastmod>\n<loc>ftp://example.com/</loc></url></urlset>",
          "its one URL cannot be used: \"ftp://example.com/\" must be an http or https URL", 2, 1},
     };
@@ -254,7 +254,8 @@ static void test_bounds(void **state)
                                         "<url>" LOC(
                                             "maps/c") "<lastmod>2026-01-01</lastmod></url>" CLOSE);
     sitemap_remark_tell(&f.remarks.at[0], told);
-    assert_string_equal(told, "all of its pages bear the same lastmod, 2026-01-01: a build stamp");
+    assert_string_equal(
+        told, "all of its pages have the same lastmod, 2026-01-01: probably the time of a build");
 
     str_append_text(&s, OPEN GOOD);
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)

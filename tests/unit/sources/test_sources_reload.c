@@ -96,7 +96,7 @@ static void what_is_held_stays_and_is_nobody_elses(void **state)
     assert_int_equal(sources_open_file(r->s, ended, "a.xml"), -1);
     assert_int_equal(errno, ENOENT);
     sources_scan(r->s, ended, MAX_REMOVED_GUARDED, false, on_refused, answer);
-    assert_string_equal(answer, "the source is ending");
+    assert_string_equal(answer, "the source is being stopped");
 }
 
 static void what_is_the_same_goes_on(void **state)

@@ -59,7 +59,7 @@ static void never_touches_anothers(void **state)
     assert_int_equal(r.rejected, 1);
     assert_int_equal(r.findings.items[0].line, 3);
     assert_string_equal(r.findings.items[0].detail,
-                        "is owned by \"tests\", in " ORIGIN INDEX "; it stays as it is");
+                        "is owned by \"tests\", in " ORIGIN INDEX "; it was not changed");
     change_result_done(&r);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 2);
     change.skip = true;
