@@ -63,7 +63,7 @@ static const char *sentence(enum rule_code code, const char *given)
     case RULE_SCHEME_DIFFERS:
         return "has another scheme than the sitemap";
     case RULE_LASTMOD_FUTURE:
-        return "is more than a day ahead";
+        return "is more than a day in the future";
     case RULE_LASTMOD_OLD:
         return "is 1970-01-01 or earlier: the zero of a clock, not a date";
     case RULE_DUPLICATE: /* of an alternate, or of a field of news */

@@ -70,7 +70,7 @@ struct lastmod_verdict {
 };
 
 /* `stored_hash` 0, 0: nothing was read well before. `stored_lastmod`: last served; NULL: none. One
- * that is more than a day ahead of `now` counts for nothing. Times are Unix seconds. */
+ * that is more than a day in the future of `now` counts for nothing. Times are Unix seconds. */
 void lastmod_policy(const uint64_t stored_hash[2], const uint64_t new_hash[2],
                     const char *stored_lastmod, int64_t mtime, int64_t now,
                     struct lastmod_verdict *out);

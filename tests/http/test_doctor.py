@@ -519,7 +519,7 @@ def test_tls(proxy):
         assert "certificate" in only(doctor(secure.index), "wrong", "reach", "not trusted")["todo"]
         other = f"https://127.0.0.1:{secure.port}{XML}"
         only(doctor(other, *trusted), "wrong", "reach", "does not match")
-        only(doctor(secure.index, "--ca-file", "/proc/nowhere"), "wrong", "reach", "cannot be read")
+        only(doctor(secure.index, "--ca-file", "/proc/nowhere"), "wrong", "reach", "cannot read")
     finally:
         secure.close()
     assert "by http://" in only(doctor(proxy.index.replace("http:", "https:")), "wrong", "reach", "does not speak TLS")["todo"]

@@ -100,7 +100,7 @@ def test_without_a_site_each_way_says_how_to_make_one(start, tmp_path):
     assert server.bulk([loc]).json()["rejected"][0]["detail"] == detail
     for told in (server.cli("add", loc), server.cli("import", "-", input=loc + "\n"), server.cli("import", "--replace", "-", input=loc + "\n")):
         assert told.code == 1 and "no site: there is none yet" in told.err and make in told.err and "cross-host" not in told.err, told
-    assert "there is no site yet; create one with `sitemapd site add ORIGIN`" in server.cli("list").err
+    assert "no site yet; create one with `sitemapd site add ORIGIN`" in server.cli("list").err
     ready = lambda: ask(server.admin, "GET", "/readyz", host=server.admin).json()
     assert ready()["status"] == "degraded" and [r["code"] for r in ready()["reasons"]] == ["no-site"]
     assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201

@@ -355,7 +355,7 @@ static void note_none(const struct registry *registry, const struct backend_list
         cli_note("url list", "no such page URLs");
     else
         cli_note("list", registry->site_count == 0
-                             ? "there is no site yet; create one with `sitemapd site add ORIGIN`"
+                             ? "no site yet; create one with `sitemapd site add ORIGIN`"
                          : list->index != NULL || list->prefix != NULL ||
                                  list->filter.contains != NULL || list->filter.warned
                              ? "no such entries"

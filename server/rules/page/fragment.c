@@ -289,7 +289,7 @@ static enum rule_code read_date(struct fragment *f, const char *text, size_t len
     enum rule_code code = lastmod_parse(text, len, now, &date, NULL);
 
     if (code == RULE_LASTMOD_FUTURE)
-        return break_news(f, code, NEWS_DATE, "is more than a day ahead");
+        return break_news(f, code, NEWS_DATE, "is more than a day in the future");
     if (code == RULE_OK && !date.renders)
         return break_news(f, RULE_LASTMOD_INVALID, NEWS_DATE, "has no day");
     if (code != RULE_OK)
