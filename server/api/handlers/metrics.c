@@ -39,10 +39,10 @@ static void metrics_append_config(struct str *out, const struct app_context *app
                   app->reloads_applied);
     metric_sample(out, "sitemapd_config_reloads_total", LABELS("result", "refused"),
                   app->reloads_refused);
-    metric_gauge(out, "sitemapd_config_refused", "1 where the last reload was refused.",
+    metric_gauge(out, "sitemapd_config_refused", "1 if the last reload was rejected.",
                  app->reload_refused ? 1 : 0);
     metric_gauge(out, "sitemapd_config_loaded_seconds",
-                 "When the configuration in force was read, Unix time.",
+                 "When the current configuration was loaded, Unix time.",
                  (uint64_t)app->config_loaded_at);
     if (expires > 0)
         metric_gauge(out, "sitemapd_tls_certificate_expires_seconds",
@@ -150,7 +150,7 @@ static void append_by_coding(const struct all *all)
     static const char name[] = "sitemapd_http_accept_coding_total";
 
     metric_family(all->out, name, "counter",
-                  "Requests for pages by the best coding that the client would take.");
+                  "Requests for pages by the best content coding that the client accepts.");
     for (size_t i = 0; i < all->count; i++)
         for (size_t o = CODING_IDENTITY; o < CODINGS; o++)
             metric_sample(all->out, name,
@@ -164,16 +164,16 @@ static const struct {
 } listener_families[] = {
     {"sitemapd_http_request_body_bytes_total", "counter", "Bytes of bodies in answered requests."},
     {"sitemapd_http_requests_aborted_total", "counter",
-     "Requests that ended before their reply was out: the client left or was cut."},
+     "Requests aborted before their reply was sent: the client disconnected or was cut off."},
     {"sitemapd_http_connections", "gauge", "Connections now open."},
-    {"sitemapd_http_connections_limit", "gauge", "Connections that may be open."},
+    {"sitemapd_http_connections_limit", "gauge", "Limit of open connections."},
     {"sitemapd_http_suspended", "gauge", "Requests now waiting for an answer."},
-    {"sitemapd_http_suspended_limit", "gauge", "Requests that may wait."},
+    {"sitemapd_http_suspended_limit", "gauge", "Limit of requests that may wait."},
     {"sitemapd_http_connections_accepted_total", "counter", "Connections accepted."},
     {"sitemapd_http_accept_failures_total", "counter",
-     "Connections that could not be taken in, for want of descriptors or memory."},
+     "Connections that could not be accepted: too many open files, or out of memory."},
     {"sitemapd_http_full_total", "counter",
-     "Times that who came had to wait, since every place was taken."},
+     "Times that new connections had to wait because the connection limit was reached."},
 };
 
 static void append_values(const struct all *all)
@@ -198,7 +198,7 @@ static void append_values(const struct all *all)
 static void append_cut(const struct all *all)
 {
     metric_family(all->out, "sitemapd_http_connections_cut_total", "counter",
-                  "Connections that the server ended, by reason.");
+                  "Connections that the server closed, by reason.");
     for (size_t i = 0; i < all->count; i++) {
         const struct listener_totals *totals = &all->each[i].totals;
         const struct {
@@ -295,7 +295,7 @@ static void metrics_append_indexes(struct str *out, struct publisher *publisher)
     publisher_each_index(publisher, count_index, &c);
     bool others = c.indexes > METRICS_MAX_INDEXES;
     metric_gauge(out, "sitemapd_indexes", "Sitemap indexes.", c.indexes);
-    metric_gauge(out, "sitemapd_frozen_indexes", "Indexes in which nothing changes until the thaw.",
+    metric_gauge(out, "sitemapd_frozen_indexes", "Frozen (read-only) indexes.",
                  count_frozen(publisher));
     metric_gauge(out, "sitemapd_pages", "Pages with entries, of all indexes.", c.all_pages);
     append_index_family(out, &c.pages, "sitemapd_index_pages", "Pages with entries, by index.",
@@ -325,9 +325,9 @@ static void metrics_append_process(struct str *out)
     metric_family(out, "process_start_time_seconds", "gauge", "Start of the process, Unix time.");
     metric_sample_ms(out, "process_start_time_seconds", NO_LABELS, usage.started_ms);
     metric_gauge(out, "process_threads", "Threads.", usage.threads);
-    metric_gauge(out, "process_open_fds", "Descriptors now open.", usage.open_fds);
+    metric_gauge(out, "process_open_fds", "Open file descriptors.", usage.open_fds);
     if (usage.max_fds != UINT64_MAX)
-        metric_gauge(out, "process_max_fds", "Descriptors that may be open.", usage.max_fds);
+        metric_gauge(out, "process_max_fds", "Limit of open file descriptors.", usage.max_fds);
 }
 
 /* How each source stands, as of its last scan. */
@@ -338,18 +338,18 @@ static const struct {
     const char *name, *type, *help;
     bool earliest;
 } source_families[] = {
-    {"sitemapd_source_files", "gauge", "Files that the source knows.", false},
-    {"sitemapd_source_listed", "gauge", "Of these with an entry.", false},
-    {"sitemapd_source_problems", "gauge", "Of these refused.", false},
-    {"sitemapd_source_remarked", "gauge", "Of the listed ones those with remarks.", false},
+    {"sitemapd_source_files", "gauge", "Files found by the source.", false},
+    {"sitemapd_source_listed", "gauge", "Files of the source that have an entry.", false},
+    {"sitemapd_source_problems", "gauge", "Files of the source rejected as invalid.", false},
+    {"sitemapd_source_remarked", "gauge", "Listed files of the source that have warnings.", false},
     {"sitemapd_source_held_removals", "gauge", "Removals that the shrink guard holds back.", false},
     {"sitemapd_source_last_good_scan_seconds", "gauge",
-     "When the last scan was applied whole, Unix time; 0: never.", true},
-    {"sitemapd_source_failing", "gauge", "1: the last scan could not be made.", false},
+     "When the last complete scan was applied, Unix time; 0: never.", true},
+    {"sitemapd_source_failing", "gauge", "1: the last scan failed.", false},
     {"sitemapd_source_watch_limited", "gauge",
-     "1: the kernel's limit of watches is reached, rescans alone find changes.", false},
+     "1: the inotify watch limit is reached, so only rescans find changes.", false},
     {"sitemapd_source_scans_total", "counter", "Scans since the start.", false},
-    {"sitemapd_source_files_read_total", "counter", "Files verified.", false},
+    {"sitemapd_source_files_read_total", "counter", "Files read and validated.", false},
 };
 
 static uint64_t source_value(const struct source_health *h, size_t family)
@@ -416,8 +416,9 @@ static void append_histogram(struct str *out, const char *name, const char *help
 static const struct {
     const char *name, *type, *help;
 } remote_families[] = {
-    {"sitemapd_source_members", "gauge", "Sitemaps that the upstream named last."},
-    {"sitemapd_source_upstream_failing", "gauge", "1: the upstream could not be taken."},
+    {"sitemapd_source_members", "gauge", "Sitemaps that the upstream listed at the last poll."},
+    {"sitemapd_source_upstream_failing", "gauge",
+     "1: the upstream could not be read or is invalid."},
     {"sitemapd_source_polls_total", "counter", "Polls of the upstream."},
     {"sitemapd_source_next_poll_seconds", "gauge", "When the upstream is polled next, Unix time."},
 };
@@ -452,24 +453,26 @@ static void append_polls(struct str *out, struct remote *remote)
     struct remote_counts counts;
 
     remote_counts_get(remote, &counts);
-    metric_family(out, "sitemapd_checks", "gauge", "Sitemaps read where they are, by their state.");
+    metric_family(out, "sitemapd_checks", "gauge", "Watched sitemaps, by state.");
     for (unsigned i = 0; i < CHECK_STATES; i++)
         metric_sample(out, "sitemapd_checks", LABELS("state", check_state_word(i)),
                       counts.states[i]);
     metric_gauge(out, "sitemapd_check_lateness_seconds",
-                 "How long the sitemap that waits longest has been due.", counts.lateness_s);
-    metric_family(out, "sitemapd_fetches_total", "counter", "Polls of sitemaps, by what came.");
+                 "How long the most overdue sitemap has waited for its poll.", counts.lateness_s);
+    metric_family(out, "sitemapd_fetches_total", "counter", "Polls of sitemaps, by result.");
     for (unsigned i = 0; i < REMOTE_RESULTS; i++)
         metric_sample(out, "sitemapd_fetches_total", LABELS("result", remote_result_word(i)),
                       counts.results[i]);
-    append_histogram(out, "sitemapd_fetch_duration_seconds", "Of these polls.", &histogram_times,
-                     &counts.duration_ns);
-    metric_counter(out, "sitemapd_fetch_bytes_total", "Bytes of bodies that came, as sent.",
+    append_histogram(out, "sitemapd_fetch_duration_seconds", "Duration of polls of sitemaps.",
+                     &histogram_times, &counts.duration_ns);
+    metric_counter(out, "sitemapd_fetch_bytes_total", "Bytes of bodies received by polls, as sent.",
                    counts.bytes);
-    metric_gauge(out, "sitemapd_fetch_hosts_resting", "Hosts that are left alone for a while.",
+    metric_gauge(out, "sitemapd_fetch_hosts_resting",
+                 "Hosts not polled for a while after 429, 503 or a failed connection.",
                  counts.hosts_resting);
-    metric_family(out, "sitemapd_fetch_pressure", "gauge",
-                  "What is asked of the busiest host to what it bears; above 1 polls are rarer.");
+    metric_family(
+        out, "sitemapd_fetch_pressure", "gauge",
+        "Polls of the busiest host relative to its rate limit; above 1, polls are less frequent.");
     metric_sample_ms(out, "sitemapd_fetch_pressure", NO_LABELS, (uint64_t)(counts.pressure * 1000));
 }
 
@@ -487,15 +490,15 @@ static void metrics_append_remote(struct str *out, const struct app_context *app
 static void metrics_append_indexnow(struct str *out, const struct indexnow_counts *c)
 {
     metric_family(out, "sitemapd_indexnow_urls_total", "counter",
-                  "Page URLs that IndexNow was to tell, by result.");
+                  "Page URLs to be sent to IndexNow, by result.");
     metric_sample(out, "sitemapd_indexnow_urls_total", LABELS("result", "told"), c->urls);
     metric_sample(out, "sitemapd_indexnow_urls_total", LABELS("result", "given-up"), c->lost);
     metric_family(out, "sitemapd_indexnow_requests_total", "counter",
                   "Requests to IndexNow endpoints, by result.");
     metric_sample(out, "sitemapd_indexnow_requests_total", LABELS("result", "taken"), c->taken);
     metric_sample(out, "sitemapd_indexnow_requests_total", LABELS("result", "refused"), c->refused);
-    metric_gauge(out, "sitemapd_indexnow_failing", "Sites whose page URLs are not taken now.",
-                 (uint64_t)c->failing);
+    metric_gauge(out, "sitemapd_indexnow_failing",
+                 "Sites whose page URLs IndexNow currently rejects.", (uint64_t)c->failing);
 }
 
 /* /metrics: what the publisher, the catalogue and the cache of files count, and the other parts. */
@@ -506,34 +509,35 @@ static void append_publisher(struct str *out, const struct publisher_stats *stat
                    stats->segments_rendered);
     metric_counter(out, "sitemapd_pages_published_total", "Pages published as a new snapshot.",
                    stats->pages_published);
-    metric_counter(out, "sitemapd_pages_built_cold_total",
-                   "Pages built because a GET asked for them.", stats->pages_built_cold);
-    metric_counter(out, "sitemapd_pages_loaded_total", "Cold pages that the page store had.",
+    metric_counter(out, "sitemapd_pages_built_cold_total", "Cold pages built for a GET.",
+                   stats->pages_built_cold);
+    metric_counter(out, "sitemapd_pages_loaded_total", "Cold pages loaded from the page store.",
                    stats->pages_loaded);
     metric_gauge(out, "sitemapd_page_store_bytes", "Bytes of pages kept on disk.",
                  stats->page_store_bytes);
     metric_counter(out, "sitemapd_publish_failures_total", "Publications that failed.",
                    stats->publish_failures);
     append_histogram(out, "sitemapd_publish_duration_seconds",
-                     "From finding a change of the catalogue until it is served.", &histogram_times,
-                     &stats->publish_ns);
-    append_histogram(out, "sitemapd_page_build_duration_seconds",
-                     "Building a page that a GET asked for.", &histogram_times, &stats->build_ns);
+                     "Time from detecting a change of the catalogue until it is served.",
+                     &histogram_times, &stats->publish_ns);
+    append_histogram(out, "sitemapd_page_build_duration_seconds", "Time to build a page for a GET.",
+                     &histogram_times, &stats->build_ns);
     metric_gauge(out, "sitemapd_page_builds_queued", "Pages that wait for a thread to build them.",
                  stats->builds_queued);
     metric_counter(out, "sitemapd_snapshot_evictions_total",
-                   "Snapshots dropped for the budget's sake.", stats->evictions);
+                   "Snapshots evicted because snapshot_budget was exceeded.", stats->evictions);
     metric_gauge(out, "sitemapd_snapshots", "Pages in memory.", stats->snapshots);
     metric_gauge(out, "sitemapd_snapshot_bytes", "Bytes of all snapshots in memory.",
                  stats->snapshot_bytes);
-    metric_family(out, "sitemapd_snapshot_age_seconds", "gauge",
-                  "How long ago what is served was known to be all that is committed.");
+    metric_family(
+        out, "sitemapd_snapshot_age_seconds", "gauge",
+        "Time since the served pages were last known to be up to date with the catalogue.");
     metric_sample_ms(out, "sitemapd_snapshot_age_seconds", NO_LABELS, stats->age_ms);
     metric_gauge(out, "sitemapd_catalogue_revision", "Revision of the catalogue last read.",
                  stats->seen_revision);
     metric_gauge(out, "sitemapd_entries", "Sitemaps registered.", stats->entries);
     metric_gauge(out, "sitemapd_catalogue_readable",
-                 "1 where the last read of the catalogue succeeded.", stats->readable ? 1 : 0);
+                 "1 if the last read of the catalogue succeeded.", stats->readable ? 1 : 0);
 }
 
 static void append_writes(struct str *out, const struct catalogue_stats *stats)
@@ -545,28 +549,28 @@ static void append_writes(struct str *out, const struct catalogue_stats *stats)
     append_histogram(out, "sitemapd_catalogue_batch_changes", "Writes that share a transaction.",
                      &catalogue_batches, &stats->batch);
     append_histogram(out, "sitemapd_catalogue_transaction_duration_seconds",
-                     "Applying and committing a transaction.", &histogram_times, &stats->write_ns);
+                     "Time to apply and commit a transaction.", &histogram_times, &stats->write_ns);
     append_histogram(out, "sitemapd_catalogue_commit_duration_seconds",
-                     "Of it the commit alone, until it is durable.", &histogram_times,
-                     &stats->commit_ns);
+                     "Time to commit a transaction durably.", &histogram_times, &stats->commit_ns);
     metric_family(out, "sitemapd_catalogue_failed_writes_total", "counter",
-                  "Writes not applied for the catalogue's sake, by reason.");
+                  "Writes that failed in the catalogue, by reason.");
     for (size_t i = CATALOGUE_BUSY; i <= CATALOGUE_CANCELLED; i++)
         metric_sample(out, "sitemapd_catalogue_failed_writes_total",
                       LABELS("reason", catalogue_status_word((enum catalogue_status)i)),
                       stats->failed[i]);
-    metric_gauge(out, "sitemapd_history_bytes", "What the history takes of the file, roughly.",
-                 stats->history_bytes);
-    metric_gauge(out, "sitemapd_history_from_revision", "The first revision that the history has.",
+    metric_gauge(out, "sitemapd_history_bytes",
+                 "Approximate size of the history in the catalogue file.", stats->history_bytes);
+    metric_gauge(out, "sitemapd_history_from_revision", "The oldest revision in the history.",
                  stats->history_from);
     metric_counter(out, "sitemapd_history_dropped_total",
-                   "Changes dropped from the history for their age or for room.",
+                   "Changes dropped from the history because of age or size.",
                    stats->history_dropped);
     metric_counter(out, "sitemapd_shrink_guard_held_total",
-                   "Writes that the shrink guard refused, and scans of which it held removals.",
+                   "Writes that the shrink guard rejected, and scans whose removals it held back.",
                    stats->held);
     metric_gauge(out, "sitemapd_catalogue_queue_depth", "Writes now waiting.", stats->queue_depth);
-    metric_gauge(out, "sitemapd_catalogue_queue_limit", "Writes that may wait.", stats->max_queued);
+    metric_gauge(out, "sitemapd_catalogue_queue_limit", "Limit of writes that may wait.",
+                 stats->max_queued);
 }
 
 /* What the catalogue says outlasts this process; what came with the values that were there already
@@ -586,25 +590,26 @@ static void append_file(struct str *out, const struct catalogue_stats *stats)
 {
     metric_gauge(out, "sitemapd_catalogue_committed_revision",
                  "Revision of this process's last commit; 0: none yet.", stats->revision);
-    metric_gauge(out, "sitemapd_catalogue_writable", "1 where the last commit or probe succeeded.",
+    metric_gauge(out, "sitemapd_catalogue_writable",
+                 "1 if the last commit or write probe succeeded; 0: read-only.",
                  stats->writable ? 1 : 0);
     metric_counter(out, "sitemapd_catalogue_checkpoints_total",
                    "Checkpoints of the write-ahead log.", stats->checkpoints);
     append_histogram(out, "sitemapd_catalogue_checkpoint_duration_seconds",
-                     "Bringing the write-ahead log back into the file.", &histogram_times,
+                     "Time of a checkpoint of the write-ahead log.", &histogram_times,
                      &stats->checkpoint_ns);
     metric_gauge(out, "sitemapd_catalogue_wal_bytes",
-                 "Bytes of the write-ahead log that are not back in the file yet.",
-                 stats->wal_bytes);
+                 "Bytes of the write-ahead log (WAL) not yet checkpointed.", stats->wal_bytes);
     metric_gauge(out, "sitemapd_catalogue_wal_file_bytes", "Bytes of the write-ahead log's file.",
                  stats->wal_file_bytes);
     metric_gauge(out, "sitemapd_catalogue_file_bytes", "Bytes of the catalogue's file.",
                  stats->file_bytes);
     if (stats->disk_bytes == 0)
         return;
-    metric_gauge(out, "sitemapd_catalogue_disk_bytes", "Size of the file system it is on.",
+    metric_gauge(out, "sitemapd_catalogue_disk_bytes", "Size of the catalogue's file system.",
                  stats->disk_bytes);
-    metric_gauge(out, "sitemapd_catalogue_disk_free_bytes", "What is free there for this user.",
+    metric_gauge(out, "sitemapd_catalogue_disk_free_bytes",
+                 "Free space on the catalogue's file system for this user.",
                  stats->disk_free_bytes);
 }
 
@@ -613,13 +618,13 @@ static void append_blobs(struct str *out, const struct served_files_stats *stats
     metric_gauge(out, "sitemapd_files", "Served files in memory.", stats->files);
     metric_gauge(out, "sitemapd_file_bytes",
                  "Bytes of served files in memory, loading and being sent.", stats->bytes);
-    metric_counter(out, "sitemapd_file_checks_total", "Times a served file was looked at.",
-                   stats->checks);
+    metric_counter(out, "sitemapd_file_checks_total",
+                   "Times a served file was checked for changes.", stats->checks);
     metric_counter(out, "sitemapd_file_loads_total", "Times a served file was read.", stats->loads);
-    metric_counter(out, "sitemapd_file_evictions_total", "Files dropped for the budget's sake.",
-                   stats->evictions);
+    metric_counter(out, "sitemapd_file_evictions_total",
+                   "Served files evicted because snapshot_budget was exceeded.", stats->evictions);
     metric_counter(out, "sitemapd_file_failures_total",
-                   "Files that could not be read now: 503, or the last one was served on.",
+                   "Reads of served files that failed: 503, or the previous version was served.",
                    stats->failures);
 }
 
@@ -673,21 +678,22 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
 
     crawlers_totals(crawlers, &totals);
     metric_family(out, "sitemapd_crawler_fetches_total", "counter",
-                  "Requests of crawlers by result; other: HEAD, errors, broken off.");
+                  "Requests of crawlers by result; other: HEAD, errors, aborted.");
     for (size_t i = 0; i < crawlers_count(crawlers); i++)
         if (totals.of[i].last_fetch_at != 0)
             append_fetches(out, crawlers_name(crawlers, i), &totals.of[i]);
     metric_family(out, "sitemapd_crawler_accept_coding_total", "counter",
-                  "Requests of crawlers for pages by the best coding that they would take.");
+                  "Requests of crawlers for pages by the best content coding that they accept.");
     for (size_t i = 0; i < crawlers_count(crawlers); i++)
         for (size_t o = CODING_IDENTITY; o < CODINGS && totals.of[i].last_fetch_at != 0; o++)
             metric_sample(out, "sitemapd_crawler_accept_coding_total",
                           LABELS("crawler", crawlers_name(crawlers, i), "best", coding_names[o]),
                           totals.of[i].offered[o]);
     append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_impostors_total", "counter",
-                         "Requests under a crawler's name that came from elsewhere.", impostors_of);
+                         "Requests under a crawler's name from other addresses than its own.",
+                         impostors_of);
     append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_last_fetch_seconds", "gauge",
-                         "When it asked last, Unix time.", last_fetch_of);
+                         "When the crawler last made a request, Unix time.", last_fetch_of);
     metric_family(
         out, "sitemapd_crawler_verified", "gauge",
         "1: its addresses are configured, and clients from other addresses do not count as it.");
@@ -697,20 +703,21 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
                           LABELS("crawler", crawlers_name(crawlers, i)),
                           crawlers_is_verified(crawlers, i) ? 1 : 0);
     append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_stale_pages", "gauge",
-                         "Pages that have changed since it fetched them.", stale_pages_of);
+                         "Stale pages: changed since the crawler fetched them.", stale_pages_of);
     append_crawlers_each(out, crawlers, &totals, "sitemapd_crawler_oldest_stale_seconds", "gauge",
-                         "How long it has not seen the oldest of these changes.", oldest_stale_of);
+                         "Age of the oldest change that the crawler has not fetched.",
+                         oldest_stale_of);
     metric_family(out, "sitemapd_crawler_lag_seconds", "histogram",
-                  "From a page's change until a crawler had fetched it.");
+                  "Time from a page's change until a crawler fetched it.");
     for (size_t i = 1; i < crawlers_count(crawlers); i++)
         if (totals.of[i].last_fetch_at != 0)
             metric_histogram(out, "sitemapd_crawler_lag_seconds",
                              LABELS("crawler", crawlers_name(crawlers, i)), &crawler_lag_bounds,
                              &totals.of[i].lag);
-    metric_gauge(out, "sitemapd_crawler_rows", "Pages that crawlers hold, of each crawler.",
-                 totals.rows);
+    metric_gauge(out, "sitemapd_crawler_rows",
+                 "Rows kept, one for each page and crawler that fetched it.", totals.rows);
     metric_counter(out, "sitemapd_crawler_untracked_total",
-                   "Fetches that found no room, or a page that is gone.", totals.untracked);
+                   "Fetches not tracked: no room, or the page no longer exists.", totals.untracked);
 }
 
 /* Of a catalogue that is not shared all are 0. */
@@ -719,51 +726,52 @@ static void append_shared(struct str *out, struct catalogue *c)
     struct shared_state s;
 
     catalogue_shared_state(c, &s);
-    metric_gauge(out, "sitemapd_shared_joined", "1 where the node follows a shared catalogue.",
+    metric_gauge(out, "sitemapd_shared_joined", "1 if the node has joined the shared catalogue.",
                  s.phase == SHARED_JOINED);
     metric_gauge(out, "sitemapd_shared_diverged",
-                 "1 where its past or its release is not the others'.",
+                 "1 if the node has diverged from the others, or runs an older release.",
                  s.phase == SHARED_LEFT || s.phase == SHARED_TOO_OLD);
-    metric_gauge(out, "sitemapd_shared_applied_record", "The last record that is applied here.",
-                 s.applied);
-    metric_gauge(out, "sitemapd_shared_head_record", "The last record of the log that is known.",
-                 s.head);
-    metric_gauge(out, "sitemapd_shared_lag_seconds", "Since when these differ; 0: they do not.",
+    metric_gauge(out, "sitemapd_shared_applied_record",
+                 "The last record of the log applied on this node.", s.applied);
+    metric_gauge(out, "sitemapd_shared_head_record", "The last known record of the log.", s.head);
+    metric_gauge(out, "sitemapd_shared_lag_seconds",
+                 "How long this node has lagged behind the log; 0: it is in sync.",
                  (uint64_t)(s.behind_ms / 1000));
     metric_gauge(out, "sitemapd_shared_standby_wait_seconds",
                  "For how long a commit of PostgreSQL has waited for a synchronous standby.",
                  (uint64_t)(s.waiting_ms / 1000));
     metric_gauge(out, "sitemapd_shared_away_seconds",
-                 "How long PostgreSQL has not answered or let in; 0: it does.",
+                 "How long the connection to PostgreSQL has failed; 0: it works.",
                  (uint64_t)((s.away_ms + 999) / 1000));
     metric_gauge(out, "sitemapd_shared_upgrade_pending",
-                 "1 where a newer form of the catalogue waits for older releases.",
+                 "1 if the upgrade of the catalogue waits for nodes with an older release.",
                  s.upgrade_pending);
     metric_counter(out, "sitemapd_shared_appended_total", "Records that this node wrote.",
                    s.appended);
-    metric_counter(out, "sitemapd_shared_applied_total", "Records of others that it applied.",
-                   s.applied_records);
+    metric_counter(out, "sitemapd_shared_applied_total",
+                   "Records of other nodes that this node applied.", s.applied_records);
     metric_family(out, "sitemapd_shared_outcomes_total", "counter",
-                  "Records that the log refused, that nobody knew of at first, and of these those "
-                  "that it was then known of.");
+                  "Records by outcome: refused by the log; unknown at first (timeout); settled: "
+                  "unknown ones whose outcome was found later.");
     metric_sample(out, "sitemapd_shared_outcomes_total", LABELS("outcome", "refused"), s.refused);
     metric_sample(out, "sitemapd_shared_outcomes_total", LABELS("outcome", "unknown"), s.unknown);
     metric_sample(out, "sitemapd_shared_outcomes_total", LABELS("outcome", "settled"), s.settled);
     metric_counter(out, "sitemapd_shared_replaced_total",
-                   "Times that its file was replaced by a snapshot.", s.replaced);
-    metric_counter(out, "sitemapd_shared_snapshots_total", "Snapshots that it took for all.",
-                   s.snapshots);
+                   "Times that this node's file was replaced by a snapshot.", s.replaced);
+    metric_counter(out, "sitemapd_shared_snapshots_total",
+                   "Snapshots of the log that this node made.", s.snapshots);
     metric_counter(out, "sitemapd_shared_digest_mismatches_total",
-                   "Times that its rows were not those of the others.", s.digest_mismatches);
+                   "Times that this node's rows differed from the other nodes' (diverged).",
+                   s.digest_mismatches);
 }
 
 static void append_log(struct str *out, const struct app_context *app)
 {
     metric_counter(out, "sitemapd_access_log_dropped_total",
-                   "Lines of the access log that found no room.",
+                   "Lines of the access log dropped because its buffer was full.",
                    access_log_dropped(app->access_log));
-    metric_counter(out, "sitemapd_log_dropped_total", "Lines of the log that found no room.",
-                   log_dropped());
+    metric_counter(out, "sitemapd_log_dropped_total",
+                   "Lines of the log dropped because its buffer was full.", log_dropped());
 }
 
 enum handled metrics_get(void *context, struct request *request)
@@ -799,7 +807,7 @@ enum handled metrics_get(void *context, struct request *request)
     append_registration(out, &publisher, &catalogue);
     append_file(out, &catalogue);
     append_shared(out, app->catalogue);
-    metric_gauge(out, "sitemapd_reads_queued", "API reads that wait for a thread.",
+    metric_gauge(out, "sitemapd_reads_queued", "API reads waiting for a thread.",
                  workers_queued(app->readers));
     metric_gauge(out, "sitemapd_long_polls", "Calls of /v1/changes that wait for a change.",
                  atomic_load(&app->polls));
