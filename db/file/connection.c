@@ -162,8 +162,8 @@ static const char *advice_for(int rc)
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
-        return "this user must be allowed to write it, what lies beside it (-wal, -shm), and to "
-               "make files in its folder";
+        return "this user needs write permission for it, the files beside it (-wal, -shm) and its "
+               "folder";
     case SQLITE_NOTADB:
         return "name another path, or move this file away";
     case SQLITE_CORRUPT:
