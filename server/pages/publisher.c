@@ -469,14 +469,14 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
         status = catalogue_view_pages_since(v, seen, collect_page, list);
         if (status == CATALOGUE_OK && list->failed)
             status = CATALOGUE_NO_MEMORY;
-        if (status == CATALOGUE_OK)
-            want_pages(p, list);
     }
     if (status == CATALOGUE_OK)
         status = note_queries(p, v, rerouted ? NULL : list);
-    if (status == CATALOGUE_OK)
-        memcpy(p->epoch, now->epoch, sizeof p->epoch);
-    return status;
+    if (status != CATALOGUE_OK)
+        return status;
+    want_pages(p, list); /* last: it takes references, which only publish_pages gives back */
+    memcpy(p->epoch, now->epoch, sizeof p->epoch);
+    return CATALOGUE_OK;
 }
 
 /* One pass: everything committed is found and published. */

@@ -119,7 +119,7 @@ def test_only_what_the_source_owns(server):
     assert sorted(page(server)) == sorted(mine + other)
     # A list that would change another's entries is refused, line by line; what it has as it is does no harm.
     grabbed = [{"loc": n, "lastmod": "2026-01-01"} for n in other[:3]] + rows(other[3:5]) + rows(mine[:8])
-    owned = lambda line, index=INDEX: {"line": line + 1, "loc": other[line], "code": "owned-by-another", "field": "loc", "detail": f'is owned by "two", in {index}; it stays as it is'}
+    owned = lambda line, index=INDEX: {"line": line + 1, "loc": other[line], "code": "owned-by-another", "field": "loc", "detail": f'is owned by "two", in {index}; it was not changed'}
     assert problem(put(server, one, grabbed), 422)["rejected"] == [owned(line) for line in range(3)]
     assert len(page(server)) == 20
     skipped = put(server, one, grabbed, on_error="skip")
@@ -161,7 +161,7 @@ def test_the_command_says_what_another_source_owns(server, tmp_path):
             refused = run(file, index)
             assert refused.code == 1 and "3 of 3 entries rejected, nothing was applied" in refused.err, refused
             for line, loc in enumerate(other, 1):
-                assert f'{file}:{line}: {loc}: is owned by "two", in {INDEX}; it stays as it is (owned-by-another)\n' in refused.err, refused
+                assert f'{file}:{line}: {loc}: is owned by "two", in {INDEX}; it was not changed (owned-by-another)\n' in refused.err, refused
             assert "--source '*' replaces the entries of all sources" in refused.err
             skipped = run(file, index, "--skip-invalid")
             assert ": 0 created, 0 updated, 0 unchanged, 0 removed, 3 refused" in skipped.out, skipped

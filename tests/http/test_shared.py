@@ -759,7 +759,7 @@ def test_commits_that_wait_for_a_standby_are_told(cluster):
     eventually(lambda: "commits wait for a synchronous standby" in status(), "told")
     eventually(lambda: "shared-standby-missing" in reasons(a), "and by the node", within=60)
     assert a.metrics()["sitemapd_shared_standby_wait_seconds"] >= 5
-    eventually(lambda: "shared-standby-missing: commits" in a.log(), "and in its log")
+    eventually(lambda: "shared-standby-missing: timeout: commits of PostgreSQL wait" in a.log(), "and in its log")
     assert "silent" not in status()  # nodes tell without the standby
     cluster.postgres.sql("ALTER SYSTEM RESET synchronous_standby_names", "postgres")
     cluster.postgres.sql("SELECT pg_reload_conf()", "postgres")

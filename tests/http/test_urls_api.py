@@ -119,7 +119,7 @@ def test_a_list_says_what_another_source_owns(server):
     (owner,) = {u["source"] for u in server.api("GET", "/v1/urls?urlset=" + q(URLSET)).json()["urls"]}
     for dated in ({"lastmod": "2026-01-01"}, {"images": [ORIGIN + "/a.jpg"]}):
         listed = [{"loc": page, **dated}, new]
-        rejected = [{"line": 1, "loc": page, "code": "owned-by-another", "field": "loc", "detail": f'is owned by "{owner}", in {URLSET}; it stays as it is'}]
+        rejected = [{"line": 1, "loc": page, "code": "owned-by-another", "field": "loc", "detail": f'is owned by "{owner}", in {URLSET}; it was not changed'}]
         assert problem(change(listed), 422)["rejected"] == rejected
         skipped = change(listed, on_error="skip", dry_run=1).json()
         assert (skipped["created"], skipped["unchanged"], skipped["rejected"]) == (1, 0, rejected)

@@ -918,7 +918,10 @@ static void who_lacks_what_the_log_dropped_replaces_itself(void **state)
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/a.xml", NULL).status, CATALOGUE_OK);
     await_head(&k.nodes[1]);
     put_snapshot(&k.nodes[1]);
-    memory.first = head();
+    uint64_t first = head(); /* takes the lock itself */
+    pthread_mutex_lock(&memory.lock);
+    memory.first = first;
+    pthread_mutex_unlock(&memory.lock);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/b.xml", NULL).status, CATALOGUE_OK);
     read_epoch(&k.nodes[0], before);
     node_start(n);
