@@ -84,7 +84,7 @@ def test_the_files_are_small_and_parse():
 
 def test_sign_in_and_out(console, server):
     console.sign_in("smd_wrong")
-    console.wait_text("unknown or revoked")
+    console.wait_text("Unknown or revoked")
     assert console.driver.switch_to.active_element.get_attribute("name") == "token"
     console.fill("token", server.tokens["reader"]).send_keys(Keys.ENTER)
     console.wait(lambda: console.title() == "Overview")
@@ -292,7 +292,7 @@ def test_register_change_remove_by_keyboard(console, server):
     console.keys(Keys.CONTROL + "a", "2026-02-30", Keys.ENTER)
     console.wait_text("lastmod-invalid", "dialog [role=alert]")
     console.keys(Keys.CONTROL + "a", "2026-02-28", Keys.ENTER)
-    console.wait_text("Bing wants a time with an offset", "#status")
+    console.wait_text("Bing wants time and offset", "#status")
     assert entry_of(server, loc)["lastmod"] == "2026-02-28"
 
     console.wait_text("2026-02-28", "tbody")
@@ -593,7 +593,7 @@ def test_a_page_url_is_registered_changed_removed_and_that_undone(console, serve
     console.press("Change")
     today = made_at()[:10]
     console.fill("lastmod", today, "dialog").send_keys(Keys.ENTER)
-    console.wait_text("Bing wants a time with an offset", "#status")
+    console.wait_text("Bing wants time and offset", "#status")
     found = page_url(server, loc)
     assert (found["lastmod"], found["images"]) == (today, [NEWS_SITE + "/c.jpg"])
     console.press("Remove")
