@@ -218,7 +218,7 @@ def test_back_to_an_earlier_state(start, tmp_path):
     late = server.api("GET", "/v1/changes?since=0").json()["next"]
     _, epoch, revision, serial = facts_of(server.database)
     old_site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
-    refused(server.cli("restore", backup, "--replace"), f"process {server.process.pid} works on it")
+    refused(server.cli("restore", backup, "--replace"), f"process {server.process.pid} is using it")
     refused(server.cli("restore", backup), "--replace puts the backup in its place")
     assert facts_of(server.database)[1:3] == (epoch, revision)
     server.stop()

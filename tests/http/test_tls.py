@@ -351,7 +351,7 @@ def test_remarks(start, tmp_path):
 
 def test_a_pipe_in_the_place_of_a_key_is_not_waited_for(start, pairs, tmp_path):
     server = start(sites=(), config=settings(*pairs[0]))
-    server.told("is expires at")
+    server.told("listener expires at")
     os.mkfifo(tmp_path / "pipe.key")
     (tmp_path / "sitemapd.conf").write_text(settings(pairs[0][0], tmp_path / "pipe.key"))
     server.process.send_signal(signal.SIGHUP)

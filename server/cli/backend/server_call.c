@@ -84,7 +84,7 @@ static bool fail_to_reach(struct server *s, enum fetch_status status, const char
 {
     const char *help = "";
 
-    if (status == FETCH_TLS && strstr(why, "NOT trusted") != NULL && s->ca_file == NULL)
+    if (status == FETCH_TLS && strstr(why, "not trusted") != NULL && s->ca_file == NULL)
         help = "; --ca-file FILE trusts one of your own making";
     snprintf(s->why, sizeof s->why, "%.400s%s", why, help);
     return false;
