@@ -26,8 +26,8 @@
  *
  * `wanted` is only raised to what a pass has read from the file. So a load that begins after that
  * and reads less has found a file that was put back to an earlier state. The revision may never
- * come: all waiting requests get "unavailable", and the next pass starts with
- * fresh places.
+ * come: all waiting requests get what the file has now, which is not kept, and the next pass starts
+ * with fresh places.
  *
  * The least used: each kind has its places in memory in a list, the newest first. The eviction
  * comes from the old end. What was used since it last came by goes to the new end once more. So a
@@ -599,7 +599,9 @@ static bool end(struct place *p, const struct load *l, bool last, struct resourc
 {
     struct resource *old = NULL;
     pthread_mutex_lock(&p->cache->lock);
-    if (l->resource != NULL && p->current == l->resource) {
+    if (l->passing) {
+        /* The waiters' alone. */
+    } else if (l->resource != NULL && p->current == l->resource) {
         p->version = l->version;
     } else if (l->resource != NULL) {
         resource_ref(l->resource); /* one for the place, one for the waiters */
@@ -623,12 +625,13 @@ static bool end(struct place *p, const struct load *l, bool last, struct resourc
 
 static void start(struct place *p);
 
-/* What an attempt found is older than what was wanted when it began. */
-static void lose(struct load *l)
+/* What an attempt found is not what the place is for: it may be older than what was wanted when the
+ * attempt began. */
+static void pass_on(struct load *l)
 {
-    resource_unref(l->resource);
-    l->resource = NULL;
-    l->result = AWAIT_UNAVAILABLE;
+    if (l->resource == NULL)
+        l->result = AWAIT_UNAVAILABLE;
+    l->passing = true;
     l->version = UINT64_MAX; /* no other attempt */
 }
 
@@ -645,8 +648,8 @@ static void run(void *place)
         begin(p, &l);
         uint64_t wanted = l.version;
         loader->load(loader->context, p, &l);
-        if (l.version < wanted)
-            lose(&l);
+        if (l.version < wanted || l.passing)
+            pass_on(&l);
         done = end(p, &l, attempt == MAX_ATTEMPTS, &waiters);
     }
     answer(waiters, l.result, l.resource);

@@ -143,6 +143,7 @@ struct load {
     uint64_t version;       /* of what was found; in: the one that is wanted. UINT64_MAX ends it */
     int64_t fresh_until_ms; /* as in struct place */
     bool forget;            /* the place need not be remembered */
+    bool passing;           /* answers those who wait, and is not kept: the file was replaced */
 };
 
 struct loader {
@@ -155,6 +156,7 @@ struct loader {
 void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader *loader);
 
 /* Asks for a place's resource, one that is not older than what is wanted of it now: at once where
- * it is in memory and fresh, else it is loaded. UNAVAILABLE where what is wanted no longer exists:
- * the file went back to an earlier state. */
+ * it is in memory and fresh, else it is loaded. Where what is wanted no longer exists, since the
+ * file went back to an earlier state, it is what the file has now; UNAVAILABLE where that is
+ * nothing. */
 void cache_await(struct place *p, resource_awaited *done, void *context);

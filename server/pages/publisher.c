@@ -96,11 +96,24 @@ static void return_builder(struct publisher *p, struct builder *b)
     builder_free(b);
 }
 
+/* Whether the file that stands at the path now has under this id the list that the place is of:
+ * copies of one catalogue do, whose epochs differ. */
+static bool is_same_list(struct catalogue_view *v, const struct page_place *s)
+{
+    struct registry *now;
+    if (catalogue_view_registry(v, &now) != CATALOGUE_OK)
+        return false;
+    const struct registry_index *list = registry_list_by_id(now, s->place.key.of);
+    bool same = list != NULL && site_map_list_hash(now, list) == atomic_load(&s->list);
+    registry_unref(now);
+    return same;
+}
+
 /* Reads the page at the newest revision and builds it upon `base`, or loads it where it is stored.
- * `*out` stays NULL where the page has no entries. */
+ * `*out` stays NULL where the page has no entries. `*passing`: another file stands at the path. */
 static enum catalogue_status build(struct publisher *p, struct builder *b, struct page_place *s,
                                    const struct resource *base, uint64_t *revision, bool *loaded,
-                                   struct resource **out)
+                                   bool *passing, struct resource **out)
 {
     const struct place_key *key = &s->place.key;
     struct catalogue_view *v;
@@ -116,7 +129,8 @@ static enum catalogue_status build(struct publisher *p, struct builder *b, struc
     *revision = revisions.revision;
     /* Another file stands at the path, where this id may be another index: the site map that led
      * here is about to go. */
-    if (strcmp(revisions.epoch, key->name) != 0) {
+    *passing = strcmp(revisions.epoch, key->name) != 0;
+    if (*passing && !is_same_list(v, s)) {
         status = CATALOGUE_UNAVAILABLE;
         goto end;
     }
@@ -125,11 +139,12 @@ static enum catalogue_status build(struct publisher *p, struct builder *b, struc
         status = CATALOGUE_OK;
         goto end;
     }
-    if (status == CATALOGUE_OK && base == NULL)
+    if (status == CATALOGUE_OK && base == NULL && !*passing)
         *out = page_store_writer_load(p->keeper, b, s, revisions.revision, &page);
     *loaded = *out != NULL;
     if (status == CATALOGUE_OK && *out == NULL)
-        status = builder_page(b, v, revisions.revision, &page, base, out, &rendered);
+        status =
+            builder_page(b, v, revisions.revision, &page, *passing ? NULL : base, out, &rendered);
 end:
     catalogue_view_end(v);
     atomic_fetch_add(&p->segments_rendered, rendered);
@@ -148,8 +163,8 @@ static void load(void *context, struct place *place, struct load *l)
     struct builder *b = borrow_builder(p);
     enum catalogue_status status = CATALOGUE_NO_MEMORY;
     if (b != NULL)
-        status =
-            build(p, b, (struct page_place *)place, l->resource, &l->version, &loaded, &snapshot);
+        status = build(p, b, (struct page_place *)place, l->resource, &l->version, &loaded,
+                       &l->passing, &snapshot);
     return_builder(p, b);
     if (status == CATALOGUE_OK && snapshot != NULL && !admit(p, snapshot))
         status = CATALOGUE_NO_MEMORY;

@@ -125,6 +125,14 @@ struct place_key site_map_key(const struct site_map *r, int64_t index_id, uint32
         .kind = HELD_PAGE, .number = number, .of = index_id, .era = r->era, .name = r->epoch};
 }
 
+uint64_t site_map_list_hash(const struct registry *r, const struct registry_index *list)
+{
+    const struct registry_site *site = registry_site_by_id(r, list->site_id);
+    uint64_t hash = XXH3_64bits_withSeed(site->origin, strlen(site->origin), list->kind);
+    hash = XXH3_64bits_withSeed(list->path, strlen(list->path), hash);
+    return XXH3_64bits_withSeed(list->page_pattern, strlen(list->page_pattern), hash);
+}
+
 static uint32_t hash_of(uint32_t site, const char *path)
 {
     return (uint32_t)XXH3_64bits_withSeed(path, strlen(path), site);
@@ -175,12 +183,14 @@ static bool add_pages(struct site_map *r, uint32_t place, struct cache *cache, u
     const struct registry_site *site = &r->registry->sites[place];
     const struct registry_index *index;
     for (size_t i = 0; (index = registry_site_list(site, i)) != NULL; i++) {
+        uint64_t list = site_map_list_hash(r->registry, index);
         for (size_t n = 0; n < index->page_count; n++) {
             struct place_key key = site_map_key(r, index->id, index->pages[n]);
             struct place *page = cache_place(cache, &key, sizeof(struct page_place));
             if (page == NULL)
                 return false;
             atomic_store(&((struct page_place *)page)->mark, mark);
+            atomic_store(&((struct page_place *)page)->list, list);
             char path[PAGE_PATH_SIZE];
             scope_page_path(index->path, index->page_pattern, index->pages[n], false, path);
             add(r, place, path, ROUTE_PAGE, page, NULL);

@@ -12,6 +12,7 @@ struct page_place {
      * /sitemap.xml?page=1 is. As the last pass found it. */
     atomic_bool takes_query;
     atomic_uint_fast64_t mark; /* the pass that last found it in the registry */
+    atomic_uint_fast64_t list; /* whose page it is: site_map_list_hash */
     /* What is on disk of it (page_store): the stamp of the state that was stored or loaded, 0: none
      * that is known; and that a file was found which is of no use. */
     atomic_uint_fast64_t stored;
@@ -42,3 +43,5 @@ bool site_map_keeps(const struct site_map *r, const struct site_map *old);
 void site_map_ref(const struct site_map *r);
 /* What a page of the catalogue that the map is of is called. Borrows from the map. */
 struct place_key site_map_key(const struct site_map *r, int64_t index_id, uint32_t number);
+/* The same for lists of two catalogues that have the same pages: kind, origin, path and pattern. */
+uint64_t site_map_list_hash(const struct registry *r, const struct registry_index *list);

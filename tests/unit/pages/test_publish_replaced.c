@@ -1,5 +1,5 @@
-/* The publisher where another catalogue takes the place of its own: what a reader asked for under
- * the old one's ids is never answered with the new one's entries. */
+/* The publisher where another catalogue takes the place of its own: a reader who found a page of
+ * the old one gets the new one's page of the same URL, and never another page that has its id. */
 #include "tests/unit/pages/publish_world.h"
 #include "tests/unit/scratch.h"
 
@@ -19,17 +19,19 @@ static enum await_result await_and_drop(struct place *page)
     return result;
 }
 
-static void an_old_page_is_not_filled_from_the_new_file(void **state)
+/* The file that comes has one index, `theirs`; the one before has /a.xml. */
+static void replace(const char *theirs, enum await_result expected)
 {
     char folder[SCRATCH_MAX_BYTES], path[96], other[96], command[128];
     struct publisher *p;
     struct site_target found;
-    (void)state;
     scratch_name(folder, "test_replaced");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/catalogue.db", folder);
     snprintf(other, sizeof other, "%s/other.db", folder);
-    catalogue_close(make_catalogue(other, ORIGIN "/b.xml", "theirs"));
+    char index[64];
+    snprintf(index, sizeof index, ORIGIN "%s", theirs);
+    catalogue_close(make_catalogue(other, index, "theirs"));
     struct catalogue *c = make_catalogue(path, ORIGIN "/a.xml", "mine");
     struct cache *cache = make_cache(1u << 20);
     struct publisher_options options = {
@@ -51,11 +53,11 @@ static void an_old_page_is_not_filled_from_the_new_file(void **state)
         now = publisher_site_map(p);
     }
     /* Both files call their index number 1. */
-    assert_int_equal(await_and_drop(found.page), AWAIT_UNAVAILABLE);
+    assert_int_equal(await_and_drop(found.page), expected);
     assert_null(place_resource(found.page));
     site_map_find(now, "any", "/a.xml", &found);
-    assert_int_not_equal(found.kind, ROUTE_PAGE);
-    site_map_find(now, "any", "/b.xml", &found);
+    assert_true((found.kind == ROUTE_PAGE) == (strcmp(theirs, "/a.xml") == 0));
+    site_map_find(now, "any", theirs, &found);
     assert_int_equal(found.kind, ROUTE_PAGE);
     assert_int_equal(await_and_drop(found.page), AWAIT_DONE);
 
@@ -68,10 +70,23 @@ static void an_old_page_is_not_filled_from_the_new_file(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static void an_old_page_is_not_filled_from_another_index(void **state)
+{
+    (void)state;
+    replace("/b.xml", AWAIT_UNAVAILABLE);
+}
+
+static void an_old_page_is_answered_from_the_same_index(void **state)
+{
+    (void)state;
+    replace("/a.xml", AWAIT_DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_old_page_is_not_filled_from_the_new_file),
+        cmocka_unit_test(an_old_page_is_not_filled_from_another_index),
+        cmocka_unit_test(an_old_page_is_answered_from_the_same_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
