@@ -794,6 +794,7 @@ static void a_list_is_scanned_once(void **state)
         assert_int_equal(remote_scan_once(&world.settings, &bounds, &scan), CATALOGUE_OK);
         assert_int_equal(scan.result.created, 4);
         assert_string_equal(date_of("/a.xml"), dry ? "-" : "2026-01-01");
+        change_result_done(&scan.result);
     }
     set("/list.xml", "200 OK", URLSET "</urlset>");
     assert_int_equal(remote_scan_once(&world.settings, &bounds, &scan), CATALOGUE_REFUSED);

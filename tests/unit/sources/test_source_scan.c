@@ -195,9 +195,11 @@ static void a_dry_run_tells_and_does_nothing(void **state)
                  "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url>");
     uint64_t revision = world_revision(w);
     w->dry_run = w->alone = true;
-    world_scan(w, "new a.xml\nproblem b.xml truncated\n");
-    world_scan(w, "new a.xml\nproblem b.xml truncated\n");
-    assert_int_equal(w->out.result.created, 1);
+    for (int i = 0; i < 2; i++) {
+        world_scan(w, "new a.xml\nproblem b.xml truncated\n");
+        assert_int_equal(w->out.result.created, 1);
+        change_result_done(&w->out.result);
+    }
     assert_entries(w, "");
     assert_int_equal(world_revision(w), revision);
 }
