@@ -108,9 +108,8 @@ static void read_check(sqlite3_stmt *row, struct check_record *out)
     out->line = (uint64_t)sqlite3_column_int64(row, 27);
 }
 
-/* The only row. Its strings stand until the statement is used again, which the next call does. */
-static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *row, int rc,
-                                      struct check_record *out)
+/* Steps to the only row. Its strings are valid until the next call uses the statement again. */
+static enum catalogue_status find_row(struct catalogue_view *v, sqlite3_stmt *row, int rc)
 {
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
@@ -118,8 +117,15 @@ static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *ro
         sqlite3_reset(row);
         return CATALOGUE_NOT_FOUND;
     }
-    if (rc != SQLITE_ROW)
-        return view_status(v, rc);
+    return rc == SQLITE_ROW ? CATALOGUE_OK : view_status(v, rc);
+}
+
+static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *row, int rc,
+                                      struct check_record *out)
+{
+    enum catalogue_status status = find_row(v, row, rc);
+    if (status != CATALOGUE_OK)
+        return status;
     read_check(row, out);
     return out->loc && out->source ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
@@ -166,16 +172,10 @@ static enum catalogue_status check_of_file(struct catalogue_view *v, int64_t sit
         v, "SELECT f.loc, f.state, f.urls, f.bytes, f.problem, f.detail, f.line, f.problem_since,"
            " (SELECT held FROM source_state WHERE source = f.source) FROM source_file_row AS f "
            "WHERE +f.source = " NAMED " AND f.site = ?2 AND f.loc = ?3 AND f.loc <> f.path");
-    int rc = view_bind(row, "tit", source, site_id, loc);
+    enum catalogue_status status = find_row(v, row, view_bind(row, "tit", source, site_id, loc));
 
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(row);
-    if (rc == SQLITE_DONE) {
-        sqlite3_reset(row);
-        return CATALOGUE_NOT_FOUND;
-    }
-    if (rc != SQLITE_ROW)
-        return view_status(v, rc);
+    if (status != CATALOGUE_OK)
+        return status;
     *out = (struct check_record){
         .loc = text_of(row, 0),
         .source = source,

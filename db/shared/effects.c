@@ -149,7 +149,7 @@ static bool is_equal(sqlite3_value *a, sqlite3_value *b)
     if (type == SQLITE_INTEGER)
         return sqlite3_value_int64(a) == sqlite3_value_int64(b);
     if (type == SQLITE_FLOAT)
-        return false; /* there is none; it is reported, whatever it was */
+        return false; /* no column has one: report a difference in any case */
     int len = sqlite3_value_bytes(a);
     if (len != sqlite3_value_bytes(b))
         return false;

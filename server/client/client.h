@@ -94,6 +94,7 @@ struct fetch_reply {
     uint64_t got_bytes;             /* of the body, as sent */
     char protocol[16];              /* "TLS1.3"; "" where plain */
     int64_t certificate_ends;       /* Unix seconds; 0 where plain */
+    bool untrusted;                 /* FETCH_TLS, because the certificate is not trusted */
     char why[256];                  /* a sentence, where the status is not FETCH_OK */
 };
 

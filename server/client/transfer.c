@@ -258,6 +258,7 @@ static enum fetch_status tell_tls(struct transfer *t, CURLcode code)
     if (code == CURLE_SSL_CACERT_BADFILE)
         return fail(r, FETCH_TLS, "cannot read the file of trusted certificates (ca_file)");
     if (why != NULL) {
+        r->untrusted = true;
         snprintf(r->why, sizeof r->why, "the certificate is not trusted: %.200s",
                  why + sizeof problem - 1);
         return FETCH_TLS;

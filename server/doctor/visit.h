@@ -92,6 +92,6 @@ void visit_hosts_done(struct visit_hosts *hosts);
 
 /* Tells what is to be said once of all children. */
 void visit_children_end(struct visit *v);
-/* What to do about an answer that is no good sitemap, by its code (docs/remote.md, "Codes").
+/* What to do about an answer that is not a usable sitemap, by its code (docs/remote.md, "Codes").
  * Static. */
 const char *child_todo(const char *code);

@@ -378,7 +378,7 @@ static void wait_for_something(struct source *s, int64_t due)
     int64_t now = clock_now_ms();
     if (now >= s->look_at) {
         s->look_at = now + LOOK_MS;
-        /* Found once: it stays another folder until the scan, and looking is no unrest. */
+        /* Found once: it stays another folder until the scan, and looking must not delay it. */
         if (s->failures == 0 && s->settle_at == 0 && folder_is_replaced(&s->folder))
             unrest(s, now);
     }

@@ -266,8 +266,8 @@ static enum catalogue_status write_row(struct tx *tx, const struct source_made *
     return statement_run(row);
 }
 
-/* The one that is to be changed, where the caller may; NULL: refused. Of what it may not know there
- * is none. */
+/* The source to change, if the caller may change it; NULL: refused, as "not found" where the caller
+ * may not see it. */
 static const struct source_made *find_old(const struct registry *r, const struct change *change,
                                           const char *name, struct change_result *result)
 {

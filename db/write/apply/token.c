@@ -118,7 +118,7 @@ static enum catalogue_status drop(struct tx *tx, int64_t id)
     return status == CATALOGUE_OK ? token_forget_uses(tx) : status;
 }
 
-/* Of what the caller may not know there is none. */
+/* Answers "not found" for a token that the caller may not see. */
 enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *change,
                                          struct change_result *result)
 {

@@ -52,8 +52,8 @@ static bool same_text(const char *a, bool has_b, const char *b)
     return (a != NULL) == has_b && (!a || strcmp(a, b) == 0);
 }
 
-/* True where the entry is what the image says, at whatever position of its index; NULL: where there
- * is none. */
+/* True where the entry is what the image says, at any position of its index; NULL: where it does
+ * not exist. */
 static bool is_as(const struct undo *u, const struct put_row *row,
                   const struct history_image *image)
 {

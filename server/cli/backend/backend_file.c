@@ -616,8 +616,8 @@ static void add_reason(void *context, const char *code, const char *detail)
 }
 
 /* `directory`: of a folder, where it is known here; NULL: it is not. The catalogue does not
- * remember that a folder cannot be read. That it is not there is seen by whoever looks; permissions
- * are the server's business. */
+ * remember that a folder cannot be read. Any process can see that it does not exist; whether it may
+ * be read depends on the server's user. */
 static bool is_missing(const char *directory, char *why, size_t size)
 {
     struct stat st;

@@ -80,21 +80,18 @@ void target_segment(struct str *target, const char *value)
 /* ---- asking ---------------------------------------------------------------------------- */
 
 /* Why there was no answer, and what helps against it where that is known. */
-static bool fail_to_reach(struct server *s, enum fetch_status status, const char *why)
+static void fail_to_reach(struct server *s, const struct fetch_reply *reply)
 {
-    const char *help = "";
+    bool helps = reply->untrusted && s->ca_file == NULL;
 
-    if (status == FETCH_TLS && strstr(why, "not trusted") != NULL && s->ca_file == NULL)
-        help = "; --ca-file FILE trusts one of your own making";
-    snprintf(s->why, sizeof s->why, "%.400s%s", why, help);
-    return false;
+    snprintf(s->why, sizeof s->why, "%.400s%s", reply->why,
+             helps ? "; --ca-file FILE trusts one of your own making" : "");
 }
 
 static bool ask(struct server *s, struct fetch_request *request, json_t **out)
 {
     struct fetch_reply reply;
     json_error_t error;
-    enum fetch_status fetched;
     bool good;
 
     request->url = &s->origin;
@@ -105,11 +102,10 @@ static bool ask(struct server *s, struct fetch_request *request, json_t **out)
     request->session = s->session;
     *out = NULL;
     s->why[0] = '\0';
-    fetched = fetch(request, &reply);
-    good = fetched == FETCH_OK;
+    good = fetch(request, &reply) == FETCH_OK;
     s->status = reply.status;
     if (!good)
-        fail_to_reach(s, fetched, reply.why);
+        fail_to_reach(s, &reply);
     else if (reply.cut)
         good = fail(s, "the response is too large");
     else if (reply.body.len > 0)
