@@ -474,7 +474,7 @@ def test_a_web_server_that_leads_sitemaps_elsewhere(start):
         assert ask(server.public, "GET", "/sitemap_index.xml", host=f"{door.address}:{door.port}").body.count(b"<loc>") == 3
         door.answers[names[1]] = answer(200, urlset(base + "/page"))
         assert poll(names[1])["state"] == "good"
-        assert f"{base}{names[1]} is good again" in server.log()
+        server.told(f"{base}{names[1]} is good again")
 
         def pass_on(connection, head):
             """The rule that is too wide leads to this very server, with all that the request has."""
