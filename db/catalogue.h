@@ -132,6 +132,7 @@ struct catalogue_stats {
      * were dropped for their age or for room. As of the last second or two. */
     uint64_t history_bytes, history_from, history_dropped;
     uint64_t held; /* writes that the shrink guard refused, and scans of which it held removals */
+    uint64_t rehearsed; /* long changes that wrote nothing and were answered beside the writer */
     uint64_t failed[CATALOGUE_CANCELLED + 1]; /* writes not applied, by status; OK and REFUSED: 0 */
     /* By histogram_times: from the lock to the durable end, and of this the durable end alone. */
     struct histogram_values write_ns, commit_ns;

@@ -268,6 +268,7 @@ struct change_result {
                                  that of the last change before it that did */
     bool changed;             /* something was written (a revision was made) */
     bool more;                /* the writer's: another step is to come */
+    bool undecided;           /* the writer's: it was stopped, and is to be tried again elsewhere */
     uint64_t step_at;         /* the writer's: of an undo the step that it is at */
     void *steps;              /* the writer's: what a change keeps from step to step; owned */
     void (*steps_free)(void *steps);

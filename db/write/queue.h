@@ -10,6 +10,7 @@
 
 #include "db/catalogue.h"
 #include "db/shared/log.h"
+#include "db/write/tx.h"
 
 /* Waiting writes where catalogue_options.max_queued is 0. */
 #define QUEUE_MAX_DEFAULT 10000u
@@ -21,8 +22,11 @@ struct write_request {
     change_done *done;
     void *done_context;
     struct change_result result;
-    int64_t deadline_ms; /* by clock_now_ms */
-    bool begun;          /* of its steps some are applied: it waits as long as it takes */
+    int64_t deadline_ms;  /* by clock_now_ms */
+    bool begun;           /* of its steps some are applied: it waits as long as it takes */
+    enum tx_turn turn;    /* what the writer does with it */
+    bool wrote;           /* a rehearsal wrote something */
+    int64_t clock_offset; /* for a rehearsal: of the writer's transaction */
     struct write_request *next;
     char *block[]; /* aligned for pointers */
 };

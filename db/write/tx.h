@@ -24,6 +24,15 @@
 /* Stamps that the lineage keeps: as many as leave the catalogue's row on its page of 4 KiB. */
 #define TX_LINEAGE 200
 
+/* What happens to a change that takes long: see rehearsal.h. */
+enum tx_turn {
+    TX_FIRST_TRY, /* in the writer, which stops it where others wait and nothing was written yet */
+    TX_REHEARSAL, /* on a private connection; of a change that is not a dry run up to its first
+                     write */
+    TX_DECIDED,   /* in the writer: it was found to write nothing; only its answer is kept */
+    TX_FINAL,     /* in the writer, to its end */
+};
+
 struct effects;
 struct occupancy;
 struct recorder;
@@ -94,6 +103,8 @@ struct tx {
     char extensions[EXTENSIONS_MAX_BYTES + 1];
 
     int64_t clock_offset; /* of the log's clock from this node's, seconds, as last seen */
+
+    enum tx_turn rehearsal; /* of the change under way */
 
     size_t expire_turn; /* of the registry's sites: whose page URLs expire first the next time */
 

@@ -83,6 +83,7 @@ void writer_stats(struct writer *w, struct catalogue_stats *out)
     out->revision = atomic_load(&w->committed);
     out->registered_at = atomic_load(&w->registered_at);
     out->held = atomic_load(&w->held);
+    out->rehearsed = atomic_load(&w->rehearsal.answered);
     out->history_bytes = atomic_load(&w->history_bytes);
     out->history_from = atomic_load(&w->history_from);
     out->history_dropped = atomic_load(&w->history_dropped);
@@ -279,8 +280,11 @@ static bool gives_way(void *context)
 {
     struct writer *w = context;
     struct member *member = w->catalogue->member;
+    if (apply_step_ms < 0) /* a test */
+        return true;
     return clock_now_ms() - atomic_load(&w->busy_since_ms) >= apply_step_ms &&
-           (queue_depth(&w->queue) > 0 || queue_is_closed(&w->queue) ||
+           (queue_depth(&w->queue) > 0 ||
+            (queue_is_closed(&w->queue) && w->tx.rehearsal != TX_FIRST_TRY) ||
             (member && member_awaited_ms(member) >= apply_step_ms));
 }
 
@@ -421,16 +425,36 @@ static void answer(struct write_request *request)
     free(request);
 }
 
-/* Answers a list of requests that were not applied. Any thread. */
-static void writer_answer_failed(struct writer *w, struct write_request *list,
-                                 enum catalogue_status status, const char *why)
+static void forget_result(struct write_request *request)
+{
+    change_result_done(&request->result);
+    memset(&request->result, 0, sizeof request->result);
+}
+
+/* The guard held something back: refused the change, or kept a scan's removals. */
+static bool was_held(const struct write_request *request)
+{
+    const struct change_result *result = &request->result;
+    return !request->change.dry_run &&
+           (result->code == RULE_SHRINK_GUARD || result->would_remove > 0);
+}
+
+void writer_answer(struct writer *w, struct write_request *request)
+{
+    if (was_held(request))
+        atomic_fetch_add(&w->held, 1);
+    writer_note_registered(w, request);
+    answer(request);
+}
+
+void writer_answer_failed(struct writer *w, struct write_request *list,
+                          enum catalogue_status status, const char *why)
 {
     while (list) {
         struct write_request *request = list;
         list = request->next;
         atomic_fetch_add(&w->failed[status], 1);
-        change_result_done(&request->result);
-        memset(&request->result, 0, sizeof request->result);
+        forget_result(request);
         request->result.status = status;
         snprintf(request->result.detail, sizeof request->result.detail, "%s", why ? why : "");
         answer(request);
@@ -608,14 +632,6 @@ static void answer_applied(struct write_request *list)
     }
 }
 
-/* The guard held something back: refused the change, or kept a scan's removals. */
-static bool was_held(const struct write_request *request)
-{
-    const struct change_result *result = &request->result;
-    return !request->change.dry_run &&
-           (result->code == RULE_SHRINK_GUARD || result->would_remove > 0);
-}
-
 static bool removes_index(const struct write_request *request)
 {
     return request->change.kind == CHANGE_INDEX_REMOVE ||
@@ -648,6 +664,31 @@ static void go_on(struct writer *w, struct write_request *request)
         queue_go_on(&w->queue, request);
 }
 
+void writer_take_back(struct writer *w, struct write_request *request)
+{
+    if (request->turn == TX_FINAL)
+        forget_result(request);
+    request->deadline_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;
+    switch (queue_push(&w->queue, request)) {
+    case QUEUE_TAKEN:
+        break;
+    case QUEUE_FULL:
+        writer_answer_failed(w, request, CATALOGUE_BUSY, "too many writes are waiting");
+        break;
+    case QUEUE_CLOSED:
+        writer_answer_failed(w, request, CATALOGUE_CANCELLED, "the catalogue is closing");
+        break;
+    }
+}
+
+/* Only the first step of what has the writer for itself is tried. */
+static enum tx_turn turn_of(const struct write_request *request)
+{
+    const struct change_result *result = &request->result;
+    bool fresh = apply_alone(request->change.kind) && !request->begun && result->step_at == 0;
+    return request->turn == TX_FIRST_TRY && !fresh ? TX_FINAL : request->turn;
+}
+
 /* Applies the requests in the open transaction and ends it. Answers those that had their turn. */
 static void carry_out(struct writer *w, struct write_request *list)
 {
@@ -658,12 +699,13 @@ static void carry_out(struct writer *w, struct write_request *list)
     uint64_t before = tx->revision;
     uint64_t began_ns = clock_now_ns(), end_ns = began_ns;
     for (struct write_request *r = list; r && status == CATALOGUE_OK; r = r->next, count++) {
+        tx->rehearsal = turn_of(r);
         status = apply_change(tx, &r->change, &r->result, &keep);
         /* A last step that found nothing left to do has the revision of the one before it. */
         bool keeps_own = r->result.group != 0 && !tx->changed;
         uint64_t revision = keep ? tx_end_change(tx) : before;
         r->result.revision = keeps_own ? r->result.revision : revision;
-        if (!r->result.more && was_held(r))
+        if (!r->result.more && !r->result.undecided && was_held(r))
             atomic_fetch_add(&w->held, 1);
         if (removes_index(r))
             w->purge_pending = true;
@@ -693,6 +735,12 @@ static void carry_out(struct writer *w, struct write_request *list)
         if (status != CATALOGUE_CANCELLED)
             writer_note_failed(w, status, why);
         writer_answer_failed(w, list, status, why);
+        return;
+    }
+    if (list && list->result.undecided) {
+        forget_result(list);
+        list->clock_offset = tx->clock_offset;
+        rehearsal_take(&w->rehearsal, list);
         return;
     }
     if (!keep)
@@ -895,12 +943,15 @@ static void *answer_expired(void *context)
 
 static bool start_threads(struct writer *w)
 {
-    if (pthread_create(&w->expiry, NULL, answer_expired, w) != 0)
+    if (!rehearsal_start(&w->rehearsal, w))
         return false;
-    if (pthread_create(&w->thread, NULL, run, w) == 0)
-        return true;
-    queue_end_expiry(&w->queue);
-    pthread_join(w->expiry, NULL);
+    if (pthread_create(&w->expiry, NULL, answer_expired, w) == 0) {
+        if (pthread_create(&w->thread, NULL, run, w) == 0)
+            return true;
+        queue_end_expiry(&w->queue);
+        pthread_join(w->expiry, NULL);
+    }
+    rehearsal_finish(&w->rehearsal);
     return false;
 }
 
@@ -943,12 +994,14 @@ void writer_finish(struct writer *w)
     pthread_join(w->thread, NULL);
     queue_end_expiry(&w->queue);
     pthread_join(w->expiry, NULL);
+    rehearsal_finish(&w->rehearsal);
     w->finished = true;
 }
 
 void writer_abandon(struct writer *w)
 {
     atomic_store(&w->shared.abandoned, true);
+    rehearsal_abandon(&w->rehearsal);
     if (w->catalogue->member)
         member_abandon(w->catalogue->member);
     queue_poke(&w->queue);

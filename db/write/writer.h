@@ -24,6 +24,7 @@
 #include "db/file/server_lock.h"
 #include "db/write/outside.h"
 #include "db/write/queue.h"
+#include "db/write/rehearsal.h"
 #include "db/write/tx.h"
 
 /* How many bytes what the change points to takes; and its move there (change.c). */
@@ -54,6 +55,7 @@ struct writer {
     struct catalogue *catalogue;
     struct queue queue;
     pthread_t thread;
+    struct rehearsal rehearsal;
     pthread_t expiry; /* answers whose time is over, whatever the writer is at */
     bool finished;    /* both were joined */
     struct tx_shared shared;
@@ -112,6 +114,13 @@ void writer_submit(struct writer *w, const struct change *change, change_done *d
 /* As catalogue_abandon. Thread safe. */
 void writer_abandon(struct writer *w);
 void writer_stats(struct writer *w, struct catalogue_stats *out);
+
+/* Answers a request with its result, or a list of requests that were not applied. Any thread. */
+void writer_answer(struct writer *w, struct write_request *request);
+void writer_answer_failed(struct writer *w, struct write_request *list,
+                          enum catalogue_status status, const char *why);
+/* Queues a request again that was rehearsed. Any thread. */
+void writer_take_back(struct writer *w, struct write_request *request);
 
 /* For what the writer's thread does besides (care.c): whether there is a file to write to; a
  * transaction's begin, for what is queued or not, its commit, and that it failed; and that the

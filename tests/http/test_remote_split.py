@@ -237,9 +237,10 @@ def test_reloaded_while_it_is_fetched(make):
     reload(named.replace(shop.split, ""))
     shop.until(lambda: shop.check()["code"] == "too-many-urls", "a sitemap like any other")
     shop.origin.answers["/all.xml"] = shop.origin.silent(answer(200, b"", length=1 << 30))
+    before = asked()
     reload(named)
     eventually(lambda: shop.server.api("POST", f"/v1/checks?loc={shop.all}").status == 200, "its turn comes")
-    eventually(lambda: asked() == 3, "it is on its way again")
+    eventually(lambda: asked() > before, "it is on its way again")
     shop.serve(xml(shop.rows(COUNT)))
     reload(named + "drop_after = 9d\n")  # another source by that
     shop.until(lambda: shop.server.api("POST", f"/v1/checks?loc={shop.all}").status == 200, "the one that was let go of is over")

@@ -70,8 +70,28 @@ void tell_progress(const struct change *change, uint64_t done)
         atomic_store(change->rows_done, done);
 }
 
+/* Whether the change is to go on in the rehearsal, or from there in the writer. */
+static bool goes_elsewhere(const struct tx *tx, const struct change *change)
+{
+    switch (tx->rehearsal) {
+    case TX_FIRST_TRY:
+        return (change->dry_run || !tx->changed) && tx_gives_way(tx);
+    case TX_REHEARSAL:
+        return !change->dry_run && tx->changed;
+    case TX_DECIDED:
+    case TX_FINAL:
+        break;
+    }
+    return false;
+}
+
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result)
 {
+    if (goes_elsewhere(tx, change)) {
+        result_refuse(result, RULE_LIST_TOO_LONG, NULL);
+        result->undecided = true;
+        return true;
+    }
     if (change->grant.site_id == 0 || !tx->is_pressed ||
         !tx->is_pressed(tx->pressed_context, change->grant.site_id))
         return false;
@@ -248,6 +268,8 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         status = repeat_find(tx, change, result);
     if (status != CATALOGUE_OK || result->repeated || result->status != CATALOGUE_OK)
         return status;
+    if (tx->rehearsal == TX_DECIDED)
+        return CATALOGUE_OK;
     return kind->whole != NULL ? kind->whole(tx, change, result, keep)
                                : kind->apply(tx, change, result);
 }
@@ -326,6 +348,8 @@ enum catalogue_status apply_change(struct tx *tx, const struct change *change,
                                    struct change_result *result, bool *keep)
 {
     struct change_result before;
+    if (tx->rehearsal == TX_DECIDED) /* counted already */
+        return apply_step(tx, change, result, keep);
     count_apart(result, &before);
     enum catalogue_status status = apply_step(tx, change, result, keep);
     count_together(result, &before);

@@ -213,6 +213,7 @@ void finish_set(struct tx *tx, const struct change *change, struct change_result
                 bool *keep);
 /* Notes rows_done now and then. */
 void tell_progress(const struct change *change, uint64_t done);
-/* True where a bulk or replace that a site's token sent is to end, for the sake of other sites'
- * writes: it is refused as a whole then. Asked between entries, every APPLY_LOOK or oftener. */
+/* True where the change is to end here for the sake of other writes: it is refused as a whole (what
+ * a site's token sent, and took too long), or was stopped to be tried elsewhere (result->undecided,
+ * see rehearsal.h). Called between entries, every APPLY_LOOK or more often. */
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result);

@@ -707,10 +707,13 @@ static enum catalogue_status prepare(struct scan *s)
     return tx_source(s->tx, source, true, &s->owner);
 }
 
-/* Whether the step ends here, so that others have their turn. */
+/* Whether the step ends here, so that others have their turn. A dry run has no steps: it is tried
+ * elsewhere. */
 static bool is_to_give_way(const struct scan *s)
 {
-    return s->row % APPLY_PROGRESS == 0 && !s->change->dry_run && tx_gives_way(s->tx);
+    if (s->change->dry_run)
+        return s->row % APPLY_LOOK == 0 && list_ends(s->tx, s->change, s->result);
+    return s->row % APPLY_PROGRESS == 0 && tx_gives_way(s->tx);
 }
 
 /* Calls `each` for the files that the pass has not come to yet. `*whole` is false where the step

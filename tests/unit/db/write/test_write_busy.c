@@ -171,7 +171,7 @@ static void a_sites_list_ends_where_another_waits(void **state)
     } cases[] = {
         {"another site waits", CHANGE_BULK, 1, 2, true, false},
         {"a token for all sites waits", CHANGE_BULK, 1, 0, true, false},
-        {"a dry run", CHANGE_BULK, 1, 2, true, true},
+        {"a dry run, which goes on beside the writer", CHANGE_BULK, 1, 2, false, true},
         {"a replace", CHANGE_REPLACE, 1, 2, true, false},
         {"the site's own waits", CHANGE_BULK, 1, 1, false, false},
         {"a list of all sites", CHANGE_BULK, 0, 1, false, false},
@@ -202,7 +202,7 @@ static void a_sites_list_ends_where_another_waits(void **state)
             fail_msg("%s: %s, %zu busy", cases[i].what, r.detail, other.busy);
         assert_int_equal(r.status, cases[i].ends ? CATALOGUE_REFUSED : CATALOGUE_OK);
         assert_int_equal(r.created > 0 || r.unchanged > 0, !cases[i].ends);
-        assert_int_equal(position_of(f, second) >= 0, !cases[i].ends);
+        assert_int_equal(position_of(f, second) >= 0, !cases[i].ends && !cases[i].dry_run);
         i++;
     }
 }

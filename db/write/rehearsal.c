@@ -1,0 +1,177 @@
+#include "db/write/rehearsal.h"
+
+#include <string.h>
+
+#include "db/file/connection.h"
+#include "db/file/overlay.h"
+#include "db/read/view_pool.h"
+#include "db/write/apply/apply.h"
+#include "db/write/writer.h"
+#include "server/base/clock.h"
+
+/* The private connection, and the read transaction that it needs. */
+struct stage {
+    sqlite3 *guard, *db;
+    struct tx tx;
+};
+
+/* As the writer's own: what a site's token sent may keep others from this thread for half of the
+ * time that these may wait. */
+static bool is_pressed(void *context, int64_t site_id)
+{
+    struct rehearsal *r = context;
+    int64_t half_ms = r->writer->catalogue->options.write_timeout_ms / 2, now_ms = clock_now_ms();
+    return now_ms - atomic_load(&r->began_ms) >= half_ms &&
+           queue_presses(&r->queue, site_id, now_ms + half_ms);
+}
+
+static void stage_close(struct stage *s)
+{
+    tx_done(&s->tx);
+    if (s->db)
+        connection_close(s->db);
+    if (s->guard)
+        connection_close(s->guard);
+}
+
+/* The revision and epoch that the guard reads from: of the same file those of the private
+ * connection are not older. */
+static bool is_same_file(struct stage *s)
+{
+    static const char sql[] = "SELECT epoch, revision FROM catalogue";
+    sqlite3_stmt *row = connection_prepare(s->guard, sql);
+    bool same = row && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_text(row, 0) &&
+                strcmp((const char *)sqlite3_column_text(row, 0), s->tx.epoch) == 0 &&
+                (uint64_t)sqlite3_column_int64(row, 1) <= s->tx.revision;
+    sqlite3_finalize(row);
+    return same;
+}
+
+static enum catalogue_status stage_open(struct rehearsal *r, struct stage *s, int64_t clock_offset)
+{
+    struct catalogue *c = r->writer->catalogue;
+    char why[512];
+    enum catalogue_status status = view_pool_connect(c->views, &s->guard, why, sizeof why);
+    if (status == CATALOGUE_OK)
+        status = connection_status(
+            sqlite3_exec(s->guard, "BEGIN; SELECT revision FROM catalogue;", NULL, NULL, NULL));
+    if (status == CATALOGUE_OK)
+        status = overlay_open(c->path, &s->db, why, sizeof why);
+    if (status == CATALOGUE_OK)
+        status = connection_status(sqlite3_exec(s->db, STATEMENTS_TEMP_TABLES, NULL, NULL, NULL));
+    if (status == CATALOGUE_OK && !tx_init(&s->tx, &c->options, s->db))
+        status = CATALOGUE_NO_MEMORY;
+    if (status != CATALOGUE_OK)
+        return status;
+    s->tx.shared = &r->shared;
+    s->tx.is_pressed = is_pressed;
+    s->tx.pressed_context = r;
+    s->tx.clock_offset = clock_offset;
+    s->tx.rehearsal = TX_REHEARSAL;
+    status = tx_begin(&s->tx);
+    return status == CATALOGUE_OK && !is_same_file(s) ? CATALOGUE_UNAVAILABLE : status;
+}
+
+/* Applies the change, a dry run with all its steps. */
+static enum catalogue_status stage_apply(struct stage *s, struct write_request *request)
+{
+    struct change_result *result = &request->result;
+    enum catalogue_status status;
+    bool keep;
+    do {
+        status = apply_change(&s->tx, &request->change, result, &keep);
+        request->wrote = s->tx.changed;
+        s->tx.changed = false;
+        if (status != CATALOGUE_OK || result->undecided || !request->change.dry_run)
+            break;
+        tx_rollback(&s->tx);
+        if (result->more)
+            status = tx_begin(&s->tx);
+    } while (status == CATALOGUE_OK && result->more);
+    result->revision = s->tx.found_revision;
+    return status;
+}
+
+/* Whether the result is the answer: nothing is left to be written. */
+static bool is_answer(const struct write_request *request)
+{
+    const struct change_result *result = &request->result;
+    if (result->undecided || result->more)
+        return false;
+    return request->change.dry_run || result->status != CATALOGUE_OK || !request->wrote;
+}
+
+static void rehearse(struct rehearsal *r, struct write_request *request)
+{
+    struct stage s = {.db = NULL};
+    atomic_store(&r->began_ms, clock_now_ms());
+    enum catalogue_status status = stage_open(r, &s, request->clock_offset);
+    if (status == CATALOGUE_OK)
+        status = stage_apply(&s, request);
+    if (s.db && !sqlite3_get_autocommit(s.db))
+        tx_rollback(&s.tx);
+    stage_close(&s);
+    bool answers = status == CATALOGUE_OK && is_answer(request);
+    bool keeps = answers && request->change.key && !request->change.dry_run &&
+                 request->result.status == CATALOGUE_OK && !request->result.repeated;
+    if (answers && !keeps) {
+        atomic_fetch_add(&r->answered, 1);
+        request->result.changed = false;
+        writer_answer(r->writer, request);
+    } else {
+        request->turn = keeps ? TX_DECIDED : TX_FINAL;
+        writer_take_back(r->writer, request);
+    }
+}
+
+static void answer_expired(struct rehearsal *r)
+{
+    struct write_request *expired = queue_take_expired(&r->queue, clock_now_ms());
+    writer_answer_failed(r->writer, expired, CATALOGUE_BUSY,
+                         "the catalogue was busy for as long as a write may wait");
+}
+
+static void *rehearsal_run(void *context)
+{
+    struct rehearsal *r = context;
+    for (;;) {
+        answer_expired(r);
+        struct write_request *request = queue_take(&r->queue, QUEUE_ALONE);
+        if (request)
+            rehearse(r, request);
+        else if (queue_is_closed(&r->queue))
+            return NULL;
+        else
+            queue_wait(&r->queue, WRITER_IDLE_MS);
+    }
+}
+
+bool rehearsal_start(struct rehearsal *r, struct writer *writer)
+{
+    r->writer = writer;
+    queue_init(&r->queue, writer->queue.max);
+    if (pthread_create(&r->thread, NULL, rehearsal_run, r) == 0)
+        return true;
+    queue_done(&r->queue);
+    return false;
+}
+
+void rehearsal_take(struct rehearsal *r, struct write_request *request)
+{
+    request->deadline_ms = clock_now_ms() + r->writer->catalogue->options.write_timeout_ms;
+    if (queue_push(&r->queue, request) != QUEUE_TAKEN)
+        writer_answer_failed(r->writer, request, CATALOGUE_BUSY, "too many writes are waiting");
+}
+
+void rehearsal_abandon(struct rehearsal *r)
+{
+    atomic_store(&r->shared.abandoned, true);
+}
+
+void rehearsal_finish(struct rehearsal *r)
+{
+    rehearsal_abandon(r);
+    queue_close(&r->queue);
+    pthread_join(r->thread, NULL);
+    queue_done(&r->queue);
+}
