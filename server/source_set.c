@@ -753,12 +753,6 @@ struct roster_place *source_set_roster(struct source_set *set)
     return set == NULL ? NULL : &set->remotes;
 }
 
-static uint64_t count_bad(const uint64_t states[CHECK_STATES])
-{
-    return states[CHECK_EMPTY] + states[CHECK_GONE] + states[CHECK_NOT_A_SITEMAP] +
-           states[CHECK_BROKEN];
-}
-
 static void look_at_folder(const struct source_list *list, size_t at, notify_each *each,
                            void *context)
 {
@@ -791,14 +785,14 @@ static void look_at_remote(struct remote *remote, const struct remote_settings *
         return;
     if (url_parse(text, strlen(text), &url, NULL) == RULE_OK)
         snprintf(origin, sizeof origin, "%.*s", url.origin_len, url.text);
-    *bad += count_bad(status.states);
+    *bad += check_count_bad(status.states);
     each(context, &(struct notify_state){
                       .name = settings->name,
                       .site = origin[0] != '\0' ? origin : NULL,
                       .failure = status.failing ? status.failure : NULL,
                       .failed_at = status.failed_at,
                       .held = status.held,
-                      .bad = count_bad(status.states),
+                      .bad = check_count_bad(status.states),
                   });
 }
 
@@ -819,7 +813,7 @@ void source_set_look(void *source_set, notify_each *each, void *each_context)
     if (set->remote == NULL)
         return;
     remote_counts_get(set->remote, &counts);
-    all = count_bad(counts.states);
+    all = check_count_bad(counts.states);
     each(each_context, &(struct notify_state){.name = "", .bad = all > bad ? all - bad : 0});
 }
 

@@ -310,6 +310,8 @@ bool utf8_is_unprintable(const char *text, size_t char_len)
 {
     uint32_t code = utf8_code(text, char_len);
 
-    return utf8_is_control(text, char_len) || code == 0x061C || code == 0x200E || code == 0x200F ||
-           (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+    return utf8_is_control(text, char_len) || code == 0x00AD || code == 0x061C || code == 0x180E ||
+           code == 0x200B || code == 0x200E || code == 0x200F ||
+           (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x206F) ||
+           code == 0xFEFF;
 }

@@ -68,9 +68,10 @@ bool utf8_is_valid(const char *text, size_t len);
 /* True where the character of `char_len` bytes at `text` is a control: C0, DEL or C1. */
 bool utf8_is_control(const char *text, size_t char_len);
 
-/* True for what must not be printed as it is: a control, and what moves or reverses the text around
- * it (marks, embeddings, overrides and isolates of the bidirectional algorithm, UAX 9; line and
- * paragraph separators), so that a name reads as another one. */
+/* True for what must not be printed as it is, because a name would read as another one: a control,
+ * what moves or reverses the text around it (marks, embeddings, overrides and isolates of the
+ * bidirectional algorithm, UAX 9; line and paragraph separators), and what has no width, except the
+ * joiners (U+200C, U+200D), which scripts and emoji need. */
 bool utf8_is_unprintable(const char *text, size_t char_len);
 
 /* The code point of the character of `char_len` bytes (1 to 4) at `text`. */

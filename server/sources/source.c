@@ -152,7 +152,7 @@ static void source_tell_outcome(struct source *s, const struct scan_outcome *out
 #define PROGRESS_MS 10000
 /* Where rescans are off and the limit of inotify is reached. */
 #define LIMIT_RESCAN_MS 3600000
-/* Files told one by one, of one scan; the last line counts all. */
+/* Files reported one by one, of one scan; a last line counts the others. */
 #define TOLD_MOST 20
 
 static int64_t least(int64_t a, int64_t b)
@@ -188,6 +188,7 @@ struct progress {
     struct source *source;
     int64_t told_at;
     unsigned told; /* files */
+    uint64_t more; /* with a problem, not reported one by one */
 };
 
 static void on_progress(void *context, uint64_t seen, uint64_t read)
@@ -206,8 +207,10 @@ static void on_progress(void *context, uint64_t seen, uint64_t read)
 static void on_change(void *context, const char *what, const struct source_file *file)
 {
     struct progress *p = context;
-    if (p->told < TOLD_MOST && source_tell_change(p->source, what, file))
-        p->told++;
+    if (p->told < TOLD_MOST)
+        p->told += source_tell_change(p->source, what, file);
+    else if (strcmp(what, "problem") == 0)
+        p->more++;
 }
 
 static void set_scanning(struct source *s, bool scanning)
@@ -274,7 +277,7 @@ static struct scan_options scan_options_of(struct source *s, int64_t max_removed
 
 static void scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
 {
-    struct progress told = {s, clock_now_ms(), 0};
+    struct progress told = {.source = s, .told_at = clock_now_ms()};
     struct scan_progress progress = {
         .change = on_change, .progress = on_progress, .context = &told};
     struct scan_options options = scan_options_of(s, max_removed);
@@ -290,6 +293,11 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
                     : limit         ? SOURCE_WATCH_LIMIT
                                     : SOURCE_RESCANS_ONLY);
     struct source_state state = read_state(s);
+    if (told.more > 0)
+        source_tell(s, LEVEL_WARNING, "source-file-problem",
+                    "%" PRIu64 " more %s; GET /v1/sources/%s lists them", told.more,
+                    plural(told.more, "file has a problem", "files have problems"),
+                    s->settings.name);
     if (!atomic_load(&s->stop))
         source_tell_outcome(s, outcome, &state);
     int64_t now = clock_now_ms();

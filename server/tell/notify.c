@@ -323,11 +323,11 @@ static void look_at_bad(struct notify *n, struct known *k, const struct notify_s
     if (!is_news(k, &k->bad, state->bad, SITEMAPS_BAD, SITEMAPS_WELL))
         return;
     if (state->bad > 0)
-        add(n, SITEMAPS_BAD, state, 0, "%" PRIu64 " %s %s %s gone, broken or none", state->bad,
-            plural(state->bad, "sitemap", "sitemaps"), subject(state),
-            plural(state->bad, "is", "are"));
+        add(n, SITEMAPS_BAD, state, 0, "%" PRIu64 " %s %s %s; `sitemapd status` lists them",
+            state->bad, plural(state->bad, "sitemap", "sitemaps"), subject(state),
+            plural(state->bad, "has a problem", "have problems"));
     else
-        add(n, SITEMAPS_WELL, state, 0, "all sitemaps %s are well again", subject(state));
+        add(n, SITEMAPS_WELL, state, 0, "all sitemaps %s are good again", subject(state));
 }
 
 static void take_state(void *context, const struct notify_state *state)

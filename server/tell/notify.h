@@ -16,7 +16,7 @@ struct notify_state {
     const char *failure; /* why its list or folder cannot be read; NULL: it can */
     int64_t failed_at;   /* Unix seconds; 0: not known */
     uint64_t held;       /* removals that the shrink guard holds back */
-    uint64_t bad;        /* sitemaps that are gone, broken or none */
+    uint64_t bad;        /* sitemaps that a crawler cannot use (check_is_bad) */
 };
 typedef void notify_each(void *context, const struct notify_state *state);
 

@@ -298,6 +298,8 @@ def test_without_postgresql_all_is_served_and_nothing_taken(cluster):
     eventually(lambda: b.register(loc("one")).status in (200, 201), "written, though it may wait for two seconds only")
     eventually(lambda: loc("one") in served(a), "followed")
     cluster.postgres.kill()
+    status = sitemapd("status", "--shared", cluster.postgres.url(), database=b.database)
+    assert status.code == 1 and "(shared-unavailable)" in status.out, status
     refused = lambda reply: reply if reply.json().get("code") == "shared-unavailable" else None
     reply = eventually(lambda: refused(b.register(loc("two"))), "refused")
     assert reply.status == 503 and int(reply["Retry-After"]) > 0
@@ -594,7 +596,7 @@ def test_commands_write_as_a_node_does(cluster):
     own = cluster.database("e")
     assert sitemapd("site", "add", ORIGIN, database=own).code == 0
     again = sitemapd("share", "init", "--shared", cluster.postgres.url(), database=own)
-    assert again.code == 1 and "who joins it needs no `share init`, but a path where no file is yet" in again.err, again
+    assert again.code == 1 and "to join it, start a node without `share init`, on a path where there is no file yet" in again.err, again
 
 
 def test_metrics_tell_of_the_log(cluster):

@@ -459,6 +459,15 @@ def test_a_new_file_that_is_broken_has_no_entry(world):
     assert world.problems() == {} and world.ready() is None
 
 
+def test_of_many_broken_files_the_log_counts_those_that_it_does_not_name(world):
+    for i in range(23):
+        world.folder.put(f"b{i:02}.xml", BROKEN["truncated"])
+    world.start()
+    lines = world.told("source-file-problem", 21)
+    assert "3 more files have problems; GET /v1/sources/files lists them" in lines[-1], lines[-1]
+    assert len(world.problems()) == 23
+
+
 def test_bombs_are_refused_in_bounded_time(world):
     bomb = gzip.compress(URLSET.encode() + b" " * 200000000, 9)
     world.folder.put("bomb.xml.gz", bomb)

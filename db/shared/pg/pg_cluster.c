@@ -220,8 +220,8 @@ enum shared_outcome pg_log_grant(struct shared_log *log, const char *role, int64
 }
 
 static const char founded_already[] =
-    "there is a shared catalogue in this database already; who joins "
-    "it needs no `share init`, but a path where no file is yet";
+    "this database already has a shared catalogue; to join it, start a node without `share init`, "
+    "on a path where there is no file yet";
 
 /* In a transaction that it begins: what a founder left that sent no snapshot: nobody could join it.
  * Should that one go on after all, its snapshot is of no record of the log, and is not taken. NO:

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "db/shared.h"
 #include "server/cli/backend/backend.h"
 #include "server/cli/backend/file_crawlers.h"
 #include "server/cli/commands/commands.h"
@@ -682,6 +683,19 @@ static enum catalogue_status tell_registered(struct catalogue_view *view, struct
     return read;
 }
 
+/* Whether PostgreSQL answers, of a catalogue that several machines share. */
+static void check_shared(const struct config *config, struct str *out)
+{
+    char why[512] = "";
+    struct shared_told overview;
+
+    if (config->shared_database == NULL)
+        return;
+    if (catalogue_share_status(config->shared_database, &overview, NULL, NULL, why, sizeof why) !=
+        CATALOGUE_OK)
+        add_reason(out, "shared-unavailable", why[0] != '\0' ? why : "PostgreSQL does not answer");
+}
+
 /* How sources and watched sitemaps are doing, as the catalogue remembers it: no server is asked. */
 static int status(struct backend *b, struct backend_status *out)
 {
@@ -713,6 +727,8 @@ static int status(struct backend *b, struct backend_status *out)
     give_back(of(b), view);
     if (read == CATALOGUE_OK)
         tell_registry(b, &out->reasons);
+    if (read == CATALOGUE_OK)
+        check_shared(config, &out->reasons);
     out->healthy = read == CATALOGUE_OK && out->reasons.len == 0;
     return unreadable(b, read);
 }

@@ -108,6 +108,8 @@ static void judge_status(const struct child_answer *a, struct child_verdict *out
         say(out, CHECK_GONE, "gone", detail);
     else if (status == 401 || status == 403 || status == 429 || status == 451)
         say_refused(a->reply, "refused", "", out);
+    else if (status == 202) /* a challenge (AWS WAF): nobody accepts a GET for later */
+        say_refused(a->reply, "bot-wall", "", out);
     else if (status >= 500)
         say(out, CHECK_UNREACHABLE, "server-error", detail);
     else

@@ -89,14 +89,24 @@ static void test_unprintable(void **state)
         {BYTES("\xC2\x9B"), 0x9B, true},
         {BYTES("\xD8\x9C"), 0x061C, true},
         {BYTES("\xD8\x9B"), 0x061B, false},
+        {BYTES("\xC2\xAD"), 0x00AD, true},
+        {BYTES("\xE1\xA0\x8E"), 0x180E, true},
+        {BYTES("\xE2\x80\x8A"), 0x200A, false},
+        {BYTES("\xE2\x80\x8B"), 0x200B, true},
+        {BYTES("\xE2\x80\x8C"), 0x200C, false}, /* joins and parts letters of scripts */
         {BYTES("\xE2\x80\x8D"), 0x200D, false}, /* joins emoji */
         {BYTES("\xE2\x80\x8E"), 0x200E, true},
         {BYTES("\xE2\x80\xA7"), 0x2027, false},
         {BYTES("\xE2\x80\xA8"), 0x2028, true},
         {BYTES("\xE2\x80\xAE"), 0x202E, true},
         {BYTES("\xE2\x80\xAF"), 0x202F, false},
+        {BYTES("\xE2\x81\x9F"), 0x205F, false},
+        {BYTES("\xE2\x81\xA0"), 0x2060, true},
         {BYTES("\xE2\x81\xA6"), 0x2066, true},
         {BYTES("\xE2\x81\xA9"), 0x2069, true},
+        {BYTES("\xE2\x81\xAF"), 0x206F, true},
+        {BYTES("\xE2\x81\xB0"), 0x2070, false},
+        {BYTES("\xEF\xBB\xBF"), 0xFEFF, true},
         {BYTES("\xF0\x9F\x98\x80"), 0x1F600, false},
     };
 

@@ -454,6 +454,7 @@ static void each_answer_is_told_apart(void **state)
         {"200 OK", "", CHECK_BROKEN, "empty-file"},
         {"200 OK", URLSET "<url><loc>", CHECK_BROKEN, "truncated"},
         {"200 OK", "<!DOCTYPE urlset>" URLSET "</urlset>", CHECK_BROKEN, "doctype"},
+        {"202 Accepted", "", CHECK_REFUSED, "bot-wall"},
         {"403 Forbidden", "", CHECK_REFUSED, "refused"},
         {"401 Unauthorized", "", CHECK_REFUSED, "refused"},
         {"403 Forbidden\r\ncf-mitigated: challenge", "", CHECK_REFUSED, "bot-wall"},
