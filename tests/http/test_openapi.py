@@ -1034,7 +1034,7 @@ def test_replies(document, world, name, status):
 
 
 def test_every_status_has_a_recipe(document):
-    """But 504, which is every writing call's in a catalogue that several machines share (test_shared.py)."""
+    """But 504, which is every writing call's in a catalogue that several machines share (test_shared_postgresql.py)."""
     unknown = {(name, status) for name, status in document.statuses() if status == 504}
     assert {name for name, _ in unknown} >= {name for name, status in document.statuses() if status == 409}
     assert document.statuses() - unknown - set(RECIPES) == set(), "documented, without a recipe"

@@ -7,9 +7,9 @@ import sqlite3
 
 import pytest
 
-from harness import ORIGIN, eventually, sitemapd
+from harness import eventually, sitemapd
 from test_crawlers import BING, crawler, crawlers, fetch, pages, sums
-from test_shared import cluster, joined, loc, reasons, served  # noqa: F401
+from nodes import cluster, joined, loc, reasons, served  # noqa: F401
 
 MINUTES = 200  # a node tells each minute, and bounds a hang
 

@@ -1,0 +1,125 @@
+"""Servers that share a catalogue through a PostgreSQL of the test's own, and what tests ask of them."""
+
+import contextlib
+import hashlib
+import os
+import sys
+import threading
+
+import pytest
+
+from harness import ORIGIN, Server, eventually, locs, sitemapd
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from postgres import Server as PostgreSQL  # noqa: E402
+
+
+def loc(name):
+    return f"{ORIGIN}/{name}.xml"
+
+
+class Cluster:
+    """A PostgreSQL, and nodes by name, each with a folder of its own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.postgres = PostgreSQL().start()
+        self.nodes = {}
+        first = self.database("a")
+        assert sitemapd("site", "add", ORIGIN, database=first).code == 0
+        made = sitemapd("share", "init", "--shared", self.postgres.url(), database=first)
+        assert made.code == 0, made
+
+    def database(self, name):
+        os.makedirs(self.folder / name, exist_ok=True)
+        return str(self.folder / name / "catalogue.db")
+
+    def node(self, name, *args, config="", env=None, binary=None, **more):
+        """A server that shares; its file is empty but for that of "a"."""
+        config += f"\n[shared]\ndatabase = {self.postgres.url()}\nnode = {name}\n"
+        self.database(name)
+        node = Server(self.folder / name, *args, sites=(), config=config, env=env, **more)
+        node.binary = binary or node.binary
+        self.nodes[name] = node
+        return node.start()
+
+    def three(self, *args, **more):
+        nodes = [self.node(name, *args, **more) for name in "abc"]
+        for node in nodes:
+            joined(node)
+        return nodes
+
+    def end(self):
+        for node in self.nodes.values():
+            node.kill()
+        self.postgres.end()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path)
+    try:
+        yield made
+        for node in made.nodes.values():
+            if node.process is not None:
+                node.stop()
+    finally:
+        made.end()
+
+
+def ready(node):
+    reply = node.api("GET", "/readyz", token=None)
+    return reply.status, reply.json()
+
+
+def reasons(node):
+    return {reason["code"]: reason["detail"] for reason in ready(node)[1]["reasons"]}
+
+
+def joined(node):
+    eventually(lambda: ready(node)[1].get("shared", {}).get("phase") == "joined" and "joining" not in reasons(node), "joined", within=60)
+
+
+def page(node):
+    reply = node.get("/sitemap_index.xml", {"Accept-Encoding": "gzip"})
+    return reply.body, reply["ETag"]
+
+
+def served(node):
+    reply = node.get("/sitemap_index.xml")
+    return set(locs(reply.xml())) if reply.status == 200 else set()
+
+
+def applied(node):
+    return ready(node)[1]["shared"]["applied"]
+
+
+def equal(nodes):
+    """All at the same record; then what they hold and serve is the same, to the byte."""
+    eventually(lambda: len({applied(node) for node in nodes}) == 1, "all nodes at one record", within=60)
+    exports = {sitemapd("export", "--server", f"http://{node.admin}", env={"SITEMAPD_TOKEN": node.token}).out for node in nodes}
+    assert len(exports) == 1
+    eventually(lambda: len({page(node) for node in nodes}) == 1, "equal bytes and tags")
+
+
+def in_line(cluster):
+    """The sites of lists that wait for their turn, over all nodes: each as often as nodes have lists of it. Whether that is its place, too."""
+    line = int.from_bytes(hashlib.sha256(b"sitemapd line ").digest()[:4], "big")
+    found = cluster.postgres.sql(f"SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint = {line}")
+    return sorted((int(key) >> 24, int(key) & 0xffffff != 0xffffff) for key in found.split())
+
+
+@contextlib.contextmanager
+def no_list_begins(cluster, lock="list", how="pg_advisory_lock_shared"):
+    """As while a node takes over what another's list wrote."""
+    key = int.from_bytes(hashlib.sha256(f"sitemapd {lock} ".encode()).digest()[:8], "big", signed=True)
+    keeps = threading.Thread(target=lambda: cluster.postgres.sql(
+        f"SET application_name = 'keeps lists out'; SELECT {how}({key}); DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'enough') LOOP PERFORM pg_sleep(0.01); END LOOP; END $$"))
+    keeps.start()
+    try:
+        eventually(lambda: cluster.postgres.sql(f"SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE application_name = 'keeps lists out' AND locktype = 'advisory' AND granted") == "1", "lists are kept out")
+        yield
+    finally:
+        cluster.postgres.sql("CREATE TABLE public.enough()")
+        keeps.join()
+        cluster.postgres.sql("DROP TABLE public.enough")

@@ -1,0 +1,261 @@
+"""A shared catalogue whose PostgreSQL is away, refuses, waits for a standby or is too old, and upgrades of its form."""
+
+import os
+import sqlite3
+import sys
+import threading
+
+import pytest
+
+from harness import eventually, problem, seconds, sitemapd
+from nodes import cluster, equal, joined, loc, ready, reasons, served  # noqa: F401
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from pooler import Pooler  # noqa: E402
+from postgres import DATABASE  # noqa: E402
+
+NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")  # the program as if its catalogue had a newer form
+
+
+def test_what_init_is_refused_for_is_told(cluster):
+    database = cluster.database("d")
+    cluster.postgres.sql("CREATE ROLE lesser LOGIN", "postgres")
+    cluster.postgres.sql("CREATE DATABASE other", "postgres")
+    lesser = sitemapd("share", "init", "--shared", cluster.postgres.url("other", "lesser"), database=database)
+    assert lesser.code == 1 and "permission denied" in lesser.err, lesser
+    nobody = sitemapd("share", "init", "--shared", cluster.postgres.url("other"), "--grant-to", "nobody-there", database=database)
+    assert nobody.code == 1 and "nobody-there" in nobody.err, nobody
+    assert sitemapd("share", "init", "--shared", cluster.postgres.url("other"), "--grant-to", "lesser", database=database).code == 0
+    told = sitemapd("share", "status", "--shared", cluster.postgres.url("other", "lesser"))
+    assert told.code == 0 and "no node has served it yet" in told.out, told
+
+
+def test_a_role_that_was_forgotten_is_granted_later(cluster):
+    cluster.postgres.sql("CREATE ROLE forgotten LOGIN", "postgres")
+    lesser = cluster.postgres.url(user="forgotten")
+    told = sitemapd("share", "status", "--shared", lesser)
+    assert told.code == 1 and "share init --if-absent --grant-to" in told.err, told
+    granted = sitemapd("share", "init", "--if-absent", "--grant-to", "forgotten", "--shared", cluster.postgres.url(), database=cluster.database("d"))
+    assert granted.code == 0 and "granted to forgotten" in granted.out, granted
+    assert sitemapd("share", "status", "--shared", lesser).code == 0
+    refused = sitemapd("share", "init", "--if-absent", "--grant-to", "nobody-there", "--shared", cluster.postgres.url(), database=cluster.database("d"))
+    assert refused.code == 1 and "nobody-there" in refused.err, refused
+
+
+@pytest.mark.parametrize("what, words", [
+    ({"mode": "transaction"}, "a connection pooler in transaction mode is in front of PostgreSQL"),
+    ({"release": "14.20"}, "this server is older than PostgreSQL 15"),
+])
+def test_what_locks_do_not_hold_on_is_refused(cluster, what, words):
+    """At the start, in a sentence that says what works; by a node and by commands."""
+    with Pooler(cluster.postgres, **what) as between:
+        refused = sitemapd("share", "status", "--shared", between.url(DATABASE))
+        assert refused.code == 1 and words in refused.err, refused
+        refused = sitemapd("share", "init", "--shared", between.url("postgres"), database=cluster.database("d"))
+        assert refused.code == 1 and words in refused.err, refused
+        a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(DATABASE)})
+        eventually(lambda: words in reasons(a).get("shared-unavailable", ""), "told")
+        eventually(lambda: f"shared-away: connection to PostgreSQL failed: {words}" in a.log(), "logged")
+        assert a.register(loc("one")).status == 503
+        assert ready(a)[0] == 200
+
+
+def test_a_pooler_in_session_mode_is_used(cluster):
+    with Pooler(cluster.postgres) as between:
+        a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(DATABASE)})
+        b = cluster.node("b")
+        joined(b)
+        assert a.register(loc("one")).status == 201
+        equal([a, b])
+        a.stop()
+
+
+def test_commits_that_wait_for_a_standby_are_told(cluster):
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})
+    joined(a)
+    cluster.postgres.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "postgres")
+    cluster.postgres.sql("SELECT pg_reload_conf()", "postgres")
+    eventually(lambda: a.register(loc("waits")).status in (503, 504), "it waits")
+    status = lambda: sitemapd("share", "status", "--shared", cluster.postgres.url()).out
+    eventually(lambda: "commits wait for a synchronous standby" in status(), "told")
+    eventually(lambda: "shared-standby-missing" in reasons(a), "and by the node", within=60)
+    assert a.metrics()["sitemapd_shared_standby_wait_seconds"] >= 5
+    eventually(lambda: "shared-standby-missing: timeout: commits of PostgreSQL wait" in a.log(), "and in its log")
+    assert "silent" not in status()  # nodes tell without the standby
+    cluster.postgres.sql("ALTER SYSTEM RESET synchronous_standby_names", "postgres")
+    cluster.postgres.sql("SELECT pg_reload_conf()", "postgres")
+    eventually(lambda: a.register(loc("after")).status in (200, 201), "writes again", within=60)
+    eventually(lambda: "commits wait" not in status(), "over")
+    eventually(lambda: "shared-standby-missing" not in reasons(a), "told no more", within=60)
+
+
+def test_what_postgresql_refuses_is_told(cluster):
+    """In its own words in the log; in /readyz, which anybody may read, by no name, address or port."""
+    cluster.postgres.sql("CREATE ROLE guest LOGIN", "postgres")
+    assert sitemapd("share", "init", "--if-absent", "--grant-to", "guest", "--shared", cluster.postgres.url(), database=cluster.database("d")).code == 0
+    a = cluster.node("a", env={"SITEMAPD_SHARED": cluster.postgres.url(user="guest")})
+    assert a.register(loc("one")).status == 201
+
+    def told(code, words):
+        eventually(lambda: words in reasons(a).get(code, ""), f"{code} is told", within=60)
+        body = a.api("GET", "/readyz", token=None).body.decode()
+        assert not [word for word in ("guest", cluster.postgres.address, str(cluster.postgres.port)) if word in body], body
+
+    cluster.postgres.sql("ALTER ROLE guest NOLOGIN; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'")
+    told("shared-unavailable", "does not let this node in")
+    eventually(lambda: 'role "guest" is not permitted to log in' in a.log(), "in the log", within=60)
+    cluster.postgres.stop()
+    eventually(lambda: "does not let" not in reasons(a).get("shared-unavailable", ""), "another reason", within=60)
+    told("shared-unavailable", "connection to PostgreSQL has failed")
+    cluster.postgres.start()
+    cluster.postgres.sql("ALTER ROLE guest LOGIN; REVOKE INSERT ON sitemapd.log FROM guest")
+    eventually(lambda: "shared-unavailable" not in reasons(a), "back", within=60)
+    problem(a.register(loc("two")), 503, "shared-unavailable")
+    told("shared-refused", "denies this node's role")
+    eventually(lambda: "shared-refused" in a.log() and "permission denied for table log" in a.log(), "in the log")
+    cluster.postgres.sql("GRANT INSERT ON sitemapd.log TO guest")
+    eventually(lambda: a.register(loc("two")).status in (200, 201), "writes again", within=60)
+    eventually(lambda: "shared-refused" not in reasons(a), "told no more")
+
+
+def test_a_list_that_postgresql_leaves_is_told_by_its_name(cluster):
+    """Whatever the list does when PostgreSQL goes: no file of this node is to blame."""
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{int(seconds(5))}s"})
+    joined(a)
+    assert a.bulk([loc(f"old-{i}") for i in range(60_000)]).status == 200
+    entries, said = [loc(f"new-{i}") for i in range(60_000)], []
+    sender = threading.Thread(target=lambda: said.append(a.replace(entries, max_removed=60_000)))
+    sender.start()
+    writing = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND pid IN (SELECT pid FROM pg_stat_activity WHERE xact_start IS NOT NULL AND clock_timestamp() - xact_start > '200 ms')"
+    eventually(lambda: cluster.postgres.sql(writing) != "0" or not sender.is_alive(), "it is being written", longest_pause=0.01)
+    cluster.postgres.kill()
+    sender.join()
+    assert said[0].status == 200 or said[0].json()["code"] in ("shared-unavailable", "outcome-unknown"), said[0].json()
+
+
+def test_without_postgresql_all_is_served_and_nothing_taken(cluster):
+    a, b = cluster.node("a"), cluster.node("b", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})
+    joined(b)
+    eventually(lambda: b.register(loc("one")).status in (200, 201), "written, though it may wait for two seconds only")
+    eventually(lambda: loc("one") in served(a), "followed")
+    cluster.postgres.kill()
+    status = sitemapd("status", "--shared", cluster.postgres.url(), database=b.database)
+    assert status.code == 1 and "(shared-unavailable)" in status.out, status
+    refused = lambda reply: reply if reply.json().get("code") == "shared-unavailable" else None
+    reply = eventually(lambda: refused(b.register(loc("two"))), "refused")
+    assert reply.status == 503 and int(reply["Retry-After"]) > 0
+    eventually(lambda: "shared-unavailable" in reasons(b), "told")
+    status, told = ready(b)
+    assert status == 200 and told["status"] == "degraded"
+    assert served(b) == {loc("one")}
+    b.kill()
+    b.start()  # a restart needs no PostgreSQL
+    assert served(b) == {loc("one")} and ready(b)[0] == 200
+    cluster.postgres.start()
+    eventually(lambda: b.register(loc("two")).status in (200, 201), "writes again", within=60)
+    eventually(lambda: served(a) == {loc("one"), loc("two")}, "followed")
+    equal([a, b])
+
+
+def test_what_nobody_knew_a_key_answers_on_any_node(cluster):
+    """A commit that waits for a standby which is not there: applied or not, nobody can say."""
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{int(seconds(4))}s"})
+    b = cluster.node("b")
+    joined(b)
+    call = ("POST", "/v1/sitemaps", {"loc": loc("one")})
+    key = {"Idempotency-Key": "k1"}
+    cluster.postgres.set(synchronous_standby_names="'nobody'")
+    problem(a.api(*call, headers=key), 504, "outcome-unknown")
+    cluster.postgres.set(synchronous_standby_names="''")
+    for node in (b, a):  # it was applied, once
+        eventually(lambda node=node: loc("one") in served(node), "applied", within=60)
+        again = node.api(*call, headers=key)
+        assert again.status == 201 and again["Idempotency-Replayed"] == "true", again.body
+    equal([a, b])
+
+
+def test_a_stop_does_not_wait_for_postgresql(cluster):
+    """It stands still, as a machine that is gone, with a commit under way: Docker kills after ten seconds."""
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "600s"})
+    joined(a)
+    cluster.postgres.set(synchronous_standby_names="'nobody'")
+    said = []
+    sender = threading.Thread(target=lambda: said.append(a.register(loc("one"))))
+    sender.start()
+    cluster.postgres.until(lambda: cluster.postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1", "the commit waits")
+    cluster.postgres.pause()
+    try:
+        a.stop(within=15)
+    finally:
+        cluster.postgres.resume()
+    sender.join()
+    problem(said[0], 504, "outcome-unknown")
+    cluster.postgres.set(synchronous_standby_names="''")
+
+
+def schema(node):
+    with sqlite3.connect(f"file:{node.database}?mode=ro", uri=True) as db:
+        return db.execute("PRAGMA user_version").fetchone()[0] % 1_000_000
+
+
+def chance(node):
+    with sqlite3.connect(f"file:{node.database}?mode=ro", uri=True) as db:
+        return db.execute("SELECT chance FROM next").fetchone()
+
+
+def renewed(node):
+    """The node, stopped, and started as the next release."""
+    node.stop()
+    node.binary = NEXT
+    return node.start()
+
+
+def newer_on_older(cluster, node, writer):
+    """It follows and serves, and takes no write."""
+    joined(node)
+    eventually(lambda: "upgrade-pending" in reasons(node), "told", within=60)
+    assert ready(node)[0] == 200
+    problem(node.register(loc("refused")), 503, "upgrade-pending")
+    assert writer.register(loc("older-writes")).status in (200, 201)
+    eventually(lambda: loc("older-writes") in served(node), "followed", within=60)
+    for path in ("/v1/sites", "/v1/sitemaps", "/v1/history", "/v1/indexes", "/v1/sources", "/v1/crawlers"):
+        assert node.api("GET", path).status == 200, path
+
+
+def test_nodes_are_upgraded_one_after_another(cluster):
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.register(loc("one")).status == 201
+    before = schema(a)
+    newer_on_older(cluster, renewed(b), a)
+    c = cluster.node("c", binary=NEXT)  # a newer one joins the older ones
+    newer_on_older(cluster, c, a)
+    renewed(a)  # the last: the catalogue gets its form by itself
+    for node in (a, b, c):
+        eventually(lambda node=node: node.register(loc(f"by-{id(node)}")).status in (200, 201), "writes", within=60)
+        eventually(lambda node=node: "upgrade-pending" not in reasons(node), "told no more", within=60)
+    equal([a, b, c])
+    assert [schema(node) for node in (a, b, c)] == [before + 1] * 3
+    assert len({chance(node) for node in (a, b, c)}) == 1  # one node's, not each one's own
+    late = cluster.node("d")  # an older release comes too late
+    eventually(lambda: "upgrade-needed" in reasons(late), "it is told to be upgraded", within=60)
+
+
+def test_an_upgrade_by_hand(cluster):
+    by_hand = {"SITEMAPD_SHARED_UPGRADE": "manual"}
+    a, b = cluster.node("a", env=by_hand), cluster.node("b", env=by_hand)
+    joined(b)
+    newer_on_older(cluster, renewed(b), a)
+    refused = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
+    assert refused.code == 1 and "older release" in refused.err, refused
+    renewed(a)
+    eventually(lambda: "upgrade-pending" in reasons(a), "told", within=60)
+    problem(a.register(loc("two")), 503, "upgrade-pending")
+    checked = sitemapd("check", "--shared", cluster.postgres.url(), database=a.database, binary=NEXT)
+    assert checked.code == 0 and checked.err == "" and checked.out.count("upgrade pending") == 1, checked
+    done = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
+    assert done.code == 0, done
+    for node in (a, b):
+        eventually(lambda node=node: node.register(loc("two")).status in (200, 201), "writes", within=60)
+    equal([a, b])
+    assert schema(a) == schema(b) and chance(a) == chance(b)
