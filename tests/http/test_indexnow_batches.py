@@ -1,0 +1,88 @@
+"""IndexNow: many page URLs, in batches, over restarts and a kill."""
+
+import pytest
+
+from engine import KEY, config, endpoint, told_to, with_urlset  # noqa: F401
+from harness import ORIGIN, Server, eventually, sitemapd
+
+
+@pytest.mark.masses
+def test_what_is_no_news_is_passed_once(endpoint, tmp_path):
+    """A long history without anything to tell is not read again with each look: the position moves behind it."""
+    server = with_urlset(endpoint, tmp_path)
+    rows = lambda digest: [{"loc": f"{ORIGIN}/p/{i}", "digest": digest} for i in range(70_000)]
+    put = lambda digest: server.bulk(rows(digest), f"/v1/urls?urlset={ORIGIN}/all.xml", "PUT")
+    told = lambda: [url for _, body in endpoint.told for url in body["urlList"]]
+    try:
+        assert put("1").status == 200
+        eventually(lambda: len(set(told())) == 70_000, "what came is told", 180)
+        before = told()
+        changed = put("2").json()
+        assert changed["updated"] == 70_000, changed
+        eventually(lambda: told_to(server)[0] > changed["revision"], "it is passed", 60)
+        assert told() == before
+    finally:
+        server.stop()
+
+
+def test_page_urls_are_told(endpoint, tmp_path):
+    """What comes, changes and goes, once taken not again, also over a restart; what is refused is kept."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    server = Server(tmp_path, sites=(), config=config(endpoint) + (
+        f'[source "shop"]\ndirectory = {folder}\nurl = {ORIGIN}/\nsettle = 100ms\nrescan = 1s\nsplit = yes\n'))
+    rows = [f"{ORIGIN}/p/{i}" for i in range(50_100)]
+    put = lambda lines: ((folder / "part").write_text("".join(line + "\n" for line in lines)), (folder / "part").rename(folder / "all.txt"))
+    del endpoint.told[:]
+    server.start()
+    try:
+        eventually(lambda: told_to(server), "it begins with what comes next")
+        put(rows)
+        taken = lambda: [body for answered, body in endpoint.told if answered == 200]
+        locs = lambda: sorted(loc for body in taken() for loc in body["urlList"])
+        eventually(lambda: len(locs()) >= len(rows), "all are told", 180)
+        assert locs() == sorted(rows)
+        assert all(len(body["urlList"]) <= 10_000 for body in taken())
+        assert {(body["host"], body["key"], body["keyLocation"]) for body in taken()} == {
+            (ORIGIN.partition("//")[2], KEY, f"{ORIGIN}/{KEY}.txt")}
+        endpoint.answer = 429
+        put(rows[1:] + [ORIGIN + "/p/new"])
+        eventually(lambda: "indexnow-failed" in server.log(), "it is not taken", 120)
+        server.stop()
+        endpoint.answer = 200
+        count = len(taken())
+        server.start()  # begins anew with what was not taken
+        eventually(lambda: len(taken()) > count, "it is told again", 120)
+        assert taken()[-1]["urlList"] == [rows[0], ORIGIN + "/p/new"]
+        eventually(lambda: server.metrics()['sitemapd_indexnow_urls_total{result="told"}'] == 2, "it is counted")
+        assert len(taken()) == count + 1
+    finally:
+        server.stop()
+
+
+def test_killed_in_mid_batch(endpoint, tmp_path):
+    """What was taken is not told again, and what was on its way is: at least once, from the position that is kept."""
+    server = Server(tmp_path, config=config(endpoint), sites=())
+    rows = [f"{ORIGIN}/p/{i}" for i in range(35_000)]
+    urls = lambda told: [loc for answered, body in told if answered == 200 for loc in body["urlList"]]
+    endpoint.answer, endpoint.hold = 200, 2
+    endpoint.released.clear()
+    del endpoint.told[:]
+    for made in (("site", "add", ORIGIN), ("urlset", "add", ORIGIN + "/all.xml")):
+        assert sitemapd(*made, database=server.database).code == 0
+    server.start()
+    try:
+        eventually(lambda: told_to(server), "it begins with what comes next")
+        assert server.bulk([{"loc": loc} for loc in rows], f"/v1/urls?urlset={ORIGIN}/all.xml", "PUT").status == 200
+        eventually(lambda: len(endpoint.told) == 3, "the third batch is on its way", 120)
+        server.kill()
+        before, endpoint.hold = endpoint.told[:], None
+        endpoint.released.set()
+        assert [answered for answered, _ in before] == [200, 200, None]
+        server.start()
+        eventually(lambda: sorted(urls(endpoint.told)) == sorted(rows), "all are told", 120)
+        assert endpoint.told[3][1]["urlList"] == before[2][1]["urlList"], "it goes on where it was"
+    finally:
+        endpoint.hold = None
+        endpoint.released.set()
+        server.kill()
