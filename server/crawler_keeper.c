@@ -1,13 +1,12 @@
 #include "server/crawler_keeper.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "server/base/clock.h"
+#include "server/base/thread.h"
 #include "server/crawlers/kept.h"
 #include "server/log/log.h"
 
@@ -31,10 +30,7 @@ static_assert(CRAWLER_NAME_MAX < CRAWLER_KEPT_NAME, "what is kept of names");
 struct crawler_keeper {
     struct catalogue *catalogue;
     struct crawlers *crawlers;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stopping; /* lock */
+    struct thread thread;
     /* The thread's, then the stop's. */
     bool told;
     int32_t tidied_day;         /* 0: not yet */
@@ -215,25 +211,14 @@ static void keep_news(struct crawler_keeper *k)
     k->joined = true;
 }
 
-static void *keep(void *context)
+static void keep(void *context)
 {
     struct crawler_keeper *k = context;
 
-    pthread_mutex_lock(&k->lock);
-    while (!k->stopping) {
-        struct timespec until = clock_after_ms(1000 * (k->joined ? EACH_SECONDS : JOIN_SECONDS));
-        while (!k->stopping &&
-               pthread_cond_clockwait(&k->wake, &k->lock, CLOCK_MONOTONIC, &until) == 0)
-            continue;
-        if (k->stopping)
-            break;
-        pthread_mutex_unlock(&k->lock);
+    while (thread_wait(&k->thread, 1000 * (k->joined ? EACH_SECONDS : JOIN_SECONDS))) {
         take_in(k);
         keep_news(k);
-        pthread_mutex_lock(&k->lock);
     }
-    pthread_mutex_unlock(&k->lock);
-    return NULL;
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -268,12 +253,8 @@ struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct 
         status = take_in(k);
     if (status != CATALOGUE_OK)
         goto failed;
-    pthread_mutex_init(&k->lock, NULL);
-    pthread_cond_init(&k->wake, NULL);
-    if (pthread_create(&k->thread, NULL, keep, k) == 0)
+    if (thread_start(&k->thread, "crawlers", keep, k))
         return k;
-    pthread_cond_destroy(&k->wake);
-    pthread_mutex_destroy(&k->lock);
     status = CATALOGUE_NO_MEMORY;
 failed:
     log_event(LOG_LEVEL_WARNING, "crawlers-not-kept",
@@ -287,13 +268,7 @@ void crawler_keeper_stop(struct crawler_keeper *k)
 {
     if (k == NULL)
         return;
-    pthread_mutex_lock(&k->lock);
-    k->stopping = true;
-    pthread_cond_signal(&k->wake);
-    pthread_mutex_unlock(&k->lock);
-    pthread_join(k->thread, NULL);
+    thread_stop(&k->thread);
     keep_news(k);
-    pthread_cond_destroy(&k->wake);
-    pthread_mutex_destroy(&k->lock);
     free(k);
 }

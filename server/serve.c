@@ -17,6 +17,7 @@
 #include "server/api/auth.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
+#include "server/base/thread.h"
 #include "server/configured.h"
 #include "server/crawler_keeper.h"
 #include "server/crawlers/crawlers.h"
@@ -96,43 +97,31 @@ static uint32_t notify_watchdog_ms(void)
 #define LAST_LINES_MS 300 /* for the log's own thread */
 
 static struct {
+    struct thread thread;
     pthread_mutex_t lock;
-    pthread_cond_t ended;
-    pthread_t thread;
-    bool runs, done;
-    struct catalogue *catalogue;
-} stop_limit = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+    struct catalogue *catalogue; /* lock */
+} stop_limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* True where the stop ended before. The caller holds the lock. */
-static bool wait_ms(unsigned ms)
+/* Ends early where the stop does. */
+static void stop_limit_run(void *context)
 {
-    struct timespec until = clock_after_ms(ms);
-    while (!stop_limit.done && pthread_cond_clockwait(&stop_limit.ended, &stop_limit.lock,
-                                                      CLOCK_MONOTONIC, &until) == 0)
-        continue;
-    return stop_limit.done;
-}
-
-static void *watch(void *context)
-{
-    (void)context;
+    struct thread *t = context;
+    if (!thread_wait(t, STOP_LIMIT_ABANDON_MS))
+        return;
+    log_event(LOG_LEVEL_WARNING, "stop-slow",
+              "timeout: requests are still running after %u s; uncommitted writes are "
+              "cancelled with 503, those that PostgreSQL may have committed get 504",
+              STOP_LIMIT_ABANDON_MS / 1000);
     pthread_mutex_lock(&stop_limit.lock);
-    if (!wait_ms(STOP_LIMIT_ABANDON_MS)) {
-        log_event(LOG_LEVEL_WARNING, "stop-slow",
-                  "timeout: requests are still running after %u s; uncommitted writes are "
-                  "cancelled with 503, those that PostgreSQL may have committed get 504",
-                  STOP_LIMIT_ABANDON_MS / 1000);
-        catalogue_abandon(stop_limit.catalogue);
-        if (!wait_ms(STOP_LIMIT_END_MS)) {
-            log_event(LOG_LEVEL_ERROR, "stop-forced",
-                      "timeout: a thread does not stop (is the disk hanging?); the process exits "
-                      "now, and the next start recovers all committed changes");
-            wait_ms(LAST_LINES_MS);
-            _exit(1);
-        }
-    }
+    catalogue_abandon(stop_limit.catalogue);
     pthread_mutex_unlock(&stop_limit.lock);
-    return NULL;
+    if (!thread_wait(t, STOP_LIMIT_END_MS))
+        return;
+    log_event(LOG_LEVEL_ERROR, "stop-forced",
+              "timeout: a thread does not stop (is the disk hanging?); the process exits "
+              "now, and the next start recovers all committed changes");
+    thread_wait(t, LAST_LINES_MS);
+    _exit(1);
 }
 
 /* Counts from now on, with a thread of its own. The catalogue (NULL: none) is borrowed until
@@ -140,8 +129,7 @@ static void *watch(void *context)
 static void stop_limit_begin(struct catalogue *catalogue)
 {
     stop_limit.catalogue = catalogue;
-    stop_limit.done = false;
-    stop_limit.runs = pthread_create(&stop_limit.thread, NULL, watch, NULL) == 0;
+    thread_start(&stop_limit.thread, "stop limit", stop_limit_run, &stop_limit.thread);
 }
 
 /* Nothing more can be given up: the catalogue may be closed. */
@@ -150,19 +138,6 @@ static void stop_limit_written(void)
     pthread_mutex_lock(&stop_limit.lock);
     stop_limit.catalogue = NULL;
     pthread_mutex_unlock(&stop_limit.lock);
-}
-
-/* The stop is done. */
-static void stop_limit_end(void)
-{
-    if (!stop_limit.runs)
-        return;
-    pthread_mutex_lock(&stop_limit.lock);
-    stop_limit.done = true;
-    pthread_cond_signal(&stop_limit.ended);
-    pthread_mutex_unlock(&stop_limit.lock);
-    pthread_join(stop_limit.thread, NULL);
-    stop_limit.runs = false;
 }
 
 #define ADMIN_THREADS 2u
@@ -704,7 +679,7 @@ static void stop(struct app *app)
     crawlers_free(app->context.crawlers);
     config_unref(app->live);
     access_log_close(app->context.access_log);
-    stop_limit_end();
+    thread_stop(&stop_limit.thread);
 }
 
 /* Whether the watchdog is to hear of it. Not the publisher: a disk that hangs is not a reason

@@ -11,6 +11,7 @@
 #include "server/api/handlers/nodes.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
+#include "server/base/thread.h"
 #include "server/configured.h"
 #include "server/crypto/token.h"
 #include "server/log/log.h"
@@ -26,11 +27,10 @@
 
 struct shared_node {
     struct catalogue *catalogue;
-    pthread_t thread;
+    struct thread thread;
     pthread_mutex_t lock; /* for what follows */
-    pthread_cond_t wake;
     struct config *config;
-    bool declared, stopping;
+    bool declared;
     /* The thread's. */
     int64_t declare_at, say_at;
     uint32_t retry_ms;
@@ -359,20 +359,17 @@ static void look(struct shared_node *n)
         declare(n, now);
 }
 
-static void *run(void *context)
+static void node_run(void *context)
 {
     struct shared_node *n = context;
+    int64_t wait_ms;
 
-    pthread_mutex_lock(&n->lock);
-    while (!n->stopping) {
+    do {
+        pthread_mutex_lock(&n->lock);
         look(n);
-        struct timespec until = clock_after_ms(n->declared ? LOOK_MS : 100);
-        while (!n->stopping &&
-               pthread_cond_clockwait(&n->wake, &n->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
-            continue;
-    }
-    pthread_mutex_unlock(&n->lock);
-    return NULL;
+        wait_ms = n->declared ? LOOK_MS : 100;
+        pthread_mutex_unlock(&n->lock);
+    } while (thread_wait(&n->thread, wait_ms));
 }
 
 struct shared_node *shared_node_start(struct catalogue *c, struct config *config)
@@ -385,8 +382,7 @@ struct shared_node *shared_node_start(struct catalogue *c, struct config *config
     n->config = config_ref(config);
     leave_polls(n);
     pthread_mutex_init(&n->lock, NULL);
-    pthread_cond_init(&n->wake, NULL);
-    if (pthread_create(&n->thread, NULL, run, n) == 0)
+    if (thread_start(&n->thread, "node", node_run, n))
         return n;
     config_unref(n->config);
     free(n);
@@ -411,13 +407,8 @@ void shared_node_stop(struct shared_node *n)
 {
     if (n == NULL)
         return;
-    pthread_mutex_lock(&n->lock);
-    n->stopping = true;
-    pthread_cond_signal(&n->wake);
-    pthread_mutex_unlock(&n->lock);
-    pthread_join(n->thread, NULL);
+    thread_stop(&n->thread);
     config_unref(n->config);
     pthread_mutex_destroy(&n->lock);
-    pthread_cond_destroy(&n->wake);
     free(n);
 }

@@ -11,6 +11,7 @@
 #include "db/catalogue.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
+#include "server/base/thread.h"
 #include "server/log/log.h"
 #include "server/pages/await.h"
 #include "server/pages/publisher.h"
@@ -360,13 +361,12 @@ struct source_set {
     char epoch[33];
 
     pthread_mutex_t lock; /* for what follows */
-    pthread_cond_t wake;
-    struct config *live; /* the same as `config`, for who must not wait for a turn; a reference */
+    struct config *live;  /* the same as `config`, for who must not wait for a turn; a reference */
     struct waiter *waiters;
     notify_tell *tell; /* NULL: nobody */
     void *tell_context;
-    pthread_t thread;
-    bool started, ending;
+    bool follows; /* the thread answers waiters */
+    struct thread thread;
 };
 
 static bool serves_files(const struct source_plan *plan)
@@ -599,24 +599,17 @@ static void answer(struct waiter *waiters)
     }
 }
 
-static void *run(void *context)
+static void set_run(void *context)
 {
     struct source_set *set = context;
-    pthread_mutex_lock(&set->lock);
-    while (!set->ending) {
+    do {
+        pthread_mutex_lock(&set->lock);
         struct waiter *waiters = set->waiters;
         set->waiters = NULL;
         pthread_mutex_unlock(&set->lock);
         follow(set);
         answer(waiters);
-        pthread_mutex_lock(&set->lock);
-        struct timespec until = clock_after_ms(LOOK_MS);
-        while (!set->ending && set->waiters == NULL &&
-               pthread_cond_clockwait(&set->wake, &set->lock, CLOCK_MONOTONIC, &until) == 0) {
-        }
-    }
-    pthread_mutex_unlock(&set->lock);
-    return NULL;
+    } while (thread_wait(&set->thread, LOOK_MS));
 }
 
 void source_set_settle(void *source_set, void (*done)(void *context), void *context)
@@ -626,11 +619,11 @@ void source_set_settle(void *source_set, void (*done)(void *context), void *cont
     bool waits = false;
     if (waiter != NULL) {
         pthread_mutex_lock(&set->lock);
-        waits = set->started && !set->ending;
+        waits = set->follows;
         if (waits) {
             *waiter = (struct waiter){set->waiters, done, context};
             set->waiters = waiter;
-            pthread_cond_signal(&set->wake);
+            thread_wake(&set->thread);
         }
         pthread_mutex_unlock(&set->lock);
     }
@@ -655,7 +648,6 @@ static struct source_set *set_new(struct config *config, struct catalogue *c,
     pthread_mutex_init(&set->turn, NULL);
     pthread_mutex_init(&set->lock, NULL);
     roster_place_init(&set->remotes);
-    pthread_cond_init(&set->wake, NULL);
     return set;
 }
 
@@ -688,8 +680,8 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         log_failure("sources", "%s", why);
         goto failed;
     }
-    set->started = pthread_create(&set->thread, NULL, run, set) == 0;
-    if (!set->started) {
+    set->follows = thread_start(&set->thread, "source set", set_run, set);
+    if (!set->follows) {
         log_failure("sources", "no thread");
         goto failed;
     }
@@ -836,15 +828,11 @@ void source_set_end(struct source_set *set)
     if (set == NULL)
         return;
     pthread_mutex_lock(&set->lock);
-    bool started = set->started;
-    set->ending = true;
-    set->started = false;
+    set->follows = false;
     struct waiter *waiters = set->waiters;
     set->waiters = NULL;
-    pthread_cond_signal(&set->wake);
     pthread_mutex_unlock(&set->lock);
-    if (started)
-        pthread_join(set->thread, NULL);
+    thread_stop(&set->thread);
     answer(waiters);
     sources_end(set->sources);
     remote_end(set->remote);
@@ -861,7 +849,6 @@ void source_set_free(struct source_set *set)
     roster_place_done(&set->remotes);
     config_unref(set->config);
     config_unref(set->live);
-    pthread_cond_destroy(&set->wake);
     pthread_mutex_destroy(&set->lock);
     pthread_mutex_destroy(&set->turn);
     free(set);

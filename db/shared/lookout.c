@@ -103,13 +103,13 @@ static void wait_and_look(struct lookout *l)
     }
 }
 
-static void *keep_looking(void *context)
+static void keep_looking(void *context)
 {
     struct lookout *l = context;
     for (;;) {
         struct standing_now now = standing_now(l->standing);
         if (now.ended)
-            return NULL;
+            return;
         bool lacks_all = now.phase == SHARED_JOINING || now.phase == SHARED_LEFT;
         if (now.phase == SHARED_JOINED)
             wait_and_look(l);
@@ -120,16 +120,14 @@ static void *keep_looking(void *context)
 
 bool lookout_start(struct lookout *l)
 {
-    l->has_thread = pthread_create(&l->thread, NULL, keep_looking, l) == 0;
-    return l->has_thread;
+    return thread_start(&l->thread, "lookout", keep_looking, l);
 }
 
 void lookout_stop(struct lookout *l)
 {
-    if (!l->has_thread)
+    if (!thread_runs(&l->thread))
         return;
     standing_end(l->standing);
     l->log->calls->interrupt(l->log);
-    pthread_join(l->thread, NULL);
-    l->has_thread = false;
+    thread_join(&l->thread);
 }

@@ -4,13 +4,13 @@
  * tells the writer. Internal to db/shared. */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "db/shared/join.h"
 #include "db/shared/log.h"
 #include "db/shared/standing.h"
+#include "server/base/thread.h"
 
 struct catalogue;
 
@@ -18,8 +18,7 @@ struct lookout {
     struct catalogue *catalogue; /* borrowed, as `standing` */
     struct standing *standing;
     struct shared_log *log; /* owned; the thread's from the start on */
-    pthread_t thread;
-    bool has_thread;
+    struct thread thread;
     /* The thread's. */
     bool has_copy; /* a snapshot was fetched, and is being brought to the head */
     char copy_epoch[JOIN_EPOCH_SIZE];

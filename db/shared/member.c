@@ -588,7 +588,7 @@ void member_free(struct member *m)
 {
     if (!m)
         return;
-    assert(!m->db && !m->lookout.has_thread);
+    assert(!m->db && !thread_runs(&m->lookout.thread));
     if (m->log)
         m->log->calls->free(m->log);
     if (m->lookout.log)

@@ -14,6 +14,7 @@
 #include "db/shared/log.h"
 #include "db/shared/member.h"
 #include "server/base/clock.h"
+#include "server/base/thread.h"
 
 /* Two threads, since a snapshot may take minutes: one holds and tells, one takes snapshots and has
  * the log drop what they make superfluous. Locks of names belong to the first one's connection: a
@@ -45,13 +46,10 @@ struct known {
 struct presence {
     struct catalogue *catalogue;
     char *database, *release; /* owned */
-    pthread_t teller, carer;
-    bool has_teller, has_carer;
+    struct thread teller, carer;
 
     pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t wakes;
     pthread_cond_t exchanged;
-    bool stops, asked; /* for a name that was not asked for before, or an exchange */
     uint64_t exchanges_asked, exchanges_done;
     struct shared_log *telling, *caring;
     struct lead *leads;
@@ -82,21 +80,6 @@ static struct shared_log *open_log(struct presence *p, const struct shared_state
     *at = log;
     pthread_mutex_unlock(&p->lock);
     return log;
-}
-
-static bool waits(struct presence *p, int64_t ms, bool for_names)
-{
-    struct timespec until = clock_after_ms(ms);
-
-    pthread_mutex_lock(&p->lock);
-    while (!p->stops && !(for_names && p->asked) &&
-           pthread_cond_clockwait(&p->wakes, &p->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
-        continue;
-    if (for_names)
-        p->asked = false;
-    bool goes_on = !p->stops;
-    pthread_mutex_unlock(&p->lock);
-    return goes_on;
 }
 
 /* ---- holding ------------------------------------------------------------------------------- */
@@ -259,7 +242,7 @@ static void hold_own_name(struct presence *p, struct shared_log *log, const char
     pthread_mutex_unlock(&p->lock);
 }
 
-static void *hold_and_tell(void *context)
+static void hold_and_tell(void *context)
 {
     struct presence *p = context;
     int64_t tell_at = 0;
@@ -283,8 +266,7 @@ static void *hold_and_tell(void *context)
         }
         hold_own_name(p, log, state.node);
         hold_names(p, log, state.phase == SHARED_JOINED && !state.upgrade_pending);
-    } while (waits(p, TURN_MS, true));
-    return NULL;
+    } while (thread_wait(&p->teller, TURN_MS));
 }
 
 /* ---- snapshots ----------------------------------------------------------------------------- */
@@ -373,17 +355,17 @@ static void care(struct presence *p, struct shared_log *log)
         return;
     if (is_due(&overview))
         take_snapshot(p, log);
-    while (more && waits(p, 0, false))
+    while (more && thread_wait(&p->carer, 0))
         if (log->calls->trim(log, &more, clock_now_ms() + CALL_MS) != SHARED_YES)
             more = false;
     log->calls->let_go(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
 }
 
-static void *take_care(void *context)
+static void take_care(void *context)
 {
     struct presence *p = context;
 
-    while (waits(p, CARE_EACH_MS, false)) {
+    while (thread_wait(&p->carer, CARE_EACH_MS)) {
         struct shared_state state;
         struct shared_log *log = NULL;
 
@@ -393,7 +375,6 @@ static void *take_care(void *context)
         if (log != NULL)
             care(p, log);
     }
-    return NULL;
 }
 
 /* ---- any thread ---------------------------------------------------------------------------- */
@@ -438,8 +419,8 @@ bool presence_leads(struct presence *p, const char *name)
     pthread_mutex_lock(&p->lock);
     struct lead *lead = know_lead(p, name);
     if (lead != NULL && !lead->wanted && !lead->left) {
-        lead->wanted = p->asked = true;
-        pthread_cond_broadcast(&p->wakes);
+        lead->wanted = true;
+        thread_wake(&p->teller);
     }
     bool leads = lead != NULL && lead->held && clock_now_ms() - p->held_at < LEAD_MS;
     pthread_mutex_unlock(&p->lock);
@@ -474,9 +455,8 @@ bool presence_exchange(struct presence *p, int64_t timeout_ms)
 
     pthread_mutex_lock(&p->lock);
     uint64_t turn = ++p->exchanges_asked;
-    p->asked = true;
-    pthread_cond_broadcast(&p->wakes);
-    while (!p->stops && p->exchanges_done < turn && rc != ETIMEDOUT)
+    thread_wake(&p->teller);
+    while (!thread_stops(&p->teller) && p->exchanges_done < turn && rc != ETIMEDOUT)
         rc = pthread_cond_clockwait(&p->exchanged, &p->lock, CLOCK_MONOTONIC, &until);
     bool done = p->exchanges_done >= turn;
     pthread_mutex_unlock(&p->lock);
@@ -526,11 +506,9 @@ struct presence *presence_start(struct catalogue *c)
         return NULL;
     }
     pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->wakes, NULL);
     pthread_cond_init(&p->exchanged, NULL);
-    p->has_teller = pthread_create(&p->teller, NULL, hold_and_tell, p) == 0;
-    p->has_carer = pthread_create(&p->carer, NULL, take_care, p) == 0;
-    if (p->has_teller && p->has_carer)
+    if (thread_start(&p->teller, "presence", hold_and_tell, p) &&
+        thread_start(&p->carer, "snapshots", take_care, p))
         return p;
     presence_stop(p);
     presence_free(p);
@@ -542,19 +520,16 @@ void presence_stop(struct presence *p)
     if (p == NULL)
         return;
     pthread_mutex_lock(&p->lock);
-    p->stops = true;
-    pthread_cond_broadcast(&p->wakes);
+    thread_end(&p->teller);
+    thread_end(&p->carer);
     pthread_cond_broadcast(&p->exchanged);
     if (p->telling != NULL)
         p->telling->calls->interrupt(p->telling);
     if (p->caring != NULL)
         p->caring->calls->interrupt(p->caring);
     pthread_mutex_unlock(&p->lock);
-    if (p->has_teller)
-        pthread_join(p->teller, NULL);
-    if (p->has_carer)
-        pthread_join(p->carer, NULL);
-    p->has_teller = p->has_carer = false;
+    thread_join(&p->teller);
+    thread_join(&p->carer);
 }
 
 void presence_free(struct presence *p)
@@ -575,7 +550,6 @@ void presence_free(struct presence *p)
     free(p->database);
     free(p->release);
     pthread_mutex_destroy(&p->lock);
-    pthread_cond_destroy(&p->wakes);
     pthread_cond_destroy(&p->exchanged);
     free(p);
 }

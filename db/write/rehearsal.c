@@ -131,7 +131,7 @@ static void answer_expired(struct rehearsal *r)
                          "the catalogue was busy for as long as a write may wait");
 }
 
-static void *rehearsal_run(void *context)
+static void rehearsal_run(void *context)
 {
     struct rehearsal *r = context;
     for (;;) {
@@ -140,7 +140,7 @@ static void *rehearsal_run(void *context)
         if (request)
             rehearse(r, request);
         else if (queue_is_closed(&r->queue))
-            return NULL;
+            return;
         else
             queue_wait(&r->queue, WRITER_IDLE_MS);
     }
@@ -150,7 +150,7 @@ bool rehearsal_start(struct rehearsal *r, struct writer *writer)
 {
     r->writer = writer;
     queue_init(&r->queue, writer->queue.max);
-    if (pthread_create(&r->thread, NULL, rehearsal_run, r) == 0)
+    if (thread_start(&r->thread, "rehearsal", rehearsal_run, r))
         return true;
     queue_done(&r->queue);
     return false;
@@ -172,6 +172,6 @@ void rehearsal_finish(struct rehearsal *r)
 {
     rehearsal_abandon(r);
     queue_close(&r->queue);
-    pthread_join(r->thread, NULL);
+    thread_join(&r->thread);
     queue_done(&r->queue);
 }

@@ -14,17 +14,16 @@
  * stop. Sites have turns here as they have in the writer's queue. */
 #pragma once
 
-#include <pthread.h>
-
 #include "db/write/queue.h"
 #include "db/write/tx.h"
+#include "server/base/thread.h"
 
 struct writer;
 
 struct rehearsal {
     struct writer *writer;
     struct queue queue;
-    pthread_t thread;
+    struct thread thread;
     struct tx_shared shared;
     atomic_int_fast64_t began_ms;  /* by clock_now_ms: when the one at hand began */
     atomic_uint_fast64_t answered; /* requests that needed no further turn of the writer */

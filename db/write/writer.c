@@ -894,7 +894,7 @@ static bool takes_care(const struct writer *w)
     return w->catalogue->options.server && catalogue_leads(w->catalogue, "care");
 }
 
-static void *run(void *context)
+static void writer_run(void *context)
 {
     struct writer *w = context;
     id_t own = (id_t)gettid();
@@ -915,7 +915,7 @@ static void *run(void *context)
             continue;
         }
         if (queue_is_closed(&w->queue))
-            return NULL;
+            return;
         if (w->catalogue->options.server) {
             if (takes_care(w) && (care_purge_some(w) || care_some(w)))
                 continue;
@@ -925,7 +925,7 @@ static void *run(void *context)
     }
 }
 
-static void *answer_expired(void *context)
+static void answer_expired(void *context)
 {
     struct writer *w = context;
     while (queue_wait_expired(&w->queue)) {
@@ -936,7 +936,6 @@ static void *answer_expired(void *context)
             writer_answer_failed(w, expired, CATALOGUE_BUSY,
                                  "the catalogue was busy for as long as a write may wait");
     }
-    return NULL;
 }
 
 /* ---- start, stop, submit */
@@ -945,12 +944,11 @@ static bool start_threads(struct writer *w)
 {
     if (!rehearsal_start(&w->rehearsal, w))
         return false;
-    if (pthread_create(&w->expiry, NULL, answer_expired, w) == 0) {
-        if (pthread_create(&w->thread, NULL, run, w) == 0)
-            return true;
-        queue_end_expiry(&w->queue);
-        pthread_join(w->expiry, NULL);
-    }
+    if (thread_start(&w->expiry, "expiry", answer_expired, w) &&
+        thread_start(&w->thread, "writer", writer_run, w))
+        return true;
+    queue_end_expiry(&w->queue);
+    thread_join(&w->expiry);
     rehearsal_finish(&w->rehearsal);
     return false;
 }
@@ -991,9 +989,9 @@ void writer_finish(struct writer *w)
     if (!w || w->finished)
         return;
     queue_close(&w->queue);
-    pthread_join(w->thread, NULL);
+    thread_join(&w->thread);
     queue_end_expiry(&w->queue);
-    pthread_join(w->expiry, NULL);
+    thread_join(&w->expiry);
     rehearsal_finish(&w->rehearsal);
     w->finished = true;
 }

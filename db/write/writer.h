@@ -26,6 +26,7 @@
 #include "db/write/queue.h"
 #include "db/write/rehearsal.h"
 #include "db/write/tx.h"
+#include "server/base/thread.h"
 
 /* How many bytes what the change points to takes; and its move there (change.c). */
 size_t change_block_bytes(const struct change *change);
@@ -54,10 +55,10 @@ void change_keep(struct change *change, void *room);
 struct writer {
     struct catalogue *catalogue;
     struct queue queue;
-    pthread_t thread;
+    struct thread thread;
     struct rehearsal rehearsal;
-    pthread_t expiry; /* answers whose time is over, whatever the writer is at */
-    bool finished;    /* both were joined */
+    struct thread expiry; /* answers whose time is over, whatever the writer is at */
+    bool finished;        /* both were joined */
     struct tx_shared shared;
     atomic_int_fast64_t busy_since_ms; /* by clock_now_ms; 0: no requests are taken */
     atomic_bool reopen_wanted;

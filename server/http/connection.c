@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "server/base/clock.h"
+#include "server/base/thread.h"
 #include "server/http/internal.h"
 
 #define IPV6_CLIENT_BYTES 8 /* of 16: RFC 6177 gives a site at least a /64 */
@@ -260,43 +261,27 @@ static void give_back(struct listener *l, uint32_t *crowd, int64_t *given_ms, in
     pthread_mutex_lock(&l->connections_lock);
 }
 
-static void *run(void *context)
+static void deadline_run(void *context)
 {
     struct listener *l = context;
     bool more = false;
     uint32_t crowd = 0;
     int64_t given_ms = 0;
 
-    pthread_mutex_lock(&l->connections_lock);
-    while (!l->deadline_stop) {
-        struct timespec until = clock_after_ms(more ? CUT_SOON_MS : SCAN_MS);
-        pthread_cond_clockwait(&l->deadline_wake, &l->connections_lock, CLOCK_MONOTONIC, &until);
+    while (thread_wait(&l->deadline_thread, more ? CUT_SOON_MS : SCAN_MS)) {
         int64_t now = clock_coarse_ms();
+        pthread_mutex_lock(&l->connections_lock);
         more = scan(l, now);
         give_back(l, &crowd, &given_ms, now);
+        pthread_mutex_unlock(&l->connections_lock);
         atomic_store(&l->scanned_ms, now);
     }
-    pthread_mutex_unlock(&l->connections_lock);
-    return NULL;
 }
 
 bool deadline_start(struct listener *l)
 {
     atomic_store(&l->scanned_ms, clock_coarse_ms());
-    l->deadline_started = pthread_create(&l->deadline_thread, NULL, run, l) == 0;
-    return l->deadline_started;
-}
-
-void deadline_end(struct listener *l)
-{
-    if (!l->deadline_started)
-        return;
-    pthread_mutex_lock(&l->connections_lock);
-    l->deadline_stop = true;
-    pthread_cond_signal(&l->deadline_wake);
-    pthread_mutex_unlock(&l->connections_lock);
-    pthread_join(l->deadline_thread, NULL);
-    l->deadline_started = false;
+    return thread_start(&l->deadline_thread, "deadlines", deadline_run, l);
 }
 
 void deadline_cut_all(struct listener *l)

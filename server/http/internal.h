@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 
 #include "server/base/site_group.h"
+#include "server/base/thread.h"
 #include "server/http/address.h"
 #include "server/http/connection.h"
 #include "server/http/counts.h"
@@ -136,8 +137,7 @@ struct listener {
     atomic_uint waiting_of[SITE_GROUPS]; /* of these, by tokens for one site */
     atomic_uint resuming;                /* threads inside request_resume */
 
-    pthread_t accept_thread;
-    bool accepting;
+    struct thread accept_thread;
     int listen_fd, accept_wake; /* the acceptor's while it runs */
     bool given;                 /* as in struct listener_socket */
     unsigned next_worker;
@@ -152,11 +152,8 @@ struct listener {
     struct peers peers;
     uint64_t over_limit, evicted, late[LISTENER_WAITS]; /* under connections_lock */
 
-    pthread_t deadline_thread;
+    struct thread deadline_thread;
     atomic_int_fast64_t scanned_ms; /* when it last looked at all of them */
-    bool deadline_started;
-    bool deadline_stop; /* under connections_lock */
-    pthread_cond_t deadline_wake;
 };
 
 /* exchange.c: libmicrohttpd's callbacks. */
@@ -187,8 +184,6 @@ const char *listener_row_label(const struct listener *l, size_t row);
 
 /* connection.c: deadlines */
 bool deadline_start(struct listener *l);
-/* Ends the thread; takes one that was never started. */
-void deadline_end(struct listener *l);
 /* For a body: `timeout_ms` from `start_ms` and again for each RATE_BYTES of `bytes`; `timeout_ms`
  * 0: none. A stop cuts it short. */
 void deadline_set_body(struct connection *c, int64_t start_ms, uint32_t timeout_ms, uint64_t bytes);

@@ -277,7 +277,7 @@ static int accept_round(struct listener *l)
     return 0;
 }
 
-static void *run(void *context)
+static void acceptor_run(void *context)
 {
     struct listener *l = context;
     struct pollfd fds[2] = {{.fd = l->accept_wake, .events = POLLIN},
@@ -300,29 +300,23 @@ static void *run(void *context)
      * the queue of a given socket are the next process's. */
     for (unsigned taken = 0; !l->given && taken < LAST_MOST && accept_round(l) == 0; taken += ROUND)
         ;
-    return NULL;
 }
 
 /* Takes connections in and gives them to the workers; false with errno. */
 static bool acceptor_start(struct listener *l)
 {
     l->accept_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (l->accept_wake < 0)
-        return false;
-    l->accepting = pthread_create(&l->accept_thread, NULL, run, l) == 0;
-    return l->accepting;
+    return l->accept_wake >= 0 && thread_start(&l->accept_thread, "accept", acceptor_run, l);
 }
 
 /* Takes who has come already, then closes the socket. Takes one that was never started. */
 static void acceptor_end(struct listener *l)
 {
-    if (l->accepting) {
+    if (l->accept_wake >= 0) {
         eventfd_write(l->accept_wake, 1);
-        pthread_join(l->accept_thread, NULL);
-        l->accepting = false;
-    }
-    if (l->accept_wake >= 0)
+        thread_join(&l->accept_thread);
         close(l->accept_wake);
+    }
     /* Never shut down: a socket handed over goes on listening for its other holders. */
     if (l->listen_fd >= 0)
         close(l->listen_fd);
@@ -429,8 +423,7 @@ static void listener_free(struct listener *l)
     for (unsigned i = 0; i < l->worker_count; i++)
         worker_stop(&l->workers[i]);
     free(l->workers);
-    deadline_end(l);
-    pthread_cond_destroy(&l->deadline_wake);
+    thread_stop(&l->deadline_thread);
     pthread_mutex_destroy(&l->connections_lock);
     free(l->rows);
     counts_free(l->counts);
@@ -455,7 +448,6 @@ static struct listener *listener_new(void)
     atomic_init(&l->failed, 0);
     atomic_init(&l->full, 0);
     pthread_mutex_init(&l->connections_lock, NULL);
-    pthread_cond_init(&l->deadline_wake, NULL);
     return l;
 }
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/base/thread.h"
 
 /* A file that lines are appended to: a regular file, a pipe, a terminal, the journal's socket. */
 
@@ -219,7 +219,7 @@ struct log_writer {
     void (*told)(void *context, bool reopening, int error);
     void *context;
 
-    pthread_t thread;
+    struct thread thread;
     sem_t wake;
     atomic_int state;   /* enum state */
     atomic_bool urgent; /* no lingering */
@@ -356,7 +356,7 @@ static void wait_for_lines(struct log_writer *w, bool stuck)
     atomic_store(&w->state, STATE_BUSY);
 }
 
-static void *run(void *context)
+static void log_writer_run(void *context)
 {
     struct log_writer *w = context;
     unsigned patience_ms = LOG_WRITER_PATIENCE_MS;
@@ -376,7 +376,7 @@ static void *run(void *context)
         if (emptied || w->failing)
             atomic_store(&w->done, asked);
         if (stop && (emptied || w->failing || patience_ms <= RETRY_MS))
-            return NULL;
+            return;
         if (stop)
             patience_ms -= RETRY_MS;
     }
@@ -404,8 +404,7 @@ struct log_writer *log_writer_new(const struct log_writer_options *options)
     }
     if (w->path != NULL && !log_file_open(w->path, &w->file))
         goto fail;
-    errno = pthread_create(&w->thread, NULL, run, w);
-    if (errno == 0)
+    if (thread_start(&w->thread, "log", log_writer_run, w))
         return w;
     if (w->path != NULL)
         close(w->file.fd);
@@ -459,7 +458,7 @@ void log_writer_free(struct log_writer *w)
         return;
     atomic_store(&w->stop, true);
     sem_post(&w->wake);
-    pthread_join(w->thread, NULL);
+    thread_join(&w->thread);
     sem_destroy(&w->wake);
     if (w->path != NULL)
         close(w->file.fd);

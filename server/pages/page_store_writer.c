@@ -1,4 +1,3 @@
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -6,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/base/thread.h"
 #include "server/pages/await.h"
 #include "server/pages/publisher_state.h"
 
@@ -25,10 +25,7 @@ struct page_store_writer {
     struct publisher *publisher;
     struct page_store *store;
     int64_t settle_ms, least_ms, tick_ms;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t moved;
-    bool ending; /* lock */
+    struct thread thread;
     atomic_bool sweep_due;
     bool opened_before;
 };
@@ -201,23 +198,14 @@ static bool make_ready(struct page_store_writer *k)
     return true;
 }
 
-static void *keep(void *context)
+static void keep(void *context)
 {
     struct page_store_writer *k = context;
     setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
-    pthread_mutex_lock(&k->lock);
-    while (!k->ending) {
-        pthread_mutex_unlock(&k->lock);
+    do
         if (make_ready(k))
             store_pages(k, false, TICK_BYTES, INT64_MAX);
-        pthread_mutex_lock(&k->lock);
-        if (k->ending)
-            break;
-        struct timespec until = clock_after_ms(k->tick_ms);
-        pthread_cond_clockwait(&k->moved, &k->lock, CLOCK_MONOTONIC, &until);
-    }
-    pthread_mutex_unlock(&k->lock);
-    return NULL;
+    while (thread_wait(&k->thread, k->tick_ms));
 }
 
 /* ---- start and stop ------------------------------------------------------------------------ */
@@ -253,13 +241,9 @@ struct page_store_writer *page_store_writer_start(struct publisher *p)
     k->least_ms = or_default(p->options.page_store_least_ms, LEAST_MS);
     k->tick_ms = k->settle_ms < TICK_MS ? k->settle_ms : TICK_MS;
     k->store = make_store(p);
-    pthread_mutex_init(&k->lock, NULL);
-    pthread_cond_init(&k->moved, NULL);
-    if (k->store != NULL && pthread_create(&k->thread, NULL, keep, k) == 0)
+    if (k->store != NULL && thread_start(&k->thread, "page store", keep, k))
         return k;
     page_store_free(k->store);
-    pthread_cond_destroy(&k->moved);
-    pthread_mutex_destroy(&k->lock);
     free(k);
     return NULL;
 }
@@ -274,16 +258,10 @@ void page_store_writer_stop(struct page_store_writer *k)
 {
     if (k == NULL)
         return;
-    pthread_mutex_lock(&k->lock);
-    k->ending = true;
-    pthread_cond_signal(&k->moved);
-    pthread_mutex_unlock(&k->lock);
-    pthread_join(k->thread, NULL);
+    thread_stop(&k->thread);
     /* The time begins here: the thread was of low priority, and perhaps at work. */
     if (make_ready(k))
         store_pages(k, true, UINT64_MAX, clock_now_ms() + STOP_MS);
     page_store_free(k->store);
-    pthread_cond_destroy(&k->moved);
-    pthread_mutex_destroy(&k->lock);
     free(k);
 }

@@ -622,17 +622,16 @@ static void watch_clock(struct publisher *p)
     p->clock_behind = ahead;
 }
 
-static void *publish(void *context)
+static void publish(void *context)
 {
     struct publisher *p = context;
     bool retry = false;
-    while (!atomic_load(&p->stopping)) {
+    while (!thread_stops(&p->thread)) {
         bool quiet = !retry && await_list_is_empty(&p->awaits);
         handle(p, catalogue_wait(p->catalogue, quiet ? QUIET_TICK_MS : TICK_MS), &retry);
         watch_clock(p);
         await_list_expire(&p->awaits, clock_now_ms());
     }
-    return NULL;
 }
 
 static void publisher_free(struct publisher *p)
@@ -690,11 +689,10 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
         goto failed;
     /* Without it all goes on, slower after a restart. */
     p->keeper = page_store_writer_start(p);
-    if (pthread_create(&p->thread, NULL, publish, p) != 0) {
+    if (!thread_start(&p->thread, "publisher", publish, p)) {
         status = CATALOGUE_NO_MEMORY;
         goto failed;
     }
-    p->thread_started = true;
     *out = p;
     return CATALOGUE_OK;
 
@@ -712,10 +710,9 @@ void publisher_stop(struct publisher *p)
 {
     if (p == NULL)
         return;
-    atomic_store(&p->stopping, true);
+    thread_end(&p->thread);
     catalogue_wake(p->catalogue);
-    if (p->thread_started)
-        pthread_join(p->thread, NULL);
+    thread_join(&p->thread);
     await_list_stop(&p->awaits);
     publisher_free(p);
 }

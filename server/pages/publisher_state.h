@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/base/thread.h"
 #include "server/pages/await.h"
 #include "server/pages/gzip_page.h"
 #include "server/pages/page_store.h"
@@ -42,9 +43,7 @@ struct publisher {
 
     struct page_store_writer *keeper; /* NULL: pages are not stored */
 
-    pthread_t thread;
-    bool thread_started;
-    atomic_bool stopping;
+    struct thread thread;
 
     atomic_uint_fast64_t seen;
     atomic_uint_fast64_t entries;

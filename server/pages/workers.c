@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/base/site_group.h"
+#include "server/base/thread.h"
 
 struct job {
     struct job *next;
@@ -26,7 +27,7 @@ struct workers {
     bool ending;
     struct line lines[SITE_GROUPS];
     unsigned thread_count;
-    pthread_t threads[];
+    struct thread threads[];
 };
 
 static void stand_in_line(struct workers *w, struct line *line)
@@ -66,7 +67,7 @@ static struct job *take(struct workers *w)
     return job;
 }
 
-static void *work(void *context)
+static void work(void *context)
 {
     struct workers *w = context;
     pthread_mutex_lock(&w->lock);
@@ -82,7 +83,6 @@ static void *work(void *context)
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
-    return NULL;
 }
 
 struct workers *workers_new(unsigned threads, uint32_t max_queued)
@@ -95,7 +95,7 @@ struct workers *workers_new(unsigned threads, uint32_t max_queued)
     w->turn_last = &w->turn;
     w->max_queued = max_queued;
     for (; w->thread_count < threads; w->thread_count++)
-        if (pthread_create(&w->threads[w->thread_count], NULL, work, w) != 0) {
+        if (!thread_start(&w->threads[w->thread_count], "worker", work, w)) {
             workers_free(w);
             return NULL;
         }
@@ -139,7 +139,7 @@ void workers_free(struct workers *w)
     pthread_cond_broadcast(&w->more);
     pthread_mutex_unlock(&w->lock);
     for (unsigned i = 0; i < w->thread_count; i++)
-        pthread_join(w->threads[i], NULL);
+        thread_join(&w->threads[i]);
     pthread_cond_destroy(&w->more);
     pthread_mutex_destroy(&w->lock);
     free(w);

@@ -271,7 +271,7 @@ static struct scan_options scan_options_of(struct source *s, int64_t max_removed
         .kind = &folder_kind,
         .place = &s->folder,
         .max_removed = max_removed,
-        .stop = &s->stop,
+        .stop = &s->thread.stops,
     };
 }
 
@@ -298,7 +298,7 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
                     "%" PRIu64 " more %s; GET /v1/sources/%s lists them", told.more,
                     plural(told.more, "file has a problem", "files have problems"),
                     s->settings.name);
-    if (!atomic_load(&s->stop))
+    if (!thread_stops(&s->thread))
         source_tell_outcome(s, outcome, &state);
     int64_t now = clock_now_ms();
     note_outcome(s, outcome, &state, now);
@@ -392,11 +392,11 @@ static void wait_for_something(struct source *s, int64_t due)
     }
 }
 
-void *source_run(void *source)
+void source_run(void *source)
 {
     struct source *s = source;
     scan_if_leads(s);
-    while (!atomic_load(&s->stop)) {
+    while (!thread_stops(&s->thread)) {
         struct scan_request *request = source_take_request(s);
         if (request) {
             serve_request(s, request);
@@ -407,10 +407,9 @@ void *source_run(void *source)
         int64_t now = clock_now_ms();
         wait_for_something(s, due_at(s));
         int64_t due = due_at(s);
-        if (due != 0 && now >= due && !atomic_load(&s->stop))
+        if (due != 0 && now >= due && !thread_stops(&s->thread))
             scan_if_leads(s);
     }
-    return NULL;
 }
 
 struct source *source_new(const struct source_settings *settings,
@@ -536,7 +535,7 @@ void source_request(struct source *s, struct scan_request *request)
     request->next = NULL;
     pthread_mutex_lock(&s->lock);
     /* Under the lock: who sees no stop is found by source_answer_requests, which comes after it. */
-    bool stopping = atomic_load(&s->stop);
+    bool stopping = thread_stops(&s->thread);
     struct scan_request **end = &s->requests;
     size_t waiting = 0;
     for (; *end; end = &(*end)->next)

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "server/base/thread.h"
 #include "server/sources/folder/folder.h"
 #include "server/sources/scan.h"
 
@@ -25,10 +26,8 @@ struct source {
     void *on_scanned_context;
     size_t number; /* its own since the start: no later source gets it */
 
-    pthread_t thread;
-    bool started;
+    struct thread thread;
     int wake_fd; /* eventfd: a request, or the end; -1: released */
-    atomic_bool stop;
 
     pthread_mutex_t lock; /* for the rest of this part */
     struct scan_request *requests;
@@ -55,19 +54,19 @@ bool source_settings_equal(const struct source_settings *a, const struct source_
 void source_ref(struct source *s);
 /* Takes NULL. The last one answers requests that are left and frees it: its thread was joined. */
 void source_unref(struct source *s);
-/* Answers requests that are left, after `stop`. */
+/* Answers requests that are left, after thread_end. */
 void source_answer_requests(struct source *s);
 /* Answers one, which was taken over: its source has ended, or is about to. */
 void source_refuse_request(struct scan_request *request);
-/* Takes the request over; after `stop` it is answered at once. */
+/* Takes the request over; after thread_end it is answered at once. */
 void source_request(struct source *s, struct scan_request *request);
 /* Wakes the thread; nothing after source_release. Under the lock, or where that is called. */
 void source_wake(struct source *s);
 /* Gives back what only the thread, which was joined, needed: descriptors above all. */
 void source_release(struct source *s);
 
-/* The thread: until `stop`. */
-void *source_run(void *source);
+/* The thread: until thread_end. */
+void source_run(void *source);
 
 /* The sources that run, as a picture that is never changed: a reload makes another. A thread that
  * reads holds one, and with it every source in it: one that has ended is freed with the last

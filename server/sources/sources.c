@@ -222,15 +222,13 @@ struct sources {
 
 static void signal_end(struct source *source)
 {
-    atomic_store(&source->stop, true);
+    thread_end(&source->thread);
     source_wake(source);
 }
 
 static void join(struct source *source)
 {
-    if (source->started)
-        pthread_join(source->thread, NULL);
-    source->started = false;
+    thread_join(&source->thread);
     source_answer_requests(source);
 }
 
@@ -243,12 +241,11 @@ static void join_for_good(struct source *source)
 
 static bool start_thread(struct source *source, char *why, size_t why_size)
 {
-    int error = pthread_create(&source->thread, NULL, source_run, source);
-    source->started = error == 0;
-    if (error != 0)
-        snprintf(why, why_size, "source \"%.64s\": no thread: %s", source->settings.name,
-                 strerrordesc_np(error));
-    return error == 0;
+    if (thread_start(&source->thread, "folder", source_run, source))
+        return true;
+    snprintf(why, why_size, "source \"%.64s\": no thread: %s", source->settings.name,
+             strerrordesc_np(errno));
+    return false;
 }
 
 bool sources_start(const struct sources_options *options, struct sources **out, char *why,
@@ -320,7 +317,7 @@ static bool start_threads(struct source_list *list, char *why, size_t why_size)
 {
     size_t started = 0, count = list->count;
     for (size_t i = 0; i < count; i++) {
-        if (list->at[i]->started || start_thread(list->at[i], why, why_size))
+        if (thread_runs(&list->at[i]->thread) || start_thread(list->at[i], why, why_size))
             list->at[started++] = list->at[i];
         else
             source_unref(list->at[i]);

@@ -9,13 +9,13 @@
  * change: what is there already, crawlers have from its sitemaps. Of several machines one tells. */
 #include "server/tell/indexnow.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/base/clock.h"
 #include "server/base/str.h"
+#include "server/base/thread.h"
 #include "server/client/loop.h"
 #include "server/log/log.h"
 #include "server/tell/again.h"
@@ -70,8 +70,7 @@ struct indexnow {
     struct indexnow_counts *counts;
     struct address_guard guard;
     struct fetch_loop *loop;
-    pthread_t thread;
-    atomic_bool stopping;
+    struct thread thread;
     size_t site_count, turn; /* whose is next */
     struct told_site *sites;
     unsigned sending;
@@ -520,12 +519,12 @@ static bool any_moves(const struct indexnow *n)
     return any;
 }
 
-static void *run(void *context)
+static void indexnow_run(void *context)
 {
     struct indexnow *n = context;
     int64_t next_look = 0;
 
-    while (!atomic_load(&n->stopping)) {
+    while (!thread_stops(&n->thread)) {
         int64_t now = clock_now_ms();
         if (now >= next_look) {
             bool leads = catalogue_leads(n->catalogue, LEAD);
@@ -544,7 +543,6 @@ static void *run(void *context)
     }
     while (any_moves(n)) /* the writer still knows of them */
         fetch_loop_poll(n->loop, STOP_LOOK_MS);
-    return NULL;
 }
 
 /* ---- start and stop -------------------------------------------------------------------- */
@@ -598,9 +596,8 @@ struct indexnow *indexnow_start(struct config *config, struct catalogue *catalog
     n->config = config_ref(config);
     n->catalogue = catalogue;
     n->counts = counts;
-    atomic_init(&n->stopping, false);
     n->loop = add_sites(n) ? fetch_loop_new() : NULL;
-    if (n->loop != NULL && pthread_create(&n->thread, NULL, run, n) == 0)
+    if (n->loop != NULL && thread_start(&n->thread, "indexnow", indexnow_run, n))
         return n;
     free_indexnow(n);
     log_event(LOG_LEVEL_ERROR, "indexnow-failed", "it is off: out of memory");
@@ -627,9 +624,9 @@ void indexnow_stop(struct indexnow *n)
 {
     if (n == NULL)
         return;
-    atomic_store(&n->stopping, true);
+    thread_end(&n->thread);
     fetch_loop_wake(n->loop);
-    pthread_join(n->thread, NULL);
+    thread_join(&n->thread);
     catalogue_lead_end(n->catalogue, LEAD);
     free_indexnow(n);
 }

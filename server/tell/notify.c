@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "server/base/clock.h"
 #include "server/base/str.h"
 #include "server/base/text.h"
+#include "server/base/thread.h"
 #include "server/client/loop.h"
 #include "server/log/log.h"
 #include "server/rules/lastmod.h"
@@ -94,8 +94,7 @@ struct notify {
     char *agent;
     struct address_guard guard;
     struct fetch_loop *loop;
-    pthread_t thread;
-    atomic_bool stopping;
+    struct thread thread;
     pthread_mutex_t lock; /* for what follows */
     struct gathering words[NOTIFY_WORDS];
     /* The thread's. */
@@ -475,19 +474,18 @@ static int64_t send_due(struct notify *n, int64_t next_look)
     return next > now ? next - now : 0;
 }
 
-static void *run(void *context)
+static void notify_run(void *context)
 {
     struct notify *n = context;
     int64_t next_look = clock_now_ms() + n->options.look_ms; /* what starts fails together */
 
-    while (!atomic_load(&n->stopping)) {
+    while (!thread_stops(&n->thread)) {
         if (clock_now_ms() >= next_look) {
             look(n);
             next_look = clock_now_ms() + n->options.look_ms;
         }
         fetch_loop_poll(n->loop, (int)send_due(n, next_look));
     }
-    return NULL;
 }
 
 /* ---- start and stop -------------------------------------------------------------------- */
@@ -527,10 +525,9 @@ struct notify *notify_start(const struct notify_options *options)
     if (n == NULL)
         goto failed;
     n->sending = KINDS;
-    atomic_init(&n->stopping, false);
     pthread_mutex_init(&n->lock, NULL);
     n->loop = copy_options(n, options) ? fetch_loop_new() : NULL;
-    if (n->loop != NULL && pthread_create(&n->thread, NULL, run, n) == 0)
+    if (n->loop != NULL && thread_start(&n->thread, "notify", notify_run, n))
         return n;
     free_notify(n);
 failed:
@@ -542,8 +539,8 @@ void notify_stop(struct notify *n)
 {
     if (n == NULL)
         return;
-    atomic_store(&n->stopping, true);
+    thread_end(&n->thread);
     fetch_loop_wake(n->loop);
-    pthread_join(n->thread, NULL);
+    thread_join(&n->thread);
     free_notify(n);
 }

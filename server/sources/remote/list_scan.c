@@ -3,26 +3,26 @@
  * which they came, so that one list's rows are in memory. The poll, and what it points to, is the
  * thread's to read until the scan is over; the thread of polls begins it, is woken at the end, and
  * lets go of a poll that it gave up only then. */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "server/base/thread.h"
 #include "server/sources/remote/run.h"
 
 struct list_scan {
     struct list_scan *next;
     struct poll *poll;
     struct fetch_loop *wake; /* of the thread of polls */
-    pthread_t thread;
-    bool started, has_dry, has_scan;
-    atomic_bool stop, over;
+    struct thread thread;
+    bool has_dry, has_scan;
+    atomic_bool over;
     struct upstream_scan dry, scan;
     struct list_found found;
 };
 
 /* ---- on its thread -------------------------------------------------------------------------- */
 
-static void *run(void *context)
+static void list_scan_run(void *context)
 {
     struct list_scan *l = context;
     struct upstream *u = l->poll->upstream;
@@ -33,7 +33,6 @@ static void *run(void *context)
         upstream_apply(u, &l->scan, &l->found.out, &l->found.claims_are_now);
     atomic_store(&l->over, true);
     fetch_loop_wake(l->wake);
-    return NULL;
 }
 
 /* ---- on the thread of polls ----------------------------------------------------------------- */
@@ -41,8 +40,7 @@ static void *run(void *context)
 static void start(struct list_scan *l)
 {
     static const char failure[] = "a thread cannot be started";
-    l->started = pthread_create(&l->thread, NULL, run, l) == 0;
-    if (l->started)
+    if (thread_start(&l->thread, "list scan", list_scan_run, l))
         return;
     snprintf(l->found.out.failure, sizeof l->found.out.failure, "%s", failure);
     snprintf(l->found.dry.failure, sizeof l->found.dry.failure, "%s", failure);
@@ -69,7 +67,7 @@ bool list_scan_begin(struct poll *p, const struct child_verdict *verdict, struct
                                      .answered_before = p->source->answered,
                                      .answered = l->found.answered,
                                      .max_removed = list_most_removed(p->asks),
-                                     .stop = &l->stop};
+                                     .stop = &l->thread.stops};
     l->dry = l->scan;
     l->dry.dry_run = true;
     l->dry.max_removed = list_most_removed(p->dry_asks);
@@ -96,8 +94,7 @@ static void scan_free(struct list_scan *l)
 static struct list_scan *collect(struct remote *r)
 {
     struct list_scan *l = r->scans;
-    if (l->started)
-        pthread_join(l->thread, NULL);
+    thread_join(&l->thread);
     r->scans = l->next;
     return l;
 }
@@ -108,7 +105,7 @@ void list_scan_step(struct remote *r)
         struct list_scan *l = collect(r);
         if (r->scans)
             start(r->scans);
-        if (!atomic_load(&l->stop))
+        if (!thread_stops(&l->thread))
             list_scanned(l->poll, &l->found);
         poll_free(l->poll);
         scan_free(l);
@@ -121,8 +118,8 @@ bool list_scan_drop(struct poll *p)
     while (*at && (*at)->poll != p)
         at = &(*at)->next;
     l = *at;
-    if (l && l->started) {
-        atomic_store(&l->stop, true);
+    if (l && thread_runs(&l->thread)) {
+        thread_end(&l->thread);
         p->source->polling = NULL;
         p->source = NULL; /* who may be gone by then */
         return true;
@@ -137,7 +134,7 @@ bool list_scan_drop(struct poll *p)
 void list_scan_stop(struct remote *r)
 {
     while (r->scans) {
-        atomic_store(&r->scans->stop, true);
+        thread_end(&r->scans->thread);
         struct list_scan *l = collect(r);
         poll_free(l->poll);
         scan_free(l);

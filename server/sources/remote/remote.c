@@ -233,8 +233,7 @@ bool remote_start(const struct remote_options *options, struct remote **out, cha
     r->catalogue = options->catalogue;
     r->options = *options;
     r->wanted = remote_plan_new(&options->bounds, options->count, options->settings, why, why_size);
-    if (r->wanted && pthread_create(&r->thread, NULL, remote_run, r) == 0) {
-        r->started = true;
+    if (r->wanted && thread_start(&r->thread, "polls", remote_run, r)) {
         *out = r;
         return true;
     }
@@ -261,14 +260,13 @@ bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, si
 
 void remote_end(struct remote *r)
 {
-    if (r == NULL || !r->started)
+    if (r == NULL || !thread_runs(&r->thread))
         return;
-    atomic_store(&r->stop, true);
+    thread_end(&r->thread);
     pthread_mutex_lock(&r->lock);
     wake(r);
     pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
-    r->started = false;
+    thread_join(&r->thread);
 }
 
 void remote_stop(struct remote *r)
@@ -309,7 +307,7 @@ static void submit(struct remote *r, struct remote_ask *ask, bool whole)
         return;
     }
     pthread_mutex_lock(&r->lock);
-    bool stopped = atomic_load(&r->stop);
+    bool stopped = thread_stops(&r->thread);
     if (!stopped) {
         *r->asks_end = ask;
         r->asks_end = &ask->next;

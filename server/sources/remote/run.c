@@ -892,21 +892,20 @@ static void end(struct remote *r)
     r->registry = NULL;
 }
 
-void *remote_run(void *remote)
+void remote_run(void *remote)
 {
     struct remote *r = remote;
     struct fetch_loop *loop = NULL;
-    while (!atomic_load(&r->stop) && (loop = fetch_loop_new()) == NULL)
+    while (!thread_stops(&r->thread) && (loop = fetch_loop_new()) == NULL)
         nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     pthread_mutex_lock(&r->lock);
     r->loop = loop;
     pthread_mutex_unlock(&r->lock);
     r->chance = (uint32_t)clock_unix_ns();
-    while (!atomic_load(&r->stop)) {
+    while (!thread_stops(&r->thread)) {
         int64_t wait = step(r);
         if (!fetch_loop_poll(r->loop, (int)least(wait, TICK_MS)))
             nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
     end(r);
-    return NULL;
 }

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "server/base/map.h"
+#include "server/base/thread.h"
 #include "server/client/loop.h"
 #include "server/input/sitemap_file.h"
 #include "server/sources/remote/child.h"
@@ -98,9 +99,8 @@ struct flight {
 struct remote {
     struct catalogue *catalogue;
     struct remote_options options;
-    pthread_t thread;
-    bool started;
-    atomic_bool stop, look_soon;
+    struct thread thread;
+    atomic_bool look_soon;
 
     pthread_mutex_t lock;
     struct fetch_loop *loop;    /* to wake it; NULL: not there */
@@ -222,7 +222,7 @@ void remote_ask_free(struct remote_ask *ask);
 /* Answers it with a failure and frees it. */
 void remote_ask_fail(struct remote_ask *ask, const char *failure);
 /* The thread. */
-void *remote_run(void *remote);
+void remote_run(void *remote);
 
 /* ---- run.c */
 struct remote_host *run_host(struct remote *r, const struct url *url); /* NULL: no memory */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/base/thread.h"
 #include "server/sources/remote/run.h"
 #include "server/sources/split.h"
 
@@ -29,7 +30,7 @@
 #define LOOK_BYTES    (1u << 20) /* so often at the disk */
 #define RESERVE_PART  16u        /* of the disk */
 #define RESERVE_BYTES (256ull << 20)
-#define TURN_MS       200 /* a stop is seen so soon */
+#define TURN_MS       200
 #define BUSY_TURNS    3000u
 #define AGAIN_S       10   /* another one is under way, or the urlset is frozen */
 #define LATER_S       3600 /* what was fetched could not be used */
@@ -50,8 +51,8 @@ struct split_end {
 struct split_fetch {
     struct poll *poll;
     struct fetch_loop *wake; /* of the thread of polls */
-    pthread_t thread;
-    atomic_bool stop, over, let_go;
+    struct thread thread;
+    atomic_bool over, let_go;
     int64_t began_ms;
     struct split_file file;
     bool has_urlset, fetched;
@@ -60,16 +61,6 @@ struct split_fetch {
 };
 
 /* ---- on its thread: fetching ---------------------------------------------------------------- */
-
-static bool is_stopped(struct split_fetch *f)
-{
-    return atomic_load_explicit(&f->stop, memory_order_relaxed);
-}
-
-static void sleep_a_turn(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = TURN_MS * 1000000L}, NULL);
-}
 
 static bool fail(struct split_fetch *f, const char *code, const char *what, const char *why)
 {
@@ -161,9 +152,9 @@ static void fetch_file(struct split_fetch *f)
     request.context = f;
     f->end->status = FETCH_NO_MEMORY;
     if (loop && fetch_loop_add(loop, &request, on_fetched))
-        while (!f->fetched && !is_stopped(f) && !atomic_load(&f->let_go))
+        while (!f->fetched && !thread_stops(&f->thread) && !atomic_load(&f->let_go))
             if (!fetch_loop_poll(loop, TURN_MS))
-                sleep_a_turn();
+                thread_wait(&f->thread, TURN_MS);
     fetch_loop_free(loop);
     if (!f->fetched && atomic_load(&f->let_go)) {
         snprintf(sent, sizeof sent, "only %" PRIu64 " bytes came so far", f->written);
@@ -184,9 +175,10 @@ static void refuse(struct split_end *e, const char *code, const char *detail)
 static enum split_status run_split(struct split_fetch *f, struct split_result *out)
 {
     enum split_status status = SPLIT_BUSY;
-    for (unsigned turn = 0; turn < BUSY_TURNS && status == SPLIT_BUSY && !is_stopped(f); turn++) {
+    for (unsigned turn = 0; turn < BUSY_TURNS && status == SPLIT_BUSY && !thread_stops(&f->thread);
+         turn++) {
         if (turn > 0)
-            sleep_a_turn();
+            thread_wait(&f->thread, TURN_MS);
         status = split_run(&f->file, out);
     }
     return status;
@@ -239,7 +231,7 @@ static void take_answer(struct split_fetch *f)
 {
     struct split_end *e = f->end;
     char detail[96];
-    if (e->trouble || is_stopped(f))
+    if (e->trouble || thread_stops(&f->thread))
         return;
     if (e->status == FETCH_STOPPED && !e->decided) {
         snprintf(detail, sizeof detail, "is larger, as sent, than the half of max_spool: %" PRIu64,
@@ -252,7 +244,7 @@ static void take_answer(struct split_fetch *f)
     }
 }
 
-static void *run(void *context)
+static void split_fetch_run(void *context)
 {
     struct split_fetch *f = context;
     f->file.fd = catalogue_scratch(f->file.catalogue);
@@ -265,7 +257,6 @@ static void *run(void *context)
     }
     atomic_store(&f->over, true);
     fetch_loop_wake(f->wake);
-    return NULL;
 }
 
 /* ---- on the thread of polls ----------------------------------------------------------------- */
@@ -404,8 +395,8 @@ bool split_begin(struct poll *p)
                                   .now = p->now,
                                   .max_removed = max_removed_of(p->source, p->record.loc),
                                   .max_disk = settings->split_bytes,
-                                  .stop = &f->stop};
-    if (pthread_create(&f->thread, NULL, run, f) != 0) {
+                                  .stop = &f->thread.stops};
+    if (!thread_start(&f->thread, "split", split_fetch_run, f)) {
         free(f);
         return false;
     }
@@ -418,7 +409,7 @@ bool split_drop(struct poll *p)
     struct split_fetch *f = p->remote->split;
     if (f == NULL || f->poll != p)
         return false;
-    atomic_store(&f->stop, true);
+    thread_end(&f->thread);
     p->source = NULL; /* who may be gone by then */
     return true;
 }
@@ -429,8 +420,8 @@ static struct poll *collect(struct remote *r, bool *dropped)
     struct split_fetch *f = r->split;
     struct poll *p = f->poll;
     int64_t now_ms = clock_now_ms();
-    pthread_join(f->thread, NULL);
-    *dropped = atomic_load(&f->stop);
+    thread_join(&f->thread);
+    *dropped = thread_stops(&f->thread);
     shares_charge(&r->shares, p->record.site_id, now_ms - f->began_ms, f->written, now_ms);
     r->split = NULL;
     free(f);
@@ -475,7 +466,7 @@ void split_stop(struct remote *r)
     bool dropped;
     if (r->split == NULL)
         return;
-    atomic_store(&r->split->stop, true);
+    thread_end(&r->split->thread);
     poll_free(collect(r, &dropped));
 }
 

@@ -305,7 +305,7 @@ static bool load_rows(struct remote *r, int64_t after, bool fresh, int64_t *last
     l->after = after;
     l->taken = 0;
     l->count = LOAD_ROWS;
-    while (l->count == LOAD_ROWS && status == CATALOGUE_OK && !atomic_load(&r->stop)) {
+    while (l->count == LOAD_ROWS && status == CATALOGUE_OK && !thread_stops(&r->thread)) {
         struct catalogue_view *view;
         l->count = 0;
         status = catalogue_view_begin(r->catalogue, &view);

@@ -1,0 +1,81 @@
+/* Zeros are what PTHREAD_MUTEX_INITIALIZER and PTHREAD_COND_INITIALIZER are in glibc and musl, and
+ * what is initialised so has nothing to destroy. Waits name their clock each time
+ * (pthread_cond_clockwait), so the condition variable needs no attributes. */
+#include "server/base/thread.h"
+
+#include <errno.h>
+
+#include "server/base/clock.h"
+
+static void *begin(void *context)
+{
+    struct thread *t = context;
+
+    pthread_setname_np(pthread_self(), t->name);
+    t->work(t->context);
+    return NULL;
+}
+
+bool thread_start(struct thread *t, const char *name, void (*work)(void *context), void *context)
+{
+    t->name = name;
+    t->work = work;
+    t->context = context;
+    atomic_store(&t->stops, false);
+    t->woken = false;
+    int error = pthread_create(&t->id, NULL, begin, t);
+    t->runs = error == 0;
+    if (error != 0)
+        errno = error;
+    return t->runs;
+}
+
+bool thread_runs(const struct thread *t)
+{
+    return t->runs;
+}
+
+bool thread_wait(struct thread *t, int64_t ms)
+{
+    struct timespec until = clock_after_ms(ms);
+
+    pthread_mutex_lock(&t->lock);
+    while (!t->woken && !thread_stops(t) &&
+           pthread_cond_clockwait(&t->wakes, &t->lock, CLOCK_MONOTONIC, &until) == 0)
+        continue;
+    t->woken = false;
+    pthread_mutex_unlock(&t->lock);
+    return !thread_stops(t);
+}
+
+void thread_wake(struct thread *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->woken = true;
+    pthread_cond_signal(&t->wakes);
+    pthread_mutex_unlock(&t->lock);
+}
+
+void thread_end(struct thread *t)
+{
+    atomic_store(&t->stops, true);
+    thread_wake(t);
+}
+
+bool thread_stops(const struct thread *t)
+{
+    return atomic_load(&t->stops);
+}
+
+void thread_join(struct thread *t)
+{
+    if (t->runs)
+        pthread_join(t->id, NULL);
+    t->runs = false;
+}
+
+void thread_stop(struct thread *t)
+{
+    thread_end(t);
+    thread_join(t);
+}
