@@ -32,7 +32,7 @@ static bool is_wildcard(const char *address)
     return strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
 }
 
-static void judge_listeners(const struct config *c, struct mistakes *m)
+static void check_listeners(const struct config *c, struct mistakes *m)
 {
     const char *public_port = strrchr(c->listen, ':') + 1;
     const char *admin_port = strrchr(c->admin_listen, ':') + 1;
@@ -48,8 +48,8 @@ static void judge_listeners(const struct config *c, struct mistakes *m)
                  c->listen);
 }
 
-static void judge_tls(const struct config *c, const char *section, const char *cert,
-                      const char *key, struct mistakes *m)
+static void evaluate_tls(const struct config *c, const char *section, const char *cert,
+                         const char *key, struct mistakes *m)
 {
     if ((cert == NULL) == (key == NULL))
         return;
@@ -58,7 +58,7 @@ static void judge_tls(const struct config *c, const char *section, const char *c
                  cert != NULL ? "tls_key" : "tls_cert");
 }
 
-static void judge_limits(const struct config *c, struct mistakes *m)
+static void check_limits(const struct config *c, struct mistakes *m)
 {
     if (c->max_body_bytes > c->max_bulk_bytes) {
         blame(m, c, "limits", "max_body");
@@ -80,7 +80,7 @@ static bool has_index(const struct config_site *site, const char *path)
     return site->index_count == 0 && strcmp(path, INDEX_PATH_DEFAULT) == 0;
 }
 
-static void judge_repeated(const char *const *texts, size_t count, const char *what,
+static void check_repeated(const char *const *texts, size_t count, const char *what,
                            struct mistakes *m)
 {
     for (size_t i = 0; i < count; i++)
@@ -91,7 +91,7 @@ static void judge_repeated(const char *const *texts, size_t count, const char *w
             }
 }
 
-static void judge_robots_file(const struct config_site *site, struct mistakes *m)
+static void check_robots_file(const struct config_site *site, struct mistakes *m)
 {
     struct stat found;
 
@@ -107,7 +107,7 @@ static void judge_robots_file(const struct config_site *site, struct mistakes *m
 #define INDEXNOW_KEY_MIN 8u
 #define INDEXNOW_KEY_MAX 128u
 
-static void judge_indexnow(const struct config *c, const struct config_site *site,
+static void check_indexnow(const struct config *c, const struct config_site *site,
                            struct mistakes *m)
 {
     const char *key = site->indexnow_key;
@@ -125,7 +125,7 @@ static void judge_indexnow(const struct config *c, const struct config_site *sit
 /* Each is in the table that requests are looked up in, made anew with every change of a site. */
 #define SITE_ALIASES_MAX 1000u
 
-static void judge_aliases(const struct config_site *site, struct mistakes *m)
+static void check_aliases(const struct config_site *site, struct mistakes *m)
 {
     if (site->alias_count > SITE_ALIASES_MAX) {
         mistakes_add(m, "has %zu aliases; at most %u are allowed", site->alias_count,
@@ -149,23 +149,24 @@ static void judge_aliases(const struct config_site *site, struct mistakes *m)
 
 /* A folder is opened by its name: relative to where the server happened to be started it would be
  * another one each time. */
-static void judge_roots(const char *const *roots, size_t count, struct mistakes *m)
+static void check_roots(const char *const *roots, size_t count, struct mistakes *m)
 {
     for (size_t i = 0; i < count; i++)
         if (roots[i][0] != '/')
             mistakes_add(m, "source_root %s must be an absolute path", roots[i]);
 }
 
-static void judge_site(const struct config *c, const struct config_site *site, struct mistakes *m)
+static void evaluate_site(const struct config *c, const struct config_site *site,
+                          struct mistakes *m)
 {
-    judge_repeated(site->indexes, site->index_count, "index", m);
-    judge_repeated(site->cross_hosts, site->cross_host_count, "cross_host", m);
-    judge_repeated(site->host_aliases, site->host_alias_count, "host_alias", m);
-    judge_aliases(site, m);
-    judge_indexnow(c, site, m);
-    judge_roots(site->source_roots, site->source_root_count, m);
+    check_repeated(site->indexes, site->index_count, "index", m);
+    check_repeated(site->cross_hosts, site->cross_host_count, "cross_host", m);
+    check_repeated(site->host_aliases, site->host_alias_count, "host_alias", m);
+    check_aliases(site, m);
+    check_indexnow(c, site, m);
+    check_roots(site->source_roots, site->source_root_count, m);
     if (site->robots_file != NULL)
-        judge_robots_file(site, m);
+        check_robots_file(site, m);
     if (site->index_count > site->max_indexes)
         mistakes_add(m, "has more indexes than max_indexes allows");
 }
@@ -181,7 +182,7 @@ static bool answers_to(const struct config_site *site, const char *host)
 }
 
 /* Two sites may not stand in for one another: the request's host selects the site. */
-static void judge_pair(const struct config_site *site, const struct config_site *earlier,
+static void check_pair(const struct config_site *site, const struct config_site *earlier,
                        struct mistakes *m)
 {
     const char *host = origin_host(site->origin);
@@ -258,7 +259,7 @@ const char *config_source_credentials(const struct config_source *source,
 }
 
 /* Keys of the other kind of source have no effect; their author thinks that they do. */
-static void judge_other_kind(const struct config_source *source, struct mistakes *m)
+static void check_other_kind(const struct config_source *source, struct mistakes *m)
 {
     const struct section_table *table = section_find("source", strlen("source"));
     const char *kind = source->upstream != NULL ? "an upstream" : "a directory";
@@ -303,7 +304,7 @@ static bool is_one_urlset(const char *url, const char *other)
 }
 
 /* Those of `source` from those of itself, or of one before it. */
-static void judge_splits_apart(const struct config_source *source,
+static void check_splits_apart(const struct config_source *source,
                                const struct config_source *before, struct mistakes *m)
 {
     bool itself = source == before;
@@ -324,7 +325,7 @@ static void judge_splits_apart(const struct config_source *source,
         }
 }
 
-static void judge_split(const struct config_source *source, struct mistakes *m)
+static void evaluate_split(const struct config_source *source, struct mistakes *m)
 {
     struct url url;
     bool is_word;
@@ -342,7 +343,7 @@ static void judge_split(const struct config_source *source, struct mistakes *m)
                          source->named.name, source->split[i]);
 }
 
-static void judge_upstream(const struct config_source *source, struct mistakes *m)
+static void check_upstream(const struct config_source *source, struct mistakes *m)
 {
     char secret[CONFIG_CREDENTIALS_SIZE], why[256];
 
@@ -357,7 +358,7 @@ static void judge_upstream(const struct config_source *source, struct mistakes *
     explicit_bzero(secret, sizeof secret);
 }
 
-static void judge_folder(const struct config_source *source, struct mistakes *m)
+static void check_folder(const struct config_source *source, struct mistakes *m)
 {
     struct stat found;
 
@@ -369,7 +370,7 @@ static void judge_folder(const struct config_source *source, struct mistakes *m)
                      source->named.name);
 }
 
-static void judge_source(const struct config_source *source, struct mistakes *m)
+static void check_source(const struct config_source *source, struct mistakes *m)
 {
     const char *name = source->named.name;
     bool upstream = is_there(&source->named, "source", "upstream");
@@ -391,16 +392,16 @@ static void judge_source(const struct config_source *source, struct mistakes *m)
         return;
     }
     if (source->upstream != NULL || source->directory != NULL)
-        judge_other_kind(source, m);
+        check_other_kind(source, m);
     if (source->upstream != NULL || source->directory != NULL)
-        judge_split(source, m);
+        evaluate_split(source, m);
     if (source->upstream != NULL)
-        judge_upstream(source, m);
+        check_upstream(source, m);
     else if (!upstream)
-        judge_folder(source, m);
+        check_folder(source, m);
 }
 
-static void judge_shared(const struct config *c, struct mistakes *m)
+static void evaluate_shared(const struct config *c, struct mistakes *m)
 {
     const char *node = c->shared_node;
 
@@ -411,24 +412,24 @@ static void judge_shared(const struct config *c, struct mistakes *m)
         mistakes_add(m, "node %.80s: a name is made of A-Z a-z 0-9 . _ -", node);
 }
 
-static void judge_fetch(const struct config *c, struct mistakes *m)
+static void check_fetch(const struct config *c, struct mistakes *m)
 {
     if (c->fetch_min_interval_ms > c->fetch_max_interval_ms) {
         blame(m, c, "fetch", "min_interval");
         mistakes_add(m, "min_interval is longer than max_interval");
     }
     blame(m, c, "fetch", "source_root");
-    judge_roots(c->source_roots, c->source_root_count, m);
+    check_roots(c->source_roots, c->source_root_count, m);
 }
 
-static void judge_sources(const struct config *c, struct mistakes *m)
+static void evaluate_sources(const struct config *c, struct mistakes *m)
 {
     for (size_t i = 0; i < c->source_count; i++) {
         m->line = c->sources[i].named.line;
-        judge_source(&c->sources[i], m);
+        check_source(&c->sources[i], m);
         for (size_t j = 0; c->sources[i].upstream != NULL && j <= i; j++)
             if (c->sources[j].upstream != NULL)
-                judge_splits_apart(&c->sources[i], &c->sources[j], m);
+                check_splits_apart(&c->sources[i], &c->sources[j], m);
     }
 }
 
@@ -506,7 +507,7 @@ const char *config_token_read(const struct config_token *token, struct config_gr
     return read_sha256(token->sha256_file, out);
 }
 
-static void judge_tokens(const struct config *c, struct mistakes *m)
+static void check_tokens(const struct config *c, struct mistakes *m)
 {
     struct config_grant read, earlier;
 
@@ -531,7 +532,7 @@ static void judge_tokens(const struct config *c, struct mistakes *m)
 /* A process that guesses the token of the environment administers all sites. */
 #define TOKEN_MIN_CHARS 32u
 
-static void judge_environment_token(const struct config *c, struct mistakes *m)
+static void check_environment_token(const struct config *c, struct mistakes *m)
 {
     if (c->token != NULL && strlen(c->token) < TOKEN_MIN_CHARS)
         mistakes_add(
@@ -544,7 +545,7 @@ static void judge_environment_token(const struct config *c, struct mistakes *m)
 #define CRAWLERS_MOST      40u /* with those that are built in they fit a table */
 #define CRAWLER_NAME_CHARS 32u
 
-static void judge_crawlers(const struct config *c, struct mistakes *m)
+static void evaluate_crawlers(const struct config *c, struct mistakes *m)
 {
     for (size_t i = 0; i < c->crawler_count; i++) {
         const char *name = c->crawler_rules[i].named.name;
@@ -565,13 +566,13 @@ bool config_validate(const struct config *c, config_report *report, void *contex
 {
     struct mistakes m = {.report = report, .context = context};
 
-    judge_environment_token(c, &m);
-    judge_listeners(c, &m);
-    judge_limits(c, &m);
-    judge_shared(c, &m);
-    judge_fetch(c, &m);
-    judge_tls(c, "server", c->tls_cert, c->tls_key, &m);
-    judge_tls(c, "admin", c->admin_tls_cert, c->admin_tls_key, &m);
+    check_environment_token(c, &m);
+    check_listeners(c, &m);
+    check_limits(c, &m);
+    evaluate_shared(c, &m);
+    check_fetch(c, &m);
+    evaluate_tls(c, "server", c->tls_cert, c->tls_key, &m);
+    evaluate_tls(c, "admin", c->admin_tls_cert, c->admin_tls_key, &m);
     m.file = c->file;
     for (size_t i = 0; i < c->site_count; i++) {
         const struct config_site *site = &c->sites[i];
@@ -585,13 +586,13 @@ bool config_validate(const struct config *c, config_report *report, void *contex
                              site->named.name);
             continue;
         }
-        judge_site(c, site, &m);
+        evaluate_site(c, site, &m);
         for (size_t j = 0; j < i; j++)
             if (c->sites[j].origin != NULL)
-                judge_pair(site, &c->sites[j], &m);
+                check_pair(site, &c->sites[j], &m);
     }
-    judge_sources(c, &m);
-    judge_tokens(c, &m);
-    judge_crawlers(c, &m);
+    evaluate_sources(c, &m);
+    check_tokens(c, &m);
+    evaluate_crawlers(c, &m);
     return m.count == 0;
 }

@@ -526,7 +526,7 @@ static bool is_choice(const char *choices, const char *text)
 }
 
 /* What is wrong with `text`: what it must be; NULL where nothing is. */
-static const char *judge_text(const struct setting *s, const char *text)
+static const char *evaluate_text(const struct setting *s, const char *text)
 {
     const struct setting_trait *trait = &setting_traits[s->kind];
 
@@ -581,7 +581,7 @@ static void assign_alias(const struct setting *s, void *base, const char *text, 
 
 /* True where it is a range. A mistake in a prefix may well trust a network for a machine, so it is
  * refused, and the range that may be meant is named. */
-static bool judge_range(const struct setting *s, const char *text, struct mistakes *m)
+static bool check_range(const struct setting *s, const char *text, struct mistakes *m)
 {
     char whole[VALUE_RANGE_SIZE], must[sizeof whole + 128];
 
@@ -607,13 +607,13 @@ static bool judge_range(const struct setting *s, const char *text, struct mistak
     return false;
 }
 
-static bool judge_word(const struct setting *s, const char *text, struct mistakes *m)
+static bool check_word(const struct setting *s, const char *text, struct mistakes *m)
 {
     const char *must;
 
     if (s->kind == SETTING_IP_RANGE)
-        return judge_range(s, text, m);
-    must = judge_text(s, text);
+        return check_range(s, text, m);
+    must = evaluate_text(s, text);
     if (must != NULL)
         complain(s, text, must, m);
     return must == NULL;
@@ -639,7 +639,7 @@ static void assign_text(const struct setting *s, void *base, const char *text, s
 {
     char *copy, **slot;
 
-    if (!judge_word(s, text, m))
+    if (!check_word(s, text, m))
         return;
     if (s->kind == SETTING_OFF_OR_PATH && strcmp(text, "off") == 0) {
         setting_clear(s, base);

@@ -258,7 +258,7 @@ struct retelling {
     void *context;
 };
 
-static bool tell_node(void *context, const struct shared_node *node)
+static bool report_node(void *context, const struct shared_node *node)
 {
     struct retelling *t = context;
     const struct shared_member member = {node->name,    node->release,   node->schema,
@@ -297,7 +297,7 @@ enum catalogue_status catalogue_share_status(const char *database, struct shared
         memcpy(out->epoch, o.epoch, sizeof out->epoch);
         snprintf(out->server, sizeof out->server, "%s", o.server);
         if (each != NULL)
-            outcome = log->calls->list(log, tell_node, &t, clock_now_ms() + CALL_MS);
+            outcome = log->calls->list(log, report_node, &t, clock_now_ms() + CALL_MS);
     }
     if (outcome != SHARED_YES)
         status = fail(log, outcome, why, why_size);

@@ -156,9 +156,9 @@ enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_
  * no counts. */
 enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, int64_t *times,
                                                     int64_t *since);
-enum catalogue_status catalogue_view_crawlers_told(struct catalogue_view *v,
-                                                   crawler_page_each *page, crawler_day_each *day,
-                                                   void *context);
+enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,
+                                                       crawler_page_each *page,
+                                                       crawler_day_each *day, void *context);
 /* Whether anything that is kept was not told yet. Of a catalogue of this release's form. */
 enum catalogue_status catalogue_view_crawlers_untold(struct catalogue_view *v, bool *any);
 

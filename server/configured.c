@@ -19,7 +19,7 @@
 #define FIRST_TOKEN_NAME "first"
 
 /* The message for a rejected change: its code, or its status, and a sentence. */
-static bool tell_failure(const char *name, const char *what, const struct change_result *result)
+static bool report_failure(const char *name, const char *what, const struct change_result *result)
 {
     log_failure(name, "cannot make the %s: %s: %s", what,
                 result->status == CATALOGUE_REFUSED ? rule_code_word(result->code)
@@ -139,7 +139,7 @@ struct elsewhere {
     bool any_site, any_token;
 };
 
-static void note_site(void *context, const char *name, size_t len)
+static void record_site(void *context, const char *name, size_t len)
 {
     struct elsewhere *e = context;
     for (size_t i = 0; i < e->registry->site_count; i++) {
@@ -149,7 +149,7 @@ static void note_site(void *context, const char *name, size_t len)
     }
 }
 
-static void note_token(void *context, const char *name, size_t len)
+static void record_token(void *context, const char *name, size_t len)
 {
     struct elsewhere *e = context;
     for (size_t i = 0; i < e->registry->token_count; i++) {
@@ -159,14 +159,14 @@ static void note_token(void *context, const char *name, size_t len)
     }
 }
 
-static void note_member(void *context, const struct shared_member *member)
+static void record_member(void *context, const struct shared_member *member)
 {
     struct elsewhere *e = context;
     if (strcmp(member->name, e->own) == 0 || member->silent_ms > GONE_MS)
         return;
     /* Who has not told yet may declare whatever is there. */
-    e->any_site |= !nodes_read_names(member->state, "sites", note_site, e);
-    e->any_token |= !nodes_read_names(member->state, "tokens", note_token, e);
+    e->any_site |= !nodes_read_names(member->state, "sites", record_site, e);
+    e->any_token |= !nodes_read_names(member->state, "tokens", record_token, e);
 }
 
 static bool has_site(const struct config *config, const char *origin)
@@ -203,7 +203,7 @@ static void release(struct catalogue *c, const struct config *config, const stru
     struct elsewhere e = {.registry = r, .declared = out, .own = state.node};
     if (releases_any(config, r) && catalogue_shared_state(c, &state)) {
         e.any_site = e.any_token = !catalogue_shared_exchange(c, EXCHANGE_MS);
-        catalogue_shared_members(c, note_member, &e);
+        catalogue_shared_members(c, record_member, &e);
     }
     for (size_t i = 0; i < r->site_count; i++)
         if (r->sites[i].managed && !e.any_site && !out->site_elsewhere[i] &&
@@ -231,7 +231,7 @@ static bool is_among(const char *const *paths, const char *path)
 }
 
 /* Logs what now is, or no longer is, the API's to change. */
-static void tell_taken(const struct registry *before, const struct declared *d)
+static void report_taken(const struct registry *before, const struct declared *d)
 {
     for (size_t i = 0; i < d->count; i++) {
         const struct site_declaration *declared = &d->sites[i];
@@ -252,7 +252,7 @@ static void tell_taken(const struct registry *before, const struct declared *d)
 /* An index whose line was taken out goes on being served: its entries are not the file's to throw
  * away, and the shrink guard has nobody to ask here. And the URLs of pages that crawlers know do
  * not change beneath them: an index keeps the pattern that it was made with. */
-static void tell_kept(const struct registry *after, const struct site_declaration *d)
+static void report_kept(const struct registry *after, const struct site_declaration *d)
 {
     const struct registry_site *site = registry_site_by_origin(after, d->origin);
     for (size_t i = 0; d->managed && site != NULL && i < site->index_count; i++) {
@@ -272,7 +272,7 @@ static void tell_kept(const struct registry *after, const struct site_declaratio
 
 /* ---- making it so ---------------------------------------------------------------------- */
 
-static bool tell_refused(const struct declared *d, const struct change_result *result)
+static bool report_refused(const struct declared *d, const struct change_result *result)
 {
     bool judged = result->status == CATALOGUE_REFUSED || result->status == CATALOGUE_CONFLICT ||
                   result->status == CATALOGUE_FULL;
@@ -281,11 +281,11 @@ static bool tell_refused(const struct declared *d, const struct change_result *r
                            : NULL;
     struct str name = STR_INIT;
     if (judged && result->refused_token > 0)
-        return tell_failure(d->tokens[result->refused_token - 1].grant.name, "token", result);
+        return report_failure(d->tokens[result->refused_token - 1].grant.name, "token", result);
     str_append_text(&name,
                     judged && d->count > 0 ? d->sites[result->refused_at].origin : "catalogue");
     str_append_text(&name, path != NULL ? path : "");
-    tell_failure(str_text(&name), path != NULL ? "index" : "site", result);
+    report_failure(str_text(&name), path != NULL ? "index" : "site", result);
     str_done(&name);
     return false;
 }
@@ -303,8 +303,8 @@ static bool apply(struct catalogue *c, const struct registry *before, const stru
     if (registry_is_declared(before, d->sites, d->count, d->tokens, d->token_count))
         return true;
     if (catalogue_apply(c, &change, &result) != CATALOGUE_OK)
-        return tell_refused(d, &result);
-    tell_taken(before, d);
+        return report_refused(d, &result);
+    report_taken(before, d);
     return true;
 }
 
@@ -320,7 +320,7 @@ bool bootstrap_sites(struct catalogue *c, const struct config *config, bool star
     good = good && declare_tokens(config, &d) && apply(c, before, &d) &&
            (after = read_registry(c)) != NULL;
     for (size_t i = 0; good && i < d.count; i++)
-        tell_kept(after, &d.sites[i]);
+        report_kept(after, &d.sites[i]);
     registry_unref(before);
     registry_unref(after);
     done(&d);
@@ -385,7 +385,7 @@ bool bootstrap_token(struct catalogue *c, const struct config *config)
     struct change_result result;
     enum catalogue_status status = done ? catalogue_apply(c, &change, &result) : CATALOGUE_OK;
     if (status != CATALOGUE_OK && status != CATALOGUE_CONFLICT)
-        done = tell_failure(FIRST_TOKEN_NAME, "token", &result);
+        done = report_failure(FIRST_TOKEN_NAME, "token", &result);
     if (done)
         log_event(LOG_LEVEL_INFO, "token-made", "the API token is in %s", str_text(&path));
     str_done(&path);

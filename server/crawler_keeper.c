@@ -175,7 +175,7 @@ static bool is_untold(struct crawler_keeper *k)
     return untold;
 }
 
-static void tell_nodes(struct crawler_keeper *k)
+static void report_nodes(struct crawler_keeper *k)
 {
     char epoch[CRAWLERS_EPOCH_SIZE];
     enum catalogue_status status = CATALOGUE_OK;
@@ -207,7 +207,7 @@ static void keep_news(struct crawler_keeper *k)
         look(k);
     write_news(k);
     if (shared)
-        tell_nodes(k);
+        report_nodes(k);
     k->joined = true;
 }
 

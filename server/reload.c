@@ -9,7 +9,7 @@
 #include "server/pages/publisher.h"
 #include "server/shared_node.h"
 
-static void tell_mistake(void *context, const char *file, unsigned line, const char *message)
+static void report_mistake(void *context, const char *file, unsigned line, const char *message)
 {
     (void)context;
     if (file == NULL)
@@ -20,7 +20,7 @@ static void tell_mistake(void *context, const char *file, unsigned line, const c
         log_event(LOG_LEVEL_ERROR, "reload-refused", "%s:%u: %s", file, line, message);
 }
 
-static void tell_fixed(void *context, const char *section, const char *key, bool live)
+static void report_fixed(void *context, const char *section, const char *key, bool live)
 {
     (void)context;
     if (!live)
@@ -83,7 +83,7 @@ static void keep_kind(struct tls_pairs *pairs, enum tls_side side, const char *b
 {
     if ((before == NULL) == (after == NULL))
         return;
-    tell_fixed(NULL, side == TLS_ADMIN ? "admin" : "server", "tls_cert", false);
+    report_fixed(NULL, side == TLS_ADMIN ? "admin" : "server", "tls_cert", false);
     tls_pair_free(pairs->of[side]);
     pairs->of[side] = NULL;
 }
@@ -97,7 +97,7 @@ void reload(struct app *app)
 
     notify_reloading();
     log_failures_as("reload-refused");
-    struct config *fresh = app->again->read(app->again->context, tell_mistake, NULL);
+    struct config *fresh = app->again->read(app->again->context, report_mistake, NULL);
     bool good = fresh != NULL;
     if (good) {
         policies = configured_policies(fresh);
@@ -115,7 +115,7 @@ void reload(struct app *app)
     if (good) {
         policies = NULL; /* another's now */
         config_compare(app->live, fresh, name_changed, &changed);
-        config_compare(app->config, fresh, tell_fixed, NULL);
+        config_compare(app->config, fresh, report_fixed, NULL);
         config_unref(app->live);
         app->live = fresh;
         log_event(LOG_LEVEL_INFO, "reloaded",

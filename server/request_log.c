@@ -53,7 +53,7 @@ static void write_line(struct access_log *log, const struct completion *c)
 _Static_assert((unsigned)CODINGS == CRAWLERS_CODINGS, "the ledger counts each coding");
 
 /* What the crawlers' ledger needs of a request. */
-static void note_fetch(struct crawlers *crawlers, const struct completion *c)
+static void record_fetch(struct crawlers *crawlers, const struct completion *c)
 {
     const struct request *request = c->request;
     const struct resource *page = request->reply.resource;
@@ -84,7 +84,7 @@ void request_log_public(void *context, const struct completion *completion)
     if (app->access_log != NULL)
         write_line(app->access_log, completion);
     if (app->crawlers != NULL)
-        note_fetch(app->crawlers, completion);
+        record_fetch(app->crawlers, completion);
 }
 
 static const char *advice_for(const char *problem)
@@ -111,7 +111,7 @@ static const char *advice_for(const char *problem)
 }
 
 /* False where this second has had its share. */
-static bool may_tell(int64_t now, unsigned *left_out)
+static bool may_report(int64_t now, unsigned *left_out)
 {
     static atomic_int_fast64_t second;
     static atomic_uint told;
@@ -126,7 +126,7 @@ static bool may_tell(int64_t now, unsigned *left_out)
     return atomic_fetch_add(&told, 1) < MAX_TOLD_A_SECOND;
 }
 
-static void tell_failure(const struct completion *c)
+static void report_failure(const struct completion *c)
 {
     const char *problem = c->request->reply.problem;
     unsigned left_out;
@@ -135,7 +135,7 @@ static void tell_failure(const struct completion *c)
         return;
     if (problem == NULL && c->status == 503) /* /readyz: what it says has lines of its own */
         return;
-    if (!may_tell(c->request->now, &left_out))
+    if (!may_report(c->request->now, &left_out))
         return;
     if (left_out > 0)
         log_event(LOG_LEVEL_WARNING, "request-failed", "%u more failed requests were not logged",
@@ -152,7 +152,7 @@ void request_log_admin(void *context, const struct completion *completion)
     if (app->access_log != NULL)
         write_line(app->access_log, completion);
     if (completion->status >= 500 && completion->status != 501)
-        tell_failure(completion);
+        report_failure(completion);
 }
 
 #define PLAIN_EACH_MS 60000

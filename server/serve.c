@@ -262,7 +262,7 @@ static bool app_start_listeners(struct app *app)
     return true;
 }
 
-static void tell_remark(const char *file, const char *text)
+static void report_remark(const char *file, const char *text)
 {
     log_event(LOG_LEVEL_WARNING, "tls-warning", "%s: %s", file, text);
 }
@@ -271,7 +271,7 @@ static bool load_pair(const char *cert, const char *key, struct tls_pair **out)
 {
     char why[512];
     *out = NULL;
-    if (cert == NULL || tls_pair_load(cert, key, time(NULL), out, tell_remark, why, sizeof why))
+    if (cert == NULL || tls_pair_load(cert, key, time(NULL), out, report_remark, why, sizeof why))
         return true;
     log_failure("tls", "%s", why);
     return false;
@@ -478,7 +478,7 @@ static bool make_cache(struct app *app)
 }
 
 /* The publisher's hook. */
-static void note_page(void *context, const char *epoch, const struct page_record *page)
+static void record_page(void *context, const char *epoch, const struct page_record *page)
 {
     if (page == NULL)
         crawlers_catalogue_is(context, epoch);
@@ -522,7 +522,7 @@ static bool start_publisher(struct app *app)
         .policies = policies,
         .attach = page_response_attach,
         .attach_context = (void *)config->cache_control,
-        .page_is = app->context.crawlers == NULL ? NULL : note_page,
+        .page_is = app->context.crawlers == NULL ? NULL : record_page,
         .page_is_context = app->context.crawlers,
         .event = note,
         .event_context = app,
@@ -548,18 +548,18 @@ static void start_notify(struct app *app, const struct config *config)
     if (config->notify_url != NULL)
         app->notify = notify_start(&options);
     if (app->notify != NULL)
-        source_set_tell(app->sources, notify_sitemap, app->notify);
+        source_set_report(app->sources, notify_sitemap, app->notify);
 }
 
 static void stop_notify(struct app *app)
 {
     if (app->notify != NULL)
-        source_set_tell(app->sources, NULL, NULL);
+        source_set_report(app->sources, NULL, NULL);
     notify_stop(app->notify);
     app->notify = NULL;
 }
 
-static bool is_told_alike(const struct config *a, const struct config *b)
+static bool is_reported_alike(const struct config *a, const struct config *b)
 {
     return text_equal(a->notify_url, b->notify_url) &&
            texts_equal(a->allow_addresses, b->allow_addresses);
@@ -567,7 +567,7 @@ static bool is_told_alike(const struct config *a, const struct config *b)
 
 void app_retune_notify(struct app *app, const struct config *config)
 {
-    if (is_told_alike(app->live, config))
+    if (is_reported_alike(app->live, config))
         return;
     stop_notify(app);
     start_notify(app, config);

@@ -118,20 +118,20 @@ struct wanting {
     bool told, wanted;
 };
 
-static void note_wanted(void *context, const char *name, size_t len)
+static void record_wanted(void *context, const char *name, size_t len)
 {
     struct wanting *w = context;
 
     w->wanted |= strlen(w->source) == len && memcmp(name, w->source, len) == 0;
 }
 
-static void note_wanting(void *context, const struct shared_member *member)
+static void record_wanting(void *context, const struct shared_member *member)
 {
     struct wanting *w = context;
 
     w->told = true;
     if (strcmp(member->name, w->own.node) != 0)
-        w->wanted |= !nodes_read_names(member->state, "remotes", note_wanted, w);
+        w->wanted |= !nodes_read_names(member->state, "remotes", record_wanted, w);
 }
 
 bool shared_node_others_want(struct catalogue *c, const char *source)
@@ -140,11 +140,11 @@ bool shared_node_others_want(struct catalogue *c, const char *source)
 
     if (!catalogue_shared_state(c, &w.own))
         return false;
-    catalogue_shared_members(c, note_wanting, &w);
+    catalogue_shared_members(c, record_wanting, &w);
     return w.wanted || !w.told;
 }
 
-static void note_upstreams(void *context, const struct shared_member *member)
+static void record_upstreams(void *context, const struct shared_member *member)
 {
     const char *at = strstr(member->state, upstreams_key);
     size_t *most = context;
@@ -159,7 +159,7 @@ static void leave_polls(struct shared_node *n)
 {
     size_t most = 0;
 
-    catalogue_shared_members(n->catalogue, note_upstreams, &most);
+    catalogue_shared_members(n->catalogue, record_upstreams, &most);
     catalogue_lead_leave(n->catalogue, REMOTE_LEAD,
                          !n->declared || most > count_upstreams(n->config));
 }
@@ -206,7 +206,7 @@ static void say(struct shared_node *n, const struct config *config)
 
 /* ---- what the log has ---------------------------------------------------------------------- */
 
-static void tell_phase(const struct shared_node *n, const struct shared_state *now)
+static void report_phase(const struct shared_node *n, const struct shared_state *now)
 {
     switch (now->phase) {
     case SHARED_JOINING:
@@ -237,7 +237,7 @@ static void tell_phase(const struct shared_node *n, const struct shared_state *n
 
 /* The first thing that is seen of a server that goes is a lost connection; why it lets nobody in,
  * the next try tells. */
-static void tell_away(struct shared_node *n, const struct shared_state *now, bool was_away)
+static void report_away(struct shared_node *n, const struct shared_state *now, bool was_away)
 {
     int64_t now_ms = clock_now_ms();
 
@@ -254,7 +254,7 @@ static void tell_away(struct shared_node *n, const struct shared_state *now, boo
     n->retell_at = now_ms + n->retell_ms;
 }
 
-static void tell_writes(const struct shared_node *n, const struct shared_state *now)
+static void report_writes(const struct shared_node *n, const struct shared_state *now)
 {
     bool refused = n->told_any && n->told.refused_ms > 0;
     bool waited = n->told_any && n->told.waiting_ms > SHARED_WAITING_MS;
@@ -274,7 +274,7 @@ static void tell_writes(const struct shared_node *n, const struct shared_state *
                   "commits of PostgreSQL no longer wait for a standby");
 }
 
-static void tell_changes(struct shared_node *n, const struct shared_state *now)
+static void report_changes(struct shared_node *n, const struct shared_state *now)
 {
     bool away = now->away_ms > 0, was_away = n->told_any && n->told.away_ms > 0;
     bool replaced = now->replaced != n->told.replaced;
@@ -285,10 +285,10 @@ static void tell_changes(struct shared_node *n, const struct shared_state *now)
                   "this node could not follow the log (records are missing there, or are others "
                   "than here), and its file was replaced by the others' state");
     if (!n->told_any || now->phase != n->told.phase || replaced)
-        tell_phase(n, now);
-    tell_writes(n, now);
+        report_phase(n, now);
+    report_writes(n, now);
     if (away)
-        tell_away(n, now, was_away);
+        report_away(n, now, was_away);
     if (!away && was_away)
         log_event(LOG_LEVEL_INFO, "shared-back", "PostgreSQL answers again; at record %" PRIu64,
                   now->applied);
@@ -348,7 +348,7 @@ static void look(struct shared_node *n)
 
     if (!catalogue_shared_state(n->catalogue, &state))
         return;
-    tell_changes(n, &state);
+    report_changes(n, &state);
     leave_polls(n);
     if (now >= n->say_at) {
         say(n, n->config);

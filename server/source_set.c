@@ -385,8 +385,8 @@ static void tell(void *context, int level, const char *event, const char *detail
     log_event(level >= 0 && level < 3 ? levels[level] : LOG_LEVEL_DEBUG, event, "%s", detail);
 }
 
-static void tell_remote(void *context, int level, const char *event, const char *source,
-                        const char *detail)
+static void report_remote(void *context, int level, const char *event, const char *source,
+                          const char *detail)
 {
     (void)context;
     log_event(level >= 0 && level < 3 ? levels[level] : LOG_LEVEL_DEBUG, event, "%s%s%s",
@@ -394,8 +394,8 @@ static void tell_remote(void *context, int level, const char *event, const char 
 }
 
 /* `lock` is held. */
-static void tell_if(const struct source_set *set, bool happened, enum notify_word word,
-                    const struct remote_moved *moved)
+static void report_if(const struct source_set *set, bool happened, enum notify_word word,
+                      const struct remote_moved *moved)
 {
     if (happened)
         set->tell(set->tell_context, &(struct notify_sitemap){.word = word,
@@ -405,22 +405,22 @@ static void tell_if(const struct source_set *set, bool happened, enum notify_wor
                                                               .at = moved->record->checked_at});
 }
 
-static void tell_moved(void *context, const struct remote_moved *moved)
+static void report_moved(void *context, const struct remote_moved *moved)
 {
     struct source_set *set = context;
     enum check_state before = moved->before, now = moved->record->state;
     bool is_stale = (moved->record->marks & CHECK_DATE_STALE) != 0;
     pthread_mutex_lock(&set->lock);
     if (set->tell != NULL) {
-        tell_if(set, now == CHECK_GONE && before != CHECK_GONE, NOTIFY_GONE, moved);
-        tell_if(set, now == CHECK_GOOD && before == CHECK_GONE, NOTIFY_BACK, moved);
-        tell_if(set, is_stale && !moved->was_stale, NOTIFY_STALE, moved);
-        tell_if(set, !is_stale && moved->was_stale, NOTIFY_DATED, moved);
+        report_if(set, now == CHECK_GONE && before != CHECK_GONE, NOTIFY_GONE, moved);
+        report_if(set, now == CHECK_GOOD && before == CHECK_GONE, NOTIFY_BACK, moved);
+        report_if(set, is_stale && !moved->was_stale, NOTIFY_STALE, moved);
+        report_if(set, !is_stale && moved->was_stale, NOTIFY_DATED, moved);
     }
     pthread_mutex_unlock(&set->lock);
 }
 
-void source_set_tell(struct source_set *set, notify_tell *told, void *context)
+void source_set_report(struct source_set *set, notify_tell *told, void *context)
 {
     pthread_mutex_lock(&set->lock);
     set->tell = told;
@@ -483,9 +483,9 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
         .bounds = bounds_of(plan->config, &agent),
         .count = plan->remote_count,
         .settings = plan->remotes,
-        .event = tell_remote,
+        .event = report_remote,
         .event_context = set,
-        .moved = tell_moved,
+        .moved = report_moved,
         .moved_context = set,
         .wanted_elsewhere = shared_node_others_want,
     };
@@ -522,7 +522,7 @@ static bool change_remote(struct source_set *set, const struct source_plan *plan
 
 /* Its entries are not the file's to throw away: as with sites, so it is logged. What API or command
  * line removed is in their answers. */
-static void tell_unnamed(struct source_set *set, const struct source_plan *plan)
+static void report_unnamed(struct source_set *set, const struct source_plan *plan)
 {
     struct source_list *list = sources_hold(set->sources);
     struct roster *roster = roster_hold(&set->remotes);
@@ -542,7 +542,7 @@ static void tell_unnamed(struct source_set *set, const struct source_plan *plan)
     sources_let_go(list);
 }
 
-static void note_followed(struct source_set *set, const struct registry *registry)
+static void record_followed(struct source_set *set, const struct registry *registry)
 {
     set->followed = registry->registry_revision;
     memcpy(set->epoch, registry->epoch, sizeof set->epoch);
@@ -555,14 +555,14 @@ static bool source_set_apply(struct source_set *set, const struct config *config
     struct source_plan *plan = source_plan_new(config, set->catalogue);
     bool done = plan != NULL && (set->files != NULL || !serves_files(plan) || start_files(set));
     if (done) {
-        tell_unnamed(set, plan);
+        report_unnamed(set, plan);
         done = sources_reconfigure(set->sources, plan->count, plan->settings, why, sizeof why) &&
                change_remote(set, plan, why, sizeof why);
         if (!done)
             log_failure("sources", "%s", why);
     }
     if (done)
-        note_followed(set, plan->registry);
+        record_followed(set, plan->registry);
     source_plan_free(plan);
     return done;
 }
@@ -674,7 +674,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         .scanned = scanned,
         .scanned_context = set,
     };
-    note_followed(set, plan->registry);
+    record_followed(set, plan->registry);
     if (!sources_start(&options, &set->sources, why, sizeof why) ||
         !start_remote(set, plan, why, sizeof why)) {
         log_failure("sources", "%s", why);

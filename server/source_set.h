@@ -45,7 +45,7 @@ struct served_files *source_set_files(const struct source_set *set);
 void source_set_look(void *source_set, notify_each *each, void *each_context);
 /* The receiver, from then on, of what happens to single sitemaps of remote sources, on their
  * thread; must not wait. NULL: nobody, and once this returns nobody is being told. */
-void source_set_tell(struct source_set *set, notify_tell *told, void *context);
+void source_set_report(struct source_set *set, notify_tell *told, void *context);
 /* Ends the folders' threads; callers that wait for a scan are answered. Takes NULL. */
 void source_set_end(struct source_set *set);
 /* After the listeners have stopped. Takes NULL. */

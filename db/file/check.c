@@ -248,7 +248,7 @@ static bool write_page_url(struct scan *s, int64_t urlset, uint32_t number, char
 }
 
 /* A page of a urlset that has rows is an entry of its index. */
-static void judge_listed(struct scan *s, long long urlset, uint32_t number)
+static void check_listed(struct scan *s, long long urlset, uint32_t number)
 {
     char url[LOC_MAX_CHARS + 1];
     if (!write_page_url(s, urlset, number, url, sizeof url))
@@ -268,7 +268,7 @@ static void judge_listed(struct scan *s, long long urlset, uint32_t number)
 }
 
 /* An entry that has a urlset as its owner is one of its pages, and the page has rows. */
-static void judge_of_urlset(struct scan *s, const char *where, int64_t urlset, const char *loc)
+static void check_of_urlset(struct scan *s, const char *where, int64_t urlset, const char *loc)
 {
     char url[LOC_MAX_CHARS + 1];
     if (!write_page_url(s, urlset, 1, url, sizeof url)) {
@@ -296,7 +296,7 @@ static void judge_of_urlset(struct scan *s, const char *where, int64_t urlset, c
 }
 
 /* The row that `c` stands on, where the entries say `entries` and `bytes`. */
-static void judge_row(struct scan *s, struct companion *c, uint64_t entries, uint64_t bytes)
+static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, uint64_t bytes)
 {
     long long index = sqlite3_column_int64(c->row, 0), number = sqlite3_column_int64(c->row, 1);
     long long said = sqlite3_column_int64(c->row, 2);
@@ -324,7 +324,7 @@ static void judge_row(struct scan *s, struct companion *c, uint64_t entries, uin
         check_report(s->check, "page %lld of index %lld: has more than %u page URLs of news",
                      number, index, LIMIT_NEWS_ROWS);
     if (s->kind == LIST_URLSET && entries > 0)
-        judge_listed(s, index, (uint32_t)number);
+        check_listed(s, index, (uint32_t)number);
     if (bytes > LIMIT_PAGE_BYTES)
         check_report(s->check, "page %lld of index %lld: has more than %u bytes", number, index,
                      LIMIT_PAGE_BYTES);
@@ -347,11 +347,11 @@ static void close_unit(struct scan *s, struct companion *c)
     if (c->index == 0)
         return;
     while (c->has_row && compare(c, c->index, c->number) < 0) {
-        judge_row(s, c, 0, 0);
+        evaluate_row(s, c, 0, 0);
         step(s, c);
     }
     if (c->has_row && compare(c, c->index, c->number) == 0) {
-        judge_row(s, c, c->entries, c->bytes);
+        evaluate_row(s, c, c->entries, c->bytes);
         step(s, c);
     } else {
         check_report(s->check, "%s %lld of index %lld: has %llu %s, but no row", c->name,
@@ -381,14 +381,14 @@ static void close_rest(struct scan *s, struct companion *c)
 {
     close_unit(s, c);
     while (c->has_row && s->check->failure == CATALOGUE_OK) {
-        judge_row(s, c, 0, 0);
+        evaluate_row(s, c, 0, 0);
         step(s, c);
     }
 }
 
 /* ---- entries --------------------------------------------------------------------------- */
 
-static void judge_loc(struct scan *s, const char *where, const char *loc, size_t len)
+static void check_loc(struct scan *s, const char *where, const char *loc, size_t len)
 {
     struct url url;
 
@@ -397,7 +397,7 @@ static void judge_loc(struct scan *s, const char *where, const char *loc, size_t
         check_report(s->check, "%s: \"%.300s\" is not a normalised loc", where, loc);
 }
 
-static void judge_lastmod(struct scan *s, const char *where, const char *text, size_t len)
+static void check_lastmod(struct scan *s, const char *where, const char *text, size_t len)
 {
     struct lastmod lastmod;
 
@@ -436,12 +436,12 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
         check_report(s->check, "%s: its serial %lld was never given", where, (long long)serial);
     int64_t source = sqlite3_column_int64(row, 6);
     if (source < 0)
-        judge_of_urlset(s, where, -source, loc);
+        check_of_urlset(s, where, -source, loc);
     else if (sqlite3_column_int(row, 5) == 0)
         check_report(s->check, "%s: its source does not exist", where);
-    judge_loc(s, where, loc, loc_len);
+    check_loc(s, where, loc, loc_len);
     if (lastmod != NULL)
-        judge_lastmod(s, where, lastmod, (size_t)sqlite3_column_bytes(row, 3));
+        check_lastmod(s, where, lastmod, (size_t)sqlite3_column_bytes(row, 3));
     uint32_t bytes = s->kind == LIST_URLSET
                          ? render_url_bytes(loc, loc_len, (size_t)sqlite3_column_int64(row, 7))
                          : render_entry_bytes(loc, loc_len);

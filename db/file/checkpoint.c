@@ -9,7 +9,7 @@
 /* Of a frame in the log, before its page (https://www.sqlite.org/fileformat2.html#walformat). */
 #define FRAME_HEADER_BYTES 24
 
-static void note_waiting(struct checkpoint *cp)
+static void record_waiting(struct checkpoint *cp)
 {
     int waiting = cp->frames > cp->done ? cp->frames - cp->done : 0;
     atomic_store(&cp->wal_bytes, (uint64_t)waiting * (uint64_t)cp->frame_bytes);
@@ -51,7 +51,7 @@ static void run(struct checkpoint *cp, int mode, int wait_ms)
     if (done >= 0) {
         cp->frames = in_log; /* with those of other processes */
         cp->done = done;
-        note_waiting(cp);
+        record_waiting(cp);
     }
     if (rc == SQLITE_OK && in_log == done) {
         cp->pending = false;
@@ -103,7 +103,7 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int frames)
         cp->next = cp->wait_at = cp->done = 0; /* the log began anew */
     cp->frames = frames;
     cp->pending = true;
-    note_waiting(cp);
+    record_waiting(cp);
     if (cp->follows)
         checkpoint_after_commit(cp);
     return SQLITE_OK;

@@ -135,8 +135,8 @@ static void count_problem(void *context, const char *sentence)
     r->options->problem(r->options->context, sentence);
 }
 
-static void tell_foreign(void *context, const char *type, const char *name, const char *how,
-                         bool foreign)
+static void report_foreign(void *context, const char *type, const char *name, const char *how,
+                           bool foreign)
 {
     char sentence[256];
 
@@ -156,7 +156,7 @@ static enum catalogue_status restore_compare(struct restore *r)
         r->why[0] = '\0';
         return CATALOGUE_OK;
     }
-    rc = schema_compare(db, tell_foreign, r);
+    rc = schema_compare(db, report_foreign, r);
     connection_close(db);
     if (rc != SQLITE_OK)
         return restore_fail(r, connection_status(rc), r->backup, sqlite3_errstr(rc));

@@ -226,8 +226,8 @@ struct first_foreign {
     char words[160];
 };
 
-static void note_foreign(void *context, const char *type, const char *name, const char *how,
-                         bool foreign)
+static void record_foreign(void *context, const char *type, const char *name, const char *how,
+                           bool foreign)
 {
     struct first_foreign *first = context;
     if (!foreign || first->has)
@@ -240,7 +240,7 @@ enum catalogue_status schema_refuse_foreign(sqlite3 *db, const char *path, char 
                                             size_t why_size)
 {
     struct first_foreign first = {.has = false};
-    int rc = is_of_version_1(db) ? SQLITE_OK : schema_compare(db, note_foreign, &first);
+    int rc = is_of_version_1(db) ? SQLITE_OK : schema_compare(db, record_foreign, &first);
 
     if (rc != SQLITE_OK)
         return fail(db, path, rc, why, why_size);

@@ -139,7 +139,7 @@ bool server_lock_knows(const struct server_lock *lock, const struct served *now,
             is_of_line(&last, now, lineage));
 }
 
-void server_lock_note(struct server_lock *lock, const struct served *now)
+void server_lock_record(struct server_lock *lock, const struct served *now)
 {
     char line[LINE_BYTES + 1];
     int len;

@@ -55,7 +55,7 @@ bool server_lock_last_served(const struct server_lock *lock, struct served *out)
 bool server_lock_peek(const char *path, struct served *out);
 /* Remembers it. For after the commit that made it durable: at a power cut the memory may be behind
  * the catalogue, never ahead. */
-void server_lock_note(struct server_lock *lock, const struct served *now);
+void server_lock_record(struct server_lock *lock, const struct served *now);
 void server_lock_done(struct server_lock *lock);
 
 /* Whether a process serves the database at `path` now. Not for a process that may hold the lock:

@@ -198,7 +198,7 @@ static enum catalogue_status add_row(struct merge *m, const struct history_part 
 
 /* ---- telling */
 
-static enum catalogue_status tell_whole(struct merge *m)
+static enum catalogue_status report_whole(struct merge *m)
 {
     struct history_namer namer = {.v = m->v};
     enum catalogue_status status = CATALOGUE_OK;
@@ -206,8 +206,8 @@ static enum catalogue_status tell_whole(struct merge *m)
         if (i % HISTORY_PART_ROWS == 0 && !goes_on(m, 0))
             status = CATALOGUE_CANCELLED;
         else if (!history_row_is_idle(&m->whole, &m->whole.rows[i]))
-            status = history_tell_row(&namer, &m->whole, &m->whole.rows[i], m->wanted->each,
-                                      m->wanted->context);
+            status = history_report_row(&namer, &m->whole, &m->whole.rows[i], m->wanted->each,
+                                        m->wanted->context);
     }
     return status;
 }
@@ -231,9 +231,9 @@ static bool read_pile(FILE *file, struct str *packed, struct history_part *part,
     return *status == CATALOGUE_OK;
 }
 
-static enum catalogue_status tell_merge(struct merge *m);
+static enum catalogue_status report_merge(struct merge *m);
 
-static enum catalogue_status tell_pile(const struct merge *above, struct pile *pile)
+static enum catalogue_status report_pile(const struct merge *above, struct pile *pile)
 {
     struct merge m = {.v = above->v, .wanted = above->wanted, .depth = above->depth + 1};
     struct history_part part = {.rows = NULL};
@@ -253,16 +253,16 @@ static enum catalogue_status tell_pile(const struct merge *above, struct pile *p
     fclose(pile->file);
     pile->file = NULL;
     if (status == CATALOGUE_OK)
-        status = tell_merge(&m);
+        status = report_merge(&m);
     merge_done(&m);
     return status;
 }
 
-static enum catalogue_status tell_merge(struct merge *m)
+static enum catalogue_status report_merge(struct merge *m)
 {
     enum catalogue_status status = CATALOGUE_OK;
     if (!m->piles)
-        return tell_whole(m);
+        return report_whole(m);
     for (unsigned i = 0; status == CATALOGUE_OK && i < PILES; i++) {
         if (m->piles[i].part.count > 0)
             status = pile_write(m, &m->piles[i]);
@@ -270,7 +270,7 @@ static enum catalogue_status tell_merge(struct merge *m)
     }
     for (unsigned i = 0; status == CATALOGUE_OK && i < PILES; i++)
         if (m->piles[i].file)
-            status = tell_pile(m, &m->piles[i]);
+            status = report_pile(m, &m->piles[i]);
     return status;
 }
 
@@ -327,7 +327,7 @@ enum catalogue_status catalogue_view_history_diff(struct catalogue_view *v,
     if (status == CATALOGUE_OK)
         status = view_status(v, rc);
     if (status == CATALOGUE_OK)
-        status = tell_merge(&m);
+        status = report_merge(&m);
     merge_done(&m);
     return status;
 }

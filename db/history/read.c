@@ -186,9 +186,9 @@ static enum catalogue_status make_record(struct history_namer *n, const struct h
     return status;
 }
 
-enum catalogue_status history_tell_row(struct history_namer *n, const struct history_part *part,
-                                       const struct history_row *row, history_each_row *each,
-                                       void *context)
+enum catalogue_status history_report_row(struct history_namer *n, const struct history_part *part,
+                                         const struct history_row *row, history_each_row *each,
+                                         void *context)
 {
     struct entry_record before, after;
     char sources[2][HISTORY_OWNER_SIZE];
@@ -233,7 +233,7 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
         int64_t site;
         status = site_of(&namer, &part.rows[i], &site);
         if (status == CATALOGUE_OK && (site_id == 0 || site == site_id))
-            status = history_tell_row(&namer, &part, &part.rows[i], each, context);
+            status = history_report_row(&namer, &part, &part.rows[i], each, context);
     }
     *more = number < parts;
     history_part_done(&part);

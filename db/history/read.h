@@ -22,6 +22,6 @@ struct history_namer {
 };
 
 /* Tells one row of the part. */
-enum catalogue_status history_tell_row(struct history_namer *n, const struct history_part *part,
-                                       const struct history_row *row, history_each_row *each,
-                                       void *context);
+enum catalogue_status history_report_row(struct history_namer *n, const struct history_part *part,
+                                         const struct history_row *row, history_each_row *each,
+                                         void *context);

@@ -120,7 +120,7 @@ static struct history_image read_updated(struct recorder *r, const struct histor
     return after;
 }
 
-static void note_row(struct recorder *r, int operation, int64_t from, int64_t to)
+static void record_row(struct recorder *r, int operation, int64_t from, int64_t to)
 {
     read_value *read = operation == SQLITE_INSERT ? sqlite3_preupdate_new : sqlite3_preupdate_old;
     bool fresh;
@@ -148,12 +148,12 @@ static void note_row(struct recorder *r, int operation, int64_t from, int64_t to
         r->status = CATALOGUE_NO_MEMORY;
 }
 
-static struct history_text keep_told(struct recorder *r, bool has, const char *text)
+static struct history_text keep_reported(struct recorder *r, bool has, const char *text)
 {
     return history_part_keep(&r->part, has ? text : NULL, has ? strlen(text) : 0);
 }
 
-static struct history_image told_image(struct recorder *r, const struct put_row *row)
+static struct history_image reported_image(struct recorder *r, const struct put_row *row)
 {
     return (struct history_image){
         .address = row->address,
@@ -161,9 +161,9 @@ static struct history_image told_image(struct recorder *r, const struct put_row 
         .serial = row->serial,
         .registered_at = row->registered_at,
         .changed_at = row->changed_at,
-        .lastmod = keep_told(r, row->has_lastmod, row->lastmod),
-        .digest = keep_told(r, row->has_digest, row->digest),
-        .extensions = keep_told(r, row->extensions != NULL, row->extensions),
+        .lastmod = keep_reported(r, row->has_lastmod, row->lastmod),
+        .digest = keep_reported(r, row->has_digest, row->digest),
+        .extensions = keep_reported(r, row->extensions != NULL, row->extensions),
     };
 }
 
@@ -177,7 +177,7 @@ static bool is_told(const struct recorder *r, int operation, int64_t from, int64
     return operation == SQLITE_UPDATE && told->before->address == from;
 }
 
-static void note_told(struct recorder *r)
+static void record_reported(struct recorder *r)
 {
     const struct recorder_row *told = r->told;
     bool fresh;
@@ -185,18 +185,18 @@ static void note_told(struct recorder *r)
         history_part_row(&r->part, told->site, told->loc, told->loc_len, &fresh);
     if (row && fresh && told->before) {
         row->has_before = true;
-        row->before = told_image(r, told->before);
+        row->before = reported_image(r, told->before);
     }
     if (row) {
         row->has_after = true;
-        row->after = told_image(r, told->after);
+        row->after = reported_image(r, told->after);
     }
     if (!row || r->part.failed)
         r->status = CATALOGUE_NO_MEMORY;
 }
 
 /* Of a dry run: memory and time have a bound whatever it does afterwards. */
-static void note_first(struct recorder *r, int operation, int64_t from)
+static void record_first(struct recorder *r, int operation, int64_t from)
 {
     read_value *read = operation == SQLITE_INSERT ? sqlite3_preupdate_new : sqlite3_preupdate_old;
     bool fresh;
@@ -225,20 +225,20 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
     if (operation != SQLITE_DELETE && to < 0)
         return; /* parked */
     if (r->first_only)
-        note_first(r, operation, from);
+        record_first(r, operation, from);
     else if (is_told(r, operation, from, to))
-        note_told(r);
+        record_reported(r);
     else
-        note_row(r, operation, from, to);
+        record_row(r, operation, from, to);
 }
 
-void recorder_tell(struct recorder *r, const struct recorder_row *row)
+void recorder_report(struct recorder *r, const struct recorder_row *row)
 {
     if (r)
         r->told = row;
 }
 
-void recorder_told(struct recorder *r)
+void recorder_reported(struct recorder *r)
 {
     if (r)
         r->told = NULL;
@@ -420,7 +420,7 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
     return status;
 }
 
-void history_tell_gone(char out[HISTORY_GONE_SIZE], uint64_t from)
+void history_report_gone(char out[HISTORY_GONE_SIZE], uint64_t from)
 {
     if (from <= 1)
         snprintf(out, HISTORY_GONE_SIZE, "the history has no such change");
@@ -874,7 +874,7 @@ static enum catalogue_status drop_of_largest(struct trim *t)
 }
 
 /* What is left begins with its oldest. */
-static enum catalogue_status note_from(struct trim *t)
+static enum catalogue_status record_from(struct trim *t)
 {
     struct tx *tx = t->tx;
     struct oldest o;
@@ -901,5 +901,5 @@ enum catalogue_status recorder_trim(struct tx *tx, bool *more, uint64_t *dropped
         *more = is_crowded(tx);
     }
     *dropped = t.dropped;
-    return status == CATALOGUE_OK ? note_from(&t) : status;
+    return status == CATALOGUE_OK ? record_from(&t) : status;
 }

@@ -3,10 +3,10 @@
  *
  * Nobody who writes entries tells the recorder: the engine does, of each row of `sitemap` that is
  * made, changed or dropped on the writer's connection, so that no writer can be missed. Who has the
- * row at hand may hand it over beforehand (recorder_tell): reading it out of the engine costs more
- * than all else that is done with it here. Of one
- * entry (site and loc) a part keeps the first state and the last. What a change parks under an
- * address of its own (set.c) is still where it was.
+ * row at hand may hand it over beforehand (recorder_report): reading it out of the engine costs
+ * more than all else that is done with it here. Of one entry (site and loc) a part keeps the first
+ * state and the last. What a change parks under an address of its own (set.c) is still where it
+ * was.
  *
  * Memory is bounded: a full part is written between two statements of the change (tx_statement), so
  * a part has HISTORY_PART_ROWS and what one statement adds. An entry that a change touches again
@@ -49,10 +49,10 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
  * first CHANGE_ROWS_TOLD entries that it touches it is kept what they were. */
 void recorder_begin(struct recorder *r, const struct change *change);
 /* The next statement makes `row->after` at its address, or changes `before` to that where it is,
- * and the recorder takes it from here; recorder_told behind that statement, whatever came of it.
- * Any other row that is written meanwhile is read from the engine. Both take NULL for `r`. */
-void recorder_tell(struct recorder *r, const struct recorder_row *row);
-void recorder_told(struct recorder *r);
+ * and the recorder takes it from here; recorder_reported behind that statement, whatever came of
+ * it. Any other row that is written meanwhile is read from the engine. Both take NULL for `r`. */
+void recorder_report(struct recorder *r, const struct recorder_row *row);
+void recorder_reported(struct recorder *r);
 /* True where a part is to be written by recorder_relieve before the next statement, or where the
  * change has failed already (recorder_status). */
 bool recorder_is_full(const struct recorder *r);

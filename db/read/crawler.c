@@ -134,9 +134,9 @@ enum catalogue_status catalogue_view_crawlers_untold(struct catalogue_view *v, b
     return view_status(v, rc);
 }
 
-enum catalogue_status catalogue_view_crawlers_told(struct catalogue_view *v,
-                                                   crawler_page_each *page, crawler_day_each *day,
-                                                   void *context)
+enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,
+                                                       crawler_page_each *page,
+                                                       crawler_day_each *day, void *context)
 {
     return walk(v,
                 "SELECT crawler, index_id, page, held_changed_at > 0, held_stamp,"

@@ -446,7 +446,7 @@ static const struct registry_index *list_of_page(const struct registry *r, uint3
  * possible, of the site that a request for it would choose. A host that another site has as its
  * alias does not count: a site may name any host that is nobody's origin, and would so take others'
  * locs on a CDN that serves them all. */
-static enum rule_code judge_page(const struct registry *r, const struct registry_site *site,
+static enum rule_code check_page(const struct registry *r, const struct registry_site *site,
                                  const struct url *loc)
 {
     bool standard = loc->port == 80 || loc->port == 443;
@@ -504,7 +504,7 @@ static enum rule_code place_in(const struct registry *r, const struct url *loc,
         *cross = false;
         return RULE_OUTSIDE_SITE;
     }
-    enum rule_code code = judge_page(r, site, loc);
+    enum rule_code code = check_page(r, site, loc);
     if (code != RULE_OK)
         return code;
     return *cross || scope_holds(index->path, loc) ? RULE_OK : RULE_OUTSIDE_DIRECTORY;
@@ -546,7 +546,7 @@ enum rule_code registry_place(const struct registry *r, const struct url *loc,
     if (site == NULL)
         return refuse_stranger(r, loc, out);
     out->site = site;
-    enum rule_code code = judge_page(r, site, loc);
+    enum rule_code code = check_page(r, site, loc);
     if (code != RULE_OK)
         return code;
     out->index =

@@ -184,7 +184,7 @@ static void put_head(struct effects *e, enum stream_operation operation, const s
     put_number(e, (uint64_t)e->places[t - e->tables.list]);
 }
 
-static void note_insert(struct effects *e, const struct table *t, int64_t rowid)
+static void record_insert(struct effects *e, const struct table *t, int64_t rowid)
 {
     put_head(e, STREAM_INSERT, t);
     if (t->has_rowid && t->alias < 0)
@@ -193,7 +193,7 @@ static void note_insert(struct effects *e, const struct table *t, int64_t rowid)
         put_value(e, new_value(e, i));
 }
 
-static void note_update(struct effects *e, const struct table *t, int64_t from)
+static void record_update(struct effects *e, const struct table *t, int64_t from)
 {
     uint64_t differ = 0;
     for (int i = 0; i < t->count; i++)
@@ -209,7 +209,7 @@ static void note_update(struct effects *e, const struct table *t, int64_t from)
             put_value(e, new_value(e, i));
 }
 
-static void note_row(struct effects *e, int operation, const char *name, int64_t from, int64_t to)
+static void record_row(struct effects *e, int operation, const char *name, int64_t from, int64_t to)
 {
     const struct table *t = e->last;
     if (!t || strcmp(t->name, name) != 0)
@@ -224,9 +224,9 @@ static void note_row(struct effects *e, int operation, const char *name, int64_t
     }
     e->any = true;
     if (operation == SQLITE_INSERT) {
-        note_insert(e, t, to);
+        record_insert(e, t, to);
     } else if (operation == SQLITE_UPDATE) {
-        note_update(e, t, from);
+        record_update(e, t, from);
     } else {
         put_head(e, STREAM_DELETE, t);
         put_key(e, t, from);
@@ -241,7 +241,7 @@ static void on_row(void *context, sqlite3 *db, int operation, char const *databa
     struct effects *e = context;
     if (e->listening && e->status == CATALOGUE_OK && strcmp(database, "main") == 0 &&
         table_is_common(table))
-        note_row(e, operation, table, from, to);
+        record_row(e, operation, table, from, to);
     if (e->recorder)
         recorder_on_row(e->recorder, db, operation, database, table, from, to);
 }

@@ -262,7 +262,7 @@ static void no_digest(void *context, uint64_t seq)
     (void)seq;
 }
 
-static void note_moved(void *context, const struct shared_position *at, bool skipped)
+static void record_moved(void *context, const struct shared_position *at, bool skipped)
 {
     struct catching_up *c = context;
     (void)skipped;
@@ -284,7 +284,7 @@ static bool nothing_waits(void *context)
 
 static bool open_replay(struct catching_up *c)
 {
-    const struct replay_events events = {no_digest, note_moved, stops, nothing_waits, c};
+    const struct replay_events events = {no_digest, record_moved, stops, nothing_waits, c};
     replay_free(c->replay);
     c->replay = replay_new(c->db, &events);
     return c->replay != NULL;

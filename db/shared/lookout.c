@@ -7,7 +7,7 @@
 #define LOOK_MS 1000 /* between two looks, and two tries to reach it */
 #define CALL_MS 5000
 
-static void tell_writer(struct lookout *l)
+static void report_writer(struct lookout *l)
 {
     atomic_store(&l->behind, true);
     writer_poke(l->catalogue);
@@ -32,9 +32,9 @@ static enum shared_outcome look(struct lookout *l)
         l->log->calls->tail(l->log, &at, 1, &take, &head, clock_now_ms() + CALL_MS);
     if (seen) {
         outcome = SHARED_YES;
-        tell_writer(l);
+        report_writer(l);
     }
-    standing_note_head(l->standing, head);
+    standing_record_head(l->standing, head);
     return outcome;
 }
 
@@ -43,9 +43,9 @@ static bool has_ended(void *context)
     return standing_now(((struct lookout *)context)->standing).ended;
 }
 
-static void note_copy(void *context, uint64_t seq, uint64_t head)
+static void record_copy(void *context, uint64_t seq, uint64_t head)
 {
-    standing_note_copy(((struct lookout *)context)->standing, seq, head);
+    standing_record_copy(((struct lookout *)context)->standing, seq, head);
 }
 
 /* A snapshot, and what is newer than it. */
@@ -56,7 +56,7 @@ static enum shared_outcome make_copy(struct lookout *l, const struct join_node *
                                          .renews = standing_now(l->standing).has_lost,
                                          .fetched = l->copy_epoch,
                                          .stops = has_ended,
-                                         .moved = note_copy,
+                                         .moved = record_copy,
                                          .context = l};
     if (!l->has_copy) {
         enum shared_outcome fetched = join_fetch(l->log, l->catalogue->path, node, why, why_size);
@@ -81,12 +81,12 @@ static bool fetch(struct lookout *l)
     bool fetched = outcome == SHARED_YES,
          is_away = outcome == SHARED_AWAY || outcome == SHARED_FOREIGN;
     if (is_away)
-        standing_note_away(l->standing, l->log);
+        standing_record_away(l->standing, l->log);
     else
-        standing_note_there(l->standing);
-    standing_note_fetched(l->standing, fetched, fetched || is_away ? NULL : why);
+        standing_record_there(l->standing);
+    standing_record_fetched(l->standing, fetched, fetched || is_away ? NULL : why);
     if (fetched)
-        tell_writer(l);
+        report_writer(l);
     return fetched;
 }
 
@@ -96,9 +96,9 @@ static void wait_and_look(struct lookout *l)
     if (outcome == SHARED_YES)
         outcome = look(l);
     if (outcome == SHARED_YES)
-        standing_note_there(l->standing);
+        standing_record_there(l->standing);
     else if (outcome != SHARED_STOPPED || !standing_now(l->standing).ended) {
-        standing_judge(l->standing, l->log, outcome);
+        standing_record_outcome(l->standing, l->log, outcome);
         standing_pause(l->standing, LOOK_MS);
     }
 }

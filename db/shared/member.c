@@ -140,7 +140,7 @@ static enum catalogue_status end_applying(struct member *m, enum shared_outcome 
     }
     if (outcome == SHARED_YES && m->moved)
         standing_clear_trouble(&m->standing);
-    return standing_judge(&m->standing, m->log, outcome);
+    return standing_record_outcome(&m->standing, m->log, outcome);
 }
 
 /* Whether the file is one that may go on. */
@@ -169,7 +169,7 @@ static enum catalogue_status follow_step(struct member *m, int64_t deadline_ms, 
         m->log->calls->tail(m->log, &at, FOLLOW_BYTES, &take, &head, deadline_ms);
     enum catalogue_status status = end_applying(m, outcome);
     if (status == CATALOGUE_OK)
-        *more = standing_note_head(&m->standing, head);
+        *more = standing_record_head(&m->standing, head);
     return status;
 }
 
@@ -182,7 +182,8 @@ static enum catalogue_status send(void *context, const void *bytes, size_t len)
         return CATALOGUE_SHARED_AWAY;
     enum shared_outcome outcome =
         m->log->calls->add(m->log, bytes, len, clock_now_ms() + COMMIT_MS);
-    return outcome == SHARED_YES ? CATALOGUE_OK : standing_judge(&m->standing, m->log, outcome);
+    return outcome == SHARED_YES ? CATALOGUE_OK
+                                 : standing_record_outcome(&m->standing, m->log, outcome);
 }
 
 /* Now and then while the engine works; anything but 0 ends the statement. */
@@ -193,7 +194,7 @@ static int on_steps(void *context)
         return 0;
     enum shared_outcome outcome = m->log->calls->keep(m->log, clock_now_ms() + COMMIT_MS);
     if (outcome != SHARED_YES)
-        effects_fail(m->effects, standing_judge(&m->standing, m->log, outcome));
+        effects_fail(m->effects, standing_record_outcome(&m->standing, m->log, outcome));
     return outcome != SHARED_YES;
 }
 
@@ -312,7 +313,7 @@ static enum catalogue_status commit_there(struct member *m, struct shared_record
     record->at = clock_unix_ms();
     enum shared_outcome outcome = m->log->calls->commit(m->log, record, clock_now_ms() + COMMIT_MS);
     m->entered = false;
-    return standing_judge_commit(&m->standing, m->log, outcome);
+    return standing_record_commit(&m->standing, m->log, outcome);
 }
 
 /* Between the stamp and COMMIT. */
@@ -360,7 +361,7 @@ enum catalogue_status member_settle(struct member *m, int64_t deadline_ms)
     if (outcome == SHARED_UNKNOWN)
         return CATALOGUE_OUTCOME_UNKNOWN;
     standing_count(&m->standing, &m->standing.state.settled);
-    standing_note_there(&m->standing);
+    standing_record_there(&m->standing);
     if (outcome == SHARED_NO)
         return CATALOGUE_SHARED_AWAY;
     bool more = status == CATALOGUE_OK;
@@ -402,7 +403,7 @@ static enum catalogue_status replace(struct member *m)
     }
     if (status == CATALOGUE_OK)
         status = open_parts(m);
-    standing_note_replaced(&m->standing, joins, m->moved ? NULL : why);
+    standing_record_replaced(&m->standing, joins, m->moved ? NULL : why);
     return status;
 }
 
@@ -465,7 +466,7 @@ enum catalogue_status member_upgrade(struct member *m, bool *moved)
     if (outcome == SHARED_NO)
         status = CATALOGUE_BUSY;
     else
-        status = standing_judge(&m->standing, m->log, outcome);
+        status = standing_record_outcome(&m->standing, m->log, outcome);
     if (status == CATALOGUE_OK)
         status = replay_begin(m->replay);
     if (status == CATALOGUE_OK)
@@ -513,7 +514,7 @@ static enum catalogue_status open_parts(struct member *m)
     enum catalogue_status status = replay_read_at(m->replay, &at, &found);
     if (status != CATALOGUE_OK)
         return status;
-    standing_note_file(&m->standing, found ? &at : NULL, m->schema < SCHEMA_VERSION);
+    standing_record_file(&m->standing, found ? &at : NULL, m->schema < SCHEMA_VERSION);
     return CATALOGUE_OK;
 }
 

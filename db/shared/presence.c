@@ -164,8 +164,8 @@ static bool take_node(void *context, const struct shared_node *node)
 }
 
 /* False: it is to be tried again. */
-static bool tell_and_list(struct presence *p, struct shared_log *log,
-                          const struct shared_state *state)
+static bool report_and_list(struct presence *p, struct shared_log *log,
+                            const struct shared_state *state)
 {
     struct shared_overview overview;
     struct taking t = {.standing = member_standing(p->catalogue->member), .own = state->node};
@@ -218,7 +218,7 @@ static uint64_t exchanges_asked(struct presence *p)
 }
 
 /* All that asked before this turn began. */
-static void note_exchanged(struct presence *p, uint64_t asked)
+static void record_exchanged(struct presence *p, uint64_t asked)
 {
     pthread_mutex_lock(&p->lock);
     p->exchanges_done = asked;
@@ -242,7 +242,7 @@ static void hold_own_name(struct presence *p, struct shared_log *log, const char
     pthread_mutex_unlock(&p->lock);
 }
 
-static void hold_and_tell(void *context)
+static void hold_and_report(void *context)
 {
     struct presence *p = context;
     int64_t tell_at = 0;
@@ -260,8 +260,8 @@ static void hold_and_tell(void *context)
         log->calls->lease(log, SCHEMA_VERSION, clock_now_ms() + CALL_MS);
         /* First: it shows whether the connection still is. */
         if (clock_now_ms() >= tell_at || asked > exchanged) {
-            if (tell_and_list(p, log, &state))
-                note_exchanged(p, exchanged = asked);
+            if (report_and_list(p, log, &state))
+                record_exchanged(p, exchanged = asked);
             tell_at = clock_now_ms() + TELL_EACH_MS;
         }
         hold_own_name(p, log, state.node);
@@ -312,7 +312,7 @@ struct copying {
 };
 
 /* The name is kept while a large file is copied. */
-static void note_copied(void *context, uint64_t done, uint64_t total)
+static void record_copied(void *context, uint64_t done, uint64_t total)
 {
     struct copying *c = context;
     struct shared_overview ignored;
@@ -334,7 +334,7 @@ static void take_snapshot(struct presence *p, struct shared_log *log)
     if (asprintf(&copy, "%s.snapshot", p->catalogue->path) < 0)
         return;
     unlink(copy); /* of a process that was killed */
-    if (catalogue_backup(p->catalogue, copy, note_copied, &copying, why, sizeof why) ==
+    if (catalogue_backup(p->catalogue, copy, record_copied, &copying, why, sizeof why) ==
             CATALOGUE_OK &&
         presence_put_snapshot(log, copy) == SHARED_YES) {
         pthread_mutex_lock(&p->lock);
@@ -507,7 +507,7 @@ struct presence *presence_start(struct catalogue *c)
     }
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->exchanged, NULL);
-    if (thread_start(&p->teller, "presence", hold_and_tell, p) &&
+    if (thread_start(&p->teller, "presence", hold_and_report, p) &&
         thread_start(&p->carer, "snapshots", take_care, p))
         return p;
     presence_stop(p);

@@ -161,7 +161,7 @@ static bool note_head(struct standing *s, uint64_t head)
     return behind;
 }
 
-bool standing_note_head(struct standing *s, uint64_t head)
+bool standing_record_head(struct standing *s, uint64_t head)
 {
     pthread_mutex_lock(&s->lock);
     bool behind = note_head(s, head);
@@ -178,7 +178,7 @@ void standing_set_at(struct standing *s, const struct shared_position *at)
     pthread_mutex_unlock(&s->lock);
 }
 
-void standing_note_file(struct standing *s, const struct shared_position *at, bool is_older)
+void standing_record_file(struct standing *s, const struct shared_position *at, bool is_older)
 {
     if (at)
         standing_set_at(s, at);
@@ -199,29 +199,29 @@ void standing_keep_digest(struct standing *s, const struct digest_of *taken)
 /* ---- what the log said */
 
 /* The lock is held. */
-static void note_said(struct standing *s, const struct shared_log *log)
+static void record_sentence(struct standing *s, const struct shared_log *log)
 {
     snprintf(s->state.trouble, sizeof s->state.trouble, "%s", log->calls->gist(log));
     snprintf(s->state.said, sizeof s->state.said, "%s", log->calls->why(log));
 }
 
-void standing_note_away(struct standing *s, const struct shared_log *log)
+void standing_record_away(struct standing *s, const struct shared_log *log)
 {
     int64_t none = 0;
     atomic_compare_exchange_strong(&s->away_since_ms, &none, clock_now_ms());
     pthread_mutex_lock(&s->lock);
-    note_said(s, log);
+    record_sentence(s, log);
     pthread_mutex_unlock(&s->lock);
 }
 
-void standing_note_there(struct standing *s)
+void standing_record_there(struct standing *s)
 {
     if (atomic_exchange(&s->away_since_ms, 0) != 0)
         standing_clear_trouble(s);
 }
 
 /* It can be reached and read: whether a write is taken shows with the next one. */
-static void note_refused(struct standing *s, const struct shared_log *log)
+static void record_refused(struct standing *s, const struct shared_log *log)
 {
     if (*log->calls->gist(log) == '\0')
         return;
@@ -229,7 +229,7 @@ static void note_refused(struct standing *s, const struct shared_log *log)
     if (s->refused_since_ms == 0)
         s->refused_since_ms = clock_now_ms();
     s->refused_at_ms = clock_now_ms();
-    note_said(s, log);
+    record_sentence(s, log);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -241,54 +241,54 @@ static void leave(struct standing *s, bool has_lost, const char *why)
     standing_set_phase(s, SHARED_LEFT, why);
 }
 
-enum catalogue_status standing_judge(struct standing *s, const struct shared_log *log,
-                                     enum shared_outcome outcome)
+enum catalogue_status standing_record_outcome(struct standing *s, const struct shared_log *log,
+                                              enum shared_outcome outcome)
 {
     switch (outcome) {
     case SHARED_YES:
-        standing_note_there(s);
+        standing_record_there(s);
         return CATALOGUE_OK;
     case SHARED_BUSY:
     case SHARED_ELSEWHERE:
     case SHARED_BEHIND:
-        standing_note_there(s);
+        standing_record_there(s);
         return CATALOGUE_BUSY;
     case SHARED_DIVERGED:
     case SHARED_TRIMMED:
-        standing_note_there(s);
+        standing_record_there(s);
         if (standing_now(s).phase == SHARED_JOINED)
             leave(s, outcome == SHARED_DIVERGED, log->calls->why(log));
         return CATALOGUE_DIVERGED;
     case SHARED_NO_MEMORY:
         return CATALOGUE_NO_MEMORY;
     case SHARED_NO:
-        note_refused(s, log);
+        record_refused(s, log);
         return CATALOGUE_SHARED_AWAY;
     case SHARED_STOPPED:
         return CATALOGUE_SHARED_AWAY;
     default:
-        standing_note_away(s, log);
+        standing_record_away(s, log);
         return CATALOGUE_SHARED_AWAY;
     }
 }
 
-enum catalogue_status standing_judge_commit(struct standing *s, const struct shared_log *log,
-                                            enum shared_outcome outcome)
+enum catalogue_status standing_record_commit(struct standing *s, const struct shared_log *log,
+                                             enum shared_outcome outcome)
 {
     switch (outcome) {
     case SHARED_YES:
-        standing_note_there(s);
+        standing_record_there(s);
         pthread_mutex_lock(&s->lock);
         s->refused_since_ms = 0;
         s->state.appended++;
         pthread_mutex_unlock(&s->lock);
         return CATALOGUE_OK;
     case SHARED_UNKNOWN:
-        standing_note_away(s, log);
+        standing_record_away(s, log);
         standing_count(s, &s->state.unknown);
         return CATALOGUE_OUTCOME_UNKNOWN;
     default:
-        note_refused(s, log);
+        record_refused(s, log);
         standing_count(s, &s->state.refused);
         return outcome == SHARED_NO_MEMORY ? CATALOGUE_NO_MEMORY : CATALOGUE_SHARED_AWAY;
     }
@@ -296,7 +296,7 @@ enum catalogue_status standing_judge_commit(struct standing *s, const struct sha
 
 /* ---- a snapshot */
 
-void standing_note_copy(struct standing *s, uint64_t seq, uint64_t head)
+void standing_record_copy(struct standing *s, uint64_t seq, uint64_t head)
 {
     pthread_mutex_lock(&s->lock);
     s->state.fetched = seq;
@@ -304,7 +304,7 @@ void standing_note_copy(struct standing *s, uint64_t seq, uint64_t head)
     pthread_mutex_unlock(&s->lock);
 }
 
-void standing_note_fetched(struct standing *s, bool fetched, const char *why)
+void standing_record_fetched(struct standing *s, bool fetched, const char *why)
 {
     pthread_mutex_lock(&s->lock);
     s->has_fetched = fetched;
@@ -321,7 +321,7 @@ void standing_forget_head(struct standing *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void standing_note_replaced(struct standing *s, bool joined, const char *why)
+void standing_record_replaced(struct standing *s, bool joined, const char *why)
 {
     pthread_mutex_lock(&s->lock);
     s->has_fetched = false;

@@ -67,30 +67,30 @@ void standing_count(struct standing *s, uint64_t *counter);
 
 /* A file was opened: its place, NULL where it has nothing of a log yet. Sets the phase. `is_older`:
  * than this release's form. */
-void standing_note_file(struct standing *s, const struct shared_position *at, bool is_older);
+void standing_record_file(struct standing *s, const struct shared_position *at, bool is_older);
 void standing_set_at(struct standing *s, const struct shared_position *at);
 /* The log is at least there. True where the file is not there yet. */
-bool standing_note_head(struct standing *s, uint64_t head);
+bool standing_record_head(struct standing *s, uint64_t head);
 void standing_keep_digest(struct standing *s, const struct digest_of *taken);
 
 /* What a call of the log came to is noted, and what that is for the writes that wait for it. */
-enum catalogue_status standing_judge(struct standing *s, const struct shared_log *log,
-                                     enum shared_outcome outcome);
+enum catalogue_status standing_record_outcome(struct standing *s, const struct shared_log *log,
+                                              enum shared_outcome outcome);
 /* The same of a `commit`. */
-enum catalogue_status standing_judge_commit(struct standing *s, const struct shared_log *log,
-                                            enum shared_outcome outcome);
-void standing_note_away(struct standing *s, const struct shared_log *log);
-void standing_note_there(struct standing *s);
+enum catalogue_status standing_record_commit(struct standing *s, const struct shared_log *log,
+                                             enum shared_outcome outcome);
+void standing_record_away(struct standing *s, const struct shared_log *log);
+void standing_record_there(struct standing *s);
 /* Of a node that has joined nothing is wrong any more. */
 void standing_clear_trouble(struct standing *s);
 
 /* How far the fetched copy is, and the log. */
-void standing_note_copy(struct standing *s, uint64_t seq, uint64_t head);
+void standing_record_copy(struct standing *s, uint64_t seq, uint64_t head);
 /* The outcome of an attempt to fetch a copy. `why`: what is wrong, or NULL. */
-void standing_note_fetched(struct standing *s, bool fetched, const char *why);
+void standing_record_fetched(struct standing *s, bool fetched, const char *why);
 /* What was fetched took the place of all that was here: before anything is made of it, and the
  * phase another. */
 void standing_forget_head(struct standing *s);
 /* Behind that, and behind the phase, or it is fetched again. `joined`: there was nothing before;
  * `why`: why it could not, or NULL. */
-void standing_note_replaced(struct standing *s, bool joined, const char *why);
+void standing_record_replaced(struct standing *s, bool joined, const char *why);

@@ -64,7 +64,7 @@ static const char *nouns(const struct guard_case *c)
                         : plural(c->removed, "entry", "entries");
 }
 
-bool guard_judge(const struct tx *tx, const struct guard_case *c, struct change_result *result)
+bool guard_check(const struct tx *tx, const struct guard_case *c, struct change_result *result)
 {
     if (!too_much(tx, c) || within_approval(c))
         return true;
@@ -87,7 +87,7 @@ bool guard_judge(const struct tx *tx, const struct guard_case *c, struct change_
 
 /* Nothing else has touched the index: a list is alone in its transaction, and does not take what it
  * has brought away again unless it names it twice. */
-static enum catalogue_status judge_moves(struct tx *tx, const struct change *change,
+static enum catalogue_status check_moves(struct tx *tx, const struct change *change,
                                          struct occupancy_index *index,
                                          struct change_result *result)
 {
@@ -101,7 +101,7 @@ static enum catalogue_status judge_moves(struct tx *tx, const struct change *cha
         status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
         return status;
-    if (guard_judge(tx, &c, result)) {
+    if (guard_check(tx, &c, result)) {
         index->peak_reset = index->peak_reset || guard_approved(tx, &c);
         return CATALOGUE_OK;
     }
@@ -123,7 +123,7 @@ bool guard_moves(struct tx *tx, const struct change *change, struct change_resul
         if (i->moved > 0 && single)
             guard_single_removal(i);
         else if (i->moved > 0 && *status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-            *status = judge_moves(tx, change, i, result);
+            *status = check_moves(tx, change, i, result);
     }
     return *status == CATALOGUE_OK && result->status == CATALOGUE_OK;
 }

@@ -34,7 +34,7 @@ struct guard_case {
 enum catalogue_status guard_peak(struct tx *tx, const struct occupancy_index *index,
                                  uint64_t *peak);
 /* True where it is let through. Otherwise `result` becomes REFUSED, RULE_SHRINK_GUARD. */
-bool guard_judge(const struct tx *tx, const struct guard_case *c, struct change_result *result);
+bool guard_check(const struct tx *tx, const struct guard_case *c, struct change_result *result);
 /* True where it passes only because max_removed approves it: then set index->peak_reset. */
 bool guard_approved(const struct tx *tx, const struct guard_case *c);
 /* Holds a list to the guard for what it moved out of indexes (occupancy_index.moved), at its end:

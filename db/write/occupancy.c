@@ -647,7 +647,7 @@ static enum catalogue_status read_second(struct tx *tx, struct second *out)
 
 /* Two versions with one date: the date alone cannot tell them apart, so that If-Modified-Since must
  * not be answered with 304. A clock that went back goes through the same seconds again. */
-static int64_t judge_date(const struct occupancy_index *index, const struct occupancy_page *page,
+static int64_t check_date(const struct occupancy_index *index, const struct occupancy_page *page,
                           const struct second *second)
 {
     int64_t until = page->same_second > 1 ? page->same_second : 0;
@@ -663,7 +663,7 @@ static enum catalogue_status write_page(struct tx *tx, const struct occupancy_in
                                         struct occupancy_page *page, uint64_t revision,
                                         const struct second *second)
 {
-    page->same_second = judge_date(index, page, second);
+    page->same_second = check_date(index, page, second);
     page->changed_at = second->at;
     enum catalogue_status status = tx_run(tx, ST_PAGE_WRITE, index->id, page->number, page->entries,
                                           (sqlite3_int64)page->bytes, page->changed_at,

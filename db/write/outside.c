@@ -74,7 +74,7 @@ static void append(char *out, size_t size, size_t *used, const char *text)
     *used += len < 0 ? 0 : (size_t)len;
 }
 
-void outside_tell(struct outside *o, const struct catalogue_options *options, int64_t now_ms)
+void outside_report(struct outside *o, const struct catalogue_options *options, int64_t now_ms)
 {
     if (o->count == 0 || (o->told_ms != 0 && now_ms - o->told_ms < OUTSIDE_TELL_MS))
         return;

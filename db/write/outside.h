@@ -30,4 +30,4 @@ enum catalogue_status outside_look(struct outside *o, struct tx *tx);
 /* After an own commit. */
 void outside_committed(struct outside *o, const struct tx *tx);
 /* Hands over what was seen, unless it did so just now. */
-void outside_tell(struct outside *o, const struct catalogue_options *options, int64_t now_ms);
+void outside_report(struct outside *o, const struct catalogue_options *options, int64_t now_ms);

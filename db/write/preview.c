@@ -117,9 +117,9 @@ static enum catalogue_status make_record(const struct preview *p, struct tx *tx,
     return list ? put_record(tx, list->site_id, loc, row, out) : CATALOGUE_OK;
 }
 
-static enum catalogue_status tell_row(const struct preview *p, struct tx *tx,
-                                      const struct history_part *part,
-                                      const struct history_row *old, struct change_result *result)
+static enum catalogue_status report_row(const struct preview *p, struct tx *tx,
+                                        const struct history_part *part,
+                                        const struct history_row *old, struct change_result *result)
 {
     struct change_row *row = next_row(result);
     struct put_row was = {.found = false}, is;
@@ -145,9 +145,9 @@ static enum catalogue_status tell_row(const struct preview *p, struct tx *tx,
 
 /* ---- the removal of an index or a site */
 
-static enum catalogue_status tell_gone(const struct preview *p, struct tx *tx,
-                                       const struct change *change, sqlite3_stmt *at,
-                                       struct change_result *result)
+static enum catalogue_status report_gone(const struct preview *p, struct tx *tx,
+                                         const struct change *change, sqlite3_stmt *at,
+                                         struct change_result *result)
 {
     struct change_row *row = next_row(result);
     struct put_row was;
@@ -171,9 +171,9 @@ static enum catalogue_status tell_gone(const struct preview *p, struct tx *tx,
 /* So many rows are looked at: more than are reported, where the token sees few. */
 #define ROWS_LOOKED_AT (CHANGE_ROWS_TOLD * 10)
 
-static enum catalogue_status tell_index(const struct preview *p, struct tx *tx,
-                                        const struct change *change, int64_t index,
-                                        uint32_t *looked_at, struct change_result *result)
+static enum catalogue_status report_index(const struct preview *p, struct tx *tx,
+                                          const struct change *change, int64_t index,
+                                          uint32_t *looked_at, struct change_result *result)
 {
     sqlite3_stmt *rows = tx_statement(tx, ST_ENTRIES_OF_INDEX);
     if (!rows)
@@ -185,7 +185,7 @@ static enum catalogue_status tell_index(const struct preview *p, struct tx *tx,
     while (has_room(result) && *looked_at < ROWS_LOOKED_AT &&
            (status = statement_first(rows, &found)) == CATALOGUE_OK && found) {
         ++*looked_at;
-        status = tell_gone(p, tx, change, rows, result);
+        status = report_gone(p, tx, change, rows, result);
         if (status != CATALOGUE_OK)
             break;
     }
@@ -193,33 +193,34 @@ static enum catalogue_status tell_index(const struct preview *p, struct tx *tx,
     return status;
 }
 
-static enum catalogue_status tell_removal(const struct preview *p, struct tx *tx,
-                                          const struct change *change, struct change_result *result)
+static enum catalogue_status report_removal(const struct preview *p, struct tx *tx,
+                                            const struct change *change,
+                                            struct change_result *result)
 {
     uint32_t looked_at = 0;
     if (change->kind == CHANGE_INDEX_REMOVE)
-        return tell_index(p, tx, change, change->index_id, &looked_at, result);
+        return report_index(p, tx, change, change->index_id, &looked_at, result);
     const struct registry_site *site = registry_site_by_id(p->registry, change->site_id);
     enum catalogue_status status = CATALOGUE_OK;
     const struct registry_index *list;
     for (size_t i = 0;
          site && status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL; i++)
-        status = tell_index(p, tx, change, list->id, &looked_at, result);
+        status = report_index(p, tx, change, list->id, &looked_at, result);
     return status;
 }
 
-enum catalogue_status preview_tell(struct preview *p, struct tx *tx, const struct change *change,
-                                   struct change_result *result)
+enum catalogue_status preview_report(struct preview *p, struct tx *tx, const struct change *change,
+                                     struct change_result *result)
 {
     if (!p->registry || result->status != CATALOGUE_OK)
         return CATALOGUE_OK;
     if (removes_whole(change))
-        return tell_removal(p, tx, change, result);
+        return report_removal(p, tx, change, result);
     const struct history_part *part;
     enum catalogue_status status = recorder_first_rows(tx->recorder, &part);
     /* A change in steps told rows of the steps before. */
     for (uint32_t i = 0; status == CATALOGUE_OK && part && i < part->count && has_room(result); i++)
         if (is_seen(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
-            status = tell_row(p, tx, part, &part->rows[i], result);
+            status = report_row(p, tx, part, &part->rows[i], result);
     return status;
 }

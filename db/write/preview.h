@@ -18,6 +18,6 @@ struct preview {
 enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const struct change *change);
 /* The change is carried out, and neither committed nor rolled back: fills result->told. What the
  * token does not see is not told. */
-enum catalogue_status preview_tell(struct preview *p, struct tx *tx, const struct change *change,
-                                   struct change_result *result);
+enum catalogue_status preview_report(struct preview *p, struct tx *tx, const struct change *change,
+                                     struct change_result *result);
 void preview_done(struct preview *p, struct tx *tx);

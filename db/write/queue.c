@@ -54,7 +54,7 @@ static bool has_place(struct queue *q, const struct write_request *request)
            (request->change.grant.site_id == 0 || group_of(q, request)->waiting < (q->max + 1) / 2);
 }
 
-static void note_taken(struct queue *q, const struct write_request *request)
+static void record_taken(struct queue *q, const struct write_request *request)
 {
     q->depth--;
     group_of(q, request)->waiting--;
@@ -180,7 +180,7 @@ struct write_request *queue_take(struct queue *q, enum queue_turn turn)
     first = line->first;
     end = &line->first;
     while (*end && count < max) {
-        note_taken(q, *end);
+        record_taken(q, *end);
         end = &(*end)->next;
         count++;
     }
@@ -202,7 +202,7 @@ struct write_request *queue_take_own(struct queue *q)
         at = &(*at)->next;
     found = *at;
     if (found) {
-        note_taken(q, found);
+        record_taken(q, found);
         *at = found->next;
         if (!*at)
             q->alone.last = at;
@@ -246,7 +246,7 @@ static void take_expired(struct queue *q, struct request_line *line, int64_t now
         struct write_request *next = request->next;
         if (request->deadline_ms <= now_ms && !request->begun) {
             line_append(out, request);
-            note_taken(q, request);
+            record_taken(q, request);
         } else {
             line_append(line, request);
         }

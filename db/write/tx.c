@@ -101,7 +101,7 @@ enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_
 }
 
 /* Keeps what the engine said, before the next call of it. */
-static void note_why(struct tx *tx)
+static void record_why(struct tx *tx)
 {
     int code = sqlite3_errcode(tx->db);
     bool failed = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
@@ -193,7 +193,7 @@ enum catalogue_status tx_begin(struct tx *tx)
         tx_rollback(tx); /* the last one could not be, for lack of memory */
     enum catalogue_status status = run_plain(tx, ST_BEGIN);
     if (status != CATALOGUE_OK) {
-        note_why(tx);
+        record_why(tx);
         return status;
     }
     tx->open = true;
@@ -226,7 +226,7 @@ void tx_forget(struct tx *tx)
 
 void tx_rollback(struct tx *tx)
 {
-    note_why(tx);
+    record_why(tx);
     tx->open = false;
     if (tx->log)
         effects_stop(tx->log->effects);
@@ -245,7 +245,7 @@ bool tx_gives_way(const struct tx *tx)
     return tx->gives_way && tx->gives_way(tx->pressed_context);
 }
 
-enum catalogue_status tx_note_step(struct tx *tx, uint64_t *group)
+enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group)
 {
     int64_t revision = (int64_t)tx->revision + 1;
     enum catalogue_status status = CATALOGUE_OK;

@@ -132,7 +132,7 @@ enum catalogue_status tx_commit(struct tx *tx);
 bool tx_gives_way(const struct tx *tx);
 /* Adds the revision that the change under way will get to the group of a change in steps; `*group`
  * 0: it is the first of it, and is filled. */
-enum catalogue_status tx_note_step(struct tx *tx, uint64_t *group);
+enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group);
 /* Between two transactions: nothing that is remembered of the file is true any more. */
 void tx_forget(struct tx *tx);
 /* What the catalogue's clock says: where it is shared the log's, which all nodes have in common.

@@ -51,7 +51,7 @@ static void writer_measure(struct writer *w, uint64_t began_ns, uint64_t end_ns,
 }
 
 /* Notes when entries were registered, for the stats. The writer's thread, after the commit. */
-static void writer_note_registered(struct writer *w, const struct write_request *list)
+static void writer_record_registered(struct writer *w, const struct write_request *list)
 {
     for (const struct write_request *r = list; r; r = r->next) {
         switch (r->change.kind) {
@@ -153,7 +153,8 @@ static enum catalogue_status refuse_truncated(struct writer *w, bool create, cha
 }
 
 /* Opens the file and notes which one it is; a rename between the two is noticed. */
-static enum catalogue_status open_noted(struct writer *w, bool create, char *why, size_t why_size)
+static enum catalogue_status open_recorded(struct writer *w, bool create, char *why,
+                                           size_t why_size)
 {
     const char *path = w->catalogue->path;
     enum connection_mode mode = create ? CONNECTION_CREATE : CONNECTION_WRITE;
@@ -191,7 +192,7 @@ void writer_saw(struct writer *w)
     atomic_store(&w->history_bytes, (uint64_t)w->tx.history_bytes);
     atomic_store(&w->history_from, w->tx.history_from);
     if (w->catalogue->options.server)
-        server_lock_note(&w->lock, &now);
+        server_lock_record(&w->lock, &now);
 }
 
 /* What makes a file another one than it was, in one transaction: an epoch of its own, and dates
@@ -292,7 +293,7 @@ static bool gives_way(void *context)
 static enum catalogue_status writer_connect(struct writer *w, bool create, char *why,
                                             size_t why_size)
 {
-    enum catalogue_status status = open_noted(w, create, why, why_size);
+    enum catalogue_status status = open_recorded(w, create, why, why_size);
     if (status == CATALOGUE_OK && w->catalogue->options.server)
         status = server_lock_hold(&w->lock, w->catalogue->path, why, why_size);
     if (status == CATALOGUE_OK)
@@ -353,7 +354,7 @@ enum catalogue_status writer_usable(struct writer *w)
     return file_identity_holds(w->catalogue->path, &w->file) ? CATALOGUE_OK : CATALOGUE_UNAVAILABLE;
 }
 
-static void writer_note(struct writer *w, enum catalogue_status status, const char *why)
+static void writer_record(struct writer *w, enum catalogue_status status, const char *why)
 {
     pthread_mutex_lock(&w->trouble_lock);
     w->writable = status == CATALOGUE_OK;
@@ -373,15 +374,15 @@ const char *writer_who_holds(const struct writer *w)
 }
 
 /* What was to be written on the open file and was not; where its log filled the disk, it goes. */
-void writer_note_failed(struct writer *w, enum catalogue_status status, const char *why)
+void writer_record_failed(struct writer *w, enum catalogue_status status, const char *why)
 {
-    writer_note(w, status, why);
+    writer_record(w, status, why);
     if (status == CATALOGUE_NO_SPACE)
         checkpoint_make_room(&w->checkpoint);
 }
 
 /* Which file was opened at last, and whether for good. */
-static void note_followed(struct writer *w, enum catalogue_status status)
+static void record_followed(struct writer *w, enum catalogue_status status)
 {
     pthread_mutex_lock(&w->trouble_lock);
     w->tried = w->file;
@@ -406,8 +407,8 @@ static void writer_follow(struct writer *w)
     char why[512] = "";
     writer_disconnect(w);
     enum catalogue_status status = writer_connect(w, false, why, sizeof why);
-    writer_note(w, status, why);
-    note_followed(w, status);
+    writer_record(w, status, why);
+    record_followed(w, status);
     if (status == CATALOGUE_OK) {
         atomic_store(&w->committed, 0); /* it may be another file, with revisions of its own */
         atomic_store(&w->catalogue->lost, false);
@@ -443,7 +444,7 @@ void writer_answer(struct writer *w, struct write_request *request)
 {
     if (was_held(request))
         atomic_fetch_add(&w->held, 1);
-    writer_note_registered(w, request);
+    writer_record_registered(w, request);
     answer(request);
 }
 
@@ -464,7 +465,7 @@ void writer_answer_failed(struct writer *w, struct write_request *list,
 /* ---- shared with other machines */
 
 /* What others wrote is here: what was read before is no longer so. */
-static void note_moved(struct writer *w)
+static void record_moved(struct writer *w)
 {
     tx_forget(&w->tx);
     if (tx_look(&w->tx) == CATALOGUE_OK) {
@@ -505,7 +506,7 @@ static enum catalogue_status enter_shared(struct writer *w, enum queue_turn turn
         queue_skip_group(&w->queue, site_group);
     follows(w, false);
     if (moved)
-        note_moved(w);
+        record_moved(w);
     w->checkpoint.hurries = false;
     return status;
 }
@@ -531,7 +532,7 @@ static enum catalogue_status settle(struct writer *w)
         if (atomic_load(&w->shared.abandoned))
             break;
     }
-    note_moved(w);
+    record_moved(w);
     return status == CATALOGUE_NO_SPACE ? CATALOGUE_OUTCOME_UNKNOWN : status;
 }
 
@@ -557,7 +558,7 @@ static bool follow_others(struct writer *w)
     if (moved && standing_now(member_standing(member)).replacements != replaced)
         atomic_store(&w->catalogue->replaced, true);
     if (moved)
-        note_moved(w);
+        record_moved(w);
     return moved;
 }
 
@@ -733,7 +734,7 @@ static void carry_out(struct writer *w, struct write_request *list)
         else if (atomic_load(&w->shared.abandoned))
             status = CATALOGUE_CANCELLED;
         if (status != CATALOGUE_CANCELLED)
-            writer_note_failed(w, status, why);
+            writer_record_failed(w, status, why);
         writer_answer_failed(w, list, status, why);
         return;
     }
@@ -746,7 +747,7 @@ static void carry_out(struct writer *w, struct write_request *list)
     if (!keep)
         list->result.changed = false; /* alone in its transaction */
     if (changed) {
-        writer_note(w, CATALOGUE_OK, NULL);
+        writer_record(w, CATALOGUE_OK, NULL);
         atomic_fetch_add(&w->commits, 1);
         atomic_fetch_add(&w->batched, count);
         atomic_store(&w->committed, tx->revision);
@@ -754,7 +755,7 @@ static void carry_out(struct writer *w, struct write_request *list)
         writer_measure(w, began_ns, end_ns, count);
         catalogue_wake(w->catalogue);
     }
-    writer_note_registered(w, list);
+    writer_record_registered(w, list);
     if (list && list->result.more && list->result.status == CATALOGUE_OK)
         go_on(w, list);
     else
@@ -791,13 +792,13 @@ static void take_turn(struct writer *w, enum queue_turn turn)
     enum catalogue_status status = writer_usable(w);
     if (status != CATALOGUE_OK) {
         static const char gone[] = "the catalogue file is gone or was replaced";
-        writer_note(w, status, gone);
+        writer_record(w, status, gone);
         writer_answer_failed(w, queue_take(&w->queue, turn), status, gone);
         return;
     }
     status = writer_begin(w, true, turn);
     if (status == CATALOGUE_SHARED_AWAY && fails_over(w)) {
-        writer_note(w, status, "PostgreSQL cannot be reached");
+        writer_record(w, status, "PostgreSQL cannot be reached");
         struct timespec pause = {0, 10 * WRITER_LOCK_STEP_MS * 1000000L};
         nanosleep(&pause, NULL);
         return;
@@ -811,7 +812,7 @@ static void take_turn(struct writer *w, enum queue_turn turn)
          * once, since PostgreSQL serves those who wait for its lock in their order. Behind another
          * node's list that is not trouble yet. */
         if (!w->catalogue->member || is_near_its_end(w))
-            writer_note(w, status, writer_who_holds(w));
+            writer_record(w, status, writer_who_holds(w));
         w->alone_next = false; /* they waited for a list: none of this node goes before them */
         struct timespec pause = {0, WRITER_LOCK_STEP_MS * 1000000L};
         if (!w->catalogue->member)
@@ -820,7 +821,7 @@ static void take_turn(struct writer *w, enum queue_turn turn)
     }
     if (status != CATALOGUE_OK) {
         if (status != CATALOGUE_CANCELLED)
-            writer_note_failed(w, status, w->tx.why);
+            writer_record_failed(w, status, w->tx.why);
         writer_answer_failed(w, queue_take(&w->queue, turn), status, w->tx.why);
         if (!alone) /* others' lists wait for what can be written, not for as long as any come */
             pass_lists(w);
@@ -902,7 +903,7 @@ static void writer_run(void *context)
         setpriority(PRIO_PROCESS, own, WRITER_NICE);
     for (;;) {
         writer_follow(w);
-        outside_tell(&w->outside, &w->catalogue->options, clock_now_ms());
+        outside_report(&w->outside, &w->catalogue->options, clock_now_ms());
         if (follow_others(w) && !queue_has(&w->queue, false) && !queue_has(&w->queue, true)) {
             pass_lists(w); /* what waited for its end expired meanwhile */
             continue;
@@ -967,7 +968,7 @@ enum catalogue_status writer_start(struct catalogue *c, struct writer **out, cha
     enum catalogue_status status = writer_connect(w, !c->options.must_exist, why, why_size);
     if (status != CATALOGUE_OK)
         goto fail_connect;
-    note_followed(w, status);
+    record_followed(w, status);
     *out = w;
     if (start_threads(w))
         return CATALOGUE_OK;

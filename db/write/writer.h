@@ -130,7 +130,7 @@ enum catalogue_status writer_usable(struct writer *w);
 enum catalogue_status writer_begin(struct writer *w, bool for_queue, enum queue_turn turn);
 enum catalogue_status writer_commit(struct writer *w);
 void writer_saw(struct writer *w);
-void writer_note_failed(struct writer *w, enum catalogue_status status, const char *why);
+void writer_record_failed(struct writer *w, enum catalogue_status status, const char *why);
 /* A sentence for what could not be begun in time: BUSY. Static. */
 const char *writer_who_holds(const struct writer *w);
 

@@ -282,7 +282,7 @@ static bool add_use(struct uses *uses, int64_t id, int64_t hour)
 }
 
 /* Of a token that was noted in this hour nothing is written. */
-static void note_use(const struct app_context *app, const struct request *request)
+static void record_use(const struct app_context *app, const struct request *request)
 {
     const struct change change = {.kind = CHANGE_TOKEN_USED, .token_id = request->token_id};
     bool first;
@@ -322,7 +322,7 @@ bool routes_authorise(void *context, struct request *request)
         errors_reply_unauthorised(&request->reply, "the token has expired");
         return false;
     }
-    note_use(app, request);
+    record_use(app, request);
     if (grant_may(&request->grant, request->route->role))
         return true;
     errors_reply_role(&request->reply, &request->grant, request->route->role);

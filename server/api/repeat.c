@@ -158,7 +158,7 @@ bool repeat_notes_audit(struct call *call, const char *action, const char *subje
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-static void tell_audit(struct call *call)
+static void report_audit(struct call *call)
 {
     if (call->repeat.action != NULL)
         call_audit(call, call->repeat.action,
@@ -214,7 +214,7 @@ bool repeat_answer(struct call *call)
         return true;
     }
     if (applied && call->repeat.answered) {
-        tell_audit(call);
+        report_audit(call);
         return true;
     }
     if (call->repeat.answered) { /* the change was rolled back, and with it what was made */

@@ -235,7 +235,7 @@ static bool find_command(struct parse *p)
 
 /* ---- judging --------------------------------------------------------------------------- */
 
-static bool judge_options(struct parse *p)
+static bool check_options(struct parse *p)
 {
     const struct cli_command *command = p->out->command;
 
@@ -260,7 +260,7 @@ static bool judge_options(struct parse *p)
     return true;
 }
 
-static bool judge_words(struct parse *p)
+static bool check_words(struct parse *p)
 {
     const struct cli_command *c = p->out->command;
 
@@ -295,7 +295,7 @@ bool arguments_parse(int argc, char **argv, const struct cli_command *commands,
     }
     if (!find_command(&p))
         return false;
-    return out->help || (judge_options(&p) && judge_words(&p));
+    return out->help || (check_options(&p) && check_words(&p));
 }
 
 void arguments_done(struct arguments *a)

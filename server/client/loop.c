@@ -127,7 +127,7 @@ void fetch_loop_free(struct fetch_loop *loop)
     free(loop);
 }
 
-static void end_told(struct fetch_loop *loop, struct fetch_transfer *f, CURLcode code)
+static void end_reported(struct fetch_loop *loop, struct fetch_transfer *f, CURLcode code)
 {
     enum fetch_status status = end_transfer(loop, f, code);
 
@@ -136,7 +136,7 @@ static void end_told(struct fetch_loop *loop, struct fetch_transfer *f, CURLcode
 }
 
 /* One at a time, and asked anew each time: `done` may have removed the others. */
-static void tell_done(struct fetch_loop *loop)
+static void report_done(struct fetch_loop *loop)
 {
     CURLMsg *message;
     int left;
@@ -147,14 +147,14 @@ static void tell_done(struct fetch_loop *loop)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
-        end_told(loop, (struct fetch_transfer *)(void *)private, message->data.result);
+        end_reported(loop, (struct fetch_transfer *)(void *)private, message->data.result);
     }
     while (loop->unmade > 0) {
         struct fetch_transfer *f = loop->running;
 
         while (!f->unmade)
             f = f->next;
-        end_told(loop, f, CURLE_OUT_OF_MEMORY);
+        end_reported(loop, f, CURLE_OUT_OF_MEMORY);
     }
 }
 
@@ -179,10 +179,10 @@ bool fetch_loop_poll(struct fetch_loop *loop, int timeout_ms)
     size_t before = loop->count;
     bool good = perform(loop);
 
-    tell_done(loop);
+    report_done(loop);
     if (timeout_ms > 0 && good && loop->count >= before)
         good = curl_multi_poll(loop->multi, NULL, 0, timeout_ms, NULL) == CURLM_OK && perform(loop);
-    tell_done(loop);
+    report_done(loop);
     return good;
 }
 

@@ -249,7 +249,7 @@ static int64_t certificate_ends(CURL *easy)
     return 0;
 }
 
-static enum fetch_status tell_tls(struct transfer *t, CURLcode code)
+static enum fetch_status report_tls(struct transfer *t, CURLcode code)
 {
     struct fetch_reply *r = t->reply;
     static const char problem[] = "SSL certificate problem: ";
@@ -276,7 +276,7 @@ static enum fetch_status tell_tls(struct transfer *t, CURLcode code)
 
 /* ---- the result --------------------------------------------------------------------------- */
 
-static enum fetch_status tell_connect(struct transfer *t, CURLcode code)
+static enum fetch_status report_connect(struct transfer *t, CURLcode code)
 {
     long error = 0;
 
@@ -286,14 +286,14 @@ static enum fetch_status tell_connect(struct transfer *t, CURLcode code)
     return fail(t->reply, FETCH_CONNECT, t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
 }
 
-static enum fetch_status tell_refused(struct transfer *t)
+static enum fetch_status report_refused(struct transfer *t)
 {
     snprintf(t->reply->why, sizeof t->reply->why,
              "%s is not a public internet address and is not allowed here", t->refused);
     return FETCH_ADDRESS;
 }
 
-static enum fetch_status tell_protocol(struct transfer *t)
+static enum fetch_status report_protocol(struct transfer *t)
 {
     struct fetch_reply *r = t->reply;
 
@@ -310,7 +310,7 @@ static enum fetch_status tell_protocol(struct transfer *t)
 }
 
 /* A connection that breaks while something comes. */
-static enum fetch_status tell_broken(struct transfer *t, CURLcode code)
+static enum fetch_status report_broken(struct transfer *t, CURLcode code)
 {
     struct fetch_reply *r = t->reply;
 
@@ -326,11 +326,11 @@ static enum fetch_status tell_broken(struct transfer *t, CURLcode code)
                     "truncated response: the body is shorter than Content-Length");
     if (code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING)
         return fail(r, FETCH_PROTOCOL, "truncated response: the connection was closed early");
-    return tell_connect(t, code);
+    return report_connect(t, code);
 }
 
 /* 7.88 says so of a header line that is longer than it takes, too. */
-static enum fetch_status tell_no_memory(struct transfer *t)
+static enum fetch_status report_no_memory(struct transfer *t)
 {
     long sent = 0;
 
@@ -351,7 +351,7 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
         return fail(r, FETCH_PROTOCOL,
                     "malformed response: the header is too large or is not HTTP");
     if (t->refused[0] != '\0' && code == CURLE_COULDNT_CONNECT)
-        return tell_refused(t);
+        return report_refused(t);
     switch (code) {
     case CURLE_OK:
         return fail(r, FETCH_PROTOCOL, "truncated response: the connection was closed early");
@@ -361,28 +361,28 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
     case CURLE_OPERATION_TIMEDOUT:
         return fail(r, FETCH_TIMEOUT, "no answer in time");
     case CURLE_OUT_OF_MEMORY:
-        return tell_no_memory(t);
+        return report_no_memory(t);
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_CIPHER:
-        return tell_tls(t, code);
+        return report_tls(t, code);
     case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, and what is not HTTP at all */
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
-        return tell_protocol(t);
+        return report_protocol(t);
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
-        return tell_broken(t, code);
+        return report_broken(t, code);
     default:
-        return tell_connect(t, code);
+        return report_connect(t, code);
     }
 }
 
-static void tell_way(struct transfer *t)
+static void report_way(struct transfer *t)
 {
     struct fetch_reply *r = t->reply;
     char *address = NULL, *redirect = NULL;
@@ -406,7 +406,7 @@ enum fetch_status transfer_end(struct transfer *t, CURLcode code)
 
     if (r->protocol[0] == '\0' && t->request->url->https && status == FETCH_OK)
         strcpy(r->protocol, "TLS");
-    tell_way(t);
+    report_way(t);
     if (status == FETCH_OK)
         r->certificate_ends = certificate_ends(t->easy);
     else
@@ -560,7 +560,7 @@ static int on_connected(void *context, char *to, char *from, int to_port, int fr
     if (address_allowed(t->request->guard, literal, len, &address.any))
         return CURL_PREREQFUNC_OK;
     snprintf(t->refused, sizeof t->refused, "%s", to);
-    t->stopped = tell_refused(t);
+    t->stopped = report_refused(t);
     return CURL_PREREQFUNC_ABORT;
 }
 

@@ -211,7 +211,7 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
 }
 
 /* Returns those that were told so far. */
-static struct days *tell_others(struct crawlers *c, struct days *others)
+static struct days *report_others(struct crawlers *c, struct days *others)
 {
     pthread_rwlock_wrlock(&c->told_lock);
     struct days *old = c->others;
@@ -231,7 +231,7 @@ void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
     ledger_clear(c->ledger);
     days_clear(c->days);
     pthread_mutex_lock(&c->others_lock);
-    days_free(tell_others(c, NULL));
+    days_free(report_others(c, NULL));
     c->others_times = 0;
     pthread_mutex_unlock(&c->others_lock);
 }
@@ -318,7 +318,7 @@ void crawlers_take_again(struct crawlers *c)
 }
 
 /* So that a crawler which has not come since the start is in the metrics. */
-static void note_last_fetch(struct crawlers *c, size_t slot, int64_t at)
+static void record_last_fetch(struct crawlers *c, size_t slot, int64_t at)
 {
     if (at > atomic_load(&c->slots[slot].last_fetch_at))
         atomic_store(&c->slots[slot].last_fetch_at, at);
@@ -332,7 +332,7 @@ void crawlers_put_page(struct crawlers *c, const char *name, const struct crawle
         return;
     with_slot.row.crawler = (uint8_t)slot;
     if (ledger_put(c->ledger, &with_slot))
-        note_last_fetch(c, slot, held->row.fetched_at);
+        record_last_fetch(c, slot, held->row.fetched_at);
 }
 
 /* False: nobody has this name here. */
@@ -370,7 +370,7 @@ void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, in
         add(&c->untracked);
     if (!days_import(c->days, (uint8_t)slot, visits, lag_s, now))
         add(&c->untracked);
-    note_last_fetch(c, slot, visits->fetched_at);
+    record_last_fetch(c, slot, visits->fetched_at);
 }
 
 void crawlers_put_since(struct crawlers *c, int64_t since)
@@ -404,7 +404,7 @@ void crawlers_others_end(struct crawlers *c, int64_t times)
 {
     struct days *old = c->others_next;
     if (times != 0) {
-        old = tell_others(c, c->others_next);
+        old = report_others(c, c->others_next);
         c->others_times = times;
     }
     c->others_next = NULL;

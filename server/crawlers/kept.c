@@ -59,7 +59,7 @@ enum catalogue_status crawlers_learn(struct crawlers *c, struct catalogue_view *
 
     if (status != CATALOGUE_OK || times == 0 || !crawlers_others_begin(c, again ? 0 : times))
         return status;
-    status = catalogue_view_crawlers_told(view, learn_page, learn_day, &learning);
+    status = catalogue_view_crawlers_reported(view, learn_page, learn_day, &learning);
     crawlers_others_end(c, status == CATALOGUE_OK ? times : 0);
     crawlers_put_since(c, since);
     return status;

@@ -68,9 +68,9 @@ static bool visit_remarks(struct visit *v, const char *loc, const struct sitemap
         if (r->lines[0] > 0)
             snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", r->lines[0],
                      r->column);
-        sitemap_remark_tell(r, told);
-        visit_tell(v, level, "child", &about, todo_of(r->code), "%s: %s%s (%s)", loc, place, told,
-                   about.code);
+        sitemap_remark_report(r, told);
+        visit_report(v, level, "child", &about, todo_of(r->code), "%s: %s%s (%s)", loc, place, told,
+                     about.code);
         serious = serious || level != DOCTOR_NOTE;
     }
     return serious;
@@ -117,7 +117,7 @@ visit_hosts_robots(const struct visit *v, const struct visit_hosts *hosts, const
 
 /* It is the host whose pages are listed that must prove itself: by a robots.txt that names the
  * index. For pages of the index's own host its own does. */
-static void judge_proof(struct visit *v, const struct visit_robots *r, const struct url *first,
+static void check_proof(struct visit *v, const struct visit_robots *r, const struct url *first,
                         uint64_t locs)
 {
     struct visit_about about = {.code = "cross-host", .url = first->text, .count = locs};
@@ -125,21 +125,21 @@ static void judge_proof(struct visit *v, const struct visit_robots *r, const str
 
     if (visit_names_index(v, r)) {
         about.code = "cross-host-proved";
-        visit_tell(v, DOCTOR_NOTE, "cross-host", &about,
-                   "nothing, where it is meant; Yandex ignores sitemaps of another host",
-                   "%" PRIu64 " %s on %s, %s first; its robots.txt names the index", locs,
-                   plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text);
+        visit_report(v, DOCTOR_NOTE, "cross-host", &about,
+                     "nothing, where it is meant; Yandex ignores sitemaps of another host",
+                     "%" PRIu64 " %s on %s, %s first; its robots.txt names the index", locs,
+                     plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text);
         return;
     }
     snprintf(todo, sizeof todo,
              "where they list pages of %s alone, nothing; else name the index in %s/robots.txt, or "
              "prove both hosts in the search consoles",
              v->robots.origin, r->origin);
-    visit_tell(v, DOCTOR_WARNING, "cross-host", &about, todo,
-               "%" PRIu64 " %s on another host, %s, %s first: crawlers may fetch %s, and take no "
-               "pages of that host from %s",
-               locs, plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text,
-               plural(locs, "it", "them"), plural(locs, "it", "them"));
+    visit_report(v, DOCTOR_WARNING, "cross-host", &about, todo,
+                 "%" PRIu64 " %s on another host, %s, %s first: crawlers may fetch %s, and take no "
+                 "pages of that host from %s",
+                 locs, plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text,
+                 plural(locs, "it", "them"), plural(locs, "it", "them"));
 }
 
 static void judge(struct visit *v, const struct visit_robots *r, const struct url *first,
@@ -150,21 +150,21 @@ static void judge(struct visit *v, const struct visit_robots *r, const struct ur
 
     if (r->status == 0 || r->status >= 500 || r->status == 429) {
         about.code = "robots-unreachable";
-        visit_tell(
+        visit_report(
             v, DOCTOR_WRONG, "cross-host", &about,
             "make its robots.txt answer, or answer 404: while it fails, crawlers fetch nothing "
             "there",
             "%s/robots.txt does not answer", r->origin);
     } else if (forbidden != NULL) {
         about.code = "robots-forbids";
-        visit_tell(v, DOCTOR_WRONG, "cross-host", &about, "take the Disallow off there",
-                   "%s/robots.txt forbids %s to %s", r->origin, first->text, forbidden);
+        visit_report(v, DOCTOR_WRONG, "cross-host", &about, "take the Disallow off there",
+                     "%s/robots.txt forbids %s to %s", r->origin, first->text, forbidden);
     } else {
-        judge_proof(v, r, first, locs);
+        check_proof(v, r, first, locs);
     }
 }
 
-void visit_hosts_judge(struct visit *v, struct visit_hosts *hosts)
+void visit_hosts_check(struct visit *v, struct visit_hosts *hosts)
 {
     for (size_t i = 0; i < hosts->count && !v->no_memory; i++) {
         visit_fetch_robots(v, &hosts->first[i], &hosts->robots[i]);
@@ -231,8 +231,8 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
 static void say(struct visit *v, enum doctor_level level, const char *loc, const char *code,
                 const char *todo, const char *what)
 {
-    visit_tell(v, level, "child", &(struct visit_about){.code = code, .url = loc}, todo, "%s: %s",
-               loc, what);
+    visit_report(v, level, "child", &(struct visit_about){.code = code, .url = loc}, todo, "%s: %s",
+                 loc, what);
 }
 
 const char *child_todo(const char *code)
@@ -273,16 +273,16 @@ static void say_file(struct visit *v, enum doctor_level level, const char *loc,
     if (file->line > 0)
         snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", file->line,
                  file->column);
-    visit_tell(v, level, "child",
-               &(struct visit_about){file->code, loc, file->line, file->column, 0},
-               child_todo(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
+    visit_report(v, level, "child",
+                 &(struct visit_about){file->code, loc, file->line, file->column, 0},
+                 child_todo(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
 }
 
 #define STALE_SECONDS 86400 /* a date without a time stands for so long */
 
 /* Who goes by the index's dates does not come for a page that is newer. What stamps all its pages
  * alike tells of builds, not of pages. */
-static bool judge_date(struct visit *v, const char *loc, const char *lastmod,
+static bool check_date(struct visit *v, const char *loc, const char *lastmod,
                        const struct sitemap_file *file)
 {
     struct lastmod told, newest;
@@ -293,15 +293,15 @@ static bool judge_date(struct visit *v, const char *loc, const char *lastmod,
                       NULL) != RULE_OK ||
         newest.unix_seconds - told.unix_seconds <= STALE_SECONDS)
         return false;
-    visit_tell(v, DOCTOR_WARNING, "child", &(struct visit_about){.code = "stale-date", .url = loc},
-               "register it whenever it changes, or have it watched (`check = yes`): crawlers that "
-               "go by dates do not come for what is new",
-               "%s: the index says %s, and its newest page is of %s", loc, lastmod,
-               file->newest_lastmod);
+    visit_report(
+        v, DOCTOR_WARNING, "child", &(struct visit_about){.code = "stale-date", .url = loc},
+        "register it whenever it changes, or have it watched (`check = yes`): crawlers that "
+        "go by dates do not come for what is new",
+        "%s: the index says %s, and its newest page is of %s", loc, lastmod, file->newest_lastmod);
     return true;
 }
 
-static void judge_file(struct visit *v, const char *loc, const char *lastmod,
+static void check_file(struct visit *v, const char *loc, const char *lastmod,
                        const struct sitemap_file *file)
 {
     bool stale;
@@ -311,11 +311,11 @@ static void judge_file(struct visit *v, const char *loc, const char *lastmod,
     } else if (!sitemap_file_is_good(file->kind)) {
         say_file(v, DOCTOR_WRONG, loc, file);
     } else {
-        stale = judge_date(v, loc, lastmod, file);
+        stale = check_date(v, loc, lastmod, file);
         if (!visit_remarks(v, loc, &file->remarks) && !stale)
-            visit_tell(v, DOCTOR_OK, "child", &(struct visit_about){.url = loc}, NULL,
-                       "%s: %s%" PRIu64 " %s", loc, file->feed ? "a feed of " : "", file->urls,
-                       plural(file->urls, "URL", "URLs"));
+            visit_report(v, DOCTOR_OK, "child", &(struct visit_about){.url = loc}, NULL,
+                         "%s: %s%" PRIu64 " %s", loc, file->feed ? "a feed of " : "", file->urls,
+                         plural(file->urls, "URL", "URLs"));
     }
 }
 
@@ -348,12 +348,12 @@ static void verify(struct visit *v, const struct url *loc, const char *lastmod,
     if (verifier == NULL || !sitemap_verifier_finish(verifier, &file))
         v->no_memory = true;
     else
-        judge_file(v, loc->text, lastmod, &file);
+        check_file(v, loc->text, lastmod, &file);
     sitemap_verifier_free(verifier);
 }
 
 /* It keeps the sitemap itself out of search results, and its pages in; Google and Bing say so. */
-static void note_unindexed(struct visit *v, const char *loc, const struct fetch_reply *r)
+static void record_unindexed(struct visit *v, const char *loc, const struct fetch_reply *r)
 {
     for (size_t i = 0; i < r->header_count; i++) {
         const struct fetch_header *header = &r->headers[i];
@@ -368,27 +368,28 @@ static void note_unindexed(struct visit *v, const char *loc, const struct fetch_
     }
 }
 
-static void judge_answer(struct visit *v, const struct url *loc, const char *lastmod,
+static void check_answer(struct visit *v, const struct url *loc, const char *lastmod,
                          const struct url *last, unsigned hops, const struct fetch_reply *r)
 {
     struct visit_about about = {.url = loc->text};
 
-    note_unindexed(v, loc->text, r);
+    record_unindexed(v, loc->text, r);
     if (hops > 0 && r->status / 100 != 3) {
         about.code = "redirect";
-        visit_tell(v, DOCTOR_WARNING, "child", &about,
-                   "list the URL that it leads to: crawlers follow a few redirects at most, and "
-                   "hold a sitemap to where it is found",
-                   "%s: is redirected to %s", loc->text, last->text);
+        visit_report(v, DOCTOR_WARNING, "child", &about,
+                     "list the URL that it leads to: crawlers follow a few redirects at most, and "
+                     "hold a sitemap to where it is found",
+                     "%s: is redirected to %s", loc->text, last->text);
     }
     about.code = fetch_is_wall(r) ? "bot-wall" : "status";
     if (fetch_is_wall(r))
-        visit_tell(v, DOCTOR_WRONG, "child", &about, child_todo(about.code),
-                   "%s: answers %u with a challenge of a bot wall (%s)", loc->text, r->status,
-                   about.code);
+        visit_report(v, DOCTOR_WRONG, "child", &about, child_todo(about.code),
+                     "%s: answers %u with a challenge of a bot wall (%s)", loc->text, r->status,
+                     about.code);
     else if (r->status != 200)
-        visit_tell(v, DOCTOR_WRONG, "child", &about, todo_of_status(v, loc, r), "%s: answers %u%s",
-                   loc->text, r->status, hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
+        visit_report(v, DOCTOR_WRONG, "child", &about, todo_of_status(v, loc, r),
+                     "%s: answers %u%s", loc->text, r->status,
+                     hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
     else if (r->cut)
         say(v, DOCTOR_WRONG, loc->text, "file-too-large", "split it: 50 MiB is the limit",
             "is larger than 52,428,800 bytes");
@@ -410,17 +411,17 @@ void visit_child(struct visit *v, const char *text, const char *lastmod,
     visit_own(v, &url);
     forbidden = robots != NULL ? visit_forbidden(robots, &url) : NULL;
     if (forbidden != NULL)
-        visit_tell(v, DOCTOR_WRONG, "child",
-                   &(struct visit_about){.code = "robots-forbids", .url = loc.text},
-                   "take the Disallow off, or add an Allow for it",
-                   "%s: robots.txt forbids it to %s", loc.text, forbidden);
+        visit_report(v, DOCTOR_WRONG, "child",
+                     &(struct visit_about){.code = "robots-forbids", .url = loc.text},
+                     "take the Disallow off, or add an Allow for it",
+                     "%s: robots.txt forbids it to %s", loc.text, forbidden);
     if (visit_follow(v, &url, "Accept-Encoding: gzip\r\n", VISIT_MAX_PAGE, &r, &hops) != FETCH_OK)
-        visit_tell(v, DOCTOR_WRONG, "child",
-                   &(struct visit_about){.code = "reach", .url = loc.text},
-                   "check the name, the server and its certificate", "%s: cannot be fetched: %s",
-                   loc.text, r.why);
+        visit_report(v, DOCTOR_WRONG, "child",
+                     &(struct visit_about){.code = "reach", .url = loc.text},
+                     "check the name, the server and its certificate", "%s: cannot be fetched: %s",
+                     loc.text, r.why);
     else
-        judge_answer(v, &loc, lastmod, &url, hops, &r);
+        check_answer(v, &loc, lastmod, &url, hops, &r);
     fetch_reply_done(&r);
 }
 
@@ -430,8 +431,9 @@ void visit_children_end(struct visit *v)
         .code = "noindex", .url = v->first_unindexed, .count = v->unindexed};
 
     if (v->unindexed > 0)
-        visit_tell(v, DOCTOR_NOTE, "child", &about,
-                   "nothing: Google and Bing read it and take its pages all the same",
-                   "%s%s: X-Robots-Tag: noindex, which keeps the file itself out of search results",
-                   v->first_unindexed, v->unindexed > 1 ? " and others" : "");
+        visit_report(
+            v, DOCTOR_NOTE, "child", &about,
+            "nothing: Google and Bing read it and take its pages all the same",
+            "%s%s: X-Robots-Tag: noindex, which keeps the file itself out of search results",
+            v->first_unindexed, v->unindexed > 1 ? " and others" : "");
 }

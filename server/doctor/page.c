@@ -50,7 +50,7 @@ static void say_reached(struct visit *v)
                   v->page.protocol, left / 86400);
 }
 
-static void judge_redirects(struct visit *v, unsigned hops)
+static void check_redirects(struct visit *v, unsigned hops)
 {
     if (hops == 0)
         visit_say(v, DOCTOR_OK, "redirect", NULL, "none");
@@ -96,7 +96,7 @@ static const char *todo_of_status(unsigned status)
     }
 }
 
-static bool judge_status(struct visit *v)
+static bool evaluate_status(struct visit *v)
 {
     if (v->page.status == 200) {
         visit_say(v, DOCTOR_OK, "status", NULL, "200");
@@ -107,7 +107,7 @@ static bool judge_status(struct visit *v)
     return false;
 }
 
-static void judge_type(struct visit *v)
+static void check_type(struct visit *v)
 {
     static const char todo[] = "let the proxy pass Content-Type on as the server sends it";
     const char *type = fetch_header(&v->page, "Content-Type");
@@ -160,10 +160,10 @@ bool visit_page(struct visit *v)
         return false;
     }
     say_reached(v);
-    judge_redirects(v, hops);
-    if (!judge_status(v))
+    check_redirects(v, hops);
+    if (!evaluate_status(v))
         return false;
-    judge_type(v);
+    check_type(v);
     if (v->page.cut) {
         visit_say(v, DOCTOR_WRONG, "gzip", "split it: 50 MiB is the limit",
                   "there are more than 52,428,800 bytes");
@@ -197,7 +197,7 @@ static const char *loc_of(const struct found *f, size_t i)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static void note_place(struct found *f, const char *loc, uint64_t line)
+static void record_place(struct found *f, const char *loc, uint64_t line)
 {
     char path[LOC_MAX_CHARS + 1];
     const struct url *index = &f->visit->url;
@@ -231,7 +231,7 @@ static bool take_entry(void *context, const struct entry *entry)
     str_append(&f->locs, entry->loc, strlen(entry->loc) + 1);
     str_append_text(&f->locs, entry->lastmod != NULL ? entry->lastmod : "");
     str_append(&f->locs, "", 1);
-    note_place(f, entry->loc, entry->line);
+    record_place(f, entry->loc, entry->line);
     if ((entry->remarks & bad) != 0 && f->bad_dates++ == 0) {
         snprintf(f->first_bad_date, sizeof f->first_bad_date, "%.400s", entry->loc);
         f->bad_date_line = entry->line;
@@ -279,9 +279,9 @@ static void say_broken(struct visit *v, const struct reader_error *error)
     if (error->column > 0)
         snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", error->line,
                  error->column);
-    visit_tell(v, DOCTOR_WRONG, "index",
-               &(struct visit_about){error->code, NULL, error->line, error->column, 0},
-               todo_of(error), "%s%s (%s)", place, error->detail, error->code);
+    visit_report(v, DOCTOR_WRONG, "index",
+                 &(struct visit_about){error->code, NULL, error->line, error->column, 0},
+                 todo_of(error), "%s%s (%s)", place, error->detail, error->code);
 }
 
 /* Reads the index; reports it if it is invalid. */
@@ -342,43 +342,44 @@ static size_t count_doubles(struct found *f, const char **which)
     return doubles;
 }
 
-static void judge_entries(struct visit *v, struct found *f)
+static void check_entries(struct visit *v, struct found *f)
 {
     const char *twice = "";
     size_t doubles = count_doubles(f, &twice);
 
     if (f->refused > 0)
-        visit_tell(v, DOCTOR_WRONG, "index",
-                   &(struct visit_about){rule_code_word(f->refused_code), NULL, f->refused_line, 0,
-                                         f->refused},
-                   "correct these locs where they are made",
-                   "%" PRIu64 " of its locs %s no good: %s", f->refused,
-                   plural(f->refused, "is", "are"), f->first_refused);
+        visit_report(v, DOCTOR_WRONG, "index",
+                     &(struct visit_about){rule_code_word(f->refused_code), NULL, f->refused_line,
+                                           0, f->refused},
+                     "correct these locs where they are made",
+                     "%" PRIu64 " of its locs %s no good: %s", f->refused,
+                     plural(f->refused, "is", "are"), f->first_refused);
     if (f->outside > 0)
-        visit_tell(v, DOCTOR_WARNING, "index",
-                   &(struct visit_about){rule_code_word(RULE_OUTSIDE_DIRECTORY), f->first_outside,
-                                         f->outside_line, 0, f->outside},
-                   "put them into an index at the top of the site: one lists its own directory and "
-                   "below",
-                   "%" PRIu64 " %s outside its directory, %s first (line %" PRIu64 ")", f->outside,
-                   plural(f->outside, "loc lies", "locs lie"), f->first_outside, f->outside_line);
+        visit_report(
+            v, DOCTOR_WARNING, "index",
+            &(struct visit_about){rule_code_word(RULE_OUTSIDE_DIRECTORY), f->first_outside,
+                                  f->outside_line, 0, f->outside},
+            "put them into an index at the top of the site: one lists its own directory and "
+            "below",
+            "%" PRIu64 " %s outside its directory, %s first (line %" PRIu64 ")", f->outside,
+            plural(f->outside, "loc lies", "locs lie"), f->first_outside, f->outside_line);
     if (f->bad_dates > 0)
-        visit_tell(v, DOCTOR_WARNING, "index",
-                   &(struct visit_about){rule_code_word(f->bad_date_code), f->first_bad_date,
-                                         f->bad_date_line, 0, f->bad_dates},
-                   "give W3C dates with time and zone, never of the future",
-                   "%" PRIu64 " lastmod %s no good, of %s first (line %" PRIu64 ", %s)",
-                   f->bad_dates, plural(f->bad_dates, "is", "are"), f->first_bad_date,
-                   f->bad_date_line, rule_code_word(f->bad_date_code));
+        visit_report(v, DOCTOR_WARNING, "index",
+                     &(struct visit_about){rule_code_word(f->bad_date_code), f->first_bad_date,
+                                           f->bad_date_line, 0, f->bad_dates},
+                     "give W3C dates with time and zone, never of the future",
+                     "%" PRIu64 " lastmod %s no good, of %s first (line %" PRIu64 ", %s)",
+                     f->bad_dates, plural(f->bad_dates, "is", "are"), f->first_bad_date,
+                     f->bad_date_line, rule_code_word(f->bad_date_code));
     if (doubles > 0)
-        visit_tell(v, DOCTOR_WARNING, "index",
-                   &(struct visit_about){
-                       .code = rule_code_word(RULE_DUPLICATE), .url = twice, .count = doubles},
-                   "list each sitemap once", "%zu %s there more than once, %s first", doubles,
-                   plural(doubles, "loc stands", "locs stand"), twice);
+        visit_report(v, DOCTOR_WARNING, "index",
+                     &(struct visit_about){
+                         .code = rule_code_word(RULE_DUPLICATE), .url = twice, .count = doubles},
+                     "list each sitemap once", "%zu %s there more than once, %s first", doubles,
+                     plural(doubles, "loc stands", "locs stand"), twice);
     if (f->count == 0 && f->refused == 0)
-        visit_tell(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "empty-index"},
-                   "register the sitemaps of the site", "it lists nothing");
+        visit_report(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "empty-index"},
+                     "register the sitemaps of the site", "it lists nothing");
     else if (f->count > 0 && f->refused == 0)
         visit_say(v, DOCTOR_OK, "index", NULL, "valid; %zu %s, %" PRIu64 " without lastmod",
                   f->count, plural(f->count, "sitemap", "sitemaps"), f->undated);
@@ -405,7 +406,7 @@ static bool is_address(const struct url *url)
 
 /* A server that is asked for by its address, before there is DNS or beside it: what follows is
  * about the site, which may be elsewhere, or nowhere yet. */
-static void judge_address(struct visit *v, const struct found *f)
+static void check_address(struct visit *v, const struct found *f)
 {
     char todo[LOC_MAX_CHARS * 3];
     struct url first;
@@ -434,7 +435,7 @@ static void visit_children(struct visit *v, struct found *f)
     for (size_t i = 0; i < f->count && !v->no_memory; i++)
         if (parse_loc(v, loc_of(f, i), &url))
             visit_hosts_add(v, &hosts, &url);
-    visit_hosts_judge(v, &hosts);
+    visit_hosts_check(v, &hosts);
     for (size_t i = 0; i < sample && !v->no_memory; i++) {
         const char *loc = loc_of(f, sample == 1 ? 0 : i * (f->count - 1) / (sample - 1));
 
@@ -480,7 +481,7 @@ static bool all_moved(const struct found *f, const struct found *before)
 }
 
 /* A site may have changed all over in the last minute: so it is asked again, a second later. */
-static void judge_now(struct visit *v, const struct found *f)
+static void check_now(struct visit *v, const struct found *f)
 {
     const struct timespec second = {1, 100000000};
     struct found again = {.visit = v, .locs = STR_INIT};
@@ -496,10 +497,10 @@ static void judge_now(struct visit *v, const struct found *f)
     if (visit_follow(v, &url, GZIP_HEADERS, VISIT_MAX_PAGE, &r, &hops) == FETCH_OK &&
         r.status == 200 && visit_decode(v, &r, &v->body) && read_index(v, &again) &&
         all_moved(&again, f))
-        visit_tell(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "claims-are-now"},
-                   "give the date of each sitemap's last change; `sitemapd migrate` shows how to "
-                   "mirror this index with true ones",
-                   "all its dates are the moment of the request, which tells crawlers nothing");
+        visit_report(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "claims-are-now"},
+                     "give the date of each sitemap's last change; `sitemapd migrate` shows how to "
+                     "mirror this index with true ones",
+                     "all its dates are the moment of the request, which tells crawlers nothing");
     fetch_reply_done(&r);
     str_done(&again.locs);
     free(again.at);
@@ -512,9 +513,9 @@ void visit_index(struct visit *v)
     struct found f = {.visit = v, .locs = STR_INIT};
 
     if (read_index(v, &f)) {
-        judge_entries(v, &f);
-        judge_now(v, &f);
-        judge_address(v, &f);
+        check_entries(v, &f);
+        check_now(v, &f);
+        check_address(v, &f);
         visit_children(v, &f);
     }
     str_done(&f.locs);

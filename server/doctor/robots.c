@@ -101,13 +101,13 @@ static void say_line(struct visit *v, const char *code, const struct robots_site
     snprintf(url, sizeof url, "%s/robots.txt", v->robots.origin);
     if (count > 1)
         snprintf(times, sizeof times, "; %" PRIu64 " such lines in all", count);
-    visit_tell(v, DOCTOR_WARNING, "robots", &about, todo,
-               "%s: line %" PRIu64 ": Sitemap: %.*s %s%s", url, about.line,
-               sitemap->url_len < 500 ? (int)sitemap->url_len : 500, sitemap->url, why, times);
+    visit_report(v, DOCTOR_WARNING, "robots", &about, todo,
+                 "%s: line %" PRIu64 ": Sitemap: %.*s %s%s", url, about.line,
+                 sitemap->url_len < 500 ? (int)sitemap->url_len : 500, sitemap->url, why, times);
 }
 
 /* `all` is in order, and has `count`. The line of a double is that of its second one. */
-static void judge_doubles(struct visit *v, const struct robots_sitemap *all, size_t count)
+static void check_doubles(struct visit *v, const struct robots_sitemap *all, size_t count)
 {
     const struct robots_sitemap *first = NULL;
     uint64_t doubles = 0;
@@ -127,7 +127,7 @@ static void judge_doubles(struct visit *v, const struct robots_sitemap *all, siz
 }
 
 /* False where one of them is not usable. */
-static bool judge_lines(struct visit *v)
+static bool check_lines(struct visit *v)
 {
     const char *text = str_text(&v->robots.text), *first_code = NULL, *first_why = NULL;
     struct robots_sitemap sitemap, first_bad = {0}, *all;
@@ -161,7 +161,7 @@ static bool judge_lines(struct visit *v)
                  "write the whole URL of one index on each line, without quotes: crawlers resolve "
                  "nothing here",
                  first_why);
-    judge_doubles(v, all, count);
+    check_doubles(v, all, count);
     free(all);
     return v->counts[DOCTOR_WARNING] == warnings;
 }
@@ -176,7 +176,7 @@ void visit_robots(struct visit *v)
         visit_fetch_robots(v, &v->url, &v->robots);
     status = v->robots.status;
     if (status == 0 || status >= 500 || status == 429) {
-        visit_tell(
+        visit_report(
             v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-unreachable"},
             "make /robots.txt answer: while it fails, crawlers stay away from the whole site",
             "%s/robots.txt %s", v->robots.origin,
@@ -184,27 +184,27 @@ void visit_robots(struct visit *v)
         return;
     }
     if (status != 200) {
-        visit_tell(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-missing"},
-                   "pass /robots.txt on to sitemapd, or write the Sitemap line into your own",
-                   "%s/robots.txt answers %u: crawlers are not told of the index", v->robots.origin,
-                   status);
+        visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-missing"},
+                     "pass /robots.txt on to sitemapd, or write the Sitemap line into your own",
+                     "%s/robots.txt answers %u: crawlers are not told of the index",
+                     v->robots.origin, status);
         return;
     }
     forbidden = visit_forbidden(&v->robots, &v->url);
     if (forbidden != NULL)
-        visit_tell(v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-forbids"},
-                   "take the Disallow off, or add an Allow for this path",
-                   "it forbids the index to %s", forbidden);
+        visit_report(v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-forbids"},
+                     "take the Disallow off, or add an Allow for this path",
+                     "it forbids the index to %s", forbidden);
     if (v->robots.long_text)
-        visit_tell(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-too-long"},
-                   "shorten it: put the Sitemap lines and the rules that matter first",
-                   "%s/robots.txt is longer than 500 KiB: Google ignores the rest",
-                   v->robots.origin);
-    good = judge_lines(v);
+        visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-too-long"},
+                     "shorten it: put the Sitemap lines and the rules that matter first",
+                     "%s/robots.txt is longer than 500 KiB: Google ignores the rest",
+                     v->robots.origin);
+    good = check_lines(v);
     if (!visit_names_index(v, &v->robots))
-        visit_tell(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "index-not-named"},
-                   "add a line to it: Sitemap: and the URL of the index",
-                   "%s/robots.txt does not name %s", v->robots.origin, v->url.text);
+        visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "index-not-named"},
+                     "add a line to it: Sitemap: and the URL of the index",
+                     "%s/robots.txt does not name %s", v->robots.origin, v->url.text);
     else if (forbidden == NULL && good)
         visit_say(v, DOCTOR_OK, "robots", NULL, "names the index, and lets crawlers in");
 }

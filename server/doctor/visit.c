@@ -36,7 +36,7 @@ static bool compressed(const struct fetch_reply *r)
     return coding.gzip > 0 || coding.unreadable;
 }
 
-static void judge_vary(struct visit *v)
+static void check_vary(struct visit *v)
 {
     if (fetch_header_lists(&v->page, "Vary", "Accept-Encoding"))
         visit_say(v, DOCTOR_OK, "vary", NULL, "Accept-Encoding");
@@ -54,7 +54,7 @@ static void judge_vary(struct visit *v)
                   "there is no Vary: Accept-Encoding");
 }
 
-static void judge_etag(struct visit *v)
+static void check_etag(struct visit *v)
 {
     const char *etag = fetch_header(&v->page, "ETag");
 
@@ -70,7 +70,7 @@ static void judge_etag(struct visit *v)
         visit_say(v, DOCTOR_OK, "etag", NULL, "%s", etag);
 }
 
-static void judge_caching(struct visit *v)
+static void check_caching(struct visit *v)
 {
     const char *control = fetch_header(&v->page, "Cache-Control");
 
@@ -89,9 +89,9 @@ static void judge_caching(struct visit *v)
 
 void visit_headers(struct visit *v)
 {
-    judge_vary(v);
-    judge_etag(v);
-    judge_caching(v);
+    check_vary(v);
+    check_etag(v);
+    check_caching(v);
 }
 
 /* ---- further requests ------------------------------------------------------------------ */
@@ -114,7 +114,7 @@ static void wait_for_second(const char *date)
         sleep(2);
 }
 
-static void judge_not_modified(struct visit *v)
+static void check_not_modified(struct visit *v)
 {
     const char *etag = fetch_header(&v->page, "ETag");
     const char *date = fetch_header(&v->page, "Last-Modified");
@@ -174,7 +174,7 @@ static void compare_identity(struct visit *v, const struct fetch_reply *r)
         visit_say(v, DOCTOR_OK, "identity", NULL, "the same text without compression");
 }
 
-static void judge_identity(struct visit *v)
+static void check_identity(struct visit *v)
 {
     struct fetch_reply r;
 
@@ -189,7 +189,7 @@ static void judge_identity(struct visit *v)
     fetch_reply_done(&r);
 }
 
-static void judge_head(struct visit *v)
+static void check_head(struct visit *v)
 {
     struct fetch_reply r;
 
@@ -205,9 +205,9 @@ static void judge_head(struct visit *v)
 
 void visit_conditional(struct visit *v)
 {
-    judge_not_modified(v);
-    judge_identity(v);
-    judge_head(v);
+    check_not_modified(v);
+    check_identity(v);
+    check_head(v);
 }
 
 #define AGENT "Mozilla/5.0 (compatible; sitemapd-doctor/" SITEMAPD_VERSION ")"
@@ -224,8 +224,8 @@ static void tell(struct visit *v, const struct doctor_finding *outline, const ch
     v->report(v->context, &finding);
 }
 
-void visit_tell(struct visit *v, enum doctor_level level, const char *check,
-                const struct visit_about *about, const char *todo, const char *format, ...)
+void visit_report(struct visit *v, enum doctor_level level, const char *check,
+                  const struct visit_about *about, const char *todo, const char *format, ...)
 {
     const struct doctor_finding outline = {
         .level = level,
@@ -372,9 +372,9 @@ static bool gunzip(struct visit *v, const struct str *in, struct str *out)
 static void say_coding(struct visit *v, enum doctor_level level, const char *code,
                        const struct content_coding *coding, const char *what)
 {
-    visit_tell(v, level, "gzip", &(struct visit_about){.code = code},
-               "make the proxy encode only what Accept-Encoding names, and once",
-               "the answer comes with Content-Encoding: %s, which %s", coding->word, what);
+    visit_report(v, level, "gzip", &(struct visit_about){.code = code},
+                 "make the proxy encode only what Accept-Encoding names, and once",
+                 "the answer comes with Content-Encoding: %s, which %s", coding->word, what);
 }
 
 bool visit_decode(struct visit *v, const struct fetch_reply *reply, struct str *out)
@@ -408,8 +408,8 @@ bool visit_decode(struct visit *v, const struct fetch_reply *reply, struct str *
         fetch_header_lists(reply, "Content-Type", "application/gzip") ||
         fetch_header_lists(reply, "Content-Type", "application/x-gzip"))
         return true;
-    visit_tell(v, DOCTOR_WRONG, "gzip", &(struct visit_about){.code = "packed-twice"},
-               "turn compression off in the proxy for this path: the server compresses already",
-               "the answer is compressed twice");
+    visit_report(v, DOCTOR_WRONG, "gzip", &(struct visit_about){.code = "packed-twice"},
+                 "turn compression off in the proxy for this path: the server compresses already",
+                 "the answer is compressed twice");
     return false;
 }

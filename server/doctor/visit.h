@@ -39,8 +39,8 @@ struct visit_about {
 };
 
 /* Reports a finding. `todo` NULL with DOCTOR_OK. */
-void visit_tell(struct visit *v, enum doctor_level level, const char *check,
-                const struct visit_about *about, const char *todo, const char *format, ...)
+void visit_report(struct visit *v, enum doctor_level level, const char *check,
+                  const struct visit_about *about, const char *todo, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 /* The same about nothing in particular. `todo` NULL with DOCTOR_OK. */
 void visit_say(struct visit *v, enum doctor_level level, const char *check, const char *todo,
@@ -77,14 +77,14 @@ void visit_child(struct visit *v, const char *text, const char *lastmod,
 /* The other hosts that an index lists sitemaps of: those past the bound are not looked at. */
 #define VISIT_MAX_HOSTS 5u
 struct visit_hosts {
-    struct visit_robots robots[VISIT_MAX_HOSTS]; /* fetched by visit_hosts_judge */
+    struct visit_robots robots[VISIT_MAX_HOSTS]; /* fetched by visit_hosts_check */
     struct url first[VISIT_MAX_HOSTS];           /* loc */
     uint64_t locs[VISIT_MAX_HOSTS];
     size_t count;
 };
 void visit_hosts_add(const struct visit *v, struct visit_hosts *hosts, const struct url *loc);
 /* Fetches the robots.txt of each and tells whether crawlers will take its sitemaps. */
-void visit_hosts_judge(struct visit *v, struct visit_hosts *hosts);
+void visit_hosts_check(struct visit *v, struct visit_hosts *hosts);
 /* The robots.txt of a loc's host, the index's own included; NULL past the bound. */
 const struct visit_robots *
 visit_hosts_robots(const struct visit *v, const struct visit_hosts *hosts, const struct url *loc);

@@ -85,7 +85,7 @@ static enum rule_code reject_loc(const struct raw_entry *raw, struct validated_e
     return entry_validate_reject(raw, out, rejection, code, "loc", why);
 }
 
-static enum rule_code judge_loc(const struct raw_entry *raw, const struct reader_options *options,
+static enum rule_code check_loc(const struct raw_entry *raw, const struct reader_options *options,
                                 struct validated_entry *out, struct rejection *rejection)
 {
     if (raw->loc_fault != RULE_OK)
@@ -119,7 +119,7 @@ static enum rule_code reject_lastmod(const struct raw_entry *raw, struct validat
 
 /* A bad lastmod must not cost the loc where many come at once; a date in the future is dropped
  * everywhere. */
-static enum rule_code judge_lastmod(const struct raw_entry *raw,
+static enum rule_code check_lastmod(const struct raw_entry *raw,
                                     const struct reader_options *options,
                                     struct validated_entry *out, struct rejection *rejection)
 {
@@ -149,7 +149,7 @@ static enum rule_code judge_lastmod(const struct raw_entry *raw,
     return RULE_OK;
 }
 
-static enum rule_code judge_rest(const struct raw_entry *raw, struct validated_entry *out,
+static enum rule_code check_rest(const struct raw_entry *raw, struct validated_entry *out,
                                  struct rejection *rejection)
 {
     struct entry *entry = &out->entry;
@@ -185,7 +185,7 @@ static enum rule_code judge_rest(const struct raw_entry *raw, struct validated_e
     return RULE_OK;
 }
 
-static enum rule_code judge_extensions(const struct raw_entry *raw, struct validated_entry *out,
+static enum rule_code check_extensions(const struct raw_entry *raw, struct validated_entry *out,
                                        struct rejection *rejection)
 {
     struct fragment *fragment = out->fragment;
@@ -213,12 +213,12 @@ enum rule_code entry_validate(const struct raw_entry *raw, const struct reader_o
         .line = raw->line,
         .remarks = raw->remarks,
     };
-    enum rule_code code = judge_loc(raw, options, out, rejection);
+    enum rule_code code = check_loc(raw, options, out, rejection);
     if (code == RULE_OK)
-        code = judge_lastmod(raw, options, out, rejection);
+        code = check_lastmod(raw, options, out, rejection);
     if (code == RULE_OK)
-        code = judge_rest(raw, out, rejection);
+        code = check_rest(raw, out, rejection);
     if (code == RULE_OK)
-        code = judge_extensions(raw, out, rejection);
+        code = check_extensions(raw, out, rejection);
     return code;
 }

@@ -225,7 +225,7 @@ static bool malformed(struct gunzip *g, const char *why)
                      plural(g->out, "byte", "bytes"), why);
 }
 
-static bool judge_ratio(struct gunzip *g)
+static bool check_ratio(struct gunzip *g)
 {
     if (!g->max_ratio || g->out <= RATIO_FREE_BYTES || g->out / g->max_ratio <= g->in)
         return true;
@@ -250,7 +250,7 @@ static bool inflate_some(struct gunzip *g, bool *idle)
     *idle = produced == 0 && before == g->z.avail_in && result != Z_STREAM_END;
     if (produced > 0 && !g->take(g->context, (const char *)g->buffer, produced))
         return false;
-    if (produced > 0 && g->out % OUT_BYTES == 0 && !judge_ratio(g))
+    if (produced > 0 && g->out % OUT_BYTES == 0 && !check_ratio(g))
         return false;
     switch (result) {
     case Z_OK:
@@ -300,7 +300,7 @@ static bool feed_part(struct gunzip *g, const unsigned char *bytes, uInt len)
     return true;
 }
 
-static bool judge_waste(struct gunzip *g)
+static bool check_waste(struct gunzip *g)
 {
     return g->in <= WASTE_FREE_BYTES || (g->in - WASTE_FREE_BYTES) / WASTE_RATIO <= g->out ||
            malformed(g, "most of its bytes decode to nothing (zeros or empty members)");
@@ -316,7 +316,7 @@ bool gunzip_feed(struct gunzip *g, const void *bytes, size_t len)
         uInt part = len > room ? room : (uInt)len;
         if (!feed_part(g, at, part))
             return false;
-        if (g->in % OUT_BYTES == 0 && !judge_waste(g))
+        if (g->in % OUT_BYTES == 0 && !check_waste(g))
             return false;
         at += part;
         len -= part;

@@ -135,7 +135,7 @@ static void judge(const char *lower, size_t len, const char *title, size_t title
         out->kind = HTML_PAGE_MAINTENANCE;
 }
 
-void html_page_judge(const char *head, size_t len, struct html_page *out)
+void html_page_check(const char *head, size_t len, struct html_page *out)
 {
     char lower[FRAME_BLOCK_BYTES];
     size_t title_at = 0;

@@ -16,7 +16,7 @@ struct html_page {
 };
 
 /* Judges a page by its first bytes; no more than FRAME_BLOCK_BYTES are looked at. */
-void html_page_judge(const char *head, size_t len, struct html_page *out);
+void html_page_check(const char *head, size_t len, struct html_page *out);
 /* What it is, for people: "a challenge page of a bot wall (Anubis)". */
 #define HTML_PAGE_WHAT 128u
 void html_page_describe(const struct html_page *page, char out[static HTML_PAGE_WHAT]);

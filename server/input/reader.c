@@ -74,7 +74,7 @@ static bool refuse_page(struct reader *r, const char *head, size_t len)
     const struct reader_kind *kind = reader_kind_of(&r->core);
     struct html_page page;
     char what[HTML_PAGE_WHAT];
-    html_page_judge(head, len, &page);
+    html_page_check(head, len, &page);
     if (!html_page_code(&page))
         return reader_state_fail(&r->core, READER_WRONG_KIND, kind->html, r->frame.place.line, 0,
                                  "%s", kind->is_html);

@@ -90,8 +90,8 @@ static void take_news(struct sitemap_extension *e, struct sitemap_pages *pages, 
 }
 
 /* Each namespace that is not quite its extension's, once. */
-static void note_variant(struct sitemap_extension *e, struct sitemap_pages *pages, const char *name,
-                         unsigned space, struct place at)
+static void record_variant(struct sitemap_extension *e, struct sitemap_pages *pages,
+                           const char *name, unsigned space, struct place at)
 {
     if (xml_name_is_exact(name) || (e->variants & space) != 0)
         return;
@@ -139,7 +139,7 @@ void sitemap_extension_start(struct sitemap_extension *e, struct sitemap_pages *
     unsigned parent = e->open_count > 0 ? e->open[e->open_count - 1].depth : PAGE_DEPTH;
     if (space == 0)
         return;
-    note_variant(e, pages, name, space, at);
+    record_variant(e, pages, name, space, at);
     if (depth != parent + 1)
         return;
     if (space == EXTENSION_ALTERNATES && in == IN_PAGE && strcmp(local, "link") == 0)

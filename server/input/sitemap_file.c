@@ -80,7 +80,7 @@ static const char *sentence(enum rule_code code, const char *given)
     }
 }
 
-void sitemap_remark_tell(const struct sitemap_remark *remark, char *out)
+void sitemap_remark_report(const struct sitemap_remark *remark, char *out)
 {
     size_t len, size = SITEMAP_REMARK_TOLD;
     if (remark->code == RULE_ONE_LASTMOD) {
@@ -296,7 +296,7 @@ bool sitemap_work_page(struct sitemap_work *w, const char *head, size_t len)
 {
     struct html_page page;
     char what[HTML_PAGE_WHAT];
-    html_page_judge(head, len, &page);
+    html_page_check(head, len, &page);
     html_page_describe(&page, what);
     const char *code = html_page_code(&page);
     return sitemap_work_other(w, code ? SITEMAP_FILE_WALL : SITEMAP_FILE_PAGE,
@@ -348,7 +348,7 @@ static bool expects_host(const struct sitemap_expect *expect, const struct url *
 }
 
 /* What is said of the pages of an origin that is not the file's own. */
-static enum rule_code judge_origin(const struct sitemap_expect *expect, const struct url *page)
+static enum rule_code check_origin(const struct sitemap_expect *expect, const struct url *page)
 {
     return !expects_host(expect, page)         ? RULE_OUTSIDE_SITE
            : expect->url->https != page->https ? RULE_SCHEME_DIFFERS
@@ -356,7 +356,7 @@ static enum rule_code judge_origin(const struct sitemap_expect *expect, const st
 }
 
 /* The protocol's rule: a sitemap lists pages of its own host, scheme and directory. */
-static void judge_place(struct sitemap_pages *p, struct place at, const struct url *url)
+static void evaluate_place(struct sitemap_pages *p, struct place at, const struct url *url)
 {
     const struct url *own = p->expect.url;
     enum rule_code code;
@@ -369,7 +369,7 @@ static void judge_place(struct sitemap_pages *p, struct place at, const struct u
     } else {
         bool same =
             p->other_len == url->origin_len && memcmp(p->other, url->text, url->origin_len) == 0;
-        code = same ? p->other_code : judge_origin(&p->expect, url);
+        code = same ? p->other_code : check_origin(&p->expect, url);
         p->other_code = code;
         p->other_len = url->origin_len <= sizeof p->other ? url->origin_len : 0;
         memcpy(p->other, url->text, p->other_len);
@@ -384,7 +384,7 @@ enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const
     struct url url;
     enum rule_code code = len == 0 ? RULE_LOC_MISSING : url_parse(text, len, &url, NULL);
     if (code == RULE_OK)
-        judge_place(p, at, &url);
+        evaluate_place(p, at, &url);
     else
         remark(p, code, at, text, len);
     return code;
@@ -426,7 +426,7 @@ static void sitemap_pages_refuse_all(const struct sitemap_pages *p, struct reade
     char urls[48] = "its one URL cannot";
     if (p->urls > 1)
         snprintf(urls, sizeof urls, "none of its %" PRIu64 " URLs can", p->urls);
-    sitemap_remark_tell(first, told);
+    sitemap_remark_report(first, told);
     reader_state_fail(core, READER_MALFORMED, "no-usable-url", first->lines[0], first->column,
                       "%s be used: %s", urls, told);
 }
@@ -668,7 +668,7 @@ static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t le
 }
 
 /* Of a file that begins neither as a URL nor as XML. */
-static bool judge_text(struct sitemap_verifier *v, const char *head, size_t len)
+static bool evaluate_text(struct sitemap_verifier *v, const char *head, size_t len)
 {
     const char *line;
     size_t line_len;
@@ -710,7 +710,7 @@ static bool open_form(void *context, const char *head, size_t len)
     } else if (detect_html(head, len)) {
         return sitemap_work_page(w, head, len);
     } else if (*head != '<') {
-        return judge_text(v, head, len);
+        return evaluate_text(v, head, len);
     } else if (is_declaration(head, len)) {
         bool first = f->place.line == 1 && f->place.column == 1;
         start = first ? START_DECLARED : START_LATE;
@@ -753,8 +753,9 @@ static bool says_gzip(const char *content_type)
 }
 
 /* A .gz that comes with Content-Encoding: gzip is unpacked on the way; or it is still packed. */
-enum sitemap_packing sitemap_packing_told(enum sitemap_packing name, const char *content_encoding,
-                                          const char *content_type)
+enum sitemap_packing sitemap_packing_reported(enum sitemap_packing name,
+                                              const char *content_encoding,
+                                              const char *content_type)
 {
     struct content_coding coding;
     content_coding_read(content_encoding, &coding);
@@ -771,7 +772,7 @@ void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encod
     content_coding_read(content_encoding, &coding);
     frame_set_codings(&v->frame, coding.gzip);
     pages->expect.packing =
-        sitemap_packing_told(pages->expect.packing, content_encoding, content_type);
+        sitemap_packing_reported(pages->expect.packing, content_encoding, content_type);
     if (coding.unreadable)
         reader_state_fail(&v->work.core, READER_MALFORMED, "encoding", 0, 0,
                           "has Content-Encoding: %s, which was not asked for", coding.word);
@@ -807,7 +808,7 @@ bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t
 }
 
 /* What crawlers can make nothing of, though it is a sitemap by its form. */
-static void judge_use(struct sitemap_verifier *v)
+static void check_use(struct sitemap_verifier *v)
 {
     const struct sitemap_pages *pages = &v->work.pages;
     if (pages->expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame))
@@ -817,7 +818,7 @@ static void judge_use(struct sitemap_verifier *v)
         sitemap_pages_refuse_all(pages, &v->work.core);
 }
 
-static void tell_content(struct sitemap_verifier *v, struct sitemap_file *out)
+static void report_content(struct sitemap_verifier *v, struct sitemap_file *out)
 {
     struct sitemap_pages *pages = &v->work.pages;
     if (pages->expect.packing == SITEMAP_PACKING_PLAIN && frame_is_gzip(&v->frame))
@@ -843,7 +844,7 @@ static void tell_content(struct sitemap_verifier *v, struct sitemap_file *out)
     get_hash(&v->work.hash->dateless, out->dateless);
 }
 
-static void tell_fault(const struct reader_error *error, struct sitemap_file *out)
+static void report_fault(const struct reader_error *error, struct sitemap_file *out)
 {
     out->code = error->code;
     out->line = error->line;
@@ -855,7 +856,7 @@ bool sitemap_verifier_finish(struct sitemap_verifier *v, struct sitemap_file *ou
 {
     const struct reader_error *error = &v->work.core.error;
     if (!v->frame.finished && frame_finish(&v->frame))
-        judge_use(v);
+        check_use(v);
     if (error->status == READER_NO_MEMORY)
         return false;
     *out = (struct sitemap_file){
@@ -863,10 +864,10 @@ bool sitemap_verifier_finish(struct sitemap_verifier *v, struct sitemap_file *ou
     out->no_xml = v->work.no_xml;
     out->feed = v->work.feed;
     if (error->status == READER_OK) {
-        tell_content(v, out);
+        report_content(v, out);
     } else {
         out->kind = error->status == READER_WRONG_KIND ? v->work.kind : SITEMAP_FILE_BROKEN;
-        tell_fault(error, out);
+        report_fault(error, out);
     }
     if (error->status != READER_WRONG_KIND)
         out->remarks = v->work.pages.remarks;

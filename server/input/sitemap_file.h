@@ -32,7 +32,7 @@ struct sitemap_remarks {
 
 /* Writes a sentence of one remark, without the place of the first one, SITEMAP_REMARK_TOLD bytes:
  * `"/a" must be an absolute URL; 3 times, next on line 7`. */
-void sitemap_remark_tell(const struct sitemap_remark *remark, char *out);
+void sitemap_remark_report(const struct sitemap_remark *remark, char *out);
 
 /* The text form that is kept: a line for each. SITEMAP_REMARKS_TEXT bytes; "" for none. */
 void sitemap_remarks_write(const struct sitemap_remarks *r, char *out);
@@ -76,8 +76,9 @@ enum sitemap_packing { SITEMAP_PACKING_ANY, SITEMAP_PACKING_PLAIN, SITEMAP_PACKI
 enum sitemap_packing sitemap_packing_of(const char *path, size_t len);
 /* What is left to expect of bytes whose answer has this Content-Encoding and Content-Type (NULL:
  * none), where the name says `name`. */
-enum sitemap_packing sitemap_packing_told(enum sitemap_packing name, const char *content_encoding,
-                                          const char *content_type);
+enum sitemap_packing sitemap_packing_reported(enum sitemap_packing name,
+                                              const char *content_encoding,
+                                              const char *content_type);
 
 /* What a file is judged by, beside its content. Borrowed until its verifier is freed. */
 struct sitemap_expect {

@@ -125,7 +125,7 @@ static void sitemap_prolog_declare(struct sitemap_prolog *p, struct place at, co
 }
 
 /* What a urlset behind this prolog is refused for. */
-static struct sitemap_prolog_fault sitemap_prolog_judge(const struct sitemap_prolog *p)
+static struct sitemap_prolog_fault sitemap_prolog_check(const struct sitemap_prolog *p)
 {
     struct sitemap_prolog_fault fault = {.code = NULL};
     const char *why = "";
@@ -243,7 +243,7 @@ static bool begin_root(struct sitemap_urlset *u, const char *name)
     u->root_seen = true;
     if (urlset && xml_name_space(name) == XML_SPACE_MEANT)
         sitemap_pages_namespace(&u->work->pages, xml_place(&u->xml), name, local);
-    struct sitemap_prolog_fault fault = sitemap_prolog_judge(&u->prolog);
+    struct sitemap_prolog_fault fault = sitemap_prolog_check(&u->prolog);
     return !fault.code || refuse_at(u, fault.at, fault.code, fault.why);
 }
 

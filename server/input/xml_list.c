@@ -203,7 +203,7 @@ static void pass_ignored(struct xml_list *x, const char *name)
     reader_state_remark(x->xml.core, RULE_LOC_IGNORED, x->ignored_line, x->ignored_name);
 }
 
-static void note_variant(struct xml_list *x, const char *name, unsigned space)
+static void record_variant(struct xml_list *x, const char *name, unsigned space)
 {
     if (xml_name_is_exact(name) || (x->variants & space) != 0)
         return;
@@ -282,7 +282,7 @@ static bool begin_extension(struct xml_list *x, const char *name, const XML_Char
     const char *local = xml_name_local(name);
     if (!x->pages || space == 0)
         return false;
-    note_variant(x, name, space);
+    record_variant(x, name, space);
     if (space == EXTENSION_ALTERNATES && x->at == IN_ITEM && strcmp(local, "link") == 0) {
         begin_link(x, name, attributes);
         return true;

@@ -32,7 +32,7 @@
 /* Pages that may wait for a build thread. */
 #define COLD_MAX_QUEUED 4096u
 
-static void publisher_note(struct publisher *p, const char *event, const char *detail)
+static void publisher_record(struct publisher *p, const char *event, const char *detail)
 {
     if (p->options.event != NULL)
         p->options.event(p->options.event_context, event, detail);
@@ -175,7 +175,7 @@ static void load(void *context, struct place *place, struct load *l)
         l->result = AWAIT_UNAVAILABLE;
         l->version = UINT64_MAX; /* no other attempt */
         atomic_fetch_add(&p->publish_failures, 1);
-        publisher_note(p, "page-not-built", catalogue_status_word(status));
+        publisher_record(p, "page-not-built", catalogue_status_word(status));
     } else if (loaded) {
         atomic_fetch_add(&p->pages_loaded, 1);
     } else if (snapshot != NULL) {
@@ -292,7 +292,7 @@ static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t re
 
 /* When a page last changed. A time that is still to come is of a clock that was ahead: it would
  * hide every later one. Passes alone write it. */
-static void note_changed(struct publisher *p, const struct page_record *page)
+static void record_changed(struct publisher *p, const struct page_record *page)
 {
     if (page->changed_at > atomic_load(&p->changed_at) && page->changed_at <= (int64_t)time(NULL))
         atomic_store(&p->changed_at, page->changed_at);
@@ -306,7 +306,7 @@ static struct place *find_page(struct publisher *p, const struct site_map *routi
     return cache_find(p->options.cache, &key);
 }
 
-static void tell_page(struct publisher *p, const char *epoch, const struct page_record *page)
+static void report_page(struct publisher *p, const char *epoch, const struct page_record *page)
 {
     if (p->options.page_is != NULL)
         p->options.page_is(p->options.page_is_context, epoch, page);
@@ -318,8 +318,8 @@ static void want_pages(struct publisher *p, struct page_list *list)
     for (size_t i = 0; i < list->count; i++) {
         const struct page_record *page = &list->pages[i].page;
         struct place *place = find_page(p, p->routing, page->index_id, page->number);
-        note_changed(p, page);
-        tell_page(p, p->epoch, page);
+        record_changed(p, page);
+        report_page(p, p->epoch, page);
         if (place == NULL)
             continue;
         list->pages[i].place = place;
@@ -371,10 +371,10 @@ static enum catalogue_status find_query(struct catalogue_view *v, const struct r
     return catalogue_view_list(v, &one, is_there, found);
 }
 
-static enum catalogue_status note_query(struct publisher *p, struct catalogue_view *v,
-                                        const struct registry_site *site,
-                                        const struct registry_index *list, uint32_t number,
-                                        uint32_t *lookups)
+static enum catalogue_status record_query(struct publisher *p, struct catalogue_view *v,
+                                          const struct registry_site *site,
+                                          const struct registry_index *list, uint32_t number,
+                                          uint32_t *lookups)
 {
     char path[PAGE_PATH_SIZE];
     bool found = *lookups >= QUERY_LOOKUPS;
@@ -403,8 +403,8 @@ static bool is_of_site(const struct page_list *list, int64_t site_id)
 
 /* Notes for each page of the sites with pages in `list` (NULL: of all sites) whether it answers
  * with a query. A child that is registered or removed changes a page of its site. */
-static enum catalogue_status note_queries(struct publisher *p, struct catalogue_view *v,
-                                          const struct page_list *list)
+static enum catalogue_status record_queries(struct publisher *p, struct catalogue_view *v,
+                                            const struct page_list *list)
 {
     const struct registry *registry = site_map_registry(p->routing);
     const struct registry_index *of;
@@ -416,7 +416,7 @@ static enum catalogue_status note_queries(struct publisher *p, struct catalogue_
             continue;
         for (size_t i = 0; (of = registry_site_list(site, i)) != NULL; i++)
             for (size_t n = 0; n < of->page_count && status == CATALOGUE_OK; n++)
-                status = note_query(p, v, site, of, of->pages[n], &lookups);
+                status = record_query(p, v, site, of, of->pages[n], &lookups);
     }
     return status;
 }
@@ -432,11 +432,11 @@ static bool count_entries(void *context, const struct page_record *page, const c
     struct publisher *p = context;
     struct place *place = find_page(p, p->routing, page->index_id, page->number);
     (void)url;
-    tell_page(p, p->epoch, page);
+    report_page(p, p->epoch, page);
     if (place == NULL)
         return true;
     atomic_store(&((struct page_place *)place)->entries, page->removed ? 0 : page->entries);
-    note_changed(p, page);
+    record_changed(p, page);
     place_unref(place);
     return true;
 }
@@ -478,7 +478,7 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
         p->registry_revision = now->registry_revision;
     }
     if (*first) {
-        tell_page(p, now->epoch, NULL);
+        report_page(p, now->epoch, NULL);
         status = catalogue_view_pages_since(v, 0, count_entries, p);
     } else {
         status = catalogue_view_pages_since(v, seen, collect_page, list);
@@ -486,7 +486,7 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
             status = CATALOGUE_NO_MEMORY;
     }
     if (status == CATALOGUE_OK)
-        status = note_queries(p, v, rerouted ? NULL : list);
+        status = record_queries(p, v, rerouted ? NULL : list);
     if (status != CATALOGUE_OK)
         return status;
     want_pages(p, list); /* last: it takes references, which only publish_pages gives back */
@@ -573,7 +573,7 @@ static void publisher_set_readable(struct publisher *p, bool readable, const cha
     snprintf(p->trouble, sizeof p->trouble, "%s", readable ? "" : why);
     pthread_mutex_unlock(&p->trouble_lock);
     if (moved)
-        publisher_note(p, readable ? "catalogue-readable" : "catalogue-unreadable", why);
+        publisher_record(p, readable ? "catalogue-readable" : "catalogue-unreadable", why);
 }
 
 static void handle(struct publisher *p, enum catalogue_wait_result result, bool *retry)
@@ -598,11 +598,11 @@ static void handle(struct publisher *p, enum catalogue_wait_result result, bool 
     publisher_set_readable(p, status == CATALOGUE_OK, catalogue_status_word(status));
 }
 
-static void note_clock(struct publisher *p, const char *event, int64_t seconds)
+static void record_clock(struct publisher *p, const char *event, int64_t seconds)
 {
     char text[21];
     lastmod_format_utc(seconds, text);
-    publisher_note(p, event, text);
+    publisher_record(p, event, text);
 }
 
 /* Tells once of a clock that was set while we looked, and of a catalogue from its future. The time
@@ -612,13 +612,13 @@ static void watch_clock(struct publisher *p)
     int64_t now = (int64_t)time(NULL), up = clock_read_ns(CLOCK_BOOTTIME) / 1000000000;
     int64_t moved = now - up - p->clock_offset;
     if (p->clock_offset != 0 && (moved > CLOCK_SLACK_SECONDS || moved < -CLOCK_SLACK_SECONDS))
-        note_clock(p, "clock-set", now);
+        record_clock(p, "clock-set", now);
     p->clock_offset = now - up;
 
     int64_t changed_at = catalogue_changed_at(p->catalogue);
     bool ahead = changed_at > now + CLOCK_SLACK_SECONDS;
     if (ahead != p->clock_behind)
-        note_clock(p, ahead ? "clock-behind" : "clock-agrees", ahead ? changed_at : now);
+        record_clock(p, ahead ? "clock-behind" : "clock-agrees", ahead ? changed_at : now);
     p->clock_behind = ahead;
 }
 

@@ -395,7 +395,7 @@ static uint64_t *count_of(struct scan_counts *counts, const char *named)
     return NULL;
 }
 
-static void tell_one_still(struct scan_pass *pass, const struct record *record)
+static void report_one_still(struct scan_pass *pass, const struct record *record)
 {
     const struct scan_progress *progress = pass->options->progress;
     struct source_file file = file_of(pass, record);
@@ -409,7 +409,7 @@ static bool is_noteworthy(const struct record *record)
 }
 
 /* The problems and remarks that were known and have not moved. */
-static void tell_still(struct scan_pass *pass)
+static void report_still(struct scan_pass *pass)
 {
     for (size_t i = 0; i < pass->found.count; i++) {
         const struct record *found = &pass->found.at[i];
@@ -418,11 +418,11 @@ static void tell_still(struct scan_pass *pass)
             continue;
         kept->seen = false; /* it is not just as it is kept */
         if (found->named == NULL && is_noteworthy(found))
-            tell_one_still(pass, found);
+            report_one_still(pass, found);
     }
     for (size_t i = 0; i < pass->kept.count; i++)
         if (pass->kept.at[i].seen && is_noteworthy(&pass->kept.at[i]))
-            tell_one_still(pass, &pass->kept.at[i]);
+            report_one_still(pass, &pass->kept.at[i]);
 }
 
 static void tell(struct scan_pass *pass)
@@ -447,7 +447,7 @@ static void tell(struct scan_pass *pass)
         }
     }
     if (progress && progress->still)
-        tell_still(pass);
+        report_still(pass);
 }
 
 /* Hands `found` over and tells it. */

@@ -21,7 +21,7 @@ static struct scan_request *source_take_request(struct source *s);
 enum { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
 __attribute__((format(printf, 4, 5))) static void
-source_tell(const struct source *s, int level, const char *event, const char *format, ...)
+source_log(const struct source *s, int level, const char *event, const char *format, ...)
 {
     char detail[1600];
     va_list arguments;
@@ -35,7 +35,7 @@ source_tell(const struct source *s, int level, const char *event, const char *fo
 }
 
 /* The first of a file's remarks, and which others there are. */
-static bool tell_remarks(const struct source *s, const struct source_file *file)
+static bool report_remarks(const struct source *s, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
     char told[SITEMAP_REMARK_TOLD], place[64] = "", others[SITEMAP_MAX_REMARKS * 32] = "";
@@ -43,100 +43,100 @@ static bool tell_remarks(const struct source *s, const struct source_file *file)
     if (remarks.count == 0)
         return false;
     const struct sitemap_remark *first = &remarks.at[0];
-    sitemap_remark_tell(first, told);
+    sitemap_remark_report(first, told);
     if (first->lines[0] > 0)
         snprintf(place, sizeof place, ", line %" PRIu64 " column %" PRIu64, first->lines[0],
                  first->column);
     for (size_t i = 1; i < remarks.count; i++)
         snprintf(others + strlen(others), sizeof others - strlen(others), "%s%s",
                  i == 1 ? " (also " : ", ", rule_code_word(remarks.at[i].code));
-    source_tell(s, LEVEL_INFO, "source-file-remark", "%s: %s%s: %s%s%s", file->path,
-                rule_code_word(first->code), place, told, others, *others ? ")" : "");
+    source_log(s, LEVEL_INFO, "source-file-remark", "%s: %s%s: %s%s%s", file->path,
+               rule_code_word(first->code), place, told, others, *others ? ")" : "");
     return true;
 }
 
 /* One file's change; true where it was worth a line. */
-static bool source_tell_change(const struct source *s, const char *what,
-                               const struct source_file *file)
+static bool source_report_change(const struct source *s, const char *what,
+                                 const struct source_file *file)
 {
     char place[64] = "";
     if (strcmp(what, "split") == 0) {
-        source_tell(s, LEVEL_INFO, "source-file-split",
-                    "%s: its %" PRIu64 " page URLs are a urlset: %s", file->path, file->urls,
-                    file->detail ? file->detail : "");
+        source_log(s, LEVEL_INFO, "source-file-split",
+                   "%s: its %" PRIu64 " page URLs are a urlset: %s", file->path, file->urls,
+                   file->detail ? file->detail : "");
         return true;
     }
     if (strcmp(what, "recovered") == 0) {
-        source_tell(s, LEVEL_INFO, "source-file-recovered", "%s is good again", file->path);
+        source_log(s, LEVEL_INFO, "source-file-recovered", "%s is good again", file->path);
         if (file->remarks)
-            tell_remarks(s, file);
+            report_remarks(s, file);
         return true;
     }
     if (file->state == SOURCE_FILE_LISTED && file->remarks)
-        return tell_remarks(s, file);
+        return report_remarks(s, file);
     if (strcmp(what, "problem") != 0)
         return false;
     if (file->line > 0)
         snprintf(place, sizeof place, ", line %" PRIu64 " column %" PRIu64, file->line,
                  file->column);
-    source_tell(s, LEVEL_WARNING, "source-file-problem", "%s: %s%s: %.200s%s", file->path,
-                file->problem, place, file->detail ? file->detail : "",
-                file->has_entry ? " (its last good entry stays)" : "");
+    source_log(s, LEVEL_WARNING, "source-file-problem", "%s: %s%s: %.200s%s", file->path,
+               file->problem, place, file->detail ? file->detail : "",
+               file->has_entry ? " (its last good entry stays)" : "");
     return true;
 }
 
-static void tell_failure(struct source *s, const struct scan_outcome *outcome)
+static void report_failure(struct source *s, const struct scan_outcome *outcome)
 {
     pthread_mutex_lock(&s->lock);
     bool news = strcmp(s->failure, outcome->failure) != 0;
     pthread_mutex_unlock(&s->lock);
     if (news)
-        source_tell(s, LEVEL_WARNING, "source-scan-failed", "%s", outcome->failure);
+        source_log(s, LEVEL_WARNING, "source-scan-failed", "%s", outcome->failure);
 }
 
 /* What a scan came to, where it is worth a line. `state` is as it is after it. */
-static void source_tell_outcome(struct source *s, const struct scan_outcome *outcome,
-                                const struct source_state *state)
+static void source_report_outcome(struct source *s, const struct scan_outcome *outcome,
+                                  const struct source_state *state)
 {
     const struct scan_counts *c = &outcome->counts;
     uint64_t held = outcome->result.would_remove;
     if (outcome->watch_limit)
-        source_tell(s, LEVEL_WARNING, "source-watch-limit",
-                    "the system's limit of inotify is reached (fs.inotify.max_user_watches, "
-                    "max_user_instances): changes are found by rescans alone");
+        source_log(s, LEVEL_WARNING, "source-watch-limit",
+                   "the system's limit of inotify is reached (fs.inotify.max_user_watches, "
+                   "max_user_instances): changes are found by rescans alone");
     if (!outcome->applied) {
-        tell_failure(s, outcome);
+        report_failure(s, outcome);
         return;
     }
     if (outcome->outside > 0 && s->outside != outcome->outside)
-        source_tell(s, LEVEL_INFO, "source-link-outside", "%" PRIu64 " %s left aside: %s%s",
-                    outcome->outside,
-                    plural(outcome->outside, "symlink leads out of the folder and is",
-                           "symlinks lead out of the folder and are"),
-                    outcome->outside_path, plural(outcome->outside, "", ", ..."));
+        source_log(s, LEVEL_INFO, "source-link-outside", "%" PRIu64 " %s left aside: %s%s",
+                   outcome->outside,
+                   plural(outcome->outside, "symlink leads out of the folder and is",
+                          "symlinks lead out of the folder and are"),
+                   outcome->outside_path, plural(outcome->outside, "", ", ..."));
     if (held > 0 && s->held != held)
-        source_tell(s, LEVEL_WARNING, "source-removals-held",
-                    "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to let %s go",
-                    held,
-                    plural(held, "entry whose file is gone is", "entries whose files are gone are"),
-                    plural(held, "it", "them"));
+        source_log(s, LEVEL_WARNING, "source-removals-held",
+                   "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to let %s go",
+                   held,
+                   plural(held, "entry whose file is gone is", "entries whose files are gone are"),
+                   plural(held, "it", "them"));
     if (outcome->result.frozen > 0 && s->frozen != outcome->result.frozen)
-        source_tell(s, LEVEL_INFO, "source-frozen",
-                    "%" PRIu64 " %s held until the thaw: the index is frozen",
-                    outcome->result.frozen, plural(outcome->result.frozen, "file is", "files are"));
+        source_log(s, LEVEL_INFO, "source-frozen",
+                   "%" PRIu64 " %s held until the thaw: the index is frozen",
+                   outcome->result.frozen, plural(outcome->result.frozen, "file is", "files are"));
     if (s->failures > 0)
-        source_tell(s, LEVEL_INFO, "source-scan-works", "the folder is scanned again");
+        source_log(s, LEVEL_INFO, "source-scan-works", "the folder is scanned again");
     if (s->scanned && !outcome->result.changed &&
         c->added + c->changed + c->gone + c->problems + c->recovered + c->empty + c->remarked == 0)
         return;
-    source_tell(s, LEVEL_INFO, "source-scanned",
-                "%" PRIu64 " %s, %" PRIu64 " read: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64
-                " gone, %" PRIu64 " with a problem, %" PRIu64 " recovered, %" PRIu64
-                " empty; remarks: %" PRIu64 " dated in the future, %" PRIu64
-                " with one lastmod on all pages, %" PRIu64 " with any",
-                c->files, plural(c->files, "file", "files"), c->read, c->added, c->changed, c->gone,
-                state->quarantined, c->recovered, c->empty, c->future, c->one_lastmod,
-                state->remarked);
+    source_log(s, LEVEL_INFO, "source-scanned",
+               "%" PRIu64 " %s, %" PRIu64 " read: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64
+               " gone, %" PRIu64 " with a problem, %" PRIu64 " recovered, %" PRIu64
+               " empty; remarks: %" PRIu64 " dated in the future, %" PRIu64
+               " with one lastmod on all pages, %" PRIu64 " with any",
+               c->files, plural(c->files, "file", "files"), c->read, c->added, c->changed, c->gone,
+               state->quarantined, c->recovered, c->empty, c->future, c->one_lastmod,
+               state->remarked);
 }
 
 #define SCANS_WAITING  16   /* asked for, of one source: each keeps a connection waiting */
@@ -200,15 +200,15 @@ static void on_progress(void *context, uint64_t seen, uint64_t read)
     if (now - p->told_at < PROGRESS_MS)
         return;
     p->told_at = now;
-    source_tell(p->source, 2, "source-scanning", "%llu files seen, %llu read so far",
-                (unsigned long long)seen, (unsigned long long)read);
+    source_log(p->source, 2, "source-scanning", "%llu files seen, %llu read so far",
+               (unsigned long long)seen, (unsigned long long)read);
 }
 
 static void on_change(void *context, const char *what, const struct source_file *file)
 {
     struct progress *p = context;
     if (p->told < TOLD_MOST)
-        p->told += source_tell_change(p->source, what, file);
+        p->told += source_report_change(p->source, what, file);
     else if (strcmp(what, "problem") == 0)
         p->more++;
 }
@@ -233,8 +233,8 @@ static struct source_state read_state(struct source *s)
     return state;
 }
 
-static void note_outcome(struct source *s, const struct scan_outcome *outcome,
-                         const struct source_state *state, int64_t now)
+static void record_outcome(struct source *s, const struct scan_outcome *outcome,
+                           const struct source_state *state, int64_t now)
 {
     pthread_mutex_lock(&s->lock);
     s->scanning = false;
@@ -294,14 +294,14 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
                                     : SOURCE_RESCANS_ONLY);
     struct source_state state = read_state(s);
     if (told.more > 0)
-        source_tell(s, LEVEL_WARNING, "source-file-problem",
-                    "%" PRIu64 " more %s; GET /v1/sources/%s lists them", told.more,
-                    plural(told.more, "file has a problem", "files have problems"),
-                    s->settings.name);
+        source_log(s, LEVEL_WARNING, "source-file-problem",
+                   "%" PRIu64 " more %s; GET /v1/sources/%s lists them", told.more,
+                   plural(told.more, "file has a problem", "files have problems"),
+                   s->settings.name);
     if (!thread_stops(&s->thread))
-        source_tell_outcome(s, outcome, &state);
+        source_report_outcome(s, outcome, &state);
     int64_t now = clock_now_ms();
-    note_outcome(s, outcome, &state, now);
+    record_outcome(s, outcome, &state, now);
     uint32_t rescan_ms = s->settings.rescan_ms;
     if (rescan_ms == 0 && limit)
         rescan_ms = LIMIT_RESCAN_MS;
@@ -379,7 +379,7 @@ static void wait_for_something(struct source *s, int64_t due)
         struct tree_watch_news news;
         folder_read_news(&s->folder, &news);
         if (news.overflow)
-            source_tell(s, 2, "source-watch-overflow", "events were lost: the folder is rescanned");
+            source_log(s, 2, "source-watch-overflow", "events were lost: the folder is rescanned");
         if (news.changed)
             unrest(s, clock_now_ms()); /* later than any of them: following a tree takes time */
     }

@@ -116,7 +116,7 @@ static bool gather_remarks(void *context, const struct source_file *file)
     sitemap_remarks_read(file->remarks, &remarks);
     for (size_t i = 0; i < remarks.count && report->remarks_listed < SOURCE_MAX_REMARKS; i++) {
         const struct sitemap_remark *remark = &remarks.at[i];
-        sitemap_remark_tell(remark, told);
+        sitemap_remark_report(remark, told);
         report->remarks[report->remarks_listed++] = (struct source_remark){
             .path = copy(file->path, &g->failed),
             .detail = copy(told, &g->failed),

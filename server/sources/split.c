@@ -778,13 +778,13 @@ const struct registry_index *split_urlset(const struct registry *r, const struct
     return urlset_url(url, &own) ? registry_list_by_name(r, own.text, LIST_URLSET, NULL) : NULL;
 }
 
-void split_tell_done(const struct split_result *split, char *out, size_t size)
+void split_report_done(const struct split_result *split, char *out, size_t size)
 {
     snprintf(out, size, "%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed",
              split->created, split->updated, split->removed);
 }
 
-void split_tell_left_out(const struct split_result *split, char *out, size_t size)
+void split_report_left_out(const struct split_result *split, char *out, size_t size)
 {
     const struct {
         uint64_t count;

@@ -194,7 +194,7 @@ static void drop_repeated(struct batch *b)
     b->count = kept;
 }
 
-static void tell_gap(const struct told_site *s)
+static void report_gap(const struct told_site *s)
 {
     log_event(LOG_LEVEL_WARNING, "indexnow-gap",
               "%s: the history no longer has the changes since the last notification; IndexNow is "
@@ -213,7 +213,7 @@ static enum catalogue_status gather_all(struct gathering *g, struct catalogue_vi
 
     if (status == CATALOGUE_OK && first > b->to.revision) {
         if (g->site->gap_told != first) /* else the position cannot be moved behind it yet */
-            tell_gap(g->site);
+            report_gap(g->site);
         g->site->gap_told = first;
         b->to = (struct indexnow_position){first, 0};
         g->site->pass_at = clock_now_ms(); /* it is reported once */
@@ -366,26 +366,26 @@ static void settle_move(struct told_site *s, bool leads)
     atomic_store(&s->move, MOVE_NONE);
 }
 
-static void note_well(struct told_site *s)
+static void record_well(struct told_site *s)
 {
     s->n->counts->failing -= s->failing_since != 0;
     s->failing_since = 0;
     s->tries = 0;
 }
 
-static void note_taken(struct told_site *s)
+static void record_taken(struct told_site *s)
 {
     if (s->failing_since != 0)
         log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are accepted again by %s",
                   s->config->origin, s->config->indexnow_endpoint);
-    note_well(s);
+    record_well(s);
     s->n->counts->taken++;
     s->n->counts->urls += s->batch.count;
     s->next_at = clock_now_ms() + PACE_MS;
     move_on(s);
 }
 
-static void note_failed(struct told_site *s, const char *why, const struct fetch_reply *reply)
+static void record_failed(struct told_site *s, const char *why, const struct fetch_reply *reply)
 {
     int64_t now = clock_unix_ms() / 1000;
 
@@ -416,9 +416,9 @@ static void sent(void *context, enum fetch_status status, struct fetch_reply *re
     s->n->sending--;
     snprintf(why, sizeof why, "it answers %u", reply->status);
     if (status == FETCH_OK && (reply->status == 200 || reply->status == 202))
-        note_taken(s);
+        record_taken(s);
     else
-        note_failed(s, status == FETCH_OK ? why : reply->why, reply);
+        record_failed(s, status == FETCH_OK ? why : reply->why, reply);
 }
 
 static void send_batch(struct told_site *s)
@@ -453,7 +453,7 @@ static void stand_back(struct indexnow *n)
     for (size_t i = 0; i < n->site_count; i++) {
         if (n->sites[i].sending || atomic_load(&n->sites[i].move) != MOVE_NONE)
             continue;
-        note_well(&n->sites[i]);
+        record_well(&n->sites[i]);
         batch_clear(&n->sites[i].batch);
         n->sites[i].seen = 0;
         n->sites[i].pass_at = 0;
@@ -569,7 +569,7 @@ static void free_indexnow(struct indexnow *n)
 {
     fetch_loop_free(n->loop);
     for (size_t i = 0; i < n->site_count; i++) {
-        note_well(&n->sites[i]);
+        record_well(&n->sites[i]);
         batch_done(&n->sites[i].batch);
     }
     free(n->sites);

@@ -384,8 +384,8 @@ static void forget_sent(struct notify *n, struct waiting *w, size_t lines_len)
         n->known[i].waits &= ~(1u << n->sending);
 }
 
-static void note_failed(struct notify *n, struct waiting *w, size_t lines_len, const char *why,
-                        const struct fetch_reply *reply)
+static void record_failed(struct notify *n, struct waiting *w, size_t lines_len, const char *why,
+                          const struct fetch_reply *reply)
 {
     int64_t now = clock_now_ms();
 
@@ -421,7 +421,7 @@ static void sent(void *context, enum fetch_status status, struct fetch_reply *re
         forget_sent(n, w, lines_len);
     } else {
         snprintf(why, sizeof why, "it answers %u", reply->status);
-        note_failed(n, w, lines_len, status == FETCH_OK ? why : reply->why, reply);
+        record_failed(n, w, lines_len, status == FETCH_OK ? why : reply->why, reply);
     }
     n->sending = KINDS;
 }

@@ -55,7 +55,7 @@ static void require_sense(const struct sitemap_file *f)
     sitemap_remarks_write(&read, again);
     REQUIRE(strcmp(text, again) == 0 && read.count == f->remarks.count);
     for (size_t i = 0; i < f->remarks.count; i++) {
-        sitemap_remark_tell(&f->remarks.at[i], told);
+        sitemap_remark_report(&f->remarks.at[i], told);
         REQUIRE(f->remarks.at[i].count > 0 && f->remarks.at[i].lines[0] <= f->bytes + 1);
         REQUIRE(strlen(told) < sizeof told - 1);
     }

@@ -26,7 +26,7 @@ static void on_interrupt(int number)
     calls->interrupt(node);
 }
 
-static void tell_chain(const char *name, const uint8_t *chain)
+static void report_chain(const char *name, const uint8_t *chain)
 {
     str_append_format(&told, ",\"%s\":\"", name);
     for (int i = 0; i < SHARED_CHAIN_BYTES; i++)
@@ -34,7 +34,7 @@ static void tell_chain(const char *name, const uint8_t *chain)
     str_append_char(&told, '"');
 }
 
-static void tell_number(const char *name, int64_t number)
+static void report_number(const char *name, int64_t number)
 {
     str_append_format(&told, ",\"%s\":%" PRId64, name, number);
 }
@@ -147,7 +147,7 @@ static enum shared_outcome do_tail(enum locking with)
             : calls->tail(node, &at, (uint64_t)number(1), &take, &head, deadline(2));
     str_append_format(&told, ",\"records\":[%s]", str_text(&records));
     if (with == WITHOUT_LOCK)
-        tell_number("head", (int64_t)head);
+        report_number("head", (int64_t)head);
     str_done(&records);
     return outcome;
 }
@@ -237,8 +237,8 @@ static enum shared_outcome do_bench(void)
         str_append_format(&told, "%s%" PRIu64, i ? "," : "", (clock_now_ns() - from) / 1000);
     }
     str_append_char(&told, ']');
-    tell_number("ms", clock_now_ms() - began);
-    tell_number("foreign", (int64_t)taken.count);
+    report_number("ms", clock_now_ms() - began);
+    report_number("foreign", (int64_t)taken.count);
     str_done(&ignored);
     free(bytes);
     return outcome;
@@ -267,8 +267,8 @@ static enum shared_outcome do_get(void)
 
     if (outcome == SHARED_YES) {
         at = snapshot.position;
-        tell_number("bytes", (int64_t)snapshot.bytes);
-        tell_number("schema", snapshot.schema);
+        report_number("bytes", (int64_t)snapshot.bytes);
+        report_number("schema", snapshot.schema);
     }
     close(fd);
     return outcome;
@@ -282,17 +282,17 @@ static enum shared_outcome do_overview(void)
     if (outcome != SHARED_YES)
         return outcome;
     str_append_format(&told, ",\"epoch\":\"%s\",\"server\":\"%s\"", o.epoch, o.server);
-    tell_number("synchronous", o.synchronous);
-    tell_number("durable", o.durable);
-    tell_number("first", (int64_t)o.first_seq);
-    tell_number("head", (int64_t)o.head.seq);
-    tell_number("log_bytes", (int64_t)o.bytes);
-    tell_number("snapshot", o.has_snapshot ? (int64_t)o.snapshot.position.seq : -1);
-    tell_number("since", (int64_t)o.bytes_since_snapshot);
+    report_number("synchronous", o.synchronous);
+    report_number("durable", o.durable);
+    report_number("first", (int64_t)o.first_seq);
+    report_number("head", (int64_t)o.head.seq);
+    report_number("log_bytes", (int64_t)o.bytes);
+    report_number("snapshot", o.has_snapshot ? (int64_t)o.snapshot.position.seq : -1);
+    report_number("since", (int64_t)o.bytes_since_snapshot);
     return outcome;
 }
 
-static enum shared_outcome do_tell(void)
+static enum shared_outcome do_report(void)
 {
     struct shared_node n = {.name = words[1],
                             .release = "0.1",
@@ -349,9 +349,9 @@ static enum shared_outcome call(const char *what)
     else if (strcmp(what, "begin_list") == 0)
         outcome = do_tail(AS_LIST);
     else if (strcmp(what, "pass") == 0)
-        tell_number("awaited", calls->pass(node, number(1) != 0, deadline(2)));
+        report_number("awaited", calls->pass(node, number(1) != 0, deadline(2)));
     else if (strcmp(what, "awaited") == 0)
-        tell_number("ms", calls->awaited_ms(node));
+        report_number("ms", calls->awaited_ms(node));
     else if (strcmp(what, "add") == 0)
         outcome = calls->add(node, words[1], strlen(words[1]), deadline(2));
     else if (strcmp(what, "fill") == 0)
@@ -372,11 +372,11 @@ static enum shared_outcome call(const char *what)
         outcome = do_get();
     else if (strcmp(what, "trim") == 0) {
         outcome = calls->trim(node, &more, deadline(1));
-        tell_number("more", more);
+        report_number("more", more);
     } else if (strcmp(what, "hold") == 0)
         outcome = calls->hold(node, words[1], deadline(2));
     else if (strcmp(what, "held") == 0)
-        tell_number("held", calls->is_held(node, words[1]));
+        report_number("held", calls->is_held(node, words[1]));
     else if (strcmp(what, "let_go") == 0)
         calls->let_go(node, words[1], deadline(2));
     else if (strcmp(what, "lease") == 0)
@@ -384,7 +384,7 @@ static enum shared_outcome call(const char *what)
     else if (strcmp(what, "older") == 0)
         outcome = calls->older_are_gone(node, (int)number(1), deadline(2));
     else if (strcmp(what, "tell") == 0)
-        outcome = do_tell();
+        outcome = do_report();
     else if (strcmp(what, "list") == 0)
         outcome = calls->list(node, take_node, NULL, deadline(1));
     else if (strcmp(what, "forget") == 0)
@@ -431,9 +431,9 @@ int main(int argc, char **argv)
         int64_t began = clock_now_ms();
         enum shared_outcome outcome = call(what);
 
-        tell_number("seq", (int64_t)at.seq);
-        tell_chain("chain", at.chain);
-        tell_number("took_ms", clock_now_ms() - began);
+        report_number("seq", (int64_t)at.seq);
+        report_chain("chain", at.chain);
+        report_number("took_ms", clock_now_ms() - began);
         str_append_text(&told, ",\"why\":");
         str_append_json_text(&told, calls->why(node));
         take_time();

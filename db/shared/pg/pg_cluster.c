@@ -253,7 +253,7 @@ static enum shared_outcome take_away(struct pg_log *l, int64_t deadline_ms)
 }
 
 /* A log that is there may be of this very cluster, whose founder did not hear of it. */
-static enum shared_outcome judge_founded(struct pg_log *l, const char *epoch, const char *grant_to,
+static enum shared_outcome check_founded(struct pg_log *l, const char *epoch, const char *grant_to,
                                          struct shared_position *start, int64_t deadline_ms)
 {
     struct shared_overview there;
@@ -291,7 +291,7 @@ enum shared_outcome pg_log_found(struct shared_log *log, const char *epoch, cons
     }
     pg_results_clear(&r);
     if (outcome == SHARED_YES)
-        outcome = has_log ? judge_founded(l, epoch, grant_to, start, deadline_ms)
+        outcome = has_log ? check_founded(l, epoch, grant_to, start, deadline_ms)
                           : make(l, has_schema, epoch, grant_to, start, deadline_ms);
     if (outcome != SHARED_YES) {
         l->is_open = false;

@@ -278,7 +278,7 @@ static enum shared_outcome take_record(struct pg_log *l, const PGresult *tail, i
 }
 
 /* The log does not begin with what we have: does it begin later, or never have it? */
-static enum shared_outcome judge_missing(struct pg_log *l, const struct shared_position *at)
+static enum shared_outcome check_missing(struct pg_log *l, const struct shared_position *at)
 {
     struct pg_results r;
 
@@ -307,7 +307,7 @@ static enum shared_outcome take_tail(struct pg_log *l, const PGresult *tail,
 
     *reached = *at;
     if (rows == 0 || (uint64_t)pg_get_integer(tail, 0, SEQ) != at->seq)
-        return judge_missing(l, at);
+        return check_missing(l, at);
     if (!get_chain(tail, 0, chain) || memcmp(chain, at->chain, sizeof chain) != 0)
         return diverged(l, at->seq, "is another one than here");
     if (!l->unpacker && !(l->unpacker = shared_unpacker_new()))
@@ -566,7 +566,7 @@ static enum shared_outcome older_are_gone(struct shared_log *log, int schema, in
 /* What the server said to a batch with a COMMIT in it. Where it said anything but plainly yes or
  * no, nobody knows: it may have stopped while it waited for its standby, and a wait that somebody
  * cancelled ends in a success with a warning. */
-static enum shared_outcome judge_commit(const struct pg_session *s, enum shared_outcome outcome,
+static enum shared_outcome check_commit(const struct pg_session *s, enum shared_outcome outcome,
                                         const PGresult *commit)
 {
     static const char *const unsure[] = {"08", "57P0", "40003"};
@@ -626,7 +626,7 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
     size_t last = l->session.queued > 0 ? l->session.queued - 1 : 0;
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
 
-    outcome = judge_commit(&l->session, outcome, r.at[last]);
+    outcome = check_commit(&l->session, outcome, r.at[last]);
 
     pg_results_clear(&r);
     if (outcome == SHARED_NO)
@@ -655,7 +655,7 @@ static enum shared_outcome settle(struct shared_log *log, const char *id, int64_
     pg_send(&l->session, PG_COMMIT, NULL, 0);
     enum shared_outcome outcome = pg_log_run(l, &r, deadline_ms);
 
-    outcome = judge_commit(&l->session, outcome, r.at[5]);
+    outcome = check_commit(&l->session, outcome, r.at[5]);
     if (outcome == SHARED_YES) {
         outcome = PQntuples(r.at[3]) > 0 ? SHARED_YES : SHARED_NO;
     } else {
@@ -711,7 +711,7 @@ static const struct shared_log_calls calls = {
     .is_held = pg_log_is_held,
     .let_go = pg_log_let_go,
     .lease = pg_log_lease,
-    .tell = pg_log_tell,
+    .tell = pg_log_report,
     .list = pg_log_list,
     .forget = pg_log_forget,
     .overview = pg_log_overview,

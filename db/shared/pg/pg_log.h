@@ -82,8 +82,8 @@ enum shared_outcome pg_log_hold(struct shared_log *log, const char *name, int64_
 bool pg_log_is_held(const struct shared_log *log, const char *name);
 void pg_log_let_go(struct shared_log *log, const char *name, int64_t deadline_ms);
 enum shared_outcome pg_log_lease(struct shared_log *log, int schema, int64_t deadline_ms);
-enum shared_outcome pg_log_tell(struct shared_log *log, const struct shared_node *node,
-                                int64_t deadline_ms);
+enum shared_outcome pg_log_report(struct shared_log *log, const struct shared_node *node,
+                                  int64_t deadline_ms);
 enum shared_outcome pg_log_list(struct shared_log *log,
                                 bool (*take)(void *context, const struct shared_node *node),
                                 void *context, int64_t deadline_ms);

@@ -132,8 +132,8 @@ enum shared_outcome pg_log_lease(struct shared_log *log, int schema, int64_t dea
     return outcome;
 }
 
-enum shared_outcome pg_log_tell(struct shared_log *log, const struct shared_node *node,
-                                int64_t deadline_ms)
+enum shared_outcome pg_log_report(struct shared_log *log, const struct shared_node *node,
+                                  int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
     struct pg_value values[] = {

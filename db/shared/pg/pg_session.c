@@ -327,7 +327,7 @@ static void refuse(struct pg_session *s, const char *unfit)
     say(s, unfit);
 }
 
-static void note_error(struct pg_session *s, const PGresult *r)
+static void record_error(struct pg_session *s, const PGresult *r)
 {
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
     const char *severity = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
@@ -355,7 +355,7 @@ static PGresult *next_result(struct pg_session *s, int64_t deadline_ms,
         PGresult *r = PQgetResult(s->conn);
 
         if (r && PQresultStatus(r) == PGRES_FATAL_ERROR)
-            note_error(s, r);
+            record_error(s, r);
         /* libpq answers for ever about a connection that was lost in the middle of a pipeline. */
         if (r && PQstatus(s->conn) != CONNECTION_BAD)
             return r;
@@ -529,7 +529,7 @@ static PGconn *start(struct pg_session *s, const struct one_host *host)
 
 /* libpq shows the state of a server that does not let in in its text alone, where that is to be
  * verbose: "FATAL:  28P01: password …". What is not a server's has none. */
-static void note_refusal(struct pg_session *s)
+static void record_refusal(struct pg_session *s)
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const char *at = s->why;
@@ -572,7 +572,7 @@ static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t d
     say(s, outcome == SHARED_AWAY && PQstatus(s->conn) != CONNECTION_BAD
                ? "PostgreSQL did not let in in time"
                : PQerrorMessage(s->conn));
-    note_refusal(s);
+    record_refusal(s);
     pg_session_drop(s);
     return outcome == SHARED_STOPPED ? outcome : SHARED_AWAY;
 }

@@ -64,7 +64,7 @@ void reject_stream(struct change_result *result)
     snprintf(result->detail, sizeof result->detail, "the list cannot be read: %s", strerror(errno));
 }
 
-void tell_progress(const struct change *change, uint64_t done)
+void report_progress(const struct change *change, uint64_t done)
 {
     if (done % APPLY_PROGRESS == 0 && change->rows_done)
         atomic_store(change->rows_done, done);
@@ -228,7 +228,7 @@ static const struct kind {
     [CHANGE_SOURCE_UPDATE] = {GRANT_ADMIN, .apply = apply_source_put},
     [CHANGE_SOURCE_REMOVE] = {GRANT_ADMIN, .apply = apply_source_remove},
     [CHANGE_CRAWLERS] = {GRANT_ADMIN, .apply = apply_crawlers, .own = true},
-    [CHANGE_CRAWLERS_TELL] = {GRANT_ADMIN, .apply = apply_crawlers_tell},
+    [CHANGE_CRAWLERS_TELL] = {GRANT_ADMIN, .apply = apply_crawlers_report},
     [CHANGE_INDEXNOW] = {GRANT_ADMIN, .apply = apply_indexnow, .together = true},
     [CHANGE_CONFIGURE] = {GRANT_ADMIN, .whole = apply_configure},
     [CHANGE_CHECK] = {GRANT_ADMIN, .apply = apply_check, .together = true},
@@ -257,7 +257,7 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
     bool holds;
     result->findings.max = change->max_told;
     result->findings.examples = FINDINGS_EXAMPLES;
-    enum catalogue_status status = token_judge(tx, change, result, &holds);
+    enum catalogue_status status = token_check(tx, change, result, &holds);
     if (status != CATALOGUE_OK || !holds)
         return status;
     if (!grant_may(&change->grant, kind->role)) {
@@ -317,7 +317,7 @@ static enum catalogue_status apply_step(struct tx *tx, const struct change *chan
         status = recorder_end(tx->recorder, tx, change, result);
     } else {
         if (status == CATALOGUE_OK)
-            status = preview_tell(&preview, tx, change, result);
+            status = preview_report(&preview, tx, change, result);
         recorder_drop(tx->recorder);
     }
     if (status == CATALOGUE_OK && *keep && !result->more)

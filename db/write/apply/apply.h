@@ -66,7 +66,7 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
 /* Write tables of the node's own alone: no revision. */
 apply_kind apply_crawlers, apply_token_used;
 /* No revision either. */
-apply_kind apply_crawlers_tell;
+apply_kind apply_crawlers_report;
 /* The index whose rows are to go next, 0: none. A read. */
 enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
 /* Drops a batch of them; result->removed tells how many, `*more` whether there may be more. Makes
@@ -131,12 +131,12 @@ enum catalogue_status index_names_check(struct tx *tx, const struct registry *r,
 
 /* Judges the index that a new site of this origin is made with: what else is in the way of one (a
  * loc, another index) a new site does not have. Fills `path`, or refuses `index`. */
-enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin, const char *url,
+enum catalogue_status index_check_first(struct tx *tx, const struct url *origin, const char *url,
                                         char path[INDEX_PATH_MAX_CHARS + 1],
                                         struct change_result *result);
 /* Judges the list, of the given kind (of a urlset with its max_pages), that a change makes anew.
  * Fills `path` (INDEX_PATH_MAX_CHARS + 1 bytes), where list->path is then, and the pattern. */
-enum catalogue_status index_judge_new(struct tx *tx, const struct change *change,
+enum catalogue_status index_check_new(struct tx *tx, const struct change *change,
                                       struct registry_index *list, char *path,
                                       const struct registry_site **out,
                                       struct change_result *result);
@@ -185,7 +185,7 @@ void site_hosts_done(struct site_hosts *hosts);
 /* ---- tokens */
 
 /* Whether the token that the change came with is still there and good; else `result` says so. */
-enum catalogue_status token_judge(struct tx *tx, const struct change *change,
+enum catalogue_status token_check(struct tx *tx, const struct change *change,
                                   struct change_result *result, bool *holds);
 /* Drops what is noted of tokens that are gone. */
 enum catalogue_status token_forget_uses(struct tx *tx);
@@ -212,7 +212,7 @@ void reject_stream(struct change_result *result);
 void finish_set(struct tx *tx, const struct change *change, struct change_result *result,
                 bool *keep);
 /* Notes rows_done now and then. */
-void tell_progress(const struct change *change, uint64_t done);
+void report_progress(const struct change *change, uint64_t done);
 /* True where the change is to end here for the sake of other writes: it is refused as a whole (what
  * a site's token sent, and took too long), or was stopped to be tried elsewhere (result->undecided,
  * see rehearsal.h). Called between entries, every APPLY_LOOK or more often. */

@@ -58,7 +58,7 @@ enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char 
 }
 
 /* Where both are alike. */
-static enum catalogue_status tell_file(struct tx *tx, int64_t source, const char *path)
+static enum catalogue_status report_file(struct tx *tx, int64_t source, const char *path)
 {
     enum catalogue_status status = run_of_file(tx, ST_FILE_TELL, source, path, 0, 0);
     return status == CATALOGUE_OK && sqlite3_changes64(tx->db) > 0
@@ -100,7 +100,7 @@ static enum catalogue_status add(struct checked *c)
     sqlite3_bind_int64(row, 6, r->interval_s);
     sqlite3_bind_int64(row, 7, c->tx->now);
     status = statement_run(row);
-    return status == CATALOGUE_OK && source != 0 && !r->list ? tell_file(c->tx, source, r->loc)
+    return status == CATALOGUE_OK && source != 0 && !r->list ? report_file(c->tx, source, r->loc)
                                                              : status;
 }
 
@@ -270,7 +270,7 @@ static enum catalogue_status take_result(struct checked *c, const struct registr
         status = check_file_spell_out(c->tx, c->source, c->loc, 0, 0);
     if (status == CATALOGUE_OK)
         status = write_row(c, again);
-    return status == CATALOGUE_OK && of_file && !c->listed ? tell_file(c->tx, c->source, c->loc)
+    return status == CATALOGUE_OK && of_file && !c->listed ? report_file(c->tx, c->source, c->loc)
                                                            : status;
 }
 

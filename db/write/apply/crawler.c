@@ -223,8 +223,8 @@ static enum catalogue_status tell(struct tx *tx, enum statement rows, enum state
     return tx_run(tx, done, most);
 }
 
-enum catalogue_status apply_crawlers_tell(struct tx *tx, const struct change *change,
-                                          struct change_result *result)
+enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change *change,
+                                            struct change_result *result)
 {
     const struct crawlers_kept *kept = &change->crawlers;
     bool changed = false;

@@ -159,7 +159,7 @@ static void check_frozen(struct put *put)
     put->field = NULL;
 }
 
-enum catalogue_status put_judge_owner(struct tx *tx, struct put *put)
+enum catalogue_status put_check_owner(struct tx *tx, struct put *put)
 {
     const struct grant *grant = &put->grant;
     const char *source = put->entry->source ? put->entry->source : put->source;
@@ -470,9 +470,9 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     statement_bind_text(row, 5, new.extensions);
     const struct recorder_row told = {list_scope(put->index), put->url.text, put->url.len, old,
                                       &new};
-    recorder_tell(tx->recorder, &told);
+    recorder_report(tx->recorder, &told);
     enum catalogue_status status = statement_run(row);
-    recorder_told(tx->recorder);
+    recorder_reported(tx->recorder);
     if (status != CATALOGUE_OK)
         return status;
     tx->changed = true;
@@ -490,7 +490,7 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
                                    put_row_weight(put->index, old, put->url.text),
                                    put_row_weight(put->index, &new, put->url.text));
     put->row = new;
-    return status == CATALOGUE_OK ? urlset_note_age(tx, put->index, &put->row) : status;
+    return status == CATALOGUE_OK ? urlset_record_age(tx, put->index, &put->row) : status;
 }
 
 enum catalogue_status put_release(struct tx *tx, const struct registry_index *list,
@@ -570,9 +570,9 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
     statement_bind_text(statement, 10, row->extensions);
     const struct recorder_row told = {list_scope(put->index), put->url.text, put->url.len, NULL,
                                       row};
-    recorder_tell(tx->recorder, &told);
+    recorder_report(tx->recorder, &told);
     enum catalogue_status status = statement_run(statement);
-    recorder_told(tx->recorder);
+    recorder_reported(tx->recorder);
     if (status != CATALOGUE_OK)
         return status;
     if (sqlite3_changes(tx->db) == 0) {
@@ -583,7 +583,7 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
     }
     tx->changed = true;
     status = urlset_take(tx, put->index, put->occupancy, put->position, put->weight);
-    return status == CATALOGUE_OK ? urlset_note_age(tx, put->index, row) : status;
+    return status == CATALOGUE_OK ? urlset_record_age(tx, put->index, row) : status;
 }
 
 enum catalogue_status put_write(struct tx *tx, struct put *put)
@@ -726,7 +726,7 @@ enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change
     }
     enum catalogue_status status = entry_locate(tx, &put);
     if (status == CATALOGUE_OK)
-        status = put_judge_owner(tx, &put);
+        status = put_check_owner(tx, &put);
     if (status == CATALOGUE_OK)
         status = put_room(tx, &put);
     if (status != CATALOGUE_OK)
@@ -852,7 +852,7 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
 
 /* Whether the caller may remove what was found. What does not concern it is answered as what is
  * not there: by id, with a prefix all that lies outside, else what is another site's. */
-static enum catalogue_status judge_removal(struct tx *tx, const struct registry *r,
+static enum catalogue_status check_removal(struct tx *tx, const struct registry *r,
                                            const struct change *change, const struct found *found,
                                            struct change_result *result)
 {
@@ -913,7 +913,7 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
             status = find_by_loc(tx, r, change, &url, &found);
     }
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = judge_removal(tx, r, change, &found, result);
+        status = check_removal(tx, r, change, &found, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     int64_t site_id = found.index->site_id;

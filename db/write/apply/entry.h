@@ -76,7 +76,7 @@ enum catalogue_status put_explain(struct tx *tx, const struct put *put, char *ou
 enum catalogue_status entry_locate(struct tx *tx, struct put *put);
 /* Of a single entry or a bulk's, behind entry_locate: refuses with OUTSIDE_TOKEN what a token for
  * its own entries did not make, or would make as another's. */
-enum catalogue_status put_judge_owner(struct tx *tx, struct put *put);
+enum catalogue_status put_check_owner(struct tx *tx, struct put *put);
 /* Finds a position where one is needed; reads only. RULE_SITE_FULL or RULE_POSITION otherwise. */
 enum catalogue_status put_room(struct tx *tx, struct put *put);
 /* Whether the upsert would leave the entry other than it is, or elsewhere in another list. */

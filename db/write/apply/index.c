@@ -286,7 +286,7 @@ static const struct registry_site *locate(const struct registry *r, const char *
 }
 
 /* Whether one more can be numbered. */
-static enum catalogue_status judge_id(struct tx *tx, struct change_result *result)
+static enum catalogue_status evaluate_id(struct tx *tx, struct change_result *result)
 {
     sqlite3_stmt *last = tx_statement(tx, ST_INDEX_LAST);
     if (!last)
@@ -298,7 +298,7 @@ static enum catalogue_status judge_id(struct tx *tx, struct change_result *resul
     return status;
 }
 
-enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin, const char *url,
+enum catalogue_status index_check_first(struct tx *tx, const struct url *origin, const char *url,
                                         char path[INDEX_PATH_MAX_CHARS + 1],
                                         struct change_result *result)
 {
@@ -311,7 +311,7 @@ enum catalogue_status index_judge_first(struct tx *tx, const struct url *origin,
         return CATALOGUE_OK;
     }
     memcpy(path, parsed.text + parsed.origin_len, (size_t)parsed.len - parsed.origin_len + 1);
-    return judge_id(tx, result);
+    return evaluate_id(tx, result);
 }
 
 static const struct registry_index *list_at(const struct registry_site *site, const char *path)
@@ -361,7 +361,7 @@ static bool has_as_many_as_may_be(const struct registry_site *site, enum list_ki
     return true;
 }
 
-enum catalogue_status index_judge_new(struct tx *tx, const struct change *change,
+enum catalogue_status index_check_new(struct tx *tx, const struct change *change,
                                       struct registry_index *list, char *path,
                                       const struct registry_site **out,
                                       struct change_result *result)
@@ -400,7 +400,7 @@ enum catalogue_status index_judge_new(struct tx *tx, const struct change *change
         result_refuse(result, scope_check_pattern(pattern), "page_pattern");
         return CATALOGUE_OK;
     }
-    status = judge_id(tx, result);
+    status = evaluate_id(tx, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     list->path = path;
@@ -416,7 +416,7 @@ enum catalogue_status apply_index_add(struct tx *tx, const struct change *change
     char path[INDEX_PATH_MAX_CHARS + 1];
     struct registry_index fresh = {.kind = LIST_INDEX};
     const struct registry_site *site;
-    enum catalogue_status status = index_judge_new(tx, change, &fresh, path, &site, result);
+    enum catalogue_status status = index_check_new(tx, change, &fresh, path, &site, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     return index_insert(tx, site->id, fresh.path, fresh.page_pattern, result);
@@ -521,7 +521,7 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
                                .max_removed = change->max_removed,
                                .of_urlset = occupancy->kind == LIST_URLSET};
     status = guard_peak(tx, occupancy, &guard.peak);
-    if (status != CATALOGUE_OK || !guard_judge(tx, &guard, result))
+    if (status != CATALOGUE_OK || !guard_check(tx, &guard, result))
         return status;
     result->id = index->id;
     result->removed = guard.removed;

@@ -448,7 +448,7 @@ static bool passes(struct scan *s, struct change_result *verdict)
         const struct scan_index *tally = &s->indexes[i];
         int64_t after = (int64_t)tally->before + tally->change;
         struct guard_case guard = case_of(s, tally, after > 0 ? (uint64_t)after : 0);
-        if (tally->removed > 0 && !guard_judge(s->tx, &guard, verdict))
+        if (tally->removed > 0 && !guard_check(s->tx, &guard, verdict))
             return false;
     }
     return true;
@@ -502,7 +502,7 @@ static enum catalogue_status scan_guard_settle(struct scan *s)
             continue;
         struct guard_case guard = case_of(s, tally, occupancy->entries);
         /* What was to be added found no room, so the end is not the one that was judged. */
-        if (!s->committed && !guard_judge(s->tx, &guard, s->result))
+        if (!s->committed && !guard_check(s->tx, &guard, s->result))
             break;
         if (guard_approved(s->tx, &guard)) {
             occupancy_index_dirty(s->tx, occupancy);
@@ -786,13 +786,13 @@ static enum catalogue_status run_passes(struct scan *s)
 }
 
 /* Notes the step's place in the history where the scan has several. */
-static enum catalogue_status note_step(struct scan *s)
+static enum catalogue_status record_step(struct scan *s)
 {
     struct change_result *result = s->result;
     s->committed = s->committed || s->phase >= SCAN_TAKE_OUT;
     if (!s->tx->changed || (!result->more && result->group == 0))
         return CATALOGUE_OK;
-    return tx_note_step(s->tx, &result->group);
+    return tx_record_step(s->tx, &result->group);
 }
 
 static enum catalogue_status begin(struct scan *s)
@@ -832,7 +832,7 @@ enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = run_passes(s);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && !change->dry_run)
-        status = note_step(s);
+        status = record_step(s);
     if (status != CATALOGUE_OK)
         return status;
     if (!result->more) {

@@ -35,9 +35,9 @@ struct replace {
 };
 
 /* Judges If-Match against the state of the index that a list names (RFC 9110 13.1.1). */
-static enum catalogue_status judge_state(struct tx *tx, const struct change *change,
-                                         const struct occupancy_index *index,
-                                         struct change_result *result)
+static enum catalogue_status evaluate_state(struct tx *tx, const struct change *change,
+                                            const struct occupancy_index *index,
+                                            struct change_result *result)
 {
     enum catalogue_status status = occupancy_state(tx, index, false, result->index_state);
     if (status != CATALOGUE_OK || !change->if_match ||
@@ -171,7 +171,7 @@ static enum catalogue_status replace_unpark(struct replace *r, bool *back)
     status = tx_run(tx, ST_ENTRY_READDRESS, parked, put->row.address);
     if (status == CATALOGUE_OK)
         status = urlset_take(tx, r->index, r->occupancy, position, room.weight);
-    return status == CATALOGUE_OK ? urlset_note_age(tx, r->index, &put->row) : status;
+    return status == CATALOGUE_OK ? urlset_record_age(tx, r->index, &put->row) : status;
 }
 
 static bool is_parked(const struct put *put)
@@ -220,8 +220,8 @@ static enum catalogue_status judge(struct replace *r, const struct entry *entry)
 
 /* A list with a line that is not the token's business is refused for that, whatever else is wrong
  * with it; likewise one with a line for what is frozen. */
-static void note_forbidden(const struct change *change, struct change_result *result,
-                           const struct put *put)
+static void record_forbidden(const struct change *change, struct change_result *result,
+                             const struct put *put)
 {
     if (result->status == CATALOGUE_OK || change->skip || result->forbidden ||
         !(put->forbidden || put->code == RULE_FROZEN))
@@ -271,7 +271,7 @@ static enum catalogue_status first_pass(struct replace *r, const struct entry *e
         r->foreign++;
     } else if (put->code != RULE_OK) {
         status = reject_put(r->tx, r->change, r->result, put);
-        note_forbidden(r->change, r->result, put);
+        record_forbidden(r->change, r->result, put);
     } else if (put->from == r->index && !is_foreign(r)) {
         status = keep_line(r);
     }
@@ -379,7 +379,7 @@ static enum catalogue_status read_list(struct replace *r, pass *take, bool *read
         enum catalogue_status status = take(r, &entry);
         if (status != CATALOGUE_OK)
             return status;
-        tell_progress(r->change, r->ordinal);
+        report_progress(r->change, r->ordinal);
         if (r->ordinal % APPLY_LOOK == 0 && is_to_end(r))
             break;
     }
@@ -400,7 +400,7 @@ static enum catalogue_status clear_tables(struct tx *tx)
 
 /* Whether the caller may replace what it names. A replace by a token with a prefix means that part
  * of the index. */
-static bool judge_grant(struct replace *r, const struct registry *registry)
+static bool check_grant(struct replace *r, const struct registry *registry)
 {
     const struct change *change = r->change;
     const struct grant *grant = &change->grant;
@@ -440,7 +440,7 @@ static enum catalogue_status prepare(struct replace *r)
             result_refuse(r->result, name ? RULE_INDEX_UNKNOWN : RULE_INDEX_NEEDED, "index");
         return CATALOGUE_OK;
     }
-    if (!judge_grant(r, registry))
+    if (!check_grant(r, registry))
         return CATALOGUE_OK;
     status = occupancy_index(r->tx, r->index->site_id, r->index->id, &r->occupancy);
     if (status == CATALOGUE_OK && r->change->replace_source) {
@@ -449,7 +449,7 @@ static enum catalogue_status prepare(struct replace *r)
             r->owner = -1;
     }
     if (status == CATALOGUE_OK)
-        status = judge_state(r->tx, r->change, r->occupancy, r->result);
+        status = evaluate_state(r->tx, r->change, r->occupancy, r->result);
     return status == CATALOGUE_OK ? clear_tables(r->tx) : status;
 }
 
@@ -494,7 +494,7 @@ static uint64_t count_spared(const struct replace *r)
 /* Holds the replace to the guard: the index, and the share of it that the list replaces. Else the
  * empty list of a failed export would remove all of a pipeline's entries wherever others have many
  * more. */
-static enum catalogue_status judge_shrink(struct replace *r, struct guard_case *whole)
+static enum catalogue_status check_shrink(struct replace *r, struct guard_case *whole)
 {
     struct tx *tx = r->tx;
     struct change_result *result = r->result;
@@ -506,7 +506,7 @@ static enum catalogue_status judge_shrink(struct replace *r, struct guard_case *
     share.peak = share.before = r->share;
     share.after = share_now(r);
     if (result->status == CATALOGUE_OK && guard_moves(tx, r->change, result, &status) &&
-        guard_judge(tx, whole, result) && guard_judge(tx, &share, result) &&
+        guard_check(tx, whole, result) && guard_check(tx, &share, result) &&
         guard_approved(tx, whole)) {
         occupancy_index_dirty(tx, r->occupancy);
         r->occupancy->peak_reset = true;
@@ -539,7 +539,7 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
         if (status != CATALOGUE_OK)
             return status;
         result->spared = count_spared(&r);
-        status = judge_shrink(&r, &guard);
+        status = check_shrink(&r, &guard);
         if (status != CATALOGUE_OK)
             return status;
     }
@@ -572,7 +572,7 @@ static enum catalogue_status find_named(struct tx *tx, const struct change *chan
         return CATALOGUE_OK;
     }
     status = occupancy_index(tx, out->index->site_id, out->index->id, &out->occupancy);
-    return status == CATALOGUE_OK ? judge_state(tx, change, out->occupancy, result) : status;
+    return status == CATALOGUE_OK ? evaluate_state(tx, change, out->occupancy, result) : status;
 }
 
 /* If-Match speaks of the one index: a line for another one would be guarded by nothing. */
@@ -615,7 +615,7 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
     }
     enum catalogue_status status = entry_locate(tx, put);
     if (status == CATALOGUE_OK)
-        status = put_judge_owner(tx, put);
+        status = put_check_owner(tx, put);
     if (status == CATALOGUE_OK)
         status = put_room(tx, put);
     if (status != CATALOGUE_OK)
@@ -625,7 +625,7 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
         return look_again(tx, change, entry, put, result);
     if (put->code != RULE_OK) {
         status = reject_put(tx, change, result, put);
-        note_forbidden(change, result, put);
+        record_forbidden(change, result, put);
         return status;
     }
     if (result->status != CATALOGUE_OK)
@@ -669,7 +669,7 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
             return status;
         refuse_other_index(change, &named, &put, result);
         was_new = result->created > created;
-        tell_progress(change, ++done);
+        report_progress(change, ++done);
         if (done % APPLY_LOOK == 0 && list_ends(tx, change, result))
             break;
     }

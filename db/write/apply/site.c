@@ -434,7 +434,7 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
     status = settings_read(tx, r, change, NULL, &settings, result);
     char index_path[INDEX_PATH_MAX_CHARS + 1];
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && change->index_url)
-        status = index_judge_first(tx, &origin, change->index_url, index_path, result);
+        status = index_check_first(tx, &origin, change->index_url, index_path, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = insert_site(tx, change, origin.text, &settings,
                              change->index_url ? index_path : NULL, result);
@@ -595,7 +595,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         guard.before += occupancy->entries;
     }
     guard.removed = guard.before;
-    if (!guard_judge(tx, &guard, result))
+    if (!guard_check(tx, &guard, result))
         return CATALOGUE_OK;
 
     for (size_t i = 0; status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL; i++)

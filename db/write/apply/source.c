@@ -68,13 +68,13 @@ static bool is_plain_directory(const char *path)
     return true;
 }
 
-static void judge_list(const char *list, const char *field, struct change_result *result)
+static void check_list(const char *list, const char *field, struct change_result *result)
 {
     if (result->status == CATALOGUE_OK && list && strlen(list) > SOURCE_MADE_LIST_BYTES)
         refuse(result, field, "the names are more than 4 KiB together");
 }
 
-static void judge_span(uint32_t value, uint32_t min, uint32_t max, const char *field,
+static void check_span(uint32_t value, uint32_t min, uint32_t max, const char *field,
                        const char *sentence, struct change_result *result)
 {
     if (result->status == CATALOGUE_OK && (value < min || value > max))
@@ -82,7 +82,7 @@ static void judge_span(uint32_t value, uint32_t min, uint32_t max, const char *f
 }
 
 /* The folder's URL, normalised in `url`. */
-static void judge_folder(struct source_made *made, struct url *url, struct change_result *result)
+static void check_folder(struct source_made *made, struct url *url, struct change_result *result)
 {
     const char *text = made->url ? made->url : "";
     size_t len = strlen(text);
@@ -95,24 +95,24 @@ static void judge_folder(struct source_made *made, struct url *url, struct chang
         result_refuse(result, code, "url");
     else if (text[len - 1] != '/' || strchr(text, '?') || len > LOC_MAX_CHARS - 100)
         refuse(result, "url", "must end in a slash, such as https://www.example.com/sitemaps/");
-    judge_list(made->patterns, "patterns", result);
-    judge_list(made->excludes, "excludes", result);
-    judge_span(made->rescan_ms, MINUTE, 30 * DAY, "rescan", "must be from 1m to 30d", result);
-    judge_span(made->settle_ms, 0, DAY, "settle", "must be at most 24h", result);
+    check_list(made->patterns, "patterns", result);
+    check_list(made->excludes, "excludes", result);
+    check_span(made->rescan_ms, MINUTE, 30 * DAY, "rescan", "must be from 1m to 30d", result);
+    check_span(made->settle_ms, 0, DAY, "settle", "must be at most 24h", result);
     made->url = url->text;
 }
 
-static void judge_upstream(struct source_made *made, struct url *url, struct change_result *result)
+static void check_upstream(struct source_made *made, struct url *url, struct change_result *result)
 {
     enum rule_code code = url_parse(made->upstream, strlen(made->upstream), url, NULL);
     if (code != RULE_OK)
         result_refuse(result, code, "upstream");
-    judge_span(made->poll_ms, MINUTE, DAY, "poll", "must be from 1m to 24h", result);
-    judge_span(made->drop_after_ms, 0, 30 * DAY, "drop_after", "must be at most 30d", result);
+    check_span(made->poll_ms, MINUTE, DAY, "poll", "must be from 1m to 24h", result);
+    check_span(made->drop_after_ms, 0, 30 * DAY, "drop_after", "must be at most 30d", result);
     made->upstream = url->text;
 }
 
-static void judge_alone(const struct change *change, struct source_made *made, struct url *url,
+static void check_alone(const struct change *change, struct source_made *made, struct url *url,
                         struct change_result *result)
 {
     bool folder = made->directory != NULL;
@@ -127,9 +127,9 @@ static void judge_alone(const struct change *change, struct source_made *made, s
                       : "directory, url, patterns, excludes, watch, rescan, settle and serve are "
                         "not for an upstream");
     else if (folder)
-        judge_folder(made, url, result);
+        check_folder(made, url, result);
     else
-        judge_upstream(made, url, result);
+        check_upstream(made, url, result);
 }
 
 /* ---- judged among all */
@@ -199,9 +199,9 @@ static bool is_forbidden(const struct change *change, const struct source_made *
 }
 
 /* A token for one site reads from the hosts of that site. */
-static void judge_host(const struct change *change, const struct source_made *made,
-                       const struct registry_site *site, const struct url *url,
-                       struct change_result *result)
+static void evaluate_host(const struct change *change, const struct source_made *made,
+                          const struct registry_site *site, const struct url *url,
+                          struct change_result *result)
 {
     if (change->grant.site_id == 0 || made->directory || url_same_origin(url, &site->origin_url) ||
         has_cross_host(site, url))
@@ -211,7 +211,7 @@ static void judge_host(const struct change *change, const struct source_made *ma
              "is on no host of the token's site, nor on a cross host of it");
 }
 
-static enum catalogue_status judge_new(struct tx *tx, const struct registry *r,
+static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
                                        const struct change *change, const struct source_made *made,
                                        struct change_result *result)
 {
@@ -291,7 +291,7 @@ static enum catalogue_status judge(struct tx *tx, const struct registry *r,
                                    char index_url[LOC_MAX_CHARS + 1], struct change_result *result)
 {
     const struct registry_site *site = NULL, *of_index = NULL;
-    judge_alone(change, made, url, result);
+    check_alone(change, made, url, result);
     if (result->status == CATALOGUE_OK && made->index) {
         const struct registry_index *index = registry_index_by_name(r, made->index, &of_index);
         if (!index || !grant_has_site(&change->grant, index->site_id))
@@ -306,8 +306,8 @@ static enum catalogue_status judge(struct tx *tx, const struct registry *r,
         result_frozen(result, change, site->frozen))
         return CATALOGUE_OK;
     made->site_id = site->id;
-    judge_host(change, made, site, url, result);
-    return is_new && result->status == CATALOGUE_OK ? judge_new(tx, r, change, made, result)
+    evaluate_host(change, made, site, url, result);
+    return is_new && result->status == CATALOGUE_OK ? check_new(tx, r, change, made, result)
                                                     : CATALOGUE_OK;
 }
 

@@ -85,7 +85,7 @@ static enum catalogue_status judge(struct split *s)
                                .of_urlset = true};
     guard.after = guard.before + change->split_comes - change->split_goes;
     status = guard_peak(s->tx, occupancy, &guard.peak);
-    if (status == CATALOGUE_OK && change->split_goes > 0 && guard_judge(s->tx, &guard, s->result) &&
+    if (status == CATALOGUE_OK && change->split_goes > 0 && guard_check(s->tx, &guard, s->result) &&
         guard_approved(s->tx, &guard)) {
         occupancy_index_dirty(s->tx, occupancy);
         occupancy->peak_reset = true;
@@ -130,7 +130,7 @@ static enum catalogue_status take_rows(struct split *s)
 }
 
 /* Notes which group the step is of. */
-static enum catalogue_status note_step(struct split *s)
+static enum catalogue_status record_step(struct split *s)
 {
     struct tx *tx = s->tx;
     struct change_result *result = s->result;
@@ -177,7 +177,7 @@ enum catalogue_status apply_split(struct tx *tx, const struct change *change,
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = take_rows(&s);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = note_step(&s);
+        status = record_step(&s);
     if (status != CATALOGUE_OK)
         return status;
     finish_set(tx, change, result, keep);

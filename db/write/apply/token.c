@@ -58,7 +58,7 @@ static bool is_of_site(const struct registry_site *site, const char *prefix)
 }
 
 /* Refuses what is not a grant. */
-static void judge_grant(const struct registry *r, const struct grant *grant,
+static void check_grant(const struct registry *r, const struct grant *grant,
                         struct change_result *result)
 {
     const struct registry_site *site = registry_site_by_id(r, grant->site_id);
@@ -91,7 +91,7 @@ enum catalogue_status apply_token_add(struct tx *tx, const struct change *change
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
         return status;
-    judge_grant(r, grant, result);
+    check_grant(r, grant, result);
     if (result->status != CATALOGUE_OK)
         return CATALOGUE_OK;
     const struct registry_token *existing = token_find(r, name);
@@ -143,7 +143,7 @@ enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *cha
     return drop(tx, token->id);
 }
 
-enum catalogue_status token_judge(struct tx *tx, const struct change *change,
+enum catalogue_status token_check(struct tx *tx, const struct change *change,
                                   struct change_result *result, bool *holds)
 {
     const struct grant *grant = &change->grant;

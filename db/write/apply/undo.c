@@ -139,7 +139,7 @@ static enum catalogue_status put_back_here(struct undo *u, const struct registry
     if (status != CATALOGUE_OK)
         return status;
     const struct put_row is = row_as(u, image->address, image);
-    return urlset_note_age(tx, index, &is);
+    return urlset_record_age(tx, index, &is);
 }
 
 /* The entry comes back to its index, at its position where that is free. */
@@ -175,7 +175,7 @@ static enum catalogue_status bring_back(struct undo *u, const struct registry_in
     if (status != CATALOGUE_OK)
         return status;
     const struct put_row is = row_as(u, id_address(index->id, position), &old->before);
-    return urlset_note_age(tx, index, &is);
+    return urlset_record_age(tx, index, &is);
 }
 
 static enum catalogue_status take_out(struct undo *u, const struct put_row *now,
@@ -342,8 +342,8 @@ static enum catalogue_status put_back(struct undo *u, const struct history_row *
 
 /* What a registration would be told now: the site may have lost a host, or have a page of that
  * name. */
-static enum rule_code judge_place(const struct undo *u, const char *loc,
-                                  const struct registry_index *to)
+static enum rule_code evaluate_place(const struct undo *u, const char *loc,
+                                     const struct registry_index *to)
 {
     struct url url;
     if (!url_split(loc, strlen(loc), &url))
@@ -391,7 +391,7 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
         u->result->unchanged++;
         return CATALOGUE_OK;
     }
-    enum rule_code code = to && !stays ? judge_place(u, loc, to) : RULE_OK;
+    enum rule_code code = to && !stays ? evaluate_place(u, loc, to) : RULE_OK;
     if (code != RULE_OK) {
         tell(u, loc, code);
         return CATALOGUE_OK;
@@ -522,7 +522,7 @@ static enum catalogue_status kept_since(struct undo *u, int64_t site_id, uint64_
 static void say_gone(struct undo *u, uint64_t from)
 {
     char sentence[HISTORY_GONE_SIZE];
-    history_tell_gone(sentence, from);
+    history_report_gone(sentence, from);
     result_decline(u->result, CATALOGUE_NOT_FOUND, sentence);
 }
 
@@ -564,17 +564,17 @@ static enum catalogue_status undo_step(struct undo *u)
 }
 
 /* The step's own place in the history, as part of the undo. */
-static enum catalogue_status note_step(struct undo *u)
+static enum catalogue_status record_step(struct undo *u)
 {
     if (u->group == 0 || !u->tx->changed || u->change->dry_run ||
         (!u->result->more && u->result->group == 0))
         return CATALOGUE_OK;
-    return tx_note_step(u->tx, &u->result->group);
+    return tx_record_step(u->tx, &u->result->group);
 }
 
 /* The first step holds all of them to the guard, those behind it none; behind the last one what its
  * source split is read anew. */
-static enum catalogue_status judge_group(struct undo *u, struct occupancy_index *i)
+static enum catalogue_status check_group(struct undo *u, struct occupancy_index *i)
 {
     int64_t net = 0;
     struct guard_case guard = {.before = i->high,
@@ -589,7 +589,7 @@ static enum catalogue_status judge_group(struct undo *u, struct occupancy_index 
         guard.removed = (uint64_t)net;
         guard.after = guard.before > guard.removed ? guard.before - guard.removed : 0;
         status = guard_peak(u->tx, i, &guard.peak);
-        if (status == CATALOGUE_OK && guard_judge(u->tx, &guard, u->result))
+        if (status == CATALOGUE_OK && guard_check(u->tx, &guard, u->result))
             i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
     }
     if (status == CATALOGUE_OK && u->of_split && !u->result->more)
@@ -708,7 +708,7 @@ static enum catalogue_status hold_to_guard(struct undo *u)
                                    .max_removed = u->change->max_removed,
                                    .of_urlset = i->kind == LIST_URLSET};
         if ((u->of_split || u->group != 0) && (is_urlset(u, i->id) || !urlsets)) {
-            status = judge_group(u, i);
+            status = check_group(u, i);
             continue;
         }
         if (u->later)
@@ -718,7 +718,7 @@ static enum catalogue_status hold_to_guard(struct undo *u)
         else
             status = guard_peak(u->tx, i, &guard.peak);
         if (u->result->removed > 1 && status == CATALOGUE_OK &&
-            guard_judge(u->tx, &guard, u->result))
+            guard_check(u->tx, &guard, u->result))
             i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
     }
     return status;
@@ -735,7 +735,7 @@ enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = hold_to_guard(&u);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = note_step(&u);
+        status = record_step(&u);
     history_part_done(&u.part);
     if (status != CATALOGUE_OK)
         return status;

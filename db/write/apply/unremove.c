@@ -57,7 +57,7 @@ static enum catalogue_status read_text(struct tx *tx, enum statement which, int6
 /* ---- what came in between */
 
 /* An index comes back to a site that is there, to a path that is free. */
-static enum catalogue_status judge_index(struct unremove *u, int64_t index_id)
+static enum catalogue_status check_index(struct unremove *u, int64_t index_id)
 {
     const struct registry_site *site = registry_site_by_id(u->registry, u->site_id);
     char path[INDEX_PATH_MAX_CHARS + 1];
@@ -82,7 +82,7 @@ static enum catalogue_status judge_index(struct unremove *u, int64_t index_id)
     return status;
 }
 
-static enum catalogue_status judge_origin(struct unremove *u)
+static enum catalogue_status check_origin(struct unremove *u)
 {
     char text[LOC_MAX_CHARS + 1];
     struct url origin;
@@ -98,7 +98,7 @@ static enum catalogue_status judge_origin(struct unremove *u)
 }
 
 /* The site as it came back, beside the others. */
-static void judge_site(struct unremove *u, const struct registry_site *site)
+static void evaluate_site(struct unremove *u, const struct registry_site *site)
 {
     size_t robots = 0;
     for (size_t i = 0; i < site->alias_host_count && !is_refused(u); i++)
@@ -111,7 +111,7 @@ static void judge_site(struct unremove *u, const struct registry_site *site)
 }
 
 /* A urlset's index is there, and has room for its pages. */
-static enum catalogue_status judge_urlset(struct unremove *u, const struct registry_site *site,
+static enum catalogue_status check_urlset(struct unremove *u, const struct registry_site *site,
                                           const struct registry_index *urlset)
 {
     if (!registry_index_by_id(u->registry, urlset->of_index)) {
@@ -126,7 +126,7 @@ static enum catalogue_status judge_urlset(struct unremove *u, const struct regis
 }
 
 /* Page names against locs and other indexes, of what came back and of what was made since. */
-static enum catalogue_status judge_whole(struct unremove *u, int64_t list_id, bool of_site)
+static enum catalogue_status check_whole(struct unremove *u, int64_t list_id, bool of_site)
 {
     struct occupancy_index *occupancy;
     enum catalogue_status status = tx_registry(u->tx, &u->registry);
@@ -136,12 +136,12 @@ static enum catalogue_status judge_whole(struct unremove *u, int64_t list_id, bo
     if (!site || site->index_count == 0)
         return CATALOGUE_CORRUPT;
     if (of_site) {
-        judge_site(u, site);
+        evaluate_site(u, site);
         return CATALOGUE_OK;
     }
     const struct registry_index *list = registry_list_by_id(u->registry, list_id);
     if (list && list->kind == LIST_URLSET)
-        return judge_urlset(u, site, list);
+        return check_urlset(u, site, list);
     status = index_names_check(u->tx, u->registry, site, site->indexes, site->index_count, 1,
                                site->max_pages, u->result);
     if (status == CATALOGUE_OK)
@@ -253,10 +253,10 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
     else if (of_site && change->grant.site_id != 0)
         result_forbid(result);
     else
-        status = of_site ? judge_origin(&u) : judge_index(&u, index_id);
+        status = of_site ? check_origin(&u) : check_index(&u, index_id);
     if (status == CATALOGUE_OK && !is_refused(&u))
         status = bring_back_all(&u, index_id, of_site);
     if (status == CATALOGUE_OK && !is_refused(&u))
-        status = judge_whole(&u, index_id, of_site);
+        status = check_whole(&u, index_id, of_site);
     return status;
 }

@@ -250,8 +250,8 @@ bool urlset_is_expired(const struct tx *tx, const struct put *put)
     return dated_at(&then) <= tx->now - put->index->expires_s;
 }
 
-enum catalogue_status urlset_note_age(struct tx *tx, const struct registry_index *list,
-                                      const struct put_row *row)
+enum catalogue_status urlset_record_age(struct tx *tx, const struct registry_index *list,
+                                        const struct put_row *row)
 {
     if (list->expires_s == 0)
         return CATALOGUE_OK;
@@ -285,7 +285,7 @@ static enum catalogue_status expire_row(struct tx *tx, const struct registry_ind
     if (status != CATALOGUE_OK)
         return status;
     if (found && dated_at(&row) > tx->now - urlset->expires_s)
-        return urlset_note_age(tx, urlset, &row);
+        return urlset_record_age(tx, urlset, &row);
     if (found) {
         result->removed++;
         result->changed = true;
@@ -343,7 +343,7 @@ static void refuse_field(struct change_result *result, const char *field, const 
     snprintf(result->detail, sizeof result->detail, "%s", sentence);
 }
 
-static bool judge_fields(const struct urlset_fields *fields, struct change_result *result)
+static bool check_fields(const struct urlset_fields *fields, struct change_result *result)
 {
     if ((fields->with & ~EXTENSIONS_ALL) != 0)
         refuse_field(result, "with", "must name extensions that are known");
@@ -394,8 +394,8 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
         (fields->with & EXTENSION_NEWS) != 0)
         fresh.expires_s = NEWS_EXPIRES_S;
     if (status == CATALOGUE_OK)
-        status = index_judge_new(tx, change, &fresh, path, &site, result);
-    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK || !judge_fields(fields, result))
+        status = index_check_new(tx, change, &fresh, path, &site, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK || !check_fields(fields, result))
         return status;
     const struct registry_index *index = find_index(r, change, site, path, result);
     if (!index)
@@ -414,7 +414,7 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
 }
 
 /* Fills what the urlset is to be. Refuses what it cannot. */
-static enum catalogue_status judge_update(struct tx *tx, const struct change *change,
+static enum catalogue_status check_update(struct tx *tx, const struct change *change,
                                           const struct registry *r,
                                           const struct registry_index *urlset,
                                           struct registry_index *to, struct change_result *result)
@@ -438,7 +438,7 @@ static enum catalogue_status judge_update(struct tx *tx, const struct change *ch
         const struct registry_index *index = find_index(r, change, site, urlset->path, result);
         to->of_index = index ? index->id : 0;
     }
-    if (result->status != CATALOGUE_OK || !judge_fields(fields, result))
+    if (result->status != CATALOGUE_OK || !check_fields(fields, result))
         return CATALOGUE_OK;
     if (to->max_pages < last) {
         result_refuse(result, RULE_URLSET_FULL, "max_pages");
@@ -468,7 +468,7 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     result->id = urlset->id;
     if (result_frozen(result, change, registry_freeze(r, urlset)))
         return CATALOGUE_OK;
-    status = judge_update(tx, change, r, urlset, &to, result);
+    status = check_update(tx, change, r, urlset, &to, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     bool moves = to.of_index != urlset->of_index;

@@ -46,5 +46,5 @@ enum catalogue_status apply_expire(struct tx *tx, const struct change *change,
                                    struct change_result *result);
 bool urlset_expiry_is_due(struct tx *tx);
 /* The row was written at its address. */
-enum catalogue_status urlset_note_age(struct tx *tx, const struct registry_index *list,
-                                      const struct put_row *row);
+enum catalogue_status urlset_record_age(struct tx *tx, const struct registry_index *list,
+                                        const struct put_row *row);

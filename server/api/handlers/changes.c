@@ -92,7 +92,7 @@ static bool is_of(const char *origin, const char *url)
     return strncmp(origin, url, len) == 0 && (url[len] == '/' || url[len] == '\0');
 }
 
-static void note_site(struct changes *self, const char *url, int64_t changed_at)
+static void record_site(struct changes *self, const char *url, int64_t changed_at)
 {
     const char *host = strstr(url, "://");
     size_t len = host == NULL ? strlen(url) : (size_t)(host + 3 - url) + strcspn(host + 3, "/");
@@ -119,7 +119,7 @@ static void note_site(struct changes *self, const char *url, int64_t changed_at)
     self->sites[self->site_count++] = (struct changed_site){origin, changed_at};
 }
 
-static void note_page(struct changes *self, const char *url, const struct page_record *page)
+static void record_page(struct changes *self, const char *url, const struct page_record *page)
 {
     char *copy;
 
@@ -148,8 +148,8 @@ static bool each_page(void *context, const struct page_record *page, const char 
     /* All of them count for robots.txt, also those past this reply: the registry's revision in
      * `next` says that they were. */
     if (self->now.registry_revision != self->since_registry)
-        note_site(self, url, page->changed_at);
-    note_page(self, url, page);
+        record_site(self, url, page->changed_at);
+    record_page(self, url, page);
     return !self->failed;
 }
 
@@ -185,7 +185,7 @@ static enum catalogue_status mark_outdated(struct changes *self)
 }
 
 /* Those whose own robots.txt was set since, though no page changed. */
-static void note_robots(struct changes *self, const struct registry *registry)
+static void record_robots(struct changes *self, const struct registry *registry)
 {
     if (self->now.registry_revision == self->since_registry)
         return;
@@ -194,7 +194,7 @@ static void note_robots(struct changes *self, const struct registry *registry)
 
         if (site->robots_revision > self->since &&
             (self->only_origin == NULL || strcmp(self->only_origin, site->origin) == 0))
-            note_site(self, site->origin, site->robots_changed_at);
+            record_site(self, site->origin, site->robots_changed_at);
     }
 }
 
@@ -229,7 +229,7 @@ static enum catalogue_status read_changes(struct call *call, struct catalogue_vi
     status = catalogue_view_pages_since(view, self->since, each_page, self);
     if (status != CATALOGUE_OK)
         return status;
-    note_robots(self, registry);
+    record_robots(self, registry);
     if (self->failed)
         return CATALOGUE_NO_MEMORY;
     if (!self->more)

@@ -37,7 +37,7 @@ static void append_pages(struct str *out, const char *text)
     for (size_t i = 0; i < remarks.count; i++) {
         const struct sitemap_remark *remark = &remarks.at[i];
 
-        sitemap_remark_tell(remark, told);
+        sitemap_remark_report(remark, told);
         str_append_format(out, "%s{\"code\":\"%s\",\"detail\":", i > 0 ? "," : "",
                           rule_code_word(remark->code));
         str_append_json_text(out, told);

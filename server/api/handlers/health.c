@@ -191,7 +191,7 @@ enum handled health_ready(void *context, struct request *request)
         append_reason(&reasons, "no-site",
                       "there is no site yet, and crawlers get 421: make one with `sitemapd site "
                       "add ORIGIN` or POST /v1/sites");
-    if (!nodes_tell_reasons(app->catalogue, add_reason, &reasons))
+    if (!nodes_report_reasons(app->catalogue, add_reason, &reasons))
         serves = false;
     append_clock(&reasons, catalogue_changed_at(app->catalogue), request->now);
     append_stuck(&reasons, &catalogue);

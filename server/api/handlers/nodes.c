@@ -85,7 +85,7 @@ static void copy_configuration(const char *said, char *out, size_t size)
     snprintf(out, size, "%.*s", len, at != NULL ? at + sizeof key - 1 : "");
 }
 
-static void note_own(void *context, const struct shared_member *member)
+static void record_own(void *context, const struct shared_member *member)
 {
     struct telling *t = context;
 
@@ -98,7 +98,7 @@ struct lacking {
     const char *node;
 };
 
-static void note_lacking(void *context, const char *name, size_t len)
+static void record_lacking(void *context, const char *name, size_t len)
 {
     struct lacking *l = context;
 
@@ -106,7 +106,7 @@ static void note_lacking(void *context, const char *name, size_t len)
                       (int)len, name);
 }
 
-static void note_member(void *context, const struct shared_member *member)
+static void record_member(void *context, const struct shared_member *member)
 {
     struct telling *t = context;
     struct lacking lacking = {&t->without, member->name};
@@ -114,7 +114,7 @@ static void note_member(void *context, const struct shared_member *member)
 
     if (member->silent_ms > SHARED_SILENT_MS)
         return;
-    nodes_read_names(member->state, "without", note_lacking, &lacking);
+    nodes_read_names(member->state, "without", record_lacking, &lacking);
     copy_configuration(member->state, theirs, sizeof theirs);
     if (*theirs == '\0' || *t->configuration == '\0' || strcmp(theirs, t->configuration) == 0)
         return;
@@ -122,7 +122,7 @@ static void note_member(void *context, const struct shared_member *member)
 }
 
 /* What PostgreSQL makes of writes, though it can be reached. */
-static void tell_writes(struct telling *t)
+static void report_writes(struct telling *t)
 {
     const struct shared_state *s = t->state;
 
@@ -139,7 +139,7 @@ static void tell_writes(struct telling *t)
              s->waiting_ms / 1000);
 }
 
-static void tell_state(struct telling *t)
+static void report_state(struct telling *t)
 {
     const struct shared_state *s = t->state;
     const char *trouble = s->trouble[0] != '\0' ? s->trouble : NULL;
@@ -175,7 +175,7 @@ static void tell_state(struct telling *t)
              s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
              s->behind_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
     if (s->away_ms == 0)
-        tell_writes(t);
+        report_writes(t);
     if (s->namesake_ms > SHARED_NAMESAKE_MS)
         tell(t, "shared-name-taken",
              "conflict: another node has the same name, %s; set a different one (node in [shared])",
@@ -194,18 +194,18 @@ bool nodes_is_joining(struct catalogue *c)
     return catalogue_shared_state(c, &state) && state.phase == SHARED_JOINING;
 }
 
-bool nodes_tell_reasons(struct catalogue *c,
-                        void (*add)(void *context, const char *code, const char *detail),
-                        void *context)
+bool nodes_report_reasons(struct catalogue *c,
+                          void (*add)(void *context, const char *code, const char *detail),
+                          void *context)
 {
     struct shared_state state;
     struct telling t = {.add = add, .context = context, .state = &state};
 
     if (!catalogue_shared_state(c, &state))
         return true;
-    tell_state(&t);
-    catalogue_shared_members(c, note_own, &t);
-    catalogue_shared_members(c, note_member, &t);
+    report_state(&t);
+    catalogue_shared_members(c, record_own, &t);
+    catalogue_shared_members(c, record_member, &t);
     if (t.differing > 0)
         tell(&t, "configuration-differs",
              "%s: sites, tokens or sources in the configuration differ from those of this node "

@@ -22,8 +22,8 @@ bool nodes_read_names(const char *said, const char *kind,
 bool nodes_is_joining(struct catalogue *c);
 /* Adds to an array of reasons what is wrong with this node or shows between the nodes; each is
  * reported by `add`. False where nothing can be served yet: it has not joined. */
-bool nodes_tell_reasons(struct catalogue *c,
-                        void (*add)(void *context, const char *code, const char *detail),
-                        void *context);
+bool nodes_report_reasons(struct catalogue *c,
+                          void (*add)(void *context, const char *code, const char *detail),
+                          void *context);
 /* `,"shared":{…}`: this node and the others, for people. Nothing where it is not shared. */
 void nodes_append(struct str *out, struct catalogue *c);

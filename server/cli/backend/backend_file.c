@@ -128,7 +128,7 @@ struct telling {
     void *context;
 };
 
-static bool tell_entry(void *context, const struct entry_record *record)
+static bool report_entry(void *context, const struct entry_record *record)
 {
     const struct telling *t = context;
     const struct entry_shown shown = registry_show_entry(t->registry, record);
@@ -153,7 +153,7 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
         status = catalogue_view_registry(view, &registry);
     t.registry = registry;
     if (status == CATALOGUE_OK)
-        status = catalogue_view_list(view, &list, tell_entry, &t);
+        status = catalogue_view_list(view, &list, report_entry, &t);
     registry_unref(registry);
     give_back(of(b), view);
     return unreadable(b, status);
@@ -191,7 +191,7 @@ struct retelling {
     bool ended; /* the caller wants no more */
 };
 
-static void tell_change(void *context, const struct history_change *change)
+static void report_change(void *context, const struct history_change *change)
 {
     struct retelling *t = context;
 
@@ -199,8 +199,8 @@ static void tell_change(void *context, const struct history_change *change)
     t->each(t->context, change);
 }
 
-static void tell_row(void *context, const struct entry_record *before,
-                     const struct entry_record *after)
+static void report_row(void *context, const struct entry_record *before,
+                       const struct entry_record *after)
 {
     struct retelling *t = context;
     struct entry_shown shown[2];
@@ -230,21 +230,21 @@ static int history(struct backend *b, const struct history_query *query, backend
     do { /* a call looks at a bounded number */
         ask.limit = query->limit - (size_t)t.told;
         if (status == CATALOGUE_OK)
-            status = catalogue_view_history(view, &ask, tell_change, &t, &looked_at, &ask.after);
+            status = catalogue_view_history(view, &ask, report_change, &t, &looked_at, &ask.after);
     } while (status == CATALOGUE_OK && ask.after != 0 && t.told < query->limit);
     reach->more = status == CATALOGUE_OK && ask.after != 0;
     give_back(of(b), view);
     return unreadable(b, status);
 }
 
-static int tell_gone(struct backend *b, uint64_t revision, uint64_t from,
-                     enum catalogue_status status)
+static int report_gone(struct backend *b, uint64_t revision, uint64_t from,
+                       enum catalogue_status status)
 {
     char what[40], gone[HISTORY_GONE_SIZE];
 
     snprintf(what, sizeof what, "revision %" PRIu64, revision);
     if (status == CATALOGUE_NOT_FOUND) {
-        history_tell_gone(gone, from);
+        history_report_gone(gone, from);
         return cli_fail(what, "%s", gone);
     }
     if (status == CATALOGUE_FULL)
@@ -268,12 +268,12 @@ static int change_of(struct backend *b, uint64_t revision, backend_change *each,
     if (status == CATALOGUE_OK)
         status = catalogue_view_history_from(view, 0, &from);
     if (status == CATALOGUE_OK)
-        status = catalogue_view_history_change(view, revision, 0, tell_change, &t);
+        status = catalogue_view_history_change(view, revision, 0, report_change, &t);
     for (uint64_t part = 1; status == CATALOGUE_OK && more && !t.ended; part++)
-        status = catalogue_view_history_rows(view, revision, 0, part, tell_row, &t, &more);
+        status = catalogue_view_history_rows(view, revision, 0, part, report_row, &t, &more);
     registry_unref(registry);
     give_back(of(b), view);
-    return tell_gone(b, revision, from, status);
+    return report_gone(b, revision, from, status);
 }
 
 static int diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
@@ -297,12 +297,12 @@ static int diff(struct backend *b, const struct backend_diff *wanted, backend_ro
                                                   .index_id = wanted->index->id,
                                                   .from = wanted->from,
                                                   .to = wanted->to != 0 ? wanted->to : INT64_MAX,
-                                                  .each = tell_row,
+                                                  .each = report_row,
                                                   .context = &t,
                                               });
     registry_unref(registry);
     give_back(of(b), view);
-    return tell_gone(b, wanted->from, from, status);
+    return report_gone(b, wanted->from, from, status);
 }
 
 /* ---- crawlers -------------------------------------------------------------------------- */
@@ -430,8 +430,9 @@ static int64_t read_used(struct backend *b, int64_t token_id)
     return used;
 }
 
-static void tell_token(struct backend *b, const struct registry *registry,
-                       const struct registry_token *token, backend_token_each *each, void *context)
+static void report_token(struct backend *b, const struct registry *registry,
+                         const struct registry_token *token, backend_token_each *each,
+                         void *context)
 {
     const struct grant *grant = &token->grant;
     const struct registry_site *site = registry_site_by_id(registry, grant->site_id);
@@ -460,7 +461,7 @@ static int tokens(struct backend *b, backend_token_each *each, void *context)
     if (registry == NULL)
         return EXIT_COULD_NOT;
     for (size_t i = 0; i < registry->token_count; i++)
-        tell_token(b, registry, &registry->tokens[i], each, context);
+        report_token(b, registry, &registry->tokens[i], each, context);
     registry_unref(registry);
     return EXIT_DONE;
 }
@@ -532,8 +533,8 @@ static enum catalogue_status find_undeclared(struct undeclared *u, struct catalo
     return u->failed ? CATALOGUE_NO_MEMORY : status;
 }
 
-static int tell_undeclared(struct backend *b, const struct registry *registry,
-                           backend_source_each *each, void *context)
+static int report_undeclared(struct backend *b, const struct registry *registry,
+                             backend_source_each *each, void *context)
 {
     struct undeclared u = {.config = b->cli->config, .registry = registry};
     struct catalogue_view *view;
@@ -585,13 +586,13 @@ static int sources(struct backend *b, backend_source_each *each, void *context)
         if (!is_put_aside(config, made))
             each(context, &shown);
     }
-    told = tell_undeclared(b, registry, each, context);
+    told = report_undeclared(b, registry, each, context);
     registry_unref(registry);
     return told;
 }
 
 /* In the words of /readyz. */
-static void tell_registry(struct backend *b, struct str *out)
+static void report_registry(struct backend *b, struct str *out)
 {
     struct registry *registry = read_registry(b, 0);
 
@@ -633,8 +634,9 @@ static bool is_missing(const char *directory, char *why, size_t size)
 }
 
 /* `remote`: its list is polled, and its sitemaps may be. */
-static enum catalogue_status tell_source(struct catalogue_view *view, const char *name, bool remote,
-                                         const char *directory, struct backend_status *out)
+static enum catalogue_status report_source(struct catalogue_view *view, const char *name,
+                                           bool remote, const char *directory,
+                                           struct backend_status *out)
 {
     char missing[512];
     struct backend_source source = {.name = name, .of_list = remote};
@@ -673,7 +675,7 @@ static enum catalogue_status tell_source(struct catalogue_view *view, const char
 }
 
 /* What the API registered, of sites with `check`. */
-static enum catalogue_status tell_registered(struct catalogue_view *view, struct str *out)
+static enum catalogue_status report_registered(struct catalogue_view *view, struct str *out)
 {
     uint64_t states[CHECK_STATES] = {0};
     enum catalogue_status read = catalogue_view_check_bad_counts(view, "", states);
@@ -708,25 +710,26 @@ static int status(struct backend *b, struct backend_status *out)
     if (read == CATALOGUE_OK)
         read = catalogue_view_registry(view, &registry);
     for (size_t i = 0; read == CATALOGUE_OK && i < config->source_count; i++)
-        read = tell_source(view, config->sources[i].named.name, config->sources[i].upstream != NULL,
-                           config->sources[i].directory, out);
+        read =
+            report_source(view, config->sources[i].named.name, config->sources[i].upstream != NULL,
+                          config->sources[i].directory, out);
     for (size_t i = 0; read == CATALOGUE_OK && i < registry->source_count; i++)
         if (!is_put_aside(config, &registry->sources[i]))
-            read =
-                tell_source(view, registry->sources[i].name, registry->sources[i].upstream != NULL,
-                            registry->sources[i].directory, out);
+            read = report_source(view, registry->sources[i].name,
+                                 registry->sources[i].upstream != NULL,
+                                 registry->sources[i].directory, out);
     struct undeclared u = {.config = config, .registry = registry};
     if (read == CATALOGUE_OK)
         read = find_undeclared(&u, view);
     for (size_t i = 0; read == CATALOGUE_OK && i < u.count; i++)
-        read = tell_source(view, u.items[i].name, u.items[i].remote, NULL, out);
+        read = report_source(view, u.items[i].name, u.items[i].remote, NULL, out);
     undeclared_done(&u);
     if (read == CATALOGUE_OK)
-        read = tell_registered(view, &out->reasons);
+        read = report_registered(view, &out->reasons);
     registry_unref(registry);
     give_back(of(b), view);
     if (read == CATALOGUE_OK)
-        tell_registry(b, &out->reasons);
+        report_registry(b, &out->reasons);
     if (read == CATALOGUE_OK)
         check_shared(config, &out->reasons);
     out->healthy = read == CATALOGUE_OK && out->reasons.len == 0;

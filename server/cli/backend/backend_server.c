@@ -126,7 +126,7 @@ static int render(struct backend *b, const struct registry_index *index, uint32_
         server_is_good(&s->server);
     str_done(&target);
     if (!*found && strcmp(member_text(answer, "code"), "page-empty") != 0)
-        return server_tell(&s->server, answer);
+        return server_report(&s->server, answer);
     json_decref(answer);
     return EXIT_DONE;
 }
@@ -137,7 +137,7 @@ struct listed {
     void *context;
 };
 
-static enum line_verdict tell_line(void *context, const json_t *line)
+static enum line_verdict report_line(void *context, const json_t *line)
 {
     const struct listed *l = context;
     struct shown_entry kept;
@@ -167,8 +167,8 @@ static int list(struct backend *b, const struct backend_list *wanted, backend_en
     target_add(&target, "prefix", wanted->prefix);
     target_add(&target, "contains", wanted->filter.contains);
     target_add(&target, "warned", wanted->filter.warned ? "1" : NULL);
-    if (!server_lines(&s->server, str_text(&target), tell_line, &listed, &answer))
-        status = server_tell(&s->server, answer);
+    if (!server_lines(&s->server, str_text(&target), report_line, &listed, &answer))
+        status = server_report(&s->server, answer);
     else
         json_decref(answer);
     str_done(&target);
@@ -183,7 +183,7 @@ static const char *owner(struct backend *b)
     if (s->name.len > 0)
         return str_text(&s->name);
     if (!server_ask(&s->server, "GET", "/v1/token", NULL, &answer) || !server_is_good(&s->server)) {
-        server_tell(&s->server, answer);
+        server_report(&s->server, answer);
         return NULL;
     }
     str_append_text(&s->name, member_text(answer, "name"));
@@ -194,13 +194,13 @@ static const char *owner(struct backend *b)
 /* ---- the history ----------------------------------------------------------------------- */
 
 /* What the history does not have is reported as with a file. */
-static int tell_of(struct server_backend *s, const char *what, json_t *answer)
+static int report_of(struct server_backend *s, const char *what, json_t *answer)
 {
     const char *word = member_text(answer, "code"), *detail = member_text(answer, "detail");
 
     if (!(strcmp(word, "not-found") == 0 && strncmp(detail, "the history ", 12) == 0) &&
         strcmp(word, "diff-too-large") != 0)
-        return server_tell(&s->server, answer);
+        return server_report(&s->server, answer);
     cli_fail(what, "%s", detail);
     json_decref(answer);
     return EXIT_COULD_NOT;
@@ -214,7 +214,7 @@ static int history(struct backend *b, const struct history_query *query, backend
 
     if (server_history(&s->server, query, each, context, reach, &answer))
         return EXIT_DONE;
-    return tell_of(s, b->name, answer);
+    return report_of(s, b->name, answer);
 }
 
 static int change_of(struct backend *b, uint64_t revision, backend_change *each,
@@ -227,7 +227,7 @@ static int change_of(struct backend *b, uint64_t revision, backend_change *each,
     snprintf(what, sizeof what, "revision %" PRIu64, revision);
     if (server_change(&s->server, revision, each, each_row, context, &answer))
         return EXIT_DONE;
-    return tell_of(s, what, answer);
+    return report_of(s, what, answer);
 }
 
 static int diff(struct backend *b, const struct backend_diff *wanted, backend_row *each,
@@ -240,7 +240,7 @@ static int diff(struct backend *b, const struct backend_diff *wanted, backend_ro
     snprintf(what, sizeof what, "revision %" PRIu64, wanted->from);
     if (server_diff(&s->server, wanted, each, context, &answer))
         return EXIT_DONE;
-    return tell_of(s, what, answer);
+    return report_of(s, what, answer);
 }
 
 static struct backend_crawler read_crawler(const json_t *crawler)
@@ -285,7 +285,7 @@ static int crawlers(struct backend *b, const struct registry_site *site, backend
     target_add(&target, "site", site != NULL ? site->origin : NULL);
     if (!server_get(&s->server, &target, &answer) ||
         (crawlers = server_array(&s->server, &answer, "crawlers")) == NULL)
-        return server_tell(&s->server, answer);
+        return server_report(&s->server, answer);
     json_array_foreach(crawlers, i, crawler)
     {
         const struct backend_crawler told = read_crawler(crawler);
@@ -376,7 +376,7 @@ static int backup(struct backend *b, const char *file)
     if (!whole && s->server.status == 0 && ferror(out))
         status = cli_fail(file, "write failed: the output is incomplete (no space left?)");
     else if (!whole)
-        status = server_tell(&s->server, answer);
+        status = server_report(&s->server, answer);
     if (to_stdout) {
         whole = fflush(out) == 0 && whole;
     } else {
@@ -431,7 +431,7 @@ static json_t *read_sources(struct server_backend *s)
     if (!server_ask(&s->server, "GET", "/v1/sources", NULL, &answer) ||
         !server_is_good(&s->server) ||
         (sources = server_array(&s->server, &answer, "sources")) == NULL) {
-        server_tell(&s->server, answer);
+        server_report(&s->server, answer);
         return NULL;
     }
     json_incref(sources);
@@ -463,7 +463,7 @@ static int sources(struct backend *b, backend_source_each *each, void *context)
 }
 
 /* What is wrong with single files, as a scan on the machine tells it. */
-static void tell_files(const json_t *source, const char *member, const char *what)
+static void report_files(const json_t *source, const char *member, const char *what)
 {
     json_t *file;
     size_t i;
@@ -516,7 +516,7 @@ static int scan(struct backend *b, const char *name, int64_t max_removed, bool d
         return cli_misuse("scan", "source not found on the server: \"%s\"", name);
     }
     if (!scanned)
-        return server_tell(&s->server, answer);
+        return server_report(&s->server, answer);
     server_counts(answer, result);
     result->would_remove = member_number(answer, "held_removals");
     take_splits(json_object_get(answer, "splits"), &result->splits);
@@ -529,8 +529,8 @@ static int scan(struct backend *b, const char *name, int64_t max_removed, bool d
         out->problems = member_number(source, "problems_total");
         out->remarked = member_number(source, "remarked");
         out->of_list = member_text_or_null(source, "upstream") != NULL;
-        tell_files(source, "problems", "problem");
-        tell_files(source, "remarks", "remark");
+        report_files(source, "problems", "problem");
+        report_files(source, "remarks", "remark");
     }
     json_decref(sources);
     return sources != NULL ? EXIT_DONE : EXIT_COULD_NOT;
@@ -564,12 +564,12 @@ static int status(struct backend *b, struct backend_status *out)
     size_t i;
 
     if (!server_ask(&s->server, "GET", "/readyz", NULL, &ready))
-        return server_tell(&s->server, ready);
+        return server_report(&s->server, ready);
     out->healthy = s->server.status == 200 && strcmp(member_text(ready, "status"), "ok") == 0;
     take_reasons(ready, &out->reasons);
     json_decref(ready);
     if (!server_ask(&s->server, "GET", "/openapi.json", NULL, &api) || !server_is_good(&s->server))
-        return server_tell(&s->server, api);
+        return server_report(&s->server, api);
     snprintf(out->version, sizeof out->version, "%s",
              member_text(json_object_get(api, "info"), "version"));
     json_decref(api);

@@ -120,9 +120,9 @@ static enum catalogue_status make_ledger(struct catalogue_view *view, const stru
     return status == CATALOGUE_OK ? crawlers_take_in(*out, view, &(int64_t){0}) : status;
 }
 
-static void tell_crawler(const struct config *config, const char *name,
-                         const struct crawler_summary *summary, int64_t now,
-                         backend_crawler_each *each, void *context)
+static void report_crawler(const struct config *config, const char *name,
+                           const struct crawler_summary *summary, int64_t now,
+                           backend_crawler_each *each, void *context)
 {
     struct backend_crawler told = {
         .name = name,
@@ -169,7 +169,7 @@ enum catalogue_status file_crawlers(struct catalogue_view *view, const struct co
                         now, sums);
         for (size_t i = 1; i < crawlers_count(c); i++)
             if (sums->of[i].met)
-                tell_crawler(config, crawlers_name(c, i), &sums->of[i], now, each, context);
+                report_crawler(config, crawlers_name(c, i), &sums->of[i], now, each, context);
     }
     crawlers_free(c);
     registry_unref(registry);
@@ -177,9 +177,9 @@ enum catalogue_status file_crawlers(struct catalogue_view *view, const struct co
     return status;
 }
 
-static void tell_list(struct crawlers *c, size_t crawler, const struct registry_site *site,
-                      const struct registry_index *list, bool stale,
-                      backend_crawler_page_each *each, void *context)
+static void report_list(struct crawlers *c, size_t crawler, const struct registry_site *site,
+                        const struct registry_index *list, bool stale,
+                        backend_crawler_page_each *each, void *context)
 {
     for (size_t i = 0; i < list->page_count; i++) {
         struct crawler_row rows[CRAWLERS_MAX];
@@ -220,7 +220,7 @@ enum catalogue_status file_crawler_pages(struct catalogue_view *view, const stru
         const struct registry_index *list;
         while ((list = registry_next_list(site, &at)) != NULL)
             if (crawlers_reads(c, list, crawler))
-                tell_list(c, crawler, site, list, stale, each, context);
+                report_list(c, crawler, site, list, stale, each, context);
     }
     crawlers_free(c);
     registry_unref(registry);

@@ -155,8 +155,8 @@ static bool is_allowed(void *context, const struct url *to)
     return false;
 }
 
-static void tell_each(void *context, const struct url *url, enum fetch_status status,
-                      const struct fetch_reply *reply, enum hop_verdict verdict)
+static void report_each(void *context, const struct url *url, enum fetch_status status,
+                        const struct fetch_reply *reply, enum hop_verdict verdict)
 {
     const struct asking *a = context;
 
@@ -188,7 +188,7 @@ void reach_ask(struct reach *r, const struct url *url, const char *headers, reac
     if (request.ca_file != NULL)
         request.ca_more = NULL;
     out->way = (struct follow){
-        .request = &request, .allowed = is_allowed, .each = tell_each, .context = &asking};
+        .request = &request, .allowed = is_allowed, .each = report_each, .context = &asking};
     out->status = fetch_follow(&out->way, &out->reply);
     out->way.request = NULL;
 }
@@ -232,7 +232,7 @@ static bool verify(const struct reach_answer *a, struct sitemap_file *out)
     return good;
 }
 
-bool reach_judge(const struct reach_answer *a, struct reach_verdict *out)
+bool reach_check(const struct reach_answer *a, struct reach_verdict *out)
 {
     bool whole = a->status == FETCH_OK && a->way.verdict == HOP_END && a->reply.status == 200;
     struct child_answer answer = {
@@ -251,7 +251,7 @@ bool reach_judge(const struct reach_answer *a, struct reach_verdict *out)
         return say_broken(out, "file-too-large", "is larger than 50 MiB");
     if (whole && !verify(a, &out->file))
         return false;
-    child_judge(&answer, &verdict);
+    child_check(&answer, &verdict);
     out->state = verdict.state;
     out->code = verdict.problem != NULL ? verdict.problem : "good";
     out->line = verdict.line;

@@ -51,4 +51,4 @@ struct reach_verdict {
     struct sitemap_file file; /* of a 200 */
 };
 /* False when out of memory. */
-bool reach_judge(const struct reach_answer *a, struct reach_verdict *out);
+bool reach_check(const struct reach_answer *a, struct reach_verdict *out);

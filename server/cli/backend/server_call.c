@@ -204,7 +204,7 @@ bool server_get(struct server *s, struct str *target, json_t **out)
     return good;
 }
 
-int server_tell(const struct server *s, json_t *answer)
+int server_report(const struct server *s, json_t *answer)
 {
     const char *name = s->origin.text;
 
@@ -257,7 +257,7 @@ json_t *server_get_all(struct server *s, const char *path, const char *member)
         target_add(&target, "limit", PAGE_OF_LIST);
         target_add(&target, "after", after.len > 0 ? str_text(&after) : NULL);
         if (!server_get(s, &target, &answer) || (some = server_array(s, &answer, member)) == NULL) {
-            server_tell(s, answer);
+            server_report(s, answer);
             json_decref(all);
             all = NULL;
         } else {

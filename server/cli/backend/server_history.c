@@ -99,7 +99,7 @@ bool server_history(struct server *s, const struct history_query *query, backend
         json_decref(*answer);
         *answer = NULL;
         if (!good) {
-            s->status = 0; /* server_tell: no answer to speak of */
+            s->status = 0; /* server_report: no answer to speak of */
             return false;
         }
     } while (next.after != 0 && told < query->limit);
@@ -110,7 +110,7 @@ bool server_history(struct server *s, const struct history_query *query, backend
 /* ---- rows ------------------------------------------------------------------------------ */
 
 /* One that is neither of an entry before nor of one after is malformed. */
-static enum line_verdict tell_row(const json_t *row, backend_row *each, void *context)
+static enum line_verdict report_row(const json_t *row, backend_row *each, void *context)
 {
     static const char *const members[] = {"before", "after"};
     struct shown_entry kept[2];
@@ -134,12 +134,12 @@ struct retelling {
     size_t known; /* so many of the first rows were told before */
 };
 
-static enum line_verdict tell_line(void *context, const json_t *line)
+static enum line_verdict report_line(void *context, const json_t *line)
 {
     struct retelling *t = context;
 
     if (t->known == 0)
-        return tell_row(line, t->each, t->context);
+        return report_row(line, t->each, t->context);
     t->known--;
     return LINE_TAKEN;
 }
@@ -171,14 +171,14 @@ bool server_change(struct server *s, uint64_t revision, backend_change *each, ba
     each(context, &change);
     t.known = json_array_size(rows);
     for (size_t i = 0; i < t.known && last == LINE_TAKEN; i++)
-        last = tell_row(json_array_get(rows, i), each_row, context);
+        last = report_row(json_array_get(rows, i), each_row, context);
     more = member_text_or_null(*answer, "next") != NULL;
     json_decref(*answer);
     *answer = NULL;
     if (last == LINE_BROKEN)
         snprintf(s->why, sizeof s->why, "the server sent a malformed row");
     else if (last == LINE_TAKEN && more &&
-             !server_lines(s, str_text(&target), tell_line, &t, answer))
+             !server_lines(s, str_text(&target), report_line, &t, answer))
         last = LINE_BROKEN;
     str_done(&target);
     return last != LINE_BROKEN;
@@ -194,7 +194,7 @@ bool server_diff(struct server *s, const struct backend_diff *wanted, backend_ro
     str_append_format(&target, "/v1/diff?from=%" PRIu64 "&index=%" PRId64, wanted->from,
                       wanted->index->id);
     add_number(&target, "to", wanted->to);
-    good = !target.failed && server_lines(s, str_text(&target), tell_line, &t, answer);
+    good = !target.failed && server_lines(s, str_text(&target), report_line, &t, answer);
     str_done(&target);
     return good;
 }

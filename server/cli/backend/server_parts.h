@@ -53,7 +53,7 @@ json_t *server_get_all(struct server *s, const char *path, const char *member);
 bool server_goes_on(struct server *s, size_t pages, size_t items, const char *before,
                     const char *next);
 /* Tells people why a read came to nothing; `answer` is dropped. EXIT_COULD_NOT. */
-int server_tell(const struct server *s, json_t *answer);
+int server_report(const struct server *s, json_t *answer);
 /* The same with a body of NDJSON, all of the file, and with If-Match (NULL: without). */
 bool server_send(struct server *s, const char *method, const char *target, const char *if_match,
                  FILE *body, json_t **out);

@@ -16,7 +16,7 @@ static bool read_robots(struct server *s, json_t *sites)
         str_append_text(&target, "/v1/sites");
         target_segment(&target, member_text(json_array_get(sites, i), "id"));
         if (!server_get(s, &target, &whole)) {
-            server_tell(s, whole);
+            server_report(s, whole);
             return false;
         }
         json_array_set_new(sites, i, whole);

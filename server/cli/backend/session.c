@@ -111,7 +111,7 @@ void session_user(char *out, size_t size)
 
 /* ---- configuration --------------------------------------------------------------------- */
 
-static void tell_mistake(void *context, const char *file, unsigned line, const char *message)
+static void report_mistake(void *context, const char *file, unsigned line, const char *message)
 {
     char what[WHY_SIZE];
 
@@ -147,7 +147,7 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
     bool good;
 
     if (report == NULL)
-        report = tell_mistake;
+        report = report_mistake;
     cli->config = config_new();
     if (cli->config == NULL)
         return cli_fail("configuration", "out of memory");
@@ -297,7 +297,7 @@ static void write_hint(struct cli *cli, const struct change *change,
 }
 
 /* The catalogue's sentence ends with how the API approves; here it is an option. */
-static int tell_guarded(const char *what, const struct change_result *result)
+static int report_guarded(const char *what, const struct change_result *result)
 {
     const char *api = strstr(result->detail, "; max_removed");
     int len = api != NULL ? (int)(api - result->detail) : (int)strlen(result->detail);
@@ -306,14 +306,14 @@ static int tell_guarded(const char *what, const struct change_result *result)
                     len, result->detail, rule_code_word(result->code), result->would_remove);
 }
 
-int session_tell(struct cli *cli, const struct change *change, const char *what,
-                 const struct change_result *result)
+int session_report(struct cli *cli, const struct change *change, const char *what,
+                   const struct change_result *result)
 {
     const char *detail = result->detail[0] != '\0' ? result->detail : NULL;
     char hint[2 * LOC_MAX_CHARS + 128];
 
     if (result->status == CATALOGUE_REFUSED && result->code == RULE_SHRINK_GUARD)
-        return tell_guarded(what, result);
+        return report_guarded(what, result);
     if (result->status == CATALOGUE_REFUSED) {
         write_hint(cli, change, result, hint, sizeof hint);
         return cli_fail(what, "%s (%s)%s",
@@ -340,7 +340,7 @@ int session_apply(struct cli *cli, const struct change *change, const char *what
 
     if (b->calls->apply(b, change, NULL, NULL, result) == CATALOGUE_OK)
         return EXIT_DONE;
-    return session_tell(cli, change, what, result);
+    return session_report(cli, change, what, result);
 }
 
 int session_do(struct cli *cli, const struct change *change, const char *what, const char *done)

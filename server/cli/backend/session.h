@@ -73,8 +73,8 @@ int session_apply(struct cli *cli, const struct change *change, const char *what
 /* The same where nothing else is to be said than `what: done`. */
 int session_do(struct cli *cli, const struct change *change, const char *what, const char *done);
 /* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */
-int session_tell(struct cli *cli, const struct change *change, const char *what,
-                 const struct change_result *result);
+int session_report(struct cli *cli, const struct change *change, const char *what,
+                   const struct change_result *result);
 /* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
  * EXIT_USAGE, told. */
 int session_max_removed(const struct cli *cli, int64_t *out);

@@ -40,7 +40,7 @@ static void print_fault(void *context, const char *sentence)
 }
 
 /* `why` is `file: sentence`, of the backup or of the catalogue. */
-static int tell_failure(const char *why)
+static int report_failure(const char *why)
 {
     cli_misuse_sentence(why);
     return EXIT_COULD_NOT;
@@ -67,7 +67,7 @@ int command_restore(struct cli *cli)
         return cli_fail_file(cli->config->database,
                              "is there already; --replace puts the backup in its place");
     if (restored != CATALOGUE_OK)
-        return tell_failure(why);
+        return report_failure(why);
     printf("%s: restored from %s\n", cli->config->database, file);
     return EXIT_DONE;
 }

@@ -84,7 +84,7 @@ static void print_crawler(const struct backend_crawler *crawler, bool heading)
            crawler->never);
 }
 
-static void tell_crawler(void *context, const struct backend_crawler *crawler)
+static void report_crawler(void *context, const struct backend_crawler *crawler)
 {
     struct telling *t = context;
 
@@ -135,7 +135,7 @@ static void print_page(const struct backend_crawler_page *page, bool heading)
     putchar('\n');
 }
 
-static void tell_page(void *context, const struct backend_crawler_page *page)
+static void report_page(void *context, const struct backend_crawler_page *page)
 {
     struct telling *t = context;
     size_t len = t->origin != NULL ? strlen(t->origin) : 0;
@@ -151,13 +151,14 @@ static void tell_page(void *context, const struct backend_crawler_page *page)
 
 static int show(struct cli *cli, const struct registry_site *site, struct telling *t)
 {
-    int status = cli->backend->calls->crawlers(cli->backend, site, tell_crawler, t);
+    int status = cli->backend->calls->crawlers(cli->backend, site, report_crawler, t);
 
     if (status == EXIT_DONE && t->name != NULL && !t->came)
         return cli_fail(t->name,
                         "crawler not found; `sitemapd crawlers` shows those that have visited");
     if (status == EXIT_DONE && t->name != NULL)
-        status = cli->backend->calls->crawler_pages(cli->backend, t->name, t->stale, tell_page, t);
+        status =
+            cli->backend->calls->crawler_pages(cli->backend, t->name, t->stale, report_page, t);
     if (status != EXIT_DONE || t->json)
         return status;
     if (t->rows == 0)

@@ -127,7 +127,8 @@ static int ask_server(struct cli *cli, struct backend_status *out)
     return status == EXIT_DONE ? cli->backend->calls->status(cli->backend, out) : status;
 }
 
-static void tell_server(const char *reasons, doctor_report *report, unsigned counts[DOCTOR_LEVELS])
+static void report_server(const char *reasons, doctor_report *report,
+                          unsigned counts[DOCTOR_LEVELS])
 {
     struct doctor_finding found = {DOCTOR_OK, .check = "server", .code = "server"};
     char what[1024] = "the server says of itself that all is well";
@@ -162,7 +163,7 @@ int command_doctor(struct cli *cli)
     if (status == EXIT_DONE && !doctor_run(&options, report, NULL, counts))
         status = cli_fail(url.text, "out of memory");
     if (status == EXIT_DONE && asks)
-        tell_server(str_text(&server.reasons), report, counts);
+        report_server(str_text(&server.reasons), report, counts);
     str_done(&server.reasons);
     if (status != EXIT_DONE)
         return status;

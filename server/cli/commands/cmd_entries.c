@@ -349,7 +349,7 @@ static int widest_index(const struct registry *registry)
     return (int)widest;
 }
 
-static void note_none(const struct registry *registry, const struct backend_list *list)
+static void record_none(const struct registry *registry, const struct backend_list *list)
 {
     if (list->filter.page_urls)
         cli_note("url list", "no such page URLs");
@@ -396,7 +396,7 @@ static int list_entries(struct cli *cli, bool json, bool export)
     if (status == EXIT_DONE && l.line.failed)
         status = cli_fail("list", "out of memory");
     else if (status == EXIT_DONE && l.width > 0 && !l.headed)
-        note_none(registry, &list);
+        record_none(registry, &list);
     str_done(&l.line);
     registry_unref(registry);
     return status;

@@ -214,7 +214,7 @@ static void print_change_json(const struct history_change *change)
     str_done(&out);
 }
 
-static void tell_change(void *context, const struct history_change *change)
+static void report_change(void *context, const struct history_change *change)
 {
     struct telling *t = context;
 
@@ -245,8 +245,8 @@ static void print_row_json(const struct entry_shown *before, const struct entry_
     str_done(&out);
 }
 
-static bool tell_row(void *context, const struct entry_shown *before,
-                     const struct entry_shown *after)
+static bool report_row(void *context, const struct entry_shown *before,
+                       const struct entry_shown *after)
 {
     struct telling *t = context;
 
@@ -273,13 +273,14 @@ static int show_one(struct cli *cli, struct telling *t)
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE)
-        status = cli->backend->calls->change_of(cli->backend, revision, tell_change, tell_row, t);
+        status =
+            cli->backend->calls->change_of(cli->backend, revision, report_change, report_row, t);
     if (status == EXIT_DONE && t->cut && !t->json)
         cli_note("history", "only the first %" PRIu64 " are shown; --limit N shows more", t->limit);
     return status;
 }
 
-static void tell_end(const struct telling *t, const struct backend_reach *reach)
+static void report_end(const struct telling *t, const struct backend_reach *reach)
 {
     if (t->json)
         return;
@@ -334,9 +335,9 @@ static int show_many(struct cli *cli, struct telling *t)
     if (status == EXIT_DONE)
         status = read_scope(cli, &query);
     if (status == EXIT_DONE)
-        status = cli->backend->calls->history(cli->backend, &query, tell_change, t, &reach);
+        status = cli->backend->calls->history(cli->backend, &query, report_change, t, &reach);
     if (status == EXIT_DONE)
-        tell_end(t, &reach);
+        report_end(t, &reach);
     return status;
 }
 
@@ -363,7 +364,7 @@ int command_history(struct cli *cli)
 
 static int diff_index(struct cli *cli, const struct backend_diff *wanted, struct telling *t)
 {
-    return cli->backend->calls->diff(cli->backend, wanted, tell_row, t);
+    return cli->backend->calls->diff(cli->backend, wanted, report_row, t);
 }
 
 /* The list that is named, else each. */

@@ -339,7 +339,7 @@ static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
         return true;
     l->looked[number] = true;
     reach_ask(&v->reach, &url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_judge(&a, &verdict);
+    good = reach_check(&a, &verdict);
     sum->looked++;
     if (good && verdict.list) {
         sum->nested++;
@@ -404,7 +404,7 @@ static bool look_into_some(struct look *l)
     return good;
 }
 
-static void judge_dates(struct look *l)
+static void check_dates(struct look *l)
 {
     const struct old_site *s = &l->visit->site;
     struct old_index *old = &l->visit->site.indexes[l->number];
@@ -442,7 +442,7 @@ static bool look_at_members(struct look *l, const struct reach_answer *a)
     note(&old->notes, "%s lists %" PRIu64 " %s, in %" PRIu64 " bytes", old->url.text, l->members,
          plural(l->members, "sitemap", "sitemaps"), (uint64_t)a->reply.body.len);
     str_append_text(&old->notes, str_text(&l->refused));
-    judge_dates(l);
+    check_dates(l);
     return look_into_some(l);
 }
 
@@ -476,7 +476,7 @@ static bool look_at(struct visit *v, size_t number)
     bool good;
 
     reach_ask(&v->reach, &old->url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_judge(&a, &verdict);
+    good = reach_check(&a, &verdict);
     v->lasts[number] = a.way.last;
     twice = good && verdict.state != CHECK_GONE ? double_of(v, number, &a.way.last) : NULL;
     if (twice != NULL && (verdict.list || verdict.state == CHECK_GOOD)) {
@@ -539,7 +539,7 @@ static bool look_at_all(struct visit *v)
 
 /* ---- the command ------------------------------------------------------------------------- */
 
-static void tell_choice(struct visit *v, const struct url *robots, const char *why)
+static void report_choice(struct visit *v, const struct url *robots, const char *why)
 {
     const struct url *own = &v->site.robots;
 
@@ -570,7 +570,7 @@ static int look_at_site(struct visit *v, const struct url *robots)
             if (answers && !look_at_all(v))
                 return cli_fail(robots->text, "out of memory");
             if (answers && found_any(s)) {
-                tell_choice(v, robots, why);
+                report_choice(v, robots, why);
                 return EXIT_DONE;
             }
             if (first_why[0] == '\0')

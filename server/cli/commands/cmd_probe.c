@@ -133,7 +133,7 @@ static int print_verdict(const struct reach_answer *a, const struct reach_verdic
     for (size_t i = 0; i < v->file.remarks.count; i++) {
         char told[SITEMAP_REMARK_TOLD];
 
-        sitemap_remark_tell(&v->file.remarks.at[i], told);
+        sitemap_remark_report(&v->file.remarks.at[i], told);
         printf(LABEL, "remark");
         if (v->file.remarks.at[i].lines[0] > 0)
             printf("line %" PRIu64 ": ", v->file.remarks.at[i].lines[0]);
@@ -168,7 +168,7 @@ int command_probe(struct cli *cli)
             print_head(&answer.reply);
         if (answer.status == FETCH_OK)
             print_pace(&answer.reply);
-        if (reach_judge(&answer, &verdict))
+        if (reach_check(&answer, &verdict))
             status = print_verdict(&answer, &verdict);
         else
             status = cli_fail(text, "out of memory");

@@ -140,13 +140,13 @@ struct telling {
     uint64_t remarks[RULE_CODE_COUNT]; /* files with each */
 };
 
-static void tell_place(uint64_t line, uint64_t column)
+static void report_place(uint64_t line, uint64_t column)
 {
     if (line > 0)
         printf(":%" PRIu64 ":%" PRIu64, line, column);
 }
 
-static void tell_remarks(struct telling *t, const struct source_file *file)
+static void report_remarks(struct telling *t, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
     char told[SITEMAP_REMARK_TOLD];
@@ -158,10 +158,10 @@ static void tell_remarks(struct telling *t, const struct source_file *file)
 
         if (t->remarks[remark->code]++ >= REMARKS_OF_A_CODE)
             continue;
-        sitemap_remark_tell(remark, told);
+        sitemap_remark_report(remark, told);
         printf("%-9s ", "remark");
         cli_print_escaped(stdout, file->path);
-        tell_place(remark->lines[0], remark->column);
+        report_place(remark->lines[0], remark->column);
         printf(": %s: ", rule_code_word(remark->code));
         cli_print_escaped(stdout, told);
         printf("\n");
@@ -170,7 +170,7 @@ static void tell_remarks(struct telling *t, const struct source_file *file)
 
 /* Whose page URLs are a urlset: what that did to it. Of a list the server that did it reports it.
  */
-static void tell_split(struct telling *t, const struct source_file *file)
+static void report_split(struct telling *t, const struct source_file *file)
 {
     printf("  %" PRIu64 " page %s", file->urls, plural(file->urls, "URL", "URLs"));
     if (file->detail != NULL && *file->detail != '\0') {
@@ -179,7 +179,7 @@ static void tell_split(struct telling *t, const struct source_file *file)
     }
 }
 
-static void tell_change(void *context, const char *what, const struct source_file *file)
+static void report_change(void *context, const char *what, const struct source_file *file)
 {
     struct telling *t = context;
 
@@ -188,7 +188,7 @@ static void tell_change(void *context, const char *what, const struct source_fil
         t->problems++;
         printf("%-9s ", "problem");
         cli_print_escaped(stdout, file->path);
-        tell_place(file->line, file->column);
+        report_place(file->line, file->column);
         printf(": %s", file->problem);
         if (file->detail != NULL && *file->detail != '\0') {
             printf(": ");
@@ -201,23 +201,23 @@ static void tell_change(void *context, const char *what, const struct source_fil
             printf("  %s  %" PRIu64 " %s", file->lastmod != NULL ? file->lastmod : "-", file->urls,
                    plural(file->urls, "URL", "URLs"));
         if (file->state == SOURCE_FILE_IGNORED && file->urls > 0)
-            tell_split(t, file);
+            report_split(t, file);
     } else {
-        tell_remarks(t, file);
+        report_remarks(t, file);
         return;
     }
     printf("\n");
     if (file->state == SOURCE_FILE_LISTED && file->remarks != NULL)
-        tell_remarks(t, file);
+        report_remarks(t, file);
 }
 
 /* Told as at first, or a folder with problems looked like one without. */
-static void tell_still(void *context, const struct source_file *file)
+static void report_still(void *context, const struct source_file *file)
 {
-    tell_change(context, file->problem != NULL ? "problem" : "remarked", file);
+    report_change(context, file->problem != NULL ? "problem" : "remarked", file);
 }
 
-static void tell_progress(void *context, uint64_t files_seen, uint64_t files_read)
+static void report_progress(void *context, uint64_t files_seen, uint64_t files_read)
 {
     struct telling *t = context;
 
@@ -225,7 +225,7 @@ static void tell_progress(void *context, uint64_t files_seen, uint64_t files_rea
     progress_update(&t->bar, files_seen);
 }
 
-static void tell_remark_sums(const struct telling *t)
+static void report_remark_sums(const struct telling *t)
 {
     for (size_t code = 0; code < RULE_CODE_COUNT; code++)
         if (t->remarks[code] > REMARKS_OF_A_CODE)
@@ -233,9 +233,9 @@ static void tell_remark_sums(const struct telling *t)
                    rule_code_word((enum rule_code)code));
 }
 
-static void tell_sum(const struct telling *t, const struct change_result *result)
+static void report_sum(const struct telling *t, const struct change_result *result)
 {
-    tell_remark_sums(t);
+    report_remark_sums(t);
     printf("%s%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed, %" PRIu64
            " %s with a problem",
            t->dry_run ? "would be: " : "", result->created, result->updated, result->removed,
@@ -263,7 +263,7 @@ static void tell_sum(const struct telling *t, const struct change_result *result
 }
 
 /* What could not be read may be the folder itself, which is named once. */
-static int tell_failed(const char *name, const char *why)
+static int report_failed(const char *name, const char *why)
 {
     size_t len = strlen(name);
 
@@ -308,7 +308,7 @@ static int scan_on_server(struct cli *cli, const char *name, int64_t max_removed
     telling.remarked = scanned.remarked;
     telling.of_list = scanned.of_list;
     if (status == EXIT_DONE)
-        tell_sum(&telling, &result);
+        report_sum(&telling, &result);
     return status == EXIT_DONE && result.would_remove > 0 ? EXIT_COULD_NOT : status;
 }
 
@@ -317,7 +317,7 @@ int command_scan(struct cli *cli)
     const char *name = cli->arguments.words[0];
     struct scan_plan plan = {0};
     struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
-    struct scan_progress progress = {tell_change, tell_still, tell_progress, &telling};
+    struct scan_progress progress = {report_change, report_still, report_progress, &telling};
     struct scan_once scan = {.dry_run = telling.dry_run, .progress = &progress};
     const struct config_source *source;
     const struct source_made *made;
@@ -348,10 +348,10 @@ int command_scan(struct cli *cli)
                                             : source_scan_once(&plan.settings, &scan);
         progress_end(&telling.bar);
         if (scanned == CATALOGUE_OK)
-            tell_sum(&telling, &scan.result);
+            report_sum(&telling, &scan.result);
         else
-            status =
-                tell_failed(name, scan.why[0] != '\0' ? scan.why : catalogue_status_word(scanned));
+            status = report_failed(name,
+                                   scan.why[0] != '\0' ? scan.why : catalogue_status_word(scanned));
         if (scanned == CATALOGUE_OK && scan.result.would_remove > 0)
             status = EXIT_COULD_NOT;
         change_result_done(&scan.result);

@@ -146,7 +146,7 @@ static int read_target(const char *text, struct url *out)
 }
 
 /* Says on stdout or stderr what was answered, body included: it has the reasons. */
-static int judge_answer(const char *origin, const char *path, const struct fetch_reply *reply)
+static int check_answer(const char *origin, const char *path, const struct fetch_reply *reply)
 {
     char line[MAX_BODY + 1];
     const char *body = str_text(&reply->body);
@@ -178,7 +178,7 @@ static int ask(const struct cli *cli, const struct url *url, bool own)
 
     snprintf(origin, sizeof origin, "%.*s", url->origin_len, url->text);
     if (fetch(&request, &reply) == FETCH_OK)
-        status = judge_answer(origin, url->text + url->origin_len, &reply);
+        status = check_answer(origin, url->text + url->origin_len, &reply);
     else
         status = cli_fail(origin, "%s", reply.why);
     fetch_reply_done(&reply);
@@ -205,7 +205,7 @@ int command_healthcheck(struct cli *cli)
 }
 
 /* What the whole of the configuration shows. */
-static void tell_mistake(void *context, const char *file, unsigned line, const char *message)
+static void report_mistake(void *context, const char *file, unsigned line, const char *message)
 {
     char what[512];
 
@@ -218,7 +218,7 @@ static void tell_mistake(void *context, const char *file, unsigned line, const c
 }
 
 /* The message names the setting; people wrote the flag. */
-static void tell_flag(void *context, const char *file, unsigned line, const char *message)
+static void report_flag(void *context, const char *file, unsigned line, const char *message)
 {
     const char *flag = context, *behind = strstr(message, ": ");
 
@@ -236,7 +236,7 @@ static int apply_flag(struct cli *cli, const char *flag, const char *setting)
     if (values == NULL)
         return cli_fail("serve", "out of memory");
     for (size_t i = 0; good && values[i] != NULL; i++)
-        good = config_set(cli->config, setting, values[i], tell_flag, (void *)flag);
+        good = config_set(cli->config, setting, values[i], report_flag, (void *)flag);
     free(values);
     return good ? EXIT_DONE : EXIT_USAGE;
 }
@@ -306,10 +306,10 @@ int command_serve(struct cli *cli)
     if (status == EXIT_DONE)
         status = apply_flags(cli);
     else if (cli->config != NULL) /* all mistakes are reported at once */
-        config_validate(cli->config, tell_mistake, NULL);
+        config_validate(cli->config, report_mistake, NULL);
     if (status != EXIT_DONE)
         return status;
-    if (!config_validate(cli->config, tell_mistake, NULL) || !has_folders(cli->config))
+    if (!config_validate(cli->config, report_mistake, NULL) || !has_folders(cli->config))
         return EXIT_COULD_NOT;
     return cli->serve(cli->config, &again);
 }

@@ -99,7 +99,7 @@ static void print_member(void *context, const struct shared_member *member)
     str_done(&out);
 }
 
-static void print_told(const struct shared_told *told, bool json)
+static void print_reported(const struct shared_told *told, bool json)
 {
     if (json) {
         printf("{\"epoch\":\"%s\",\"server\":\"%s\",\"synchronous\":%s,\"durable\":%s,"
@@ -146,7 +146,7 @@ int command_share_status(struct cli *cli)
     asked =
         catalogue_share_status(cli->config->shared_database, &told, NULL, NULL, why, sizeof why);
     if (asked == CATALOGUE_OK) {
-        print_told(&told, nodes.json);
+        print_reported(&told, nodes.json);
         asked = catalogue_share_status(cli->config->shared_database, &told, print_member, &nodes,
                                        why, sizeof why);
     }

@@ -168,8 +168,8 @@ static void site_options_done(struct site_options *options)
 }
 
 /* Tells of hosts that the site names and another has: which of the two answers. */
-static void site_options_note_hosts(const struct registry *registry,
-                                    const struct registry_site *site)
+static void site_options_record_hosts(const struct registry *registry,
+                                      const struct registry_site *site)
 {
     const char *own = site->origin + site->origin_url.host_at;
     const struct registry_site *other = registry_site_of_alias(registry, own, site);
@@ -302,7 +302,7 @@ static int update(struct cli *cli, const char *origin, struct change *change)
         if (read_site(cli, origin, &after, &is) == EXIT_DONE)
             print_fields(named_fields(&change->site), was, is);
         if (is != NULL)
-            site_options_note_hosts(after, is);
+            site_options_record_hosts(after, is);
     }
     registry_unref(after);
     registry_unref(before);
@@ -338,14 +338,14 @@ static int read_origin(const char *text, struct url *out)
 }
 
 /* Applied it is; what cannot be read again is not told. */
-static void note_hosts(struct cli *cli, const char *origin)
+static void record_hosts(struct cli *cli, const char *origin)
 {
     struct registry *registry = session_registry(cli, REGISTRY_ROBOTS);
     const struct registry_site *site =
         registry != NULL ? registry_site_by_origin(registry, origin) : NULL;
 
     if (site != NULL)
-        site_options_note_hosts(registry, site);
+        site_options_record_hosts(registry, site);
     registry_unref(registry);
 }
 
@@ -376,7 +376,7 @@ int command_site_add(struct cli *cli)
         else if (status == EXIT_DONE)
             printf("%s: added, with the index %s\n", origin.text, change.index_url);
         if (status == EXIT_DONE)
-            note_hosts(cli, origin.text);
+            record_hosts(cli, origin.text);
         str_done(&url);
     }
     site_options_done(&options);

@@ -149,7 +149,7 @@ static bool take_remarks(struct import *import, const struct entry *entry)
     return true;
 }
 
-static void tell_one(const struct finding *item, const char *file)
+static void report_one(const struct finding *item, const char *file)
 {
     const char *detail = item->detail != NULL ? item->detail : rule_code_sentence(item->code);
     char what[4096];
@@ -162,14 +162,14 @@ static void tell_one(const struct finding *item, const char *file)
 }
 
 /* The first few of one code, from its first on, and how many more there are. */
-static void tell_examples(const struct findings *f, uint32_t first, const char *file)
+static void report_examples(const struct findings *f, uint32_t first, const char *file)
 {
     enum rule_code code = f->items[first].code;
     uint64_t told = 0;
 
     for (uint32_t i = first; i < f->count && told < FINDINGS_EXAMPLES; i++) {
         if (f->items[i].code == code) {
-            tell_one(&f->items[i], file);
+            report_one(&f->items[i], file);
             told++;
         }
     }
@@ -178,7 +178,7 @@ static void tell_examples(const struct findings *f, uint32_t first, const char *
                  rule_code_word(code));
 }
 
-static void tell_refused(const struct findings *f, const char *file)
+static void report_refused(const struct findings *f, const char *file)
 {
     bool told[RULE_CODE_COUNT] = {[RULE_OK] = true};
 
@@ -186,15 +186,15 @@ static void tell_refused(const struct findings *f, const char *file)
         enum rule_code code = f->items[i].code;
 
         if (f->refused <= f->max && code != RULE_OK)
-            tell_one(&f->items[i], file);
+            report_one(&f->items[i], file);
         else if (!told[code])
-            tell_examples(f, i, file);
+            report_examples(f, i, file);
         told[code] = true;
     }
 }
 
 /* Often a whole list is refused for one thing that lacks: how to make it, for the first. */
-static void tell_remedy(struct cli *cli, const struct findings *f, const char *file)
+static void report_remedy(struct cli *cli, const struct findings *f, const char *file)
 {
     for (uint32_t i = 0; i < f->count; i++) {
         const struct finding *item = &f->items[i];
@@ -274,7 +274,7 @@ static const char *noun_of(unsigned extension, uint64_t count)
 }
 
 /* Reports each distinct reason for which images, alternates and news items are left out, once. */
-static void tell_loss(const struct import *import)
+static void report_loss(const struct import *import)
 {
     const struct import_loss *loss = &import->loss;
 
@@ -291,11 +291,11 @@ static void tell_loss(const struct import *import)
 
 /* Tells on stderr what was refused (each `sitemapd: FILE:LINE: LOC: why (code)`) and remarked.
  * Where more than `max` was, the first few of each code, and how many more there are. */
-static void tell_findings(const struct import *import, struct findings *f, const char *file)
+static void report_findings(const struct import *import, struct findings *f, const char *file)
 {
     findings_sort(f);
-    tell_refused(f, file);
-    tell_remedy(import->cli, f, file);
+    report_refused(f, file);
+    report_remedy(import->cli, f, file);
     for (int code = 0; code < RULE_CODE_COUNT; code++) {
         struct str about = STR_INIT;
 
@@ -344,7 +344,7 @@ static void tell(const struct import *import, const struct registry_site *site,
 
 /* Tells where the file is, byte for byte, a page of this catalogue's own: since crawlers' paths
  * lead to us, the public URL of an index gives what it has already. */
-static void import_tell_own(const struct import *import)
+static void import_report_own(const struct import *import)
 {
     struct registry *registry = session_registry(import->cli, REGISTRY_HELD);
     const struct registry_index *index;
@@ -414,7 +414,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
     }
     bool told = status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip &&
                                            result.code != RULE_SHRINK_GUARD && refused);
-    int exit = told ? EXIT_DONE : session_tell(import->cli, &change, what, &result);
+    int exit = told ? EXIT_DONE : session_report(import->cli, &change, what, &result);
     change_result_done(&result);
     return exit;
 }
@@ -629,7 +629,7 @@ static void take_remark(void *context, enum rule_code code, uint64_t line, const
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static int tell_stopped(const struct reading *r)
+static int report_stopped(const struct reading *r)
 {
     const char *file = r->import->file;
 
@@ -663,7 +663,7 @@ static const char *without_place(const struct reader_error *error)
 }
 
 /* Tells what is wrong with the list as a whole, and what to do instead. */
-static int tell_unusable(const struct import *import, const struct reader_error *error)
+static int report_unusable(const struct import *import, const struct reader_error *error)
 {
     char where[4096];
     const char *hint = "";
@@ -712,12 +712,12 @@ static int feed_all(struct import *import, int fd, struct reader *reader)
 }
 
 /* What crawlers would make of how the file is packed; it is read all the same. */
-static void tell_packing(const struct import *import, const struct reader *reader)
+static void report_packing(const struct import *import, const struct reader *reader)
 {
     const char *name = import->file;
     size_t len = strcspn(name, "?#");
     bool xml = len > 4 && strncasecmp(name + len - 4, ".xml", 4) == 0;
-    enum sitemap_packing packing = sitemap_packing_told(
+    enum sitemap_packing packing = sitemap_packing_reported(
         sitemap_packing_of(name, len), import->content_encoding, import->content_type);
 
     if (packing == SITEMAP_PACKING_GZIP && !reader_is_gzip(reader))
@@ -767,11 +767,11 @@ static int import_read(struct import *import, int fd)
     progress_end(&import->progress);
     error = reader_error(reader);
     if (status == EXIT_DONE && error->status == READER_OK)
-        tell_packing(import, reader);
+        report_packing(import, reader);
     if (status == EXIT_DONE && error->status == READER_STOPPED)
-        status = tell_stopped(&r);
+        status = report_stopped(&r);
     else if (status == EXIT_DONE && error->status != READER_OK)
-        status = tell_unusable(import, error);
+        status = report_unusable(import, error);
     reader_free(reader);
     return status;
 }
@@ -1007,8 +1007,8 @@ static int apply_list(struct import *import)
 
     if (status == EXIT_DONE && good)
         status = import_apply(import, import->dry_run, &import->findings);
-    tell_findings(import, &import->findings, import->file);
-    tell_loss(import);
+    report_findings(import, &import->findings, import->file);
+    report_loss(import);
     if (import->stripped > 0)
         cli_note(import->file,
                  "%" PRIu64 " %s extensions that the urlset does not support; they were dropped",
@@ -1027,7 +1027,7 @@ static int apply_list(struct import *import)
     if (read > 0 && import->findings.refused == read)
         return cli_fail(import->file, "every entry was rejected; nothing was applied");
     if (import->unchanged == read && import->removed == 0 && read > 0)
-        import_tell_own(import);
+        import_report_own(import);
     return EXIT_DONE;
 }
 
@@ -1058,7 +1058,7 @@ int command_import(struct cli *cli)
     if (status == EXIT_DONE)
         status = apply_list(&import);
     else
-        tell_findings(&import, &import.findings, import.file);
+        report_findings(&import, &import.findings, import.file);
     import_done(&import);
     return status;
 }

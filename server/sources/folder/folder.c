@@ -308,7 +308,7 @@ static bool put_off_split(struct folder *f, const char *path)
     return true;
 }
 
-static void note_split(struct split_sums *sums, const struct split_result *split)
+static void record_split(struct split_sums *sums, const struct split_result *split)
 {
     sums->files += split->created + split->updated + split->removed > 0;
     sums->created += split->created;
@@ -360,11 +360,11 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     }
     now->file.state = SOURCE_FILE_IGNORED;
     now->file.lastmod = now->file.newest_lastmod = NULL;
-    split_tell_left_out(&out, left_out, sizeof left_out);
-    split_tell_done(&out, did, sizeof did);
+    split_report_left_out(&out, left_out, sizeof left_out);
+    split_report_done(&out, did, sizeof did);
     snprintf(told, sizeof told, "%s%s%s", did, *left_out != '\0' ? "; " : "", left_out);
     now->file.detail = told;
-    note_split(&f->pass->splits, &out);
+    record_split(&f->pass->splits, &out);
     now->file.urls = out.urls - out.repeated;
     now->file.bytes = out.bytes;
     memcpy(now->file.hash, out.hash, sizeof now->file.hash);
@@ -372,7 +372,7 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
 }
 
 /* `last`: no other try comes in this scan. */
-static bool read_and_judge(struct folder *f, struct record *kept, const char *path,
+static bool read_and_check(struct folder *f, struct record *kept, const char *path,
                            const struct stat *listed, bool last)
 {
     struct sitemap_file file;
@@ -432,7 +432,7 @@ static bool look_at_file(struct folder *f, const char *path, const struct stat *
     if (code != RULE_OK)
         return scan_problem(f->pass, path, rule_code_word(code), rule_code_sentence(code), false);
     if (kept == NULL || must_read(f, kept, st))
-        return read_and_judge(f, kept, path, st, false);
+        return read_and_check(f, kept, path, st, false);
     /* As it is kept, but for the device: those of network file systems have other numbers after
      * each start. */
     struct record now = *kept;
@@ -459,7 +459,7 @@ static bool read_changing(struct folder *f)
         for (size_t i = 0; i < changing.count && go_on; i++) {
             const char *path = changing.at[i].file.path;
             struct stat st = {0};
-            go_on = read_and_judge(f, record_find(&f->pass->kept, path), path, &st,
+            go_on = read_and_check(f, record_find(&f->pass->kept, path), path, &st,
                                    round == CHANGING_ROUNDS);
         }
         record_list_done(&changing);

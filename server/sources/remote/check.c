@@ -68,7 +68,7 @@ static void take_content(struct poll *p, const struct fetch_reply *reply,
     memcpy(content.dateless, file->dateless, sizeof content.dateless);
     freshness_modified_at(fetch_header(reply, "Last-Modified"), fetch_header(reply, "Date"), p->now,
                           &dates.modified_at);
-    claim_judge(&before, &content, &dates, p->now, &s->dates);
+    claim_check(&before, &content, &dates, p->now, &s->dates);
     bool moved = s->dates.changed;
     if (moved && !p->conditional && validators_lie(p, reply))
         set_mark(record, CHECK_VALIDATORS_LIE, true);
@@ -108,10 +108,10 @@ static void take_split(struct poll *p, const struct sitemap_file *file, struct s
     record->full_at = p->now;
     record->changed_at = s->dates.changed ? p->now : record->changed_at;
     if (s->dates.changed)
-        remote_tell(p->remote, 2, "source-file-split", p->source->settings->name,
-                    "%s: its %" PRIu64 " page URLs are a urlset: %s%s%s", record->loc, file->urls,
-                    split_did(p), split_left_out(p) ? "; " : "",
-                    split_left_out(p) ? split_left_out(p) : "");
+        remote_report(p->remote, 2, "source-file-split", p->source->settings->name,
+                      "%s: its %" PRIu64 " page URLs are a urlset: %s%s%s", record->loc, file->urls,
+                      split_did(p), split_left_out(p) ? "; " : "",
+                      split_left_out(p) ? split_left_out(p) : "");
 }
 
 /* Its list is read anew, once that is in the catalogue. */
@@ -124,7 +124,7 @@ static void ask_for_list(struct poll *p)
 }
 
 /* Whose entry is its urlset's, or its own again: the list says so of it. */
-static void note_split(struct poll *p, struct check_record *record)
+static void record_split(struct poll *p, struct check_record *record)
 {
     bool is = split_was(p);
     if (is == ((record->marks & CHECK_SPLIT) != 0))
@@ -172,7 +172,7 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
     else if (!v->same)
         take_content(p, reply, file, s);
     if (!v->same)
-        note_split(p, record);
+        record_split(p, record);
     keep_validators(record, reply);
     bool changed = s->dates.changed;
     if (is_unfounded(p, &before, changed))
@@ -225,7 +225,7 @@ static uint32_t settle_bad(struct poll *p, const struct child_verdict *v,
     return interval_trouble(v->state, record->failures, bounds);
 }
 
-static void tell_state(struct poll *p, const struct check_record *record)
+static void report_state(struct poll *p, const struct check_record *record)
 {
     struct remote *r = p->remote;
     enum check_state before = p->record.state;
@@ -241,11 +241,11 @@ static void tell_state(struct poll *p, const struct check_record *record)
         return;
     watch_count_moved(r, p->source, (int)before, record->state);
     if (record->state == CHECK_GOOD && before != CHECK_NEW)
-        remote_tell(r, 2, "check-recovered", source, "%s is good again", record->loc);
+        remote_report(r, 2, "check-recovered", source, "%s is good again", record->loc);
     else if (record->state != CHECK_GOOD)
-        remote_tell(r, 1, "check-problem", source, "%s is %s (%s): %s", record->loc,
-                    check_state_word(record->state), record->problem ? record->problem : "",
-                    record->detail ? record->detail : "");
+        remote_report(r, 1, "check-problem", source, "%s is %s (%s): %s", record->loc,
+                      check_state_word(record->state), record->problem ? record->problem : "",
+                      record->detail ? record->detail : "");
 }
 
 /* What its entry bears, and what the list claims. */
@@ -330,7 +330,7 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
         record->since = p->now;
     double stretched = run_stretch(r, p->host) * interval_jitter(wait, run_chance(r));
     record->next_at = interval_together(p->now + (int64_t)stretched, wait);
-    tell_state(p, record);
+    report_state(p, record);
     poll_count(r, child_result(v, s.dates.changed), reply->got_bytes, clock_now_ms() - p->began_ms);
     r->batch_tells = r->batch_tells || record->state != CHECK_GOOD ||
                      p->record.state != CHECK_GOOD || s.dates.changed;

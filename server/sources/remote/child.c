@@ -31,7 +31,7 @@ static const char *fetch_word(enum fetch_status status)
     }
 }
 
-static void judge_failure(const struct child_answer *a, struct child_verdict *out)
+static void check_failure(const struct child_answer *a, struct child_verdict *out)
 {
     if (a->fetch == FETCH_STOPPED) { /* more bytes than any sitemap may have */
         say(out, CHECK_BROKEN, "file-too-large", "is larger than 50 MiB");
@@ -67,7 +67,7 @@ static void say_refused(const struct fetch_reply *reply, const char *problem, co
     say(out, CHECK_REFUSED, problem, detail);
 }
 
-static void judge_file(const struct child_answer *a, struct child_verdict *out)
+static void check_file(const struct child_answer *a, struct child_verdict *out)
 {
     const struct sitemap_file *file = a->file;
     char detail[256];
@@ -99,7 +99,7 @@ static void judge_file(const struct child_answer *a, struct child_verdict *out)
     }
 }
 
-static void judge_status(const struct child_answer *a, struct child_verdict *out)
+static void evaluate_status(const struct child_answer *a, struct child_verdict *out)
 {
     char detail[64];
     unsigned status = a->reply->status;
@@ -116,7 +116,7 @@ static void judge_status(const struct child_answer *a, struct child_verdict *out
         say(out, CHECK_UNREACHABLE, "unexpected-status", detail);
 }
 
-static void note_host(const struct child_answer *a, struct child_verdict *out)
+static void record_host(const struct child_answer *a, struct child_verdict *out)
 {
     unsigned status = a->reply->status;
     out->host = HOST_ANSWERED;
@@ -126,15 +126,15 @@ static void note_host(const struct child_answer *a, struct child_verdict *out)
     out->retry_after_s = fetch_retry_after(a->reply, a->now);
 }
 
-void child_judge(const struct child_answer *a, struct child_verdict *out)
+void child_check(const struct child_answer *a, struct child_verdict *out)
 {
     memset(out, 0, sizeof *out);
     out->retry_after_s = -1;
     if (a->fetch != FETCH_OK && !(a->decided && a->fetch == FETCH_STOPPED)) {
-        judge_failure(a, out);
+        check_failure(a, out);
         return;
     }
-    note_host(a, out);
+    record_host(a, out);
     if (fetch_is_wall(a->reply)) {
         say_refused(a->reply, "bot-wall", "", out);
     } else if (a->hop != HOP_END) {
@@ -143,11 +143,11 @@ void child_judge(const struct child_answer *a, struct child_verdict *out)
         out->state = CHECK_GOOD;
         out->same = true;
     } else if (a->reply->status == 200 && a->file) {
-        judge_file(a, out);
+        check_file(a, out);
     } else if (a->reply->status == 200) {
         out->state = CHECK_GOOD;
     } else {
-        judge_status(a, out);
+        evaluate_status(a, out);
     }
 }
 

@@ -36,7 +36,7 @@ struct child_verdict {
 
 /* An error of the connection outweighs what was read: a body that was cut short may hold a whole
  * sitemap. Also of a list, whose `file` is NULL: a 200 is good then. */
-void child_judge(const struct child_answer *answer, struct child_verdict *out);
+void child_check(const struct child_answer *answer, struct child_verdict *out);
 
 /* What it is counted as. `changed`: the content is another. */
 enum remote_result child_result(const struct child_verdict *verdict, bool changed);

@@ -48,7 +48,7 @@ static void choose(const struct claim_content *content, const struct claim_dates
         lastmod_format_utc(now, out->lastmod);
 }
 
-void claim_judge(const struct claim_content *before, const struct claim_content *now_content,
+void claim_check(const struct claim_content *before, const struct claim_content *now_content,
                  const struct claim_dates *dates, int64_t now, struct claim_verdict *out)
 {
     memset(out, 0, sizeof *out);

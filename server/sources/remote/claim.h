@@ -34,7 +34,7 @@ struct claim_verdict {
  * modification that is later than what is served and not ahead of the clock; else `now`. A first
  * read is not a change: the same dates in the same order, where nothing is served yet or they are
  * later, and never `now`. */
-void claim_judge(const struct claim_content *before, const struct claim_content *now_content,
+void claim_check(const struct claim_content *before, const struct claim_content *now_content,
                  const struct claim_dates *dates, int64_t now, struct claim_verdict *out);
 
 /* Whether a list dates its members with the moment of each answer: two claims, of this answer and

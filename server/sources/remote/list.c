@@ -95,8 +95,8 @@ static void fail_list(struct poll *p, const char *code, const char *why)
     snprintf(s->status.failure, sizeof s->status.failure, "%s", why);
     pthread_mutex_unlock(&r->lock);
     if (news)
-        remote_tell(r, 1, "source-scan-failed", s->settings->name, "%s: %s; nothing changes", code,
-                    why);
+        remote_report(r, 1, "source-scan-failed", s->settings->name, "%s: %s; nothing changes",
+                      code, why);
     answer_asks(&p->asks, NULL, why);
     answer_asks(&p->dry_asks, NULL, why);
 }
@@ -105,7 +105,8 @@ static void list_works(struct poll *p)
 {
     struct remote_source *s = p->source;
     if (s->problem)
-        remote_tell(p->remote, 2, "source-scan-works", s->settings->name, "the list is read again");
+        remote_report(p->remote, 2, "source-scan-works", s->settings->name,
+                      "the list is read again");
     keep(&s->problem, NULL);
     s->failures = 0;
     s->good_at = p->now;
@@ -160,7 +161,7 @@ static uint64_t count_refused(struct poll *p)
     return state.quarantined;
 }
 
-static void note_scan(struct poll *p, const struct scan_outcome *out)
+static void record_scan(struct poll *p, const struct scan_outcome *out)
 {
     struct remote_source *s = p->source;
     bool held = out->result.would_remove != s->status.held && out->result.would_remove > 0;
@@ -171,16 +172,17 @@ static void note_scan(struct poll *p, const struct scan_outcome *out)
     s->status.held = out->result.would_remove;
     pthread_mutex_unlock(&p->remote->lock);
     if (held)
-        remote_tell(p->remote, 1, "source-removals-held", s->settings->name,
-                    "%" PRIu64 " entries that the list names no more are kept by the shrink guard; "
-                    "scan with max_removed to let them go",
-                    out->result.would_remove);
+        remote_report(p->remote, 1, "source-removals-held", s->settings->name,
+                      "%" PRIu64
+                      " entries that the list names no more are kept by the shrink guard; "
+                      "scan with max_removed to let them go",
+                      out->result.would_remove);
     if (out->result.changed)
-        remote_tell(p->remote, 2, "source-scanned", s->settings->name,
-                    "%zu named: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " gone, %" PRIu64
-                    " refused",
-                    upstream_count(p->upstream).members, out->counts.added, out->counts.changed,
-                    out->counts.gone, refused);
+        remote_report(p->remote, 2, "source-scanned", s->settings->name,
+                      "%zu named: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " gone, %" PRIu64
+                      " refused",
+                      upstream_count(p->upstream).members, out->counts.added, out->counts.changed,
+                      out->counts.gone, refused);
 }
 
 int64_t list_most_removed(const struct remote_ask *asks)
@@ -210,14 +212,14 @@ static void take_scan(struct poll *p, const struct list_found *found)
         return;
     }
     if (found->claims_are_now && !s->claims_are_now)
-        remote_tell(r, 1, "claims-are-now", s->settings->name,
-                    "the list dates its sitemaps with the moment of each answer: its dates are "
-                    "not taken");
+        remote_report(r, 1, "claims-are-now", s->settings->name,
+                      "the list dates its sitemaps with the moment of each answer: its dates are "
+                      "not taken");
     s->claims_are_now = found->claims_are_now;
     s->answered = found->answered;
     s->full_at = p->now;
     list_works(p);
-    note_scan(p, out);
+    record_scan(p, out);
     /* Frozen or held, all of it is to be seen again. */
     s->whole = out->result.frozen > 0 || out->result.would_remove > 0 || out->again_ms > 0;
     keep(&s->etag, poll_kept_header(&found->reply, "ETag", CHECK_ETAG_MAX_BYTES));

@@ -43,7 +43,7 @@ static const char *judge(struct once *o, enum fetch_status status, const struct 
     struct child_verdict verdict;
     const struct child_answer answer = {
         .fetch = status, .reply = reply, .hop = hop, .decided = o->decided, .now = run_now()};
-    child_judge(&answer, &verdict);
+    child_check(&answer, &verdict);
     if (reply->status == 508) {
         snprintf(why, why_size,
                  "the upstream's name resolves to this server itself; set connect to the "

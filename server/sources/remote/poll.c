@@ -283,9 +283,9 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
                                         .before = p->list ? NULL : &p->record,
                                         .decided = p->decided,
                                         .now = p->now};
-    child_judge(&answer, &verdict);
+    child_check(&answer, &verdict);
     if (!p->list)
-        split_judge(p, &verdict);
+        split_check(p, &verdict);
     if (p->look) {
         public_look_end(p, &verdict);
         return;

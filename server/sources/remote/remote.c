@@ -18,8 +18,8 @@ const char *remote_result_word(enum remote_result result)
     return words[result];
 }
 
-void remote_tell(struct remote *r, int level, const char *event, const char *source,
-                 const char *format, ...)
+void remote_report(struct remote *r, int level, const char *event, const char *source,
+                   const char *format, ...)
 {
     char detail[LOC_MAX_CHARS + 512];
     va_list arguments;

@@ -337,9 +337,9 @@ static void land(struct remote *r)
     /* That PostgreSQL is away is reported where that is noticed. */
     if (!r->told_not_kept && status != CATALOGUE_SHARED_AWAY) {
         r->told_not_kept = true;
-        remote_tell(r, 1, "check-not-kept", NULL,
-                    "what was found of sitemaps could not be kept (%s): it is tried again",
-                    catalogue_status_word(status));
+        remote_report(r, 1, "check-not-kept", NULL,
+                      "what was found of sitemaps could not be kept (%s): it is tried again",
+                      catalogue_status_word(status));
     }
     r->load = true;
     r->load_at_ms = clock_now_ms() + RETRY_MS;

@@ -200,9 +200,9 @@ struct poll {
 };
 
 /* ---- remote.c */
-__attribute__((format(printf, 5, 6))) void remote_tell(struct remote *r, int level,
-                                                       const char *event, const char *source,
-                                                       const char *format, ...);
+__attribute__((format(printf, 5, 6))) void remote_report(struct remote *r, int level,
+                                                         const char *event, const char *source,
+                                                         const char *format, ...);
 struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
                                     const struct remote_settings *settings, char *why,
                                     size_t why_size);
@@ -341,7 +341,7 @@ const char *split_did(const struct poll *p);
 bool split_found(const struct poll *p, struct sitemap_file *out);
 bool split_put_later(struct poll *p, uint64_t got_bytes);
 /* Corrects what an answer says alone. */
-void split_judge(const struct poll *p, struct child_verdict *v);
+void split_check(const struct poll *p, struct child_verdict *v);
 /* How long it waits at least, by what it fetched. */
 uint32_t split_wait(const struct poll *p, uint64_t got_bytes, uint32_t wait);
 

@@ -216,8 +216,8 @@ static void split(struct split_fetch *f)
                                     .bytes = out.bytes,
                                     .hash = {out.hash[0], out.hash[1]},
                                     .code = ""};
-    split_tell_done(&out, e->did, sizeof e->did);
-    split_tell_left_out(&out, e->left_out, sizeof e->left_out);
+    split_report_done(&out, e->did, sizeof e->did);
+    split_report_left_out(&out, e->left_out, sizeof e->left_out);
 }
 
 static bool is_to_split(const struct split_fetch *f)
@@ -504,7 +504,7 @@ bool split_put_later(struct poll *p, uint64_t got_bytes)
     return true;
 }
 
-void split_judge(const struct poll *p, struct child_verdict *v)
+void split_check(const struct poll *p, struct child_verdict *v)
 {
     size_t len = strlen(v->detail);
     if (p->ended && p->ended->trouble) {

@@ -235,7 +235,7 @@ static void look_at_claims(struct upstream *u, struct scan_pass *pass)
     }
 }
 
-static void note_claimed(struct upstream *u, const char *path)
+static void record_claimed(struct upstream *u, const char *path)
 {
     if (u->claimed_count == u->claimed_capacity) {
         size_t capacity = u->claimed_capacity ? u->claimed_capacity * 2 : 64;
@@ -262,7 +262,7 @@ static bool take_good(struct upstream *u, struct scan_pass *pass, const struct s
         now.file.lastmod = claim;
     now.moved = kept && !text_equal(kept->file.lastmod, now.file.lastmod);
     if (kept && claim && !text_equal(kept->file.claim, claim))
-        note_claimed(u, file->path);
+        record_claimed(u, file->path);
     return scan_take(pass, kept, &now);
 }
 

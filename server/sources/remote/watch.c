@@ -197,7 +197,7 @@ static enum catalogue_status look(struct remote *r, struct catalogue_view *view)
     return status;
 }
 
-static void note_took(struct remote *r, int64_t began_ms, int64_t now_ms)
+static void record_took(struct remote *r, int64_t began_ms, int64_t now_ms)
 {
     r->look.took_ms += now_ms - began_ms;
     int64_t rest = interval_rest_ms(r->look.took_ms);
@@ -227,7 +227,7 @@ void watch_step(struct remote *r, int64_t now_ms)
         status = look(r, view);
     catalogue_view_end(view);
     if (looks)
-        note_took(r, now_ms, clock_now_ms());
+        record_took(r, now_ms, clock_now_ms());
     if (status != CATALOGUE_OK)
         give_up_pass(r);
     if (r->batch_count > 0)

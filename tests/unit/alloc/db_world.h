@@ -63,7 +63,7 @@ static inline bool apply(struct world *w, const struct change *change)
     return fine(status);
 }
 
-static inline void tell_problem(void *context, const char *sentence)
+static inline void report_problem(void *context, const char *sentence)
 {
     (void)context;
     print_error("%s\n", sentence);
@@ -72,7 +72,7 @@ static inline void tell_problem(void *context, const char *sentence)
 static inline void assert_whole(struct world *w)
 {
     uint64_t count = 1;
-    assert_int_equal(catalogue_check(w->c, tell_problem, NULL, &count), CATALOGUE_OK);
+    assert_int_equal(catalogue_check(w->c, report_problem, NULL, &count), CATALOGUE_OK);
     assert_int_equal(count, 0);
 }
 

@@ -91,7 +91,7 @@ static bool check_all(void *context)
 {
     struct world *w = context;
     uint64_t count = 0;
-    bool good = fine(catalogue_check(w->c, tell_problem, NULL, &count));
+    bool good = fine(catalogue_check(w->c, report_problem, NULL, &count));
     assert_int_equal(count, 0);
     return good;
 }

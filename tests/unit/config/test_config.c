@@ -253,7 +253,7 @@ struct differences {
     char text[256];
 };
 
-static void note_difference(void *context, const char *section, const char *key, bool live)
+static void record_difference(void *context, const char *section, const char *key, bool live)
 {
     struct differences *d = context;
     size_t len = strlen(d->text);
@@ -272,7 +272,7 @@ static void test_differences(void **state)
     assert_non_null(b = config_new());
     unsetenv("STATE_DIRECTORY");
     assert_string_not_equal(a->database, b->database);
-    config_compare(a, b, note_difference, &d);
+    config_compare(a, b, record_difference, &d);
     assert_string_equal(d.text, ""); /* nobody set either */
     assert_true(config_set(a, "admin.token", "first", tell, &told));
     assert_true(config_set(a, "log.level", "debug", tell, &told));
@@ -282,7 +282,7 @@ static void test_differences(void **state)
     assert_true(config_set(a, "server.trusted_proxies", "10.0.0.1", tell, &told));
     assert_true(config_set(b, "server.trusted_proxies", "10.0.0.2", tell, &told));
     assert_true(config_set(b, "log.access_log", "/x", tell, &told));
-    config_compare(a, b, note_difference, &d);
+    config_compare(a, b, record_difference, &d);
     assert_string_equal(d.text, "server.strict_host live server.trusted_proxies log.level live "
                                 "log.access_log ");
     config_unref(a);

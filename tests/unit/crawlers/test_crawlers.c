@@ -753,7 +753,7 @@ static void test_two_versions_of_one_second(void **state)
     check_row(c, 100, 0);
 }
 
-static struct crawler_day told_day(uint32_t ok, uint32_t not_modified)
+static struct crawler_day reported_day(uint32_t ok, uint32_t not_modified)
 {
     struct crawler_day day = {.day = (int32_t)(T0 / 86400),
                               .site_id = 3,
@@ -789,7 +789,7 @@ static void learn_days(struct crawlers *c, int64_t times, size_t count, const ui
 {
     assert_true(crawlers_others_begin(c, times));
     for (size_t i = 0; i < count; i++) {
-        const struct crawler_day day = told_day(ok[i], 0);
+        const struct crawler_day day = reported_day(ok[i], 0);
         crawlers_others_day(c, "googlebot", &day, T0);
         crawlers_others_day(c, "nobody-here", &day, T0);
     }
@@ -812,12 +812,12 @@ static void test_days_of_all_nodes_are_summed(void **state)
     check_days(c, 14, 1, 13);
     assert_false(crawlers_others_begin(c, 2));
     /* What it told itself, and no longer knows: once. */
-    struct crawler_day own = told_day(9, 2);
+    struct crawler_day own = reported_day(9, 2);
     own.bytes = 1100;
     for (int i = 0; i < 2; i++)
         crawlers_put_day(c, "googlebot", &own, T0);
     check_days(c, 22, 2, 22);
-    own = told_day(3, 0);
+    own = reported_day(3, 0);
     crawlers_put_day(c, "googlebot", &own, T0); /* before that */
     check_days(c, 22, 2, 22);
     fetch(c, 1, 304, 30);

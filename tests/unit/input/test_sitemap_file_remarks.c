@@ -232,7 +232,7 @@ static void test_bounds(void **state)
     assert_int_equal(f.kind, SITEMAP_FILE_URLSET);
     assert_int_equal(f.bad_urls, SITEMAP_FILE_MAX_URLS - 1);
     assert_int_equal(f.remarks.count, 1);
-    sitemap_remark_tell(&f.remarks.at[0], told);
+    sitemap_remark_report(&f.remarks.at[0], told);
     assert_string_equal(told, "\"/1\" must be an absolute URL (https://host/path); 49999 in all, "
                               "also line 4, 5");
 
@@ -253,7 +253,7 @@ static void test_bounds(void **state)
                   "<url>" LOC("maps/b") "<lastmod>2026-01-01</lastmod></url>"
                                         "<url>" LOC(
                                             "maps/c") "<lastmod>2026-01-01</lastmod></url>" CLOSE);
-    sitemap_remark_tell(&f.remarks.at[0], told);
+    sitemap_remark_report(&f.remarks.at[0], told);
     assert_string_equal(
         told, "all of its pages have the same lastmod, 2026-01-01: probably the time of a build");
 

@@ -77,7 +77,7 @@ static inline void transcript_require(bool holds, const char *what)
 
 /* What the catalogue relies on, whatever the input: strings are there when their state says so,
  * and are in the form that judging them again gives. */
-static inline void transcript_judge(const struct entry *entry)
+static inline void transcript_check(const struct entry *entry)
 {
     static struct url url;
     struct lastmod lastmod;
@@ -99,7 +99,7 @@ static inline void transcript_judge(const struct entry *entry)
 }
 
 /* Shown as JSON and read again a fragment is what it was, byte by byte. */
-static inline void transcript_judge_extensions(const struct entry *entry)
+static inline void transcript_check_extensions(const struct entry *entry)
 {
     struct str json = STR_INIT;
     struct reader_options options = test_options(READER_JSON);
@@ -123,7 +123,7 @@ static inline void transcript_judge_extensions(const struct entry *entry)
     str_done(&json);
 }
 
-static inline void transcript_judge_rejection(const struct rejection *rejection)
+static inline void transcript_check_rejection(const struct rejection *rejection)
 {
     transcript_require(rejection->code > RULE_OK && rejection->code < RULE_CODE_COUNT,
                        "a rejection has a code");
@@ -137,8 +137,8 @@ static inline void transcript_judge_rejection(const struct rejection *rejection)
 static inline bool transcript_entry(void *context, const struct entry *entry)
 {
     struct transcript *t = context;
-    transcript_judge(entry);
-    transcript_judge_extensions(entry);
+    transcript_check(entry);
+    transcript_check_extensions(entry);
     transcript_begin(t);
     t->entries++;
     t->remarks |= entry->remarks;
@@ -159,7 +159,7 @@ static inline bool transcript_entry(void *context, const struct entry *entry)
 static inline bool transcript_reject(void *context, const struct rejection *rejection)
 {
     struct transcript *t = context;
-    transcript_judge_rejection(rejection);
+    transcript_check_rejection(rejection);
     t->rejections++;
     transcript_begin(t);
     str_append_format(&t->text, "%" PRIu64 " !%s", rejection->line,

@@ -266,7 +266,7 @@ static void a_stop_ends(void **state)
 }
 
 /* A full disk: told once, and what was taken is written when there is room. */
-static void a_full_disk_is_told(void **state)
+static void a_full_disk_is_reported(void **state)
 {
     struct heard heard = {0, 0, 0};
     struct log_writer_options options = {.path = "/dev/full", .told = hear, .context = &heard};
@@ -310,7 +310,7 @@ int main(void)
         cmocka_unit_test(a_slow_pipe),
         cmocka_unit_test(a_slow_socket),
         cmocka_unit_test(a_stop_ends),
-        cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test(a_full_disk_is_reported),
         IN_FOLDER(what_is_no_place_for_a_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ static void limit_files(rlim_t bytes)
 }
 
 /* Told once for all pages and tries, nothing half written is left, and the end is told too. */
-static void a_full_disk_is_told_once_and_gone_again(void **state)
+static void a_full_disk_is_reported_once_and_gone_again(void **state)
 {
     struct fixture *f = *state;
     open_restless(f);
@@ -224,7 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        TEST(a_full_disk_is_told_once_and_gone_again),
+        TEST(a_full_disk_is_reported_once_and_gone_again),
         TEST(a_rename_that_fails_leaves_the_old_file),
         TEST(a_disk_that_cannot_be_read_is_left_alone),
         TEST(one_process_writes),

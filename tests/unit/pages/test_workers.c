@@ -28,7 +28,7 @@ static void wait_at_gate(void *context)
     atomic_fetch_add(&gate.done, 1);
 }
 
-static void note_order(void *context)
+static void record_order(void *context)
 {
     gate.order[atomic_fetch_add(&gate.done, 1)] = (int)(intptr_t)context;
 }
@@ -39,7 +39,7 @@ static void jobs_run_in_order(void **state)
     struct workers *w = workers_new(1, 8);
     atomic_store(&gate.done, 0);
     for (int i = 0; i < 8; i++)
-        while (!workers_run(w, 0, note_order, (void *)(intptr_t)(i + 1)))
+        while (!workers_run(w, 0, record_order, (void *)(intptr_t)(i + 1)))
             ;
     workers_free(w);
     assert_int_equal(atomic_load(&gate.done), 8);
@@ -78,7 +78,7 @@ static void sites_have_turns(void **state)
     while (workers_queued(w) > 0)
         sched_yield();
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
-        assert_true(workers_run(w, asked[i].site_id, note_order, (void *)(intptr_t)asked[i].job));
+        assert_true(workers_run(w, asked[i].site_id, record_order, (void *)(intptr_t)asked[i].job));
     pthread_mutex_unlock(&gate.lock);
     workers_free(w);
     assert_int_equal(atomic_load(&gate.done), 8);

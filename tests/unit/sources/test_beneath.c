@@ -149,7 +149,7 @@ static void a_swap_between_check_and_open_gains_nothing(void **state)
     close(top);
 }
 
-static void a_file_that_does_not_hold_still_is_told(void **state)
+static void a_file_that_does_not_hold_still_is_reported(void **state)
 {
     struct temp_folder *f = *state;
     int top = beneath_open_top(f->path);
@@ -174,7 +174,7 @@ int main(void)
         TEST(symlinks_do_not_lead_out),
         TEST(only_regular_files_and_no_waiting),
         TEST(a_swap_between_check_and_open_gains_nothing),
-        TEST(a_file_that_does_not_hold_still_is_told),
+        TEST(a_file_that_does_not_hold_still_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

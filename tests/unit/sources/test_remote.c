@@ -700,7 +700,7 @@ static void poll_changed(const char *path, const char *body)
     assert_int_equal(poll_one(path), CHECK_GOOD);
 }
 
-static void a_date_that_a_digest_holds_is_told(void **state)
+static void a_date_that_a_digest_holds_is_reported(void **state)
 {
     (void)state;
     struct change_result result;
@@ -741,7 +741,7 @@ static void a_date_that_a_digest_holds_is_told(void **state)
     pthread_mutex_unlock(&world.lock);
 }
 
-static void a_date_in_a_frozen_site_is_told(void **state)
+static void a_date_in_a_frozen_site_is_reported(void **state)
 {
     (void)state;
     struct change_result result;
@@ -879,8 +879,8 @@ int main(void)
         CASE(validators_that_lie_are_found),
         CASE(claims_of_now_are_not_taken),
         CASE(a_checked_site_keeps_what_was_registered),
-        CASE(a_date_that_a_digest_holds_is_told),
-        CASE(a_date_in_a_frozen_site_is_told),
+        CASE(a_date_that_a_digest_holds_is_reported),
+        CASE(a_date_in_a_frozen_site_is_reported),
         CASE(a_restart_polls_nothing_before_its_time),
         CASE(a_list_is_scanned_once),
         CASE(a_dry_run_of_a_list_changes_nothing),

@@ -90,7 +90,7 @@ static void a_page_where_a_sitemap_was(void **state)
         const struct child_answer answer = {
             .reply = &reply, .hop = HOP_END, .file = &file, .before = &before, .now = NOW};
         struct child_verdict verdict;
-        child_judge(&answer, &verdict);
+        child_check(&answer, &verdict);
         if (verdict.state != rows[i].found)
             fail_msg("%zu: %s", i, check_state_word(verdict.state));
     }
@@ -334,7 +334,7 @@ static void dates(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct claim_verdict v;
-        claim_judge(&rows[i].before, &rows[i].now, &rows[i].dates, NOW, &v);
+        claim_check(&rows[i].before, &rows[i].now, &rows[i].dates, NOW, &v);
         if (v.changed != rows[i].changed || strcmp(v.lastmod, rows[i].lastmod) != 0)
             fail_msg("%s: changed %d, \"%s\"", rows[i].name, v.changed, v.lastmod);
     }

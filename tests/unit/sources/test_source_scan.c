@@ -187,7 +187,7 @@ static void an_entry_removed_by_hand_comes_back(void **state)
     assert_age(w, "a.xml", DAY);
 }
 
-static void a_dry_run_tells_and_does_nothing(void **state)
+static void a_dry_run_reports_and_does_nothing(void **state)
 {
     struct world *w = *state;
     folder_sitemap(&w->folder, "a.xml", "a", "", DAY);
@@ -260,7 +260,7 @@ int main(void)
         TEST(a_file_changed_just_now_is_read_again),
         TEST(another_url_or_index_moves_the_entries),
         TEST(an_entry_removed_by_hand_comes_back),
-        TEST(a_dry_run_tells_and_does_nothing),
+        TEST(a_dry_run_reports_and_does_nothing),
         TEST(remarks_are_kept_until_the_file_is_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

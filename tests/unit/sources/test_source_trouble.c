@@ -205,7 +205,7 @@ static void what_another_owns_is_refused_until_it_is_free(void **state)
     assert_age(w, "a.xml", 5 * DAY);
 }
 
-static void a_place_that_is_none_is_told_at_once(void **state)
+static void a_place_that_is_none_is_reported_at_once(void **state)
 {
     struct world *w = *state;
     folder_sitemap(&w->folder, "a.xml", "a", "", 5 * DAY);
@@ -295,7 +295,7 @@ int main(void)
         TEST(a_folder_that_is_gone_empties_nothing),
         TEST(removals_are_held_and_approved),
         TEST(what_another_owns_is_refused_until_it_is_free),
-        TEST(a_place_that_is_none_is_told_at_once),
+        TEST(a_place_that_is_none_is_reported_at_once),
         TEST(odd_names_are_problems),
         TEST(a_file_that_never_rests),
     };

@@ -122,7 +122,7 @@ static void folders_come_and_go(void **state)
     assert_int_equal(mkdir(f->path, 0700), 0);
 }
 
-static void too_many_events_are_told(void **state)
+static void too_many_events_are_reported(void **state)
 {
     struct scene *s = *state;
     FILE *most = fopen("/proc/sys/fs/inotify/max_queued_events", "r");
@@ -166,7 +166,7 @@ static void limit_to_three(struct scene *s)
     _exit(s->limit ? 0 : 1);
 }
 
-static void the_limit_is_told(void **state)
+static void the_limit_is_reported(void **state)
 {
     struct scene *s = *state;
     int status;
@@ -210,8 +210,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_concerns_the_source_is_news),
         TEST(folders_come_and_go),
-        TEST(too_many_events_are_told),
-        TEST(the_limit_is_told),
+        TEST(too_many_events_are_reported),
+        TEST(the_limit_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

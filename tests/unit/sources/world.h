@@ -72,7 +72,7 @@ static inline int world_teardown(void **state)
     return 0;
 }
 
-static inline void world_tell(void *context, const char *what, const struct source_file *file)
+static inline void world_report(void *context, const char *what, const struct source_file *file)
 {
     struct world *w = context;
     size_t len = strlen(w->told);
@@ -94,7 +94,7 @@ static inline void world_try(struct world *w)
 {
     char why[256];
     assert_true(folder_init(&w->place, &w->settings, why, sizeof why));
-    struct scan_progress progress = {.change = world_tell, .still = world_still, .context = w};
+    struct scan_progress progress = {.change = world_report, .still = world_still, .context = w};
     struct scan_options options = {.catalogue = w->c,
                                    .settings = &w->settings,
                                    .kind = &folder_kind,

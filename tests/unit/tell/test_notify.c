@@ -318,8 +318,8 @@ static void test_who_says_when(void **state)
     notify_stop(n);
 }
 
-static void tell_of(struct notify *n, enum notify_word word, const char *source, const char *site,
-                    const char *loc)
+static void report_of(struct notify *n, enum notify_word word, const char *source, const char *site,
+                      const char *loc)
 {
     notify_sitemap(n,
                    &(struct notify_sitemap){
@@ -336,34 +336,34 @@ static void test_single_sitemaps(void **state)
     answer_with(200);
     set(&(struct notify_state){.name = "shop"});
     n = begin(200);
-    tell_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/a.xml");
+    report_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/a.xml");
     await("{\"event\":\"sitemap-gone\",\"site\":\"https://www.example.com\",\"source\":\"shop\","
           "\"url\":\"https://www.example.com/a.xml\","
           "\"sentence\":\"https://www.example.com/a.xml is gone\","
           "\"since\":\"1994-11-06T08:49:37Z\"}\n");
     answer_with(503);
-    tell_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/b.xml");
+    report_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/b.xml");
     await_post(); /* it is a line, and refused: what comes waits for it */
     for (unsigned i = 0; i < 1000; i++)
-        tell_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/c.xml");
-    tell_of(n, NOTIFY_GONE, "", site, "https://www.example.com/d.xml");
-    tell_of(n, NOTIFY_GONE, "", other, "https://other.example/e.xml");
+        report_of(n, NOTIFY_GONE, "shop", site, "https://www.example.com/c.xml");
+    report_of(n, NOTIFY_GONE, "", site, "https://www.example.com/d.xml");
+    report_of(n, NOTIFY_GONE, "", other, "https://other.example/e.xml");
     answer_with(200);
     await("\"sentence\":\"https://www.example.com/b.xml is gone\"");
     await("\"sentence\":\"https://www.example.com/c.xml and 999 more are gone\"");
     await("\"source\":null,\"url\":\"https://www.example.com/d.xml\"");
     await("{\"event\":\"sitemap-gone\",\"site\":\"https://other.example\",\"source\":null,"
           "\"url\":\"https://other.example/e.xml\"");
-    tell_of(n, NOTIFY_BACK, "shop", site, "https://www.example.com/a.xml");
-    tell_of(n, NOTIFY_STALE, "shop", site, "https://www.example.com/a.xml");
-    tell_of(n, NOTIFY_DATED, "shop", site, "https://www.example.com/a.xml");
+    report_of(n, NOTIFY_BACK, "shop", site, "https://www.example.com/a.xml");
+    report_of(n, NOTIFY_STALE, "shop", site, "https://www.example.com/a.xml");
+    report_of(n, NOTIFY_DATED, "shop", site, "https://www.example.com/a.xml");
     await("{\"event\":\"sitemap-back\",");
     await("a.xml is there again\"");
     await("{\"event\":\"date-stale\",");
     await("a.xml changed, and its date in the index could not be moved\"");
     await("{\"event\":\"date-well\",");
     await("a.xml is dated anew\"");
-    tell_of(n, NOTIFY_GONE, "left", site, "https://www.example.com/f.xml");
+    report_of(n, NOTIFY_GONE, "left", site, "https://www.example.com/f.xml");
     notify_stop(n);
 }
 
@@ -378,12 +378,12 @@ static void test_many_sources(void **state)
     set(&(struct notify_state){.name = "shop"});
     n = begin(200);
     answer_with(503);
-    tell_of(n, NOTIFY_STALE, "first", "https://www.example.com", "https://www.example.com/a.xml");
+    report_of(n, NOTIFY_STALE, "first", "https://www.example.com", "https://www.example.com/a.xml");
     await_post();
     for (unsigned i = 0; i < 72; i++) { /* twelve of each site */
         snprintf(source, sizeof source, "s%u", i);
         snprintf(site, sizeof site, "https://%u.example", i / 12);
-        tell_of(n, NOTIFY_STALE, source, site, "https://www.example.com/a.xml");
+        report_of(n, NOTIFY_STALE, source, site, "https://www.example.com/a.xml");
     }
     answer_with(200);
     await("{\"event\":\"date-stale\",\"more\":22}\n");

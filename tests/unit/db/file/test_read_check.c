@@ -213,7 +213,7 @@ static void each_damage_is_found(void **state)
 }
 
 /* A byte of the file itself: the engine tells, and the check goes on as far as it can. */
-static void a_damaged_file_is_told(void **state)
+static void a_damaged_file_is_reported(void **state)
 {
     struct told found;
     struct fixture f;
@@ -258,7 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sound_catalogue_has_no_findings),
         cmocka_unit_test(each_damage_is_found),
-        cmocka_unit_test(a_damaged_file_is_told),
+        cmocka_unit_test(a_damaged_file_is_reported),
         cmocka_unit_test(a_file_that_is_gone_cannot_be_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static void a_view_keeps_its_revision(void **state)
     close_all(&f, &c);
 }
 
-static void pages_since_tells_what_changed(void **state)
+static void pages_since_reports_what_changed(void **state)
 {
     struct catalogue c;
     struct fixture f;
@@ -265,7 +265,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_view_keeps_its_revision),
-        cmocka_unit_test(pages_since_tells_what_changed),
+        cmocka_unit_test(pages_since_reports_what_changed),
         cmocka_unit_test(segments_and_positions_of_a_page),
         cmocka_unit_test(single_entries),
         cmocka_unit_test(status_words),

@@ -193,7 +193,7 @@ static void indexes_are_found_by_name(void **state)
     fixture_close(&f);
 }
 
-static void damaged_rows_are_told(void **state)
+static void damaged_rows_are_reported(void **state)
 {
     static const char *const damage[] = {
         "UPDATE site SET origin = 'https://EXAMPLE.com'",
@@ -376,7 +376,7 @@ int main(void)
         cmocka_unit_test(everything_is_read_and_ordered),
         cmocka_unit_test(hosts_select_their_site),
         cmocka_unit_test(indexes_are_found_by_name),
-        cmocka_unit_test(damaged_rows_are_told),
+        cmocka_unit_test(damaged_rows_are_reported),
         cmocka_unit_test(references_are_shared_between_threads),
         cmocka_unit_test(many_sites_load_quickly),
     };

@@ -220,7 +220,7 @@ static inline void memory_interrupt(struct shared_log *log)
 }
 
 /* Bodies come in pieces of odd sizes. */
-static inline bool memory_tell(const struct shared_take *take, const struct memory_record *r)
+static inline bool memory_report(const struct shared_take *take, const struct memory_record *r)
 {
     if (!take->begin(take->context, &r->record))
         return false;
@@ -252,7 +252,7 @@ static inline enum shared_outcome memory_send(const struct shared_position *at, 
         if (sent > max_bytes)
             return SHARED_YES;
         sent += memory.records[seq].body.len;
-        if (!memory_tell(take, &memory.records[seq]))
+        if (!memory_report(take, &memory.records[seq]))
             return SHARED_STOPPED;
     }
     return SHARED_YES;

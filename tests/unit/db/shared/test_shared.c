@@ -246,7 +246,7 @@ static void what_one_writes_all_have(void **state)
     cluster_close(&k);
 }
 
-static void outcomes_are_told_as_they_are(void **state)
+static void outcomes_are_reported_as_they_are(void **state)
 {
     static const struct {
         enum memory_fault fault;
@@ -412,7 +412,7 @@ static enum catalogue_status keep_crawlers(struct node *n, uint32_t page, int64_
     return keep_crawlers_of(n, page, (uint64_t)held_changed_at, held_changed_at, fetched_at, ok);
 }
 
-static enum catalogue_status tell_crawlers(struct node *n)
+static enum catalogue_status report_crawlers(struct node *n)
 {
     char epoch[33];
     read_epoch(n, epoch);
@@ -425,13 +425,13 @@ static enum catalogue_status tell_crawlers(struct node *n)
     return status;
 }
 
-static int64_t told_of(struct node *n, const char *what)
+static int64_t reported_of(struct node *n, const char *what)
 {
     return number_of(&n->f, "SELECT coalesce(sum(%s), 0) FROM crawler_%s", what,
                      strcmp(what, "ok") == 0 ? "day" : "page");
 }
 
-static void what_crawlers_fetched_is_told(void **state)
+static void what_crawlers_fetched_is_reported(void **state)
 {
     struct cluster k;
     (void)state;
@@ -444,48 +444,48 @@ static void what_crawlers_fetched_is_told(void **state)
     await(state_of(b).away_ms > 0, "away");
     assert_int_equal(keep_crawlers(b, 1, 500, 600, 3), CATALOGUE_OK);
     b->f.options.write_timeout_ms = 20000;
-    assert_int_equal(tell_crawlers(b), CATALOGUE_SHARED_AWAY);
+    assert_int_equal(report_crawlers(b), CATALOGUE_SHARED_AWAY);
     memory_fault(b->name, MEMORY_GOOD);
     await(state_of(b).away_ms == 0, "back");
-    assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
+    assert_int_equal(report_crawlers(b), CATALOGUE_OK);
     await_head(a);
-    assert_int_equal(told_of(a, "ok"), 3);
-    assert_int_equal(told_of(a, "held_changed_at"), 500);
+    assert_int_equal(reported_of(a, "ok"), 3);
+    assert_int_equal(reported_of(a, "held_changed_at"), 500);
     uint64_t told = head();
     for (int i = 0; i < 2; i++) /* nothing is new */
-        assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
+        assert_int_equal(report_crawlers(b), CATALOGUE_OK);
     assert_int_equal(head(), told);
     /* Sums of nodes stand beside each other; of a page the newest does. */
     assert_int_equal(keep_crawlers(a, 1, 400, 700, 4), CATALOGUE_OK);
     assert_int_equal(head(), told);
-    assert_int_equal(tell_crawlers(a), CATALOGUE_OK);
-    assert_int_equal(told_of(a, "ok"), 7);
-    assert_int_equal(told_of(a, "held_changed_at"), 500);
-    assert_int_equal(told_of(a, "fetched_at"), 700);
+    assert_int_equal(report_crawlers(a), CATALOGUE_OK);
+    assert_int_equal(reported_of(a, "ok"), 7);
+    assert_int_equal(reported_of(a, "held_changed_at"), 500);
+    assert_int_equal(reported_of(a, "fetched_at"), 700);
     /* An older file of the same node takes nothing back. */
     await_head(b);
     assert_int_equal(keep_crawlers(b, 1, 0, 100, 2), CATALOGUE_OK);
     assert_int_equal(number_of(&b->f, "SELECT ok FROM local_crawler_day"), 3);
-    assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
-    assert_int_equal(told_of(b, "ok"), 7);
-    assert_int_equal(told_of(b, "held_changed_at"), 500);
-    assert_int_equal(told_of(b, "fetched_at"), 700);
+    assert_int_equal(report_crawlers(b), CATALOGUE_OK);
+    assert_int_equal(reported_of(b, "ok"), 7);
+    assert_int_equal(reported_of(b, "held_changed_at"), 500);
+    assert_int_equal(reported_of(b, "fetched_at"), 700);
     /* Two versions of one second: who tells later of another holds the later one. */
     assert_int_equal(keep_crawlers_of(b, 1, 501, 500, 700, 4), CATALOGUE_OK);
-    assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
-    assert_int_equal(told_of(b, "held_stamp"), 501);
+    assert_int_equal(report_crawlers(b), CATALOGUE_OK);
+    assert_int_equal(reported_of(b, "held_stamp"), 501);
     /* A page that is gone goes from what is told, as from what is kept; nothing is a revision. */
     assert_int_equal(keep_crawlers(b, 9, 500, 600, 5), CATALOGUE_OK);
-    assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
-    assert_int_equal(told_of(b, "page"), 1 + 9);
-    assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
-    assert_int_equal(told_of(b, "page"), 1);
+    assert_int_equal(report_crawlers(b), CATALOGUE_OK);
+    assert_int_equal(reported_of(b, "page"), 1 + 9);
+    assert_int_equal(report_crawlers(b), CATALOGUE_OK);
+    assert_int_equal(reported_of(b, "page"), 1);
     assert_int_equal(number_of(&b->f, "SELECT revision FROM catalogue"), revision);
     /* A file that another node left: its rows are not this one's. */
     b->name = "renamed";
     assert_int_equal(keep_crawlers(b, 1, 500, 600, 1), CATALOGUE_OK);
-    assert_int_equal(tell_crawlers(b), CATALOGUE_OK);
-    assert_int_equal(told_of(b, "ok"), 4 + 5 + 1);
+    assert_int_equal(report_crawlers(b), CATALOGUE_OK);
+    assert_int_equal(reported_of(b, "ok"), 4 + 5 + 1);
     cluster_close(&k);
 }
 
@@ -639,7 +639,7 @@ struct asked {
     bool is_list;
 };
 
-static void note_asked(void *context, const char *name, bool is_list)
+static void record_asked(void *context, const char *name, bool is_list)
 {
     struct asked *a = context;
     int step = a->step;
@@ -674,7 +674,7 @@ static void a_small_write_that_waited_for_a_list_goes_before_the_next(void **sta
     pthread_mutex_lock(&memory.lock);
     memory.writer = memory_of(log);
     pthread_mutex_unlock(&memory.lock);
-    memory_before(note_asked, &asked);
+    memory_before(record_asked, &asked);
     struct test_stream s = {.make = many_entries, .context = &times, .count = 10};
     struct change list = {.kind = CHANGE_BULK, .source = "lists", .rows = rows_of(&s)};
     struct change small = put_change(ORIGIN "/m/small.xml", NULL);
@@ -1146,7 +1146,7 @@ static void a_migration_is_a_record(void **state)
 
 /* ---- copies */
 
-static void told_problem(void *context, const char *sentence)
+static void reported_problem(void *context, const char *sentence)
 {
     (void)context;
     fail_msg("%s", sentence);
@@ -1156,7 +1156,7 @@ static void a_copy_put_elsewhere_is_a_catalogue_of_its_own(void **state)
 {
     struct cluster k;
     char backup[128], path[128], why[256];
-    const struct catalogue_restore_options options = {.problem = told_problem};
+    const struct catalogue_restore_options options = {.problem = reported_problem};
     struct write_fixture own = {0};
     (void)state;
     cluster_open(&k);
@@ -1550,11 +1550,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_one_writes_all_have),
-        cmocka_unit_test(outcomes_are_told_as_they_are),
+        cmocka_unit_test(outcomes_are_reported_as_they_are),
         cmocka_unit_test(what_is_in_the_log_is_not_refused),
         cmocka_unit_test(nothing_is_written_while_the_log_is_away),
         cmocka_unit_test(a_clock_that_is_wrong_voids_no_key),
-        cmocka_unit_test(what_crawlers_fetched_is_told),
+        cmocka_unit_test(what_crawlers_fetched_is_reported),
         cmocka_unit_test(who_is_killed_between_the_commits_has_it_from_the_log),
         cmocka_unit_test(who_writes_little_has_its_turn_beside_who_writes_much),
         cmocka_unit_test(a_small_write_that_waited_for_a_list_goes_before_the_next),

@@ -181,7 +181,7 @@ static void a_first_read_of_a_date_that_was_taken_back(void **state)
         assert_int_equal(number_of(f, "SELECT count(*) FROM source_file"), (own) + (told));        \
     } while (0)
 
-static void a_poll_tells_of_what_is_listed(void **state)
+static void a_poll_reports_what_is_listed(void **state)
 {
     struct write_fixture *f = *state;
     watch_list(f);
@@ -564,7 +564,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_watched_file_is_dated_where_it_is_as_it_was),
         TEST(a_first_read_of_a_date_that_was_taken_back),
-        TEST(a_poll_tells_of_what_is_listed),
+        TEST(a_poll_reports_what_is_listed),
         TEST(dates_come_out_as_they_were),
         TEST(a_poll_that_an_undo_overtook_brings_nothing_back),
         TEST(a_claim_stays_where_the_date_moves),

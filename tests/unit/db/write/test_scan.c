@@ -36,7 +36,7 @@ static void a_new_file_is_listed_with_all_it_holds(void **state)
     assert_int_equal(s.quarantined, 0);
 }
 
-static void the_date_is_what_is_told(void **state)
+static void the_date_is_what_is_reported(void **state)
 {
     struct write_fixture *f = *state;
     SCAN_ONE(f, .path = "a.xml", .lastmod = "2026-03-01");
@@ -301,7 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_new_file_is_listed_with_all_it_holds),
-        TEST(the_date_is_what_is_told),
+        TEST(the_date_is_what_is_reported),
         TEST(a_touch_makes_no_revision_and_is_kept),
         TEST(what_is_no_sitemap_has_no_entry_and_is_kept),
         TEST(what_becomes_empty_loses_its_entry),

@@ -101,7 +101,7 @@ static void the_last_entry_does_not_go(void **state)
     assert_int_equal(entry_count(f), 0);
 }
 
-static void the_guard_judges_the_end(void **state)
+static void the_guard_checks_the_end(void **state)
 {
     struct write_fixture *f = *state;
     struct source_file *files = make_files("x", 0, 20);
@@ -129,7 +129,7 @@ static void the_guard_judges_the_end(void **state)
 }
 
 /* The entries of others count, as in every set. */
-static void the_guard_judges_the_whole_index(void **state)
+static void the_guard_checks_the_whole_index(void **state)
 {
     struct write_fixture *f = *state;
     struct source_file *files = make_files("x", 0, 3);
@@ -219,8 +219,8 @@ int main(void)
         TEST(what_is_held_may_come_back),
         TEST(a_share_may_go),
         TEST(the_last_entry_does_not_go),
-        TEST(the_guard_judges_the_end),
-        TEST(the_guard_judges_the_whole_index),
+        TEST(the_guard_checks_the_end),
+        TEST(the_guard_checks_the_whole_index),
         TEST(each_index_is_guarded_and_all_are_approved_at_once),
         TEST(moves_to_the_sources_other_index_are_held),
     };

@@ -17,7 +17,7 @@ static struct {
     _Atomic unsigned submitted, done; /* of the writes in between */
 } between;
 
-static void note_done(void *context, struct change_result *result)
+static void record_done(void *context, struct change_result *result)
 {
     (void)context;
     assert_int_equal(result->status, CATALOGUE_OK);
@@ -32,7 +32,7 @@ static int64_t clock_between(void)
         char loc[64];
         snprintf(loc, sizeof loc, B "/%u.xml", between.submitted++);
         struct change change = put_change(loc, NULL);
-        catalogue_submit(between.c, &change, note_done);
+        catalogue_submit(between.c, &change, record_done);
     }
     return fixture_now();
 }

@@ -32,7 +32,7 @@ static bool see_file(void *context, const struct source_file *file)
     return ++seen->count != seen->ends_after;
 }
 
-static void files_are_told_by_path(void **state)
+static void files_are_reported_by_path(void **state)
 {
     struct write_fixture *f = *state;
     static const struct source_file files[] = {
@@ -65,7 +65,7 @@ static void files_are_told_by_path(void **state)
 }
 
 /* By indexes that the statements name: without them they could not be prepared. */
-static void what_is_wrong_is_told_alone(void **state)
+static void what_is_wrong_is_reported_alone(void **state)
 {
     struct write_fixture *f = *state;
     static const struct source_file files[] = {
@@ -264,7 +264,7 @@ static void random_scans_end_as_a_naive_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(files_are_told_by_path),          TEST(what_is_wrong_is_told_alone),
+        TEST(files_are_reported_by_path),      TEST(what_is_wrong_is_reported_alone),
         TEST(the_check_knows_the_files),       TEST(many_files_at_once),
         TEST(random_scans_end_as_a_naive_one),
     };

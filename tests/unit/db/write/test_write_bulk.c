@@ -164,21 +164,21 @@ static void known_locs_among_new_ones(void **state)
                      1);
 }
 
-static void note_progress(void *context, uint64_t done)
+static void record_progress(void *context, uint64_t done)
 {
     uint64_t *last = context;
     assert_true(done >= *last);
     *last = done;
 }
 
-static void tells_of_its_progress(void **state)
+static void reports_its_progress(void **state)
 {
     struct write_fixture *f = *state;
     uint64_t last = 0;
     struct test_stream s = {.make = make_numbered, .context = (void *)"s", .count = 5500};
     struct change change = {.kind = CHANGE_BULK, .source = "tests", .rows = rows_of(&s)};
     struct change_result r;
-    catalogue_apply_telling(f->c, &change, note_progress, &last, &r);
+    catalogue_apply_telling(f->c, &change, record_progress, &last, &r);
     change_result_done(&r);
     assert_int_equal(r.created, 5500);
     assert_int_equal(last, 5000); /* the last thousand that was full */
@@ -205,7 +205,7 @@ int main(void)
         TEST(rows_that_cannot_be_read_apply_nothing),
         TEST(honours_wanted_positions),
         TEST(known_locs_among_new_ones),
-        TEST(tells_of_its_progress),
+        TEST(reports_its_progress),
         TEST(a_token_of_another_site_is_told_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

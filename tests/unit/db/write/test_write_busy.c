@@ -94,7 +94,7 @@ struct turn {
     char who;
 };
 
-static void note_turn(void *context, struct change_result *result)
+static void record_turn(void *context, struct change_result *result)
 {
     struct turn *turn = context;
     strncat(turn->all->answered, &turn->who, 1);
@@ -118,7 +118,7 @@ static void let_a_crowd_in(void *context, uint64_t n)
         crowd[i] = (struct turn){all, "aabb"[i]};
         change.grant.site_id = i < 2 ? 1 : 2;
         change.context = &crowd[i];
-        catalogue_submit(all->f->c, &change, note_turn);
+        catalogue_submit(all->f->c, &change, record_turn);
     }
 }
 

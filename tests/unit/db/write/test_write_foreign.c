@@ -154,7 +154,7 @@ struct told {
     char text[4096];
 };
 
-static void note_told(void *context, const char *event, const char *detail)
+static void record_reported(void *context, const char *event, const char *detail)
 {
     struct told *told = context;
     pthread_mutex_lock(&told->lock);
@@ -163,7 +163,7 @@ static void note_told(void *context, const char *event, const char *detail)
     pthread_mutex_unlock(&told->lock);
 }
 
-static void expect_told(struct told *told, const char *text)
+static void expect_reported(struct told *told, const char *text)
 {
     for (int i = 0; i < 6000; i++) {
         pthread_mutex_lock(&told->lock);
@@ -177,7 +177,7 @@ static void expect_told(struct told *told, const char *text)
 }
 
 /* Of other processes: behind the first `from` bytes, in so many lines. */
-static unsigned told_revisions(struct told *told, size_t from, unsigned *lines)
+static unsigned reported_revisions(struct told *told, size_t from, unsigned *lines)
 {
     unsigned revisions = 0;
     *lines = 0;
@@ -192,14 +192,14 @@ static unsigned told_revisions(struct told *told, size_t from, unsigned *lines)
     return revisions;
 }
 
-static void what_others_write_is_told(void **state)
+static void what_others_write_is_reported(void **state)
 {
     struct write_fixture *f = *state;
     static struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* until the file is closed */
     struct write_fixture other = *f;
     char expected[4096];
     f->options.server = true;
-    f->options.event = note_told;
+    f->options.event = record_reported;
     f->options.event_context = &told;
     fixture_reopen(f);
     other.c = NULL;
@@ -212,7 +212,7 @@ static void what_others_write_is_told(void **state)
                        "catalogue-changed: another process made revision %" PRId64
                        ": pages of " ORIGIN INDEX "\n",
                        revision_of(f));
-    expect_told(&told, expected);
+    expect_reported(&told, expected);
     put_plain(f, ORIGIN "/own2.xml", NULL);
     add_site(&other, "https://second.example", 5);
     int64_t theirs = revision_of(f);
@@ -221,7 +221,7 @@ static void what_others_write_is_told(void **state)
                     "catalogue-changed: another process made revision %" PRId64
                     ": no pages, but a site, an index or a token\n",
                     theirs);
-    expect_told(&told, expected);
+    expect_reported(&told, expected);
 
     /* Many in a short time are one line or two, and what is theirs is told apart from what is own.
      */
@@ -231,10 +231,10 @@ static void what_others_write_is_told(void **state)
         put_plain(i % 2 ? f : &other, loc, NULL);
     }
     unsigned lines = 0;
-    for (int i = 0; i < 6000 && told_revisions(&told, (size_t)len, &lines) < 10; i++)
+    for (int i = 0; i < 6000 && reported_revisions(&told, (size_t)len, &lines) < 10; i++)
         usleep(20000);
     usleep(3 * WRITER_IDLE_MS * 1000); /* and no more come */
-    assert_int_equal(told_revisions(&told, (size_t)len, &lines), 10);
+    assert_int_equal(reported_revisions(&told, (size_t)len, &lines), 10);
     assert_true(lines >= 1 && lines <= 10);
     assert_memory_equal(told.text, expected, (size_t)len);
     catalogue_close(other.c);
@@ -341,7 +341,7 @@ int main(int argc, char **argv)
         TEST(a_lock_let_go_in_time_costs_nothing_but_time),
         TEST(a_full_queue_says_so_at_once),
         TEST(two_handles_write_by_turns),
-        TEST(what_others_write_is_told),
+        TEST(what_others_write_is_reported),
         TEST(a_file_taken_away_is_not_written),
         TEST(a_failed_write_fails_whole),
         TEST(only_the_server_checkpoints),

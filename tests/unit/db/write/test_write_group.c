@@ -95,7 +95,7 @@ struct numbered {
     bool changed;
 };
 
-static void note_number(void *context, struct change_result *result)
+static void record_number(void *context, struct change_result *result)
 {
     struct numbered *noted = context;
     noted->revision = result->revision;
@@ -113,7 +113,7 @@ static void apply_together(struct write_fixture *f, struct change *changes, stru
     for (size_t i = 0; i < count; i++) {
         noted[i] = (struct numbered){.answers = &answers};
         changes[i].context = &noted[i];
-        catalogue_submit(f->c, &changes[i], note_number);
+        catalogue_submit(f->c, &changes[i], record_number);
     }
     run_sql(f, "ROLLBACK");
     answers_wait(&answers, count);
@@ -269,7 +269,7 @@ struct turn {
     unsigned at;
 };
 
-static void note_turn(void *context, struct change_result *result)
+static void record_turn(void *context, struct change_result *result)
 {
     struct turn *turn = context;
     turn->at = atomic_fetch_add(turn->clock, 1);
@@ -286,12 +286,12 @@ static bool bulk_before(struct write_fixture *f, const char *loc)
     answers_init(&bulk.answers);
     answers_init(&single.answers);
     struct change change = {.kind = CHANGE_BULK, .rows = rows_of(&s), .context = &bulk};
-    catalogue_submit(f->c, &change, note_turn);
+    catalogue_submit(f->c, &change, record_turn);
     usleep(30000);
     struct change small = put_change(loc, NULL);
     small.context = &single;
     int64_t before = now_ms();
-    catalogue_submit(f->c, &small, note_turn);
+    catalogue_submit(f->c, &small, record_turn);
     answers_wait(&single.answers, 1);
     int64_t took = now_ms() - before;
     answers_wait(&bulk.answers, 1);
@@ -363,7 +363,7 @@ struct nice_answer {
     int nice;
 };
 
-static void note_nice(void *context, struct change_result *result)
+static void record_nice(void *context, struct change_result *result)
 {
     struct nice_answer *noted = context;
     noted->nice = getpriority(PRIO_PROCESS, (id_t)gettid());
@@ -376,7 +376,7 @@ static int nice_of_writer(struct write_fixture *f, const char *loc)
     answers_init(&noted.answers);
     struct change change = put_change(loc, NULL);
     change.context = &noted;
-    catalogue_submit(f->c, &change, note_nice);
+    catalogue_submit(f->c, &change, record_nice);
     answers_wait(&noted.answers, 1);
     answers_done(&noted.answers);
     return noted.nice;

@@ -51,7 +51,7 @@ static void remembers_what_was_there_in_that_second(void **state)
 
 /* A host that another site answered for, by an alias or because it was alone, gets a site of its
  * own: what was told there may have borne the same date. */
-static void remembers_what_other_pages_told_in_that_second(void **state)
+static void remembers_what_other_pages_reported_in_that_second(void **state)
 {
     struct write_fixture *f = *state;
     const char *last = "SELECT same_second FROM page ORDER BY revision DESC LIMIT 1";
@@ -151,7 +151,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
         TEST(remembers_a_second_version_in_one_second),
         TEST(remembers_what_was_there_in_that_second),
-        TEST(remembers_what_other_pages_told_in_that_second),
+        TEST(remembers_what_other_pages_reported_in_that_second),
         TEST(remembers_a_date_from_before_the_clock_went_back),
         TEST(times_come_back_to_the_clock),
         TEST(each_state_of_a_page_has_its_stamp),

@@ -107,7 +107,7 @@ static void acts_below_a_prefix(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 5);
 }
 
-static void tells_every_duplicate(void **state)
+static void reports_every_duplicate(void **state)
 {
     struct write_fixture *f = *state;
     put_plain(f, ORIGIN "/old.xml", NULL);
@@ -302,7 +302,7 @@ int main(void)
         TEST(touches_only_what_differs),
         TEST(never_touches_anothers),
         TEST(acts_below_a_prefix),
-        TEST(tells_every_duplicate),
+        TEST(reports_every_duplicate),
         TEST(room_that_comes_free_is_used),
         TEST(takes_over_from_another_index),
         TEST(restores_the_positions_of_an_export),

@@ -177,7 +177,7 @@ static void hosts_are_bounded(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM site_host"), MOST);
 }
 
-static void an_index_is_judged(void **state)
+static void an_index_is_checked(void **state)
 {
     struct write_fixture *f = *state;
     put_plain(f, ORIGIN "/shop/sitemap-7.xml", NULL);
@@ -365,7 +365,7 @@ int main(void)
         TEST(a_site_is_changed_where_it_differs),
         TEST(an_alias_belongs_to_one_site),
         TEST(hosts_are_bounded),
-        TEST(an_index_is_judged),
+        TEST(an_index_is_checked),
         TEST(a_higher_cap_must_not_cover_a_loc),
         TEST(the_configurations_sites_are_its_own),
         TEST(tokens_have_names),

@@ -46,8 +46,8 @@ static void (*on_row)(void *context, uint64_t n);
 static void *on_row_context;
 static uint64_t on_row_count;
 
-static inline void note_row(void *context, int what, const char *database, const char *table,
-                            sqlite3_int64 address)
+static inline void record_row(void *context, int what, const char *database, const char *table,
+                              sqlite3_int64 address)
 {
     (void)context, (void)database, (void)address;
     if (what == SQLITE_INSERT && strcmp(table, "sitemap") == 0 && on_row)
@@ -57,7 +57,7 @@ static inline void note_row(void *context, int what, const char *database, const
 static inline int watch_connection(sqlite3 *db, char **error, const void *api)
 {
     (void)error, (void)api;
-    sqlite3_update_hook(db, note_row, NULL);
+    sqlite3_update_hook(db, record_row, NULL);
     return SQLITE_OK;
 }
 
