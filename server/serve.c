@@ -32,7 +32,7 @@
 #include "server/shared_node.h"
 #include "server/sockets.h"
 #include "server/sources/sources.h"
-#include "server/tell/indexnow.h"
+#include "server/notify/indexnow.h"
 
 /* The protocol is one datagram; libsystemd would bring a dozen libraries for it. */
 static void send_text(const char *text)

@@ -7,7 +7,7 @@
 
 #include "config/config.h"
 #include "db/catalogue.h"
-#include "server/tell/notify.h"
+#include "server/notify/notify.h"
 
 struct cache;
 struct publisher;

@@ -1,4 +1,4 @@
-#include "server/tell/again.h"
+#include "server/notify/again.h"
 
 #include "server/client/client.h"
 

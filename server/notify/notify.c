@@ -6,7 +6,7 @@
  * count goes along.
  *
  * The URL may hold a secret (that is how chats hand out theirs), so it is in no line of the log. */
-#include "server/tell/notify.h"
+#include "server/notify/notify.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 #include "server/client/loop.h"
 #include "server/log/log.h"
 #include "server/rules/lastmod.h"
-#include "server/tell/again.h"
+#include "server/notify/again.h"
 
 #define LOOK_MS        10000
 #define PACE_MS        60000

@@ -14,7 +14,7 @@
 
 #include "server/base/clock.h"
 #include "server/log/log.h"
-#include "server/tell/notify.h"
+#include "server/notify/notify.h"
 
 #define HANG_MS 60000
 

@@ -7,7 +7,7 @@
  * Retry-After; after a day of that, changes older than a day are given up and counted. Memory is
  * that of a batch for each site. A site that is notified for the first time begins with the next
  * change: what is there already, crawlers have from its sitemaps. Of several machines one tells. */
-#include "server/tell/indexnow.h"
+#include "server/notify/indexnow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "server/base/thread.h"
 #include "server/client/loop.h"
 #include "server/log/log.h"
-#include "server/tell/again.h"
+#include "server/notify/again.h"
 
 #define LEAD            "indexnow" /* of several nodes one tells */
 #define LOOK_MS         5000       /* what comes within it goes together */

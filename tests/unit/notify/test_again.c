@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "server/client/client.h"
-#include "server/tell/again.h"
+#include "server/notify/again.h"
 
 #define NOW 784111777 /* Sun, 06 Nov 1994 08:49:37 GMT */
 
