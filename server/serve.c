@@ -24,6 +24,7 @@
 #include "server/crypto/token.h"
 #include "server/http/address.h"
 #include "server/log/log.h"
+#include "server/notify/indexnow.h"
 #include "server/pages/publisher.h"
 #include "server/pages/workers.h"
 #include "server/privileges.h"
@@ -32,7 +33,6 @@
 #include "server/shared_node.h"
 #include "server/sockets.h"
 #include "server/sources/sources.h"
-#include "server/notify/indexnow.h"
 
 /* The protocol is one datagram; libsystemd would bring a dozen libraries for it. */
 static void send_text(const char *text)

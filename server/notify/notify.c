@@ -21,8 +21,8 @@
 #include "server/base/thread.h"
 #include "server/client/loop.h"
 #include "server/log/log.h"
-#include "server/rules/lastmod.h"
 #include "server/notify/again.h"
+#include "server/rules/lastmod.h"
 
 #define LOOK_MS        10000
 #define PACE_MS        60000
