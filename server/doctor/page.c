@@ -381,8 +381,10 @@ static void check_entries(struct visit *v, struct found *f)
         visit_report(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "empty-index"},
                      "register the sitemaps of the site", "it lists nothing");
     else if (f->count > 0 && f->refused == 0)
-        visit_say(v, DOCTOR_OK, "index", NULL, "valid; %zu %s, %" PRIu64 " without lastmod",
-                  f->count, plural(f->count, "sitemap", "sitemaps"), f->undated);
+        visit_say(v, DOCTOR_OK, "index", NULL,
+                  "valid; %zu %s, %" PRIu64 " without lastmod; %zu checked (--sample)", f->count,
+                  plural(f->count, "sitemap", "sitemaps"), f->undated,
+                  v->options->sample < f->count ? v->options->sample : f->count);
 }
 
 /* ---- hosts and children ---------------------------------------------------------------- */

@@ -322,7 +322,7 @@ static void look_at_bad(struct notify *n, struct known *k, const struct notify_s
     if (!is_news(k, &k->bad, state->bad, SITEMAPS_BAD, SITEMAPS_WELL))
         return;
     if (state->bad > 0)
-        add(n, SITEMAPS_BAD, state, 0, "%" PRIu64 " %s %s %s; `sitemapd status` lists them",
+        add(n, SITEMAPS_BAD, state, 0, "%" PRIu64 " %s %s %s; GET /v1/checks lists them",
             state->bad, plural(state->bad, "sitemap", "sitemaps"), subject(state),
             plural(state->bad, "has a problem", "have problems"));
     else

@@ -187,14 +187,14 @@ static void test_each_kind(void **state)
     await("{\"event\":\"removal-held\",\"site\":null,\"source\":\"shop\",\"sentence\":\"1 removal "
           "is held back by the shrink guard; a scan with max_removed lets go\",\"since\":\"");
     await("{\"event\":\"sitemaps-bad\",\"site\":null,\"source\":\"shop\",\"sentence\":\"2 sitemaps "
-          "of the source have problems; `sitemapd status` lists them\",\"since\":\"");
+          "of the source have problems; GET /v1/checks lists them\",\"since\":\"");
     set(&(struct notify_state){.name = "shop"});
     await("\"event\":\"removal-settled\"");
     await("{\"event\":\"sitemaps-well\",\"site\":null,\"source\":\"shop\",\"sentence\":\"all "
           "sitemaps of the source are good again\",\"since\":\"");
     set(&(struct notify_state){.name = "", .bad = 1});
     await("{\"event\":\"sitemaps-bad\",\"site\":null,\"source\":null,\"sentence\":\"1 sitemap "
-          "registered by API has a problem; `sitemapd status` lists them\",\"since\":\"");
+          "registered by API has a problem; GET /v1/checks lists them\",\"since\":\"");
     notify_stop(n);
 }
 
