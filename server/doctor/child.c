@@ -157,7 +157,7 @@ static void judge(struct visit *v, const struct visit_robots *r, const struct ur
             "%s/robots.txt does not answer", r->origin);
     } else if (forbidden != NULL) {
         about.code = "robots-forbids";
-        visit_report(v, DOCTOR_WRONG, "cross-host", &about, "take the Disallow off there",
+        visit_report(v, DOCTOR_WRONG, "cross-host", &about, "remove the Disallow there",
                      "%s/robots.txt forbids %s to %s", r->origin, first->text, forbidden);
     } else {
         check_proof(v, r, first, locs);
@@ -222,10 +222,10 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
     if (status == 404 || status == 410)
         return "remove the entry (`sitemapd remove`), or put the file back";
     if (status / 100 == 3)
-        return "list the URL that it leads to";
+        return "list the URL that it redirects to";
     if (status == 401 || status == 403)
-        return "let crawlers in: no password, no rule against bots";
-    return "look into the logs of the server that it lies on";
+        return "allow crawlers: no password, no rule against bots";
+    return "read the logs of the server that has it";
 }
 
 static void say(struct visit *v, enum doctor_level level, const char *loc, const char *code,
@@ -242,13 +242,14 @@ const char *child_todo(const char *code)
     } all[] = {
         {"empty", "leave it out of the index until it has one"},
         {"nested-index", "list its sitemaps themselves: an index may hold no index"},
-        {"not-a-sitemap",
-         "put the sitemap back, or take it out of the index: this may be an error page with 200"},
+        {"not-a-sitemap", "put the sitemap back, or remove it from the index: this may be an error "
+                          "page with status 200"},
         {"bot-wall", "exempt sitemaps from the bot protection, and verified crawlers with them: a "
                      "crawler that gets this page reads no sitemap"},
         {"maintenance-page", "answer 503 with Retry-After during maintenance: with 200 crawlers "
                              "take the page for the sitemap"},
-        {"not-gzip", "compress it, or take .gz off its name: Google tells of a compression error"},
+        {"not-gzip",
+         "compress it, or remove .gz from its name: Google reports a compression error"},
         {"packed-twice", "turn compression off in the proxy for this path, or compress the file "
                          "once: it is compressed twice"},
         {"encoding", "make the server encode only what Accept-Encoding names, and declare what it "
@@ -413,7 +414,7 @@ void visit_child(struct visit *v, const char *text, const char *lastmod,
     if (forbidden != NULL)
         visit_report(v, DOCTOR_WRONG, "child",
                      &(struct visit_about){.code = "robots-forbids", .url = loc.text},
-                     "take the Disallow off, or add an Allow for it",
+                     "remove the Disallow, or add an Allow for it",
                      "%s: robots.txt forbids it to %s", loc.text, forbidden);
     if (visit_follow(v, &url, "Accept-Encoding: gzip\r\n", VISIT_MAX_PAGE, &r, &hops) != FETCH_OK)
         visit_report(v, DOCTOR_WRONG, "child",
@@ -433,7 +434,7 @@ void visit_children_end(struct visit *v)
     if (v->unindexed > 0)
         visit_report(
             v, DOCTOR_NOTE, "child", &about,
-            "nothing: Google and Bing read it and take its pages all the same",
+            "nothing to do: Google and Bing read it and index its pages anyway",
             "%s%s: X-Robots-Tag: noindex, which keeps the file itself out of search results",
             v->first_unindexed, v->unindexed > 1 ? " and others" : "");
 }

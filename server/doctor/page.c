@@ -25,8 +25,8 @@ static void say_unreachable(struct visit *v, enum fetch_status status)
         [FETCH_TLS] =
             "give the web server a certificate for this host, with its whole chain; ask a "
             "listener without TLS by http://",
-        [FETCH_TIMEOUT] = "check firewall and load: crawlers give up as well",
-        [FETCH_PROTOCOL] = "check what listens there, and the proxies between",
+        [FETCH_TIMEOUT] = "check firewall and load: crawlers also give up",
+        [FETCH_PROTOCOL] = "check what listens there, and the proxies in between",
     };
 
     if (status != FETCH_NO_MEMORY)
@@ -55,25 +55,27 @@ static void check_redirects(struct visit *v, unsigned hops)
     if (hops == 0)
         visit_say(v, DOCTOR_OK, "redirect", NULL, "none");
     else if (hops == VISIT_MAX_HOPS && v->page.status / 100 == 3)
-        visit_say(v, DOCTOR_WRONG, "redirect", "end the loop; crawlers give up after a few",
-                  "more than %u redirects", VISIT_MAX_HOPS);
+        visit_say(v, DOCTOR_WRONG, "redirect",
+                  "end the redirect loop; crawlers give up after a few", "more than %u redirects",
+                  VISIT_MAX_HOPS);
     else if (!url_same_host(&v->url, v->options->url))
         visit_say(
             v, DOCTOR_WARNING, "redirect",
             "give crawlers the last URL in robots.txt, or pass the path on without a redirect",
-            "it leads to another host: %s", v->url.text);
+            "it redirects to another host: %s", v->url.text);
     else
-        visit_say(v, DOCTOR_WARNING, "redirect", "name the last URL in robots.txt and to crawlers",
-                  "%u on the way to %s", hops, v->url.text);
+        visit_say(v, DOCTOR_WARNING, "redirect",
+                  "use the last URL in robots.txt and search consoles", "%u on the way to %s", hops,
+                  v->url.text);
 }
 
 static const char *todo_of_status(unsigned status)
 {
     switch (status) {
     case 401:
-        return "take the password off this path: crawlers have none";
+        return "remove the password from this path: crawlers have none";
     case 403:
-        return "let crawlers in: check the firewall's or CDN's rules against bots";
+        return "allow crawlers: check the firewall's or CDN's rules against bots";
     case 404:
     case 410:
         return "check that the proxy passes this path on (sitemap_index.xml and its further "
@@ -89,10 +91,10 @@ static const char *todo_of_status(unsigned status)
     case 504:
         return "check that sitemapd runs and where the proxy looks for it";
     case 503:
-        return "ask `sitemapd healthcheck` what is the matter; else it is the proxy's own answer";
+        return "run `sitemapd healthcheck`; if it is ok, the proxy itself sent this response";
     default:
         return status / 100 == 3 ? "give the redirect a Location that crawlers can follow"
-                                 : "look into the logs of the web server and of sitemapd";
+                                 : "read the logs of the web server and of sitemapd";
     }
 }
 
@@ -102,31 +104,30 @@ static bool evaluate_status(struct visit *v)
         visit_say(v, DOCTOR_OK, "status", NULL, "200");
         return true;
     }
-    visit_say(v, DOCTOR_WRONG, "status", todo_of_status(v->page.status), "%u where 200 is due",
+    visit_say(v, DOCTOR_WRONG, "status", todo_of_status(v->page.status), "%u instead of 200",
               v->page.status);
     return false;
 }
 
 static void check_type(struct visit *v)
 {
-    static const char todo[] = "let the proxy pass Content-Type on as the server sends it";
+    static const char todo[] = "have the proxy pass on the server's Content-Type";
     const char *type = fetch_header(&v->page, "Content-Type");
     size_t len = strlen(v->url.text);
     bool gz = len > 3 && strcmp(v->url.text + len - 3, ".gz") == 0;
 
     if (type == NULL)
-        visit_say(v, DOCTOR_WARNING, "type", todo, "there is no Content-Type");
+        visit_say(v, DOCTOR_WARNING, "type", todo, "Content-Type is missing");
     else if (fetch_header_lists(&v->page, "Content-Type",
                                 gz ? "application/gzip" : "application/xml") ||
              fetch_header_lists(&v->page, "Content-Type", gz ? "application/x-gzip" : "text/xml"))
         visit_say(v, DOCTOR_OK, "type", NULL, "%s", type);
     else if (fetch_header_lists(&v->page, "Content-Type", "text/html"))
-        visit_say(
-            v, DOCTOR_WRONG, "type",
-            "find out who answers here: it is a page for people, or a proxy that changes types",
-            "%s where XML is due", type);
+        visit_say(v, DOCTOR_WRONG, "type",
+                  "find out what answers here: an HTML page, or a proxy that changes types",
+                  "%s instead of XML", type);
     else
-        visit_say(v, DOCTOR_WARNING, "type", todo, "%s where %s is due", type,
+        visit_say(v, DOCTOR_WARNING, "type", todo, "%s instead of %s", type,
                   gz ? "application/gzip" : "application/xml");
 }
 
@@ -140,13 +141,13 @@ static void say_encoding(struct visit *v)
                   v->body.len);
     else if (fetch_header_lists(&v->page, "Content-Type", "application/gzip") ||
              v->body.len < WORTH_COMPRESSED)
-        visit_say(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, as they are", v->page.body.len);
+        visit_say(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, not compressed", v->page.body.len);
     else
         visit_say(
             v, DOCTOR_WARNING, "gzip",
             "let the proxy pass Accept-Encoding on (nginx takes none away; a CDN may), or the "
             "answer as it is",
-            "%zu bytes come uncompressed, though gzip was asked for", v->page.body.len);
+            "%zu bytes are sent uncompressed although the request accepts gzip", v->page.body.len);
 }
 
 bool visit_page(struct visit *v)
@@ -262,10 +263,11 @@ static bool take_rejection(void *context, const struct rejection *rejection)
 static const char *todo_of(const struct reader_error *error)
 {
     if (strcmp(error->code, "html-not-index") == 0)
-        return "find out who answers here with a page for people: a login, an error page with 200, "
+        return "find out what answers here with an HTML page: a login, an error page with status "
+               "200, "
                "or a web server that does not pass the path on";
     if (strcmp(error->code, "urlset-not-index") == 0)
-        return "give the URL of the index; this is a sitemap, good by itself but no index";
+        return "give the URL of the index; this is a valid sitemap, but not an index";
     if (strcmp(error->code, "bot-wall") == 0 || strcmp(error->code, "maintenance-page") == 0)
         return child_todo(error->code);
     return "serve the index as sitemapd renders it (`sitemapd render`), and look for what changes "
@@ -379,7 +381,7 @@ static void check_entries(struct visit *v, struct found *f)
                      plural(doubles, "loc stands", "locs stand"), twice);
     if (f->count == 0 && f->refused == 0)
         visit_report(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "empty-index"},
-                     "register the sitemaps of the site", "it lists nothing");
+                     "register the sitemaps of the site", "it has no entries");
     else if (f->count > 0 && f->refused == 0)
         visit_say(v, DOCTOR_OK, "index", NULL,
                   "valid; %zu %s, %" PRIu64 " without lastmod; %zu checked (--sample)", f->count,

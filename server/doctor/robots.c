@@ -186,15 +186,15 @@ void visit_robots(struct visit *v)
     if (status != 200) {
         visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-missing"},
                      "pass /robots.txt on to sitemapd, or write the Sitemap line into your own",
-                     "%s/robots.txt answers %u: crawlers are not told of the index",
+                     "%s/robots.txt answers %u: crawlers do not learn of the index",
                      v->robots.origin, status);
         return;
     }
     forbidden = visit_forbidden(&v->robots, &v->url);
     if (forbidden != NULL)
         visit_report(v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-forbids"},
-                     "take the Disallow off, or add an Allow for this path",
-                     "it forbids the index to %s", forbidden);
+                     "remove the Disallow, or add an Allow for this path",
+                     "it forbids %s to fetch the index", forbidden);
     if (v->robots.long_text)
         visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-too-long"},
                      "shorten it: put the Sitemap lines and the rules that matter first",
@@ -206,5 +206,5 @@ void visit_robots(struct visit *v)
                      "add a line to it: Sitemap: and the URL of the index",
                      "%s/robots.txt does not name %s", v->robots.origin, v->url.text);
     else if (forbidden == NULL && good)
-        visit_say(v, DOCTOR_OK, "robots", NULL, "names the index, and lets crawlers in");
+        visit_say(v, DOCTOR_OK, "robots", NULL, "names the index and allows crawlers");
 }

@@ -41,17 +41,17 @@ static void check_vary(struct visit *v)
     if (fetch_header_lists(&v->page, "Vary", "Accept-Encoding"))
         visit_say(v, DOCTOR_OK, "vary", NULL, "Accept-Encoding");
     else if (fetch_header_lists(&v->page, "Vary", "*"))
-        visit_say(v, DOCTOR_WARNING, "vary", "say Vary: Accept-Encoding alone",
-                  "Vary: * keeps caches from keeping anything");
+        visit_say(v, DOCTOR_WARNING, "vary", "send only Vary: Accept-Encoding",
+                  "Vary: * prevents all caching");
     else if (compressed(&v->page))
-        visit_say(v, DOCTOR_WRONG, "vary", "let the proxy pass Vary on (nginx: gzip_vary on)",
+        visit_say(v, DOCTOR_WRONG, "vary", "have the proxy pass on Vary (nginx: gzip_vary on)",
                   "there is no Vary: Accept-Encoding: a cache may give gzip to clients that cannot "
                   "read it");
     else if (fetch_header_lists(&v->page, "Content-Type", "application/gzip"))
-        visit_say(v, DOCTOR_OK, "vary", NULL, "one form alone: nothing to tell apart");
+        visit_say(v, DOCTOR_OK, "vary", NULL, "not needed: there is only one form");
     else
-        visit_say(v, DOCTOR_WARNING, "vary", "let the proxy pass Vary on (nginx: gzip_vary on)",
-                  "there is no Vary: Accept-Encoding");
+        visit_say(v, DOCTOR_WARNING, "vary", "have the proxy pass on Vary (nginx: gzip_vary on)",
+                  "Vary: Accept-Encoding is missing");
 }
 
 static void check_etag(struct visit *v)
@@ -60,12 +60,13 @@ static void check_etag(struct visit *v)
 
     if (etag == NULL && fetch_header(&v->page, "Last-Modified") == NULL)
         visit_say(v, DOCTOR_WRONG, "etag", PASS_ETAG,
-                  "there is neither ETag nor Last-Modified: each visit fetches all of it again");
+                  "ETag and Last-Modified are missing: each visit downloads the whole file again");
     else if (etag == NULL)
-        visit_say(v, DOCTOR_WARNING, "etag", PASS_ETAG, "there is no ETag, Last-Modified alone");
+        visit_say(v, DOCTOR_WARNING, "etag", PASS_ETAG,
+                  "ETag is missing; there is only Last-Modified");
     else if (strncmp(etag, "W/", 2) == 0)
         visit_say(v, DOCTOR_WARNING, "etag", PASS_ETAG,
-                  "it is weak (%s): somebody on the way compresses or rewrites", etag);
+                  "it is weak (%s): a proxy compresses or rewrites the response", etag);
     else
         visit_say(v, DOCTOR_OK, "etag", NULL, "%s", etag);
 }
@@ -76,12 +77,12 @@ static void check_caching(struct visit *v)
 
     if (fetch_header(&v->page, "Set-Cookie") != NULL)
         visit_say(v, DOCTOR_WARNING, "cache", "set no cookies on this path",
-                  "there is a Set-Cookie: caches keep no such answer");
+                  "Set-Cookie is present: caches do not store such a response");
     else if (fetch_header_lists(&v->page, "Cache-Control", "no-store") ||
              fetch_header_lists(&v->page, "Cache-Control", "private"))
         visit_say(v, DOCTOR_WARNING, "cache",
-                  "let the server's Cache-Control through, and set none in the proxy",
-                  "Cache-Control: %s keeps CDNs from keeping it", control);
+                  "pass on the server's Cache-Control, and set none in the proxy",
+                  "Cache-Control: %s prevents CDNs from caching it", control);
     else
         visit_say(v, DOCTOR_OK, "cache", NULL, "%s",
                   control != NULL ? control : "no Cache-Control: caches guess");
@@ -100,8 +101,8 @@ static void say_failed(struct visit *v, const char *check, const struct fetch_re
 {
     if (!v->no_memory)
         visit_say(v, DOCTOR_WRONG, check,
-                  "check the proxies between: the first request was answered",
-                  "the request fails: %s", r->why);
+                  "check the proxies in between: the first request was answered",
+                  "the request failed: %s", r->why);
 }
 
 /* While its second lasts another version may come with the same date, and servers that know give no
@@ -133,19 +134,20 @@ static void check_not_modified(struct visit *v)
         visit_say(v, DOCTOR_OK, "not-modified", NULL, "304 to %s",
                   etag != NULL ? "its own ETag" : "its own Last-Modified");
     else if (r.status != 200)
-        visit_say(v, DOCTOR_WRONG, "not-modified", PASS_ETAG, "%u to %s, where 304 is due",
-                  r.status, etag != NULL ? "its own ETag" : "its own Last-Modified");
+        visit_say(v, DOCTOR_WRONG, "not-modified", PASS_ETAG, "%u for %s, instead of 304", r.status,
+                  etag != NULL ? "its own ETag" : "its own Last-Modified");
     else if (etag != NULL && fetch_header(&r, "ETag") != NULL &&
              strcmp(etag, fetch_header(&r, "ETag")) != 0)
-        visit_say(v, DOCTOR_WARNING, "not-modified",
-                  "run it again; if it stays so, two servers answer that do not agree",
-                  "its ETag changed between two requests");
+        visit_say(
+            v, DOCTOR_WARNING, "not-modified",
+            "run it again; if the result is the same, two servers with different content answer",
+            "its ETag changed between two requests");
     else
         visit_say(
             v, DOCTOR_WRONG, "not-modified",
             "let the proxy pass If-None-Match and ETag on as they are (Apache's mod_deflate adds "
             "-gzip to the tag and then does not know it: DeflateAlterETag NoChange)",
-            "200 and all of %zu bytes to %s, where 304 is due", r.body.len,
+            "200 with all %zu bytes for %s, instead of 304", r.body.len,
             etag != NULL ? "its own ETag" : "its own Last-Modified");
     fetch_reply_done(&r);
 }
@@ -163,15 +165,15 @@ static void compare_identity(struct visit *v, const struct fetch_reply *r)
     else if (r->body.len != v->body.len ||
              (v->body.len > 0 && memcmp(r->body.data, v->body.data, v->body.len) != 0))
         visit_say(v, DOCTOR_WARNING, "identity",
-                  "run it again; if it stays so, a cache holds two versions: purge it",
-                  "without compression the text is another");
+                  "run it again; if the result is the same, a cache holds two versions: purge it",
+                  "the content differs without compression");
     else if (compressed(&v->page) && etag != NULL && plain != NULL && etag[0] == '"' &&
              strcmp(etag, plain) == 0)
         visit_say(v, DOCTOR_WARNING, "identity",
-                  "let the server's own tags through: each form has its own (RFC 9110 8.8.3)",
-                  "both forms bear the same strong ETag");
+                  "pass on the server's own tags: each form has its own (RFC 9110 8.8.3)",
+                  "the compressed and uncompressed forms have the same strong ETag");
     else
-        visit_say(v, DOCTOR_OK, "identity", NULL, "the same text without compression");
+        visit_say(v, DOCTOR_OK, "identity", NULL, "the same content without compression");
 }
 
 static void check_identity(struct visit *v)
@@ -182,8 +184,8 @@ static void check_identity(struct visit *v)
         FETCH_OK)
         say_failed(v, "identity", &r);
     else if (r.status != 200)
-        visit_say(v, DOCTOR_WRONG, "identity", "answer clients that do not take gzip as well",
-                  "%u where compression is not asked for", r.status);
+        visit_say(v, DOCTOR_WRONG, "identity", "also answer clients that do not accept gzip",
+                  "%u for requests that do not accept compression", r.status);
     else
         compare_identity(v, &r);
     fetch_reply_done(&r);
@@ -196,8 +198,8 @@ static void check_head(struct visit *v)
     if (visit_ask(v, "HEAD", &v->url, "Accept-Encoding: gzip\r\n", 0, &r) != FETCH_OK)
         say_failed(v, "head", &r);
     else if (r.status != 200)
-        visit_say(v, DOCTOR_WARNING, "head", "let the proxy pass HEAD on",
-                  "HEAD is answered %u; tools that check links use it", r.status);
+        visit_say(v, DOCTOR_WARNING, "head", "have the proxy pass on HEAD",
+                  "HEAD returns %u; link checkers use it", r.status);
     else
         visit_say(v, DOCTOR_OK, "head", NULL, "200");
     fetch_reply_done(&r);

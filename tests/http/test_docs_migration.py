@@ -71,7 +71,7 @@ def test_the_page(tmp_path, second):
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=seconds(60))
     site.close()
     assert done.returncode == 0, done
-    assert "neither ETag nor Last-Modified" in (tmp_path / "doctor.txt").read_text()
+    assert "ETag and Last-Modified are missing" in (tmp_path / "doctor.txt").read_text()
     listed = (tmp_path / "list.txt").read_text()
     assert all(loc in listed for loc in [*locs, f"{site.origin}/news-sitemap.xml"]) and len(listed.splitlines()) == 3
     assert "good as an upstream: a sitemap index of 2 sitemaps, 2 with a date\n" in (tmp_path / "probe.txt").read_text()

@@ -367,9 +367,9 @@ def all_of(*flaws):
 
 
 FLAWS = [
-    (put("Content-Type", "text/html"), "wrong", "type", "text/html", "who answers here"),
+    (put("Content-Type", "text/html"), "wrong", "type", "text/html", "what answers here"),
     (put("Content-Type", "text/plain"), "warning", "type", "text/plain", "Content-Type"),
-    (drop("Content-Type"), "warning", "type", "no Content-Type", "Content-Type"),
+    (drop("Content-Type"), "warning", "type", "Content-Type is missing", "Content-Type"),
     (recode(gzip.compress), "wrong", "gzip", "compressed twice", "turn compression off"),
     (recode(lambda b: b[:-9]), "wrong", "gzip", "cannot be decoded", "proxy"),
     (recode(lambda b: b[:50] + bytes([b[50] ^ 255]) + b[51:]), "wrong", "gzip", "cannot be decoded", "proxy"),
@@ -379,16 +379,16 @@ FLAWS = [
     (gzip_always, "wrong", "identity", "Content-Encoding: gzip", "Vary"),
     (drop("Vary"), "wrong", "vary", "no Vary", "gzip_vary on"),
     (put("Vary", "*"), "warning", "vary", "Vary: *", "Accept-Encoding"),
-    (drop("ETag", "Last-Modified"), "wrong", "etag", "neither", "pass ETag"),
-    (drop("ETag"), "warning", "etag", "Last-Modified alone", "pass ETag"),
+    (drop("ETag", "Last-Modified"), "wrong", "etag", "ETag and Last-Modified are missing", "pass ETag"),
+    (drop("ETag"), "warning", "etag", "only Last-Modified", "pass ETag"),
     (put("ETag", lambda h, _: "W/" + h["ETag"]), "warning", "etag", "weak", "pass ETag"),
-    (never_304, "wrong", "not-modified", "304 is due", "If-None-Match"),
-    (suffixed, "wrong", "not-modified", "304 is due", "DeflateAlterETag"),
+    (never_304, "wrong", "not-modified", "instead of 304", "If-None-Match"),
+    (suffixed, "wrong", "not-modified", "instead of 304", "DeflateAlterETag"),
     (put("Cache-Control", "private, max-age=0"), "warning", "cache", "private", "Cache-Control"),
     (put("Cache-Control", "no-store"), "warning", "cache", "no-store", "Cache-Control"),
     (put("Set-Cookie", "id=1"), "warning", "cache", "Set-Cookie", "no cookies"),
     (all_of(same_tag), "warning", "identity", "same strong ETag", "own tags"),
-    (other_text, "warning", "identity", "another", "purge"),
+    (other_text, "warning", "identity", "content differs", "purge"),
     (no_head, "warning", "head", "405", "HEAD"),
 ]
 
@@ -410,7 +410,7 @@ def test_a_date_is_asked_for_once_its_second_is_over(proxy):
     for lastmod in ("2026-01-02T03:04:06Z", "2026-01-02T03:04:05Z"):
         time.sleep(1.1 - time.time() % 1)  # the second is young, and the page's date stands for this version alone
         assert proxy.sitemapd.bulk([{"loc": loc, "lastmod": lastmod}]).status == 200
-        only(doctor(proxy.index), "warning", "etag", "Last-Modified alone")
+        only(doctor(proxy.index), "warning", "etag", "only Last-Modified")
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_a_date_is_asked_for_once_its_second_is_over(proxy):
 )
 def test_status(proxy, status, todo):
     proxy.flaws = [lambda handler, *_: (status, {"Content-Type": "text/html"}, b"<html>no</html>")]
-    assert todo in only(doctor(proxy.index), "wrong", "status", f"{status} where 200 is due")["todo"]
+    assert todo in only(doctor(proxy.index), "wrong", "status", f"{status} instead of 200")["todo"]
 
 
 def test_a_page_for_people_with_200(proxy):
@@ -545,7 +545,7 @@ def test_an_expired_certificate():
         (429, "", "wrong", "answers with an error"),
         (200, "", "warning", "does not name"),
         (200, "Sitemap: https://www.example.com/other.xml\n", "warning", "does not name"),
-        (200, "User-agent: *\nDisallow: /\n{0}", "wrong", "forbids the index to all crawlers"),
+        (200, "User-agent: *\nDisallow: /\n{0}", "wrong", "forbids all crawlers to fetch the index"),
         (200, "User-agent: Googlebot\nUser-agent: x\nDisallow: /*.xml$\n{0}", "wrong", "Googlebot"),
         (200, "User-agent: bingbot\nDisallow: /sitemap\n\n{0}", "wrong", "Bingbot"),
         (200, "User-agent: Googlebot/2.1\nDisallow: /\n\nUser-agent: *\nAllow: /\n{0}", "wrong", "Googlebot"),
@@ -581,7 +581,7 @@ def index(*entries):
 @pytest.mark.parametrize(
     "entries, level, words",
     [
-        ([], "warning", "lists nothing"),
+        ([], "warning", "has no entries"),
         (["<loc>{0}/maps/00.xml</loc>"] * 3, "warning", "2 locs stand there more than once"),
         (["<loc>/relative.xml</loc>", "<loc>{0}/maps/00.xml</loc>"], "wrong", "1 of its locs is no good"),
         (["<loc>{0}/maps/00.xml</loc><lastmod>yesterday</lastmod>"], "warning", "lastmod is no good"),
@@ -619,7 +619,7 @@ def test_an_index_below_its_sitemaps(proxy):
 def test_a_sitemap_in_place_of_an_index(proxy):
     proxy.pages["/robots.txt"] = (200, {}, f"Sitemap: {proxy.origin}/maps/00.xml".encode())
     found = doctor(proxy.origin + "/maps/00.xml")
-    assert "no index" in has(found, "wrong", "index", "urlset-not-index")["todo"]
+    assert "not an index" in has(found, "wrong", "index", "urlset-not-index")["todo"]
 
 
 # ---- other hosts, and the sitemaps themselves ---------------------------------------------------
@@ -770,7 +770,7 @@ def test_a_child_that_is_not_to_be_in_results(proxy, value):
         proxy.pages[path] = (status, {**headers, "X-Robots-Tag": value}, body)
     found = only(doctor(proxy.index), "note", "child", "X-Robots-Tag: noindex")
     assert found["code"] == "noindex" and found["count"] == 5 and found["url"] == proxy.origin + "/maps/00.xml", found
-    assert found["todo"].startswith("nothing: ")
+    assert found["todo"].startswith("nothing to do: ")
     assert sitemapd("doctor", proxy.index).out.splitlines()[-1] == f"0 wrong, 0 to look at, 1 note, {len(CHECKS)} ok"
 
 
