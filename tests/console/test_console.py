@@ -100,7 +100,7 @@ def test_sign_in_and_out(console, server):
     assert not any("token=" in url or "smd_" in url for url in console.asked())
 
 
-def test_a_revoked_token_is_told_and_forgotten(console, server):
+def test_a_revoked_token_is_reported_and_forgotten(console, server):
     console.open("overview", server.tokens["doomed"])
     console.wait_text("Overview")
     assert server.api("DELETE", "/v1/tokens/doomed").status == 204
@@ -180,7 +180,7 @@ def test_entries_go_by_pages_and_are_found(console, server):
     console.wait_text("No match")
 
 
-def test_what_is_looked_through_tells_how_far_it_is(console, server):
+def test_what_is_looked_through_reports_how_far_it_is(console, server):
     console.open("entries?warned=1", server.tokens["reader"])
     console.wait_text("Choose an index")
     console.go(f"entries?index={q(INDEX)}&warned=1")
@@ -209,7 +209,7 @@ def test_a_crawler(console, server):
     assert INDEX in text and "Downloaded (200)" in text and "every client that uses its name counts" in text
 
 
-def test_imported_days_are_told_from_counted_ones(console, driver, tmp_path):
+def test_imported_days_are_kept_apart_from_counted_ones(console, driver, tmp_path):
     day = time.strftime("%Y-%m-%d", time.gmtime(time.time() - 3 * 86400))
     stamp = time.strftime("%d/%b/%Y:10:00:00 +0000", time.gmtime(time.time() - 3 * 86400))
     line = f'66.249.66.1 - - [{stamp}] "GET /sitemap_index.xml HTTP/1.1" 200 500 "-" "Mozilla/5.0 (compatible; Googlebot/2.1)"\n'
@@ -615,7 +615,7 @@ def test_a_page_url_is_registered_changed_removed_and_that_undone(console, serve
     server.api("DELETE", f"/v1/urls?urlset={q(NEWS)}&loc={q(loc)}")
 
 
-def test_a_change_of_extensions_is_told_in_the_history(console, server, news):
+def test_a_change_of_extensions_is_reported_in_the_history(console, server, news):
     loc = NEWS_SITE + "/news/007"
     number = server.api("POST", "/v1/urls", {"loc": loc, "urlset": NEWS, "images": [NEWS_SITE + "/new.jpg"]}).json()["revision"]
     console.open(f"change/{number}", server.tokens["reader"])
@@ -702,7 +702,7 @@ def test_revoke_a_token_from_the_list(console, server):
 # ---- live ---------------------------------------------------------------------------------------
 
 
-def test_changes_are_told_and_rows_stay_until_asked_for(console, server):
+def test_changes_are_reported_and_rows_stay_until_asked_for(console, server):
     console.open(f"entries?index={q(INDEX)}&text=/live/", server.tokens["reader"])
     console.wait_text("No match")
     console.wait(lambda: any("wait=50" in url for url in console.asked()), "the long poll")
@@ -819,7 +819,7 @@ def test_the_list_of_sitemaps_shows_how_each_was_found(there, elsewhere):
     assert "not observed" in there.text() and "Good" not in there.text()
 
 
-def test_an_index_of_a_frozen_site_is_not_told_as_thawed(there, elsewhere):
+def test_an_index_of_a_frozen_site_is_not_reported_as_thawed(there, elsewhere):
     frozen = next(i for i in elsewhere.api("GET", "/v1/indexes").json()["indexes"] if i["site"] == ORIGIN)
     there.open("index/" + frozen["id"], elsewhere.token)
     there.press("Thaw")

@@ -61,7 +61,7 @@ def test_a_name_that_points_here_is_refused_before_the_token_is_looked_at(server
     assert reply.status == 421
 
 
-def test_guesses_are_bounded_and_told_once(server):
+def test_guesses_are_bounded_and_reported_once(server):
     """After thirty an address waits; the right token is let in all the same."""
     wrong = "smd_" + "w" * 43
     statuses = [server.api("GET", "/v1/sites", token=wrong).status for _ in range(40)]
@@ -80,7 +80,7 @@ def test_a_new_token_is_good_when_the_command_that_made_it_ends(server):
     assert 200 in asked
 
 
-def test_each_write_is_told_with_the_name_of_its_token(server):
+def test_each_write_is_reported_with_the_name_of_its_token(server):
     token = server.cli("token", "add", "deploy-job", "--role", "admin").out.strip()
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
     call = lambda *args, **more: server.api(*args, token=token, **more)

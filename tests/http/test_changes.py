@@ -143,7 +143,7 @@ def test_removed_indexes_and_sites(start):
     assert changes(server, two["next"])["pages"] == []
 
 
-def test_a_page_that_came_back_is_told_once(server):
+def test_a_page_that_came_back_is_reported_once(server):
     """Under the same URL there was another index's page: what is there now counts."""
     url = f"{ORIGIN}/shop/index.xml"
     since = 0
@@ -339,7 +339,7 @@ def test_a_poll_is_held_until_something_is_published(server):
     assert changes(server, at, wait=60)["next"] == answer["next"] and time.monotonic() - begun < 20
 
 
-def test_what_is_told_is_what_is_served(server):
+def test_what_is_reported_is_what_is_served(server):
     """A copy fetched upon the news must not be the old one, or the purge was for nothing."""
     assert server.bulk([f"{ORIGIN}/{i}.xml" for i in range(2000)]).status == 200
     assert server.get(XML, GZIP).status == 200

@@ -209,7 +209,7 @@ def xml_of(entries):
 
 
 @pytest.mark.parametrize("form", ["xml", "xml.gz", "ndjson", "ndjson.gz", "list", "stdin"])
-def test_import_tells_formats_by_content(database, tmp_path, form):
+def test_import_detects_formats_by_content(database, tmp_path, form):
     entries = [(f"{ORIGIN}/{i}.xml?a=1&b={i}", None) for i in range(1100)]
     data = {
         "xml": render(entries),
@@ -648,7 +648,7 @@ def test_a_scan_names_the_folder_once(database):
     assert command.code == 1 and command.err == "sitemapd: /proc/nowhere: No such file or directory\n", command
 
 
-def test_serve_tells_every_mistake(database, tmp_path):
+def test_serve_reports_every_mistake(database, tmp_path):
     config = tmp_path / "c.conf"
     config.write_text('[log]\nlevel = loud\n[site "a"]\nindex = /a.xml\n[source "s"]\ndirectory = /srv\nurl = https://a/x\n')
     checked = sitemapd("check-config", config)
@@ -704,7 +704,7 @@ def test_import_waits_for_who_writes_into_a_pipe(database, tmp_path):
     assert process.returncode == 0 and "piped.xml" in sitemapd("list", database=database).out, (out, err)
 
 
-def test_what_is_empty_is_told_as_empty(database):
+def test_what_is_empty_is_reported_as_empty(database):
     refused(sitemapd("token", "revoke", "", database=database), words='sitemapd: "": token not found in this catalogue')
     refused(sitemapd("site", "update", ORIGIN, "--remove-host-alias", "", database=database), words='"": must be host[:port] (host-malformed)')
 

@@ -675,7 +675,7 @@ def test_history_on_both(file, served):
     assert "1 entry was changed since (changed-since), and stays as it is:" in undone and f"  {ORIGIN}/n1.xml\n" in undone, undone
 
 
-def test_a_dry_run_tells_what_would_change(file, served):
+def test_a_dry_run_reports_what_would_change(file, served):
     """The first rows, what is behind them by number, then the counts; and nothing is written."""
     old = [f'{{"loc": "{ORIGIN}/{n:02}.xml", "lastmod": "2026-01-01T00:00:00Z"}}\n' for n in range(30)]
     (file.folder / "old.ndjson").write_text("".join(old))

@@ -480,7 +480,7 @@ def test_pages_of_urlsets_are_kept(news):
     assert pages(news)["pages"] == [] and sums(news) == (2, 0, 0, 0)
 
 
-def test_a_cold_page_is_told_too(start):
+def test_a_cold_page_is_reported_too(start):
     """A change of a page that is not in memory: nobody has fetched it since the bulk dropped it."""
     server = start()
     assert server.register(f"{ORIGIN}/a.xml").status == 201

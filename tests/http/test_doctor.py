@@ -596,7 +596,7 @@ def test_indexes(proxy, entries, level, words):
 
 
 
-def test_of_several_sitemap_lines_sitemapds_own_is_judged(proxy):
+def test_of_several_sitemap_lines_sitemapds_own_is_checked(proxy):
     """A robots_file stands before them, and may name what was there before."""
     lines = f"Sitemap: {proxy.origin}/old.xml\nSitemap: https://other.example/x.xml\nSitemap: {proxy.origin}{XML}\nSitemap: {proxy.origin}/more.xml\n"
     proxy.pages["/robots.txt"] = (200, {}, lines.encode())

@@ -227,15 +227,15 @@ def check_all(server):
     assert everything(server) == before
 
 
-def test_a_dry_run_tells_its_rows(server):
+def test_a_dry_run_reports_its_rows(server):
     check_all(server)
 
 
-def test_a_dry_run_tells_its_rows_where_no_history_is_kept(start):
+def test_a_dry_run_reports_its_rows_where_no_history_is_kept(start):
     check_all(start(config="[history]\nkeep = 0\n"))
 
 
-def test_an_undo_tells_its_rows(server):
+def test_an_undo_reports_its_rows(server):
     assert post(server, rows(range(5))).status == 200
     change = put(server, rows([0, 1], "2026-05-05"), source="*", max_removed=9).json()["revision"]
     seen = check_dry_run(server, lambda more: server.api("POST", f"/v1/history/{change}/undo?max_removed=9{more}"))
@@ -243,7 +243,7 @@ def test_an_undo_tells_its_rows(server):
     assert seen[name(3)][0] is None and seen[name(0)][1]["lastmod"] == "2026-01-01"
 
 
-def test_so_many_rows_are_told(server):
+def test_so_many_rows_are_reported(server):
     many = [{"loc": name(i)} for i in range(2500)]
     answer = post(server, many, dry_run=1).json()
     assert answer["created"] == answer["rows_total"] == 2500

@@ -72,7 +72,7 @@ def site_token(server, origin, token_name):
     return server.make_token(token_name, "--site", origin, "--role", "write")
 
 
-def test_a_change_is_told_with_who_made_it_and_its_rows(server):
+def test_a_change_is_reported_with_who_made_it_and_its_rows(server):
     first = server.register(name(1), lastmod="2026-01-01").json()["sitemap"]
     server.register(name(1), lastmod="2026-02-02")
     server.api("DELETE", "/v1/sitemaps?loc=" + q(name(1)))
@@ -145,7 +145,7 @@ def test_an_undone_change_names_its_undo(server):
     assert kept[restored][0] == "restore" and kept[restored][1] is None and kept[restored][2] in kept, kept
 
 
-def test_lists_are_told_in_pages_and_found_by_loc(server):
+def test_lists_are_reported_in_pages_and_found_by_loc(server):
     assert server.bulk(rows(range(2500))).status == 200
     assert server.bulk(rows(range(1000, 2500), "2026-03-03")).status == 200
     newest, oldest = history(server, kind="list")["changes"]
@@ -444,7 +444,7 @@ def test_a_token_of_one_site_sees_the_url_and_the_undo_of_its_own_rows(server):
     assert seen == {shop: (None, name(0), undone), blog: (None, f"{other}/a.xml", None), "": (None, name(0), undone)}
 
 
-def test_the_pages_of_ones_own_rows_do_not_tell_how_many_others_there_are(server):
+def test_the_pages_of_ones_own_rows_do_not_report_how_many_others_there_are(server):
     other = "https://blog.example.org"
     assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
     token = site_token(server, other, "blog")

@@ -25,7 +25,7 @@ def test_what_is_no_news_is_passed_once(endpoint, tmp_path):
         server.stop()
 
 
-def test_page_urls_are_told(endpoint, tmp_path):
+def test_page_urls_are_sent(endpoint, tmp_path):
     """What comes, changes and goes, once taken not again, also over a restart; what is refused is kept."""
     folder = tmp_path / "site"
     folder.mkdir()

@@ -246,7 +246,7 @@ def test_early_refusals_have_an_id(start):
     assert reply.status == 413 and reply["X-Request-Id"] == "early-1"
 
 
-def test_a_request_that_the_server_failed_is_told(start, tmp_path):
+def test_a_request_that_the_server_failed_is_reported(start, tmp_path):
     server = start().restart(write_timeout="100ms")
     holder = subprocess.Popen(
         ["/usr/bin/python3", "-c", "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1], isolation_level=None)\n"

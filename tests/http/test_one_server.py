@@ -107,7 +107,7 @@ def test_a_server_in_another_container_has_no_number(server):
     refused(server.database, "in another container", "unshare", "--user", "--map-root-user", "--pid", "--fork")
 
 
-def test_a_lock_that_cannot_be_made_is_told(tmp_path):
+def test_a_lock_that_cannot_be_made_is_reported(tmp_path):
     database = tmp_path / "c.db"
     assert sitemapd("site", "add", ORIGIN, database=database).code == 0
     os.mkdir(str(database) + ".lock")

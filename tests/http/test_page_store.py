@@ -109,7 +109,7 @@ def test_a_damaged_store_is_not_believed(server):
     assert os.listdir(folder(server)) == [name]
 
 
-def test_a_store_in_trouble_is_told_once(server):
+def test_a_store_in_trouble_is_reported_once(server):
     assert server.bulk(CHILDREN).status == 200
     before = all_forms(server)
     server.stop()

@@ -155,7 +155,7 @@ def test_a_bad_one_is_refused_whole(reloading):
     assert any("changed: [log] level" in line for line in r.reload("[log]\nlevel = debug\n" + SITE))
 
 
-def test_metrics_tell_of_reloads(reloading):
+def test_metrics_report_reloads(reloading):
     before = int(time.time())
     r = reloading()
     family = lambda: scrape(r.server)

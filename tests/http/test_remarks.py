@@ -69,7 +69,7 @@ def remarks(world):
     return found
 
 
-def test_each_is_told_and_stays_listed(world):
+def test_each_is_reported_and_stays_listed(world):
     lay(world.folder, REMARKED)
     world.folder.put("good.xml", urlset("/fine"))
     world.start(NOT_WATCHED)
@@ -143,7 +143,7 @@ def test_pages_of_a_cross_host(world):
     assert world.state()[1:] == state[1:]
 
 
-def test_scan_tells_remarks_with_each_pass(tmp_path):
+def test_scan_reports_remarks_with_each_pass(tmp_path):
     world = World(None, tmp_path)
     database = tmp_path / "c.db"
     run = lambda *more: sitemapd("scan", world.folder.path, "--url", ORIGIN + "/", *more, database=database)

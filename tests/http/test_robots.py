@@ -124,7 +124,7 @@ def test_a_token_of_one_site_sets_its_own_alone(filled):
     assert robots(filled) == LINE
 
 
-def test_the_changes_tell_of_it(filled):
+def test_the_changes_report_it(filled):
     site_add(filled, SHOP)
     next = filled.api("GET", "/v1/changes?since=0").json()["next"]
     assert patch(filled, OWN, SHOP).status == 200

@@ -97,7 +97,7 @@ def test_lists_of_a_site_leave_others_their_turn_on_other_nodes(cluster):
     equal([a, b, c])
 
 
-def test_who_holds_the_lock_is_told(cluster):
+def test_who_holds_the_lock_is_reported(cluster):
     """It may be another node's: no process of this machine need have the file."""
     a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "4s"})
     joined(a)
@@ -268,7 +268,7 @@ def test_commands_write_as_a_node_does(cluster):
     assert again.code == 1 and "to join it, start a node without `share init`, on a path where there is no file yet" in again.err, again
 
 
-def test_metrics_tell_of_the_log(cluster):
+def test_metrics_report_the_log(cluster):
     a, b = cluster.node("a"), cluster.node("b")
     joined(b)
     assert a.register(loc("one")).status == 201

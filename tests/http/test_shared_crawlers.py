@@ -70,7 +70,7 @@ def all_serve(nodes, what):
 
 
 @pytest.mark.waits
-def test_each_node_tells_what_crawlers_got_from_all(cluster):
+def test_each_node_reports_what_crawlers_got_from_all(cluster):
     a, b, c = nodes = cluster.three()
     assert a.register(loc("one")).status == 201
     all_serve(nodes, "one")
@@ -111,7 +111,7 @@ def test_each_node_tells_what_crawlers_got_from_all(cluster):
         assert known_to(node, "bingbot")
 
 
-def test_what_is_counted_while_postgresql_is_away_is_told_later(cluster):
+def test_what_is_counted_while_postgresql_is_away_is_reported_later(cluster):
     a, b = cluster.node("a"), cluster.node("b")
     joined(b)
     assert a.register(loc("one")).status == 201
@@ -150,7 +150,7 @@ def test_a_node_whose_disk_is_lost_goes_on_counting(cluster):
     tells(d, (4, 0, 0, 0))
 
 
-def test_what_was_counted_alone_is_told(cluster):
+def test_what_was_counted_alone_is_reported(cluster):
     first = cluster.database("a")
     with sqlite3.connect(first) as db:
         epoch = db.execute("SELECT epoch FROM catalogue").fetchone()[0]

@@ -18,7 +18,7 @@ from origin import Origin, answer, index, urlset  # noqa: E402
 URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/%s</loc></url></urlset>'
 
 
-def test_configurations_that_differ_are_told_and_undo_nothing(cluster):
+def test_configurations_that_differ_are_reported_and_undo_nothing(cluster):
     site = "[site \"{}\"]\norigin = https://{}.example\n"
     both = site.format("one", "one") + site.format("two", "two")
     a = cluster.node("a", config=both)
@@ -54,7 +54,7 @@ def test_a_node_that_reloads_knows_what_another_has_just_declared(cluster):
     assert "site-no-longer-configured" not in a.log() + b.log()
 
 
-def test_what_a_node_declared_stays_before_it_tells_of_it(cluster):
+def test_what_a_node_declared_stays_before_it_reports_it(cluster):
     site = "[site \"{}\"]\norigin = https://{}.example\n"
     managed = lambda node: {s["origin"] for s in node.api("GET", "/v1/sites").json()["sites"] if s["managed"]}
     a = cluster.node("a", config=site.format("one", "one"))
@@ -88,7 +88,7 @@ def test_a_folder_is_led_by_a_node_that_has_it(cluster):
 
 
 @pytest.mark.waits
-def test_one_node_tells_search_engines(cluster):
+def test_one_node_notifies_search_engines(cluster):
     """Refused twice, which is half a minute apart, by one node alone; killed, another begins with what was not taken."""
     told, taken = [], []
     with Origin() as endpoint:
@@ -113,7 +113,7 @@ def test_one_node_tells_search_engines(cluster):
         eventually(lambda: taken, "another node tells", within=120)
 
 
-def test_what_was_taken_is_told_once_though_nothing_can_be_written(cluster):
+def test_what_was_accepted_is_sent_once_though_nothing_can_be_written(cluster):
     """The position cannot be moved behind it while another has the lock: that alone is tried again."""
     told = []
     with Origin() as endpoint:
@@ -195,7 +195,7 @@ def test_an_upstream_is_polled_once_its_site_is_there(cluster):
 
 
 @pytest.mark.waits
-def test_two_nodes_of_one_name_are_told(cluster):
+def test_two_nodes_of_one_name_are_reported(cluster):
     """A copied configuration: all is written and served, and one of them says what is wrong until it has another name."""
     a, b = cluster.node("a"), cluster.node("b")
     joined(a), joined(b)

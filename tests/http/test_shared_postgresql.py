@@ -17,7 +17,7 @@ from postgres import DATABASE  # noqa: E402
 NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")  # the program as if its catalogue had a newer form
 
 
-def test_what_init_is_refused_for_is_told(cluster):
+def test_what_init_is_refused_for_is_reported(cluster):
     database = cluster.database("d")
     cluster.postgres.sql("CREATE ROLE lesser LOGIN", "postgres")
     cluster.postgres.sql("CREATE DATABASE other", "postgres")
@@ -70,7 +70,7 @@ def test_a_pooler_in_session_mode_is_used(cluster):
         a.stop()
 
 
-def test_commits_that_wait_for_a_standby_are_told(cluster):
+def test_commits_that_wait_for_a_standby_are_reported(cluster):
     a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})
     joined(a)
     cluster.postgres.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "postgres")
@@ -89,7 +89,7 @@ def test_commits_that_wait_for_a_standby_are_told(cluster):
     eventually(lambda: "shared-standby-missing" not in reasons(a), "told no more", within=60)
 
 
-def test_what_postgresql_refuses_is_told(cluster):
+def test_what_postgresql_refuses_is_reported(cluster):
     """In its own words in the log; in /readyz, which anybody may read, by no name, address or port."""
     cluster.postgres.sql("CREATE ROLE guest LOGIN", "postgres")
     assert sitemapd("share", "init", "--if-absent", "--grant-to", "guest", "--shared", cluster.postgres.url(), database=cluster.database("d")).code == 0
@@ -118,7 +118,7 @@ def test_what_postgresql_refuses_is_told(cluster):
     eventually(lambda: "shared-refused" not in reasons(a), "told no more")
 
 
-def test_a_list_that_postgresql_leaves_is_told_by_its_name(cluster):
+def test_a_list_that_postgresql_leaves_is_reported_by_its_name(cluster):
     """Whatever the list does when PostgreSQL goes: no file of this node is to blame."""
     a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{int(seconds(5))}s"})
     joined(a)

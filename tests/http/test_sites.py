@@ -69,7 +69,7 @@ trusted_proxies = {proxies}
 """
 
 
-def test_a_listed_proxy_tells_the_host(start):
+def test_a_listed_proxy_sets_the_host(start):
     server = start(sites=(ORIGIN, SHOP), config=PROXY.format(strict="no", proxies="10.0.0.1 127.0.0.1"))
     assert server.register(f"{ORIGIN}/a.xml").status == 201
     assert server.register(f"{SHOP}/b.xml").status == 201
@@ -82,7 +82,7 @@ def test_a_listed_proxy_tells_the_host(start):
     assert page(server, host="www.example.com") == [f"{ORIGIN}/a.xml"]
 
 
-def test_a_proxy_that_is_not_listed_tells_nothing(start):
+def test_a_proxy_that_is_not_listed_sets_nothing(start):
     server = start(config=PROXY.format(strict="yes", proxies="10.0.0.1"))
     assert server.register(f"{ORIGIN}/a.xml").status == 201
     assert page(server) == [f"{ORIGIN}/a.xml"]
@@ -376,7 +376,7 @@ def managed(start, tmp_path):
     return start(sites=(), config=MANAGED.format(robots=robots))
 
 
-def test_a_changed_pattern_is_told(start, tmp_path):
+def test_a_changed_pattern_is_reported(start, tmp_path):
     """The URLs of pages that crawlers know stay; whoever wrote another pattern learns that from the log."""
     site = f'[site "main"]\norigin = {ORIGIN}\npage_pattern = '
     server = start(sites=(), config=site + "{stem}_{n}{suffix}\n")
@@ -475,7 +475,7 @@ def test_a_section_that_goes_leaves_the_site_to_the_api(managed, tmp_path):
     assert (site["managed"], site["max_indexes"], site["host_aliases"], site["indexes"]) == (True, 7, ["example.com"], 2)
 
 
-def test_an_index_that_goes_from_a_section_stays_and_is_told(managed, tmp_path):
+def test_an_index_that_goes_from_a_section_stays_and_is_reported(managed, tmp_path):
     """It stays, entries and all: the file says what there is to be, not what is to be thrown away."""
     server = managed
     assert server.register(f"{ORIGIN}/shop/a.xml").status == 201

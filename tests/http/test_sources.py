@@ -231,7 +231,7 @@ def test_a_token_of_another_site_sees_no_source(world):
 # ---- sitemapd scan ------------------------------------------------------------------------------
 
 
-def test_scan_tells_what_and_why(tmp_path):
+def test_scan_reports_what_and_why(tmp_path):
     folder = Folder(tmp_path / "f")
     database = tmp_path / "c.db"
     run = lambda *more: sitemapd("scan", folder.path, "--url", ORIGIN + "/", *more, database=database)
@@ -326,7 +326,7 @@ def test_a_web_root_is_ignored_without_a_word(world):
     assert not re.search(r"robots|feed|logo|index\.html", "\n".join(world.told("source-", 0)))
 
 
-def test_what_is_no_xml_under_its_name_is_told(world):
+def test_what_is_no_xml_under_its_name_is_reported(world):
     """An export that went wrong is a problem of its file, and not a file that nobody missed."""
     good = GOOD.decode()
     world.folder.put("wide.xml", good.encode("utf-32"))
@@ -496,7 +496,7 @@ def test_half_a_file_is_waited_for(world):
     assert not world.told("source-file-problem", 0)
 
 
-def test_a_file_that_stays_half_is_told_and_recovers(world):
+def test_a_file_that_stays_half_is_reported_and_recovers(world):
     world.folder.put("a.xml")
     world.start(WATCHED)
     before = world.entries()
@@ -611,7 +611,7 @@ def test_changed_content_moves_the_date_and_never_backwards(world):
     assert world.entries()["c.xml"] >= utc(time.time() - 60), "1980 is no date of a sitemap"
 
 
-def test_a_future_date_is_clamped_and_told(world):
+def test_a_future_date_is_clamped_and_reported(world):
     future = int(time.time()) + 86400 * 300
     world.folder.put("a.xml", mtime=future)
     world.start()
@@ -710,7 +710,7 @@ def test_odd_names(world):
     assert world.ready() is None
 
 
-def test_a_scan_that_is_told_of_is_published(world):
+def test_a_reported_scan_is_published(world):
     """Nobody waits for the scan itself: whoever reads that it is over finds what it changed."""
     world.folder.fill(3)
     world.start()

@@ -298,7 +298,7 @@ def test_own_entries(start):
 # ---- who one is
 
 
-def test_a_token_tells_of_itself(start):
+def test_a_token_reports_itself(start):
     server = start(sites=(ORIGIN,))
     token = server.cli("token", "add", "blog", "--prefix", BLOG, "--own", "--expires", "90d").out.strip()
     eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
@@ -385,7 +385,7 @@ def test_tokens_stand_in_the_configuration(start, tmp_path):
     ('[token "a"]\nsha256_file = {good}\nexpires = 90d\n', "must be a date or time"),
     ('[token "a"]\nsha256_file = {good}\n[token "b"]\nsha256_file = {good}\n', "is the same token as"),
 ])
-def test_check_config_tells_what_is_wrong_with_a_token(tmp_path, section, why):
+def test_check_config_reports_what_is_wrong_with_a_token(tmp_path, section, why):
     (tmp_path / "good").write_text("a" * 64, encoding="utf-8")
     (tmp_path / "bad").write_text("smd_" + "a" * 43, encoding="utf-8")
     config = tmp_path / "new.conf"
@@ -486,7 +486,7 @@ def test_a_freeze_for_all_sites_is_not_lifted_by_one(start):
         assert patch(False, server.token).status == 200
 
 
-def test_uses_are_noted_once_for_each_token(start):
+def test_uses_are_recorded_once_for_each_token(start):
     """Two tokens by turns are not noted again and again, whatever their ids."""
     server = start()
     ids, tokens = [], []

@@ -100,7 +100,7 @@ def test_a_site_of_the_configuration_has_urlsets(start):
     assert b"/part/a<" in server.get("/part/urls.xml").body
 
 
-def test_hints_are_dropped_and_told_once(server):
+def test_hints_are_dropped_and_reported_once(server):
     row = {"loc": ORIGIN + "/part/h", "urlset": URLSET, "priority": 0.5, "changefreq": "daily"}
     single = server.api("POST", "/v1/urls", row).json()
     assert single["created"] == 1 and single["url"]["warnings"] == ["hint-dropped"], single

@@ -91,7 +91,7 @@ def test_an_article(run):
     run(*old)
 
 
-def test_what_is_told(run):
+def test_what_is_reported(run):
     assert '--with: unknown extension "videos"' in run("urlset", "add", ORIGIN + "/v.xml", "--with", "images,videos", code=2).err
     assert run("urlset", "set", SHOP, "--max-pages", "7").out == f"{SHOP}: changed\n"
     run("url", "add", ORIGIN + "/1", "--urlset", SHOP)
@@ -182,7 +182,7 @@ def test_a_path_is_enough_with_one_site(run):
         assert "/x.xml: a path is only valid with exactly one site; give the URL" in run(what, "add", "/x.xml", code=1).err
 
 
-def test_lists_tell_what_there_is(run, tmp_path):
+def test_lists_report_what_there_is(run, tmp_path):
     run("import", "--urlset", SHOP, tmp_path / "rows")
     listed = [line.split() for line in run("url", "list", "--urlset", SHOP).out.splitlines()]
     assert listed == [

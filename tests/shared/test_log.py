@@ -730,7 +730,7 @@ def test_a_name_is_one_nodes_for_as_long_as_it_is_connected(nodes, founder, data
     assert founder("hold", "source:a") == "no" and other.ask("held", "source:a")["held"] == 1
 
 
-def test_who_says_nothing_loses_a_name_and_who_tells_keeps_it(nodes, founder, database, server):
+def test_who_says_nothing_loses_a_name_and_who_reports_keeps_it(nodes, founder, database, server):
     stops, keeps = nodes(database, "stops"), nodes(database, "keeps")
     for node, name in ((stops, "source:a"), (keeps, "source:b")):
         assert node("hurry") == "yes" and node("hold", name) == "yes"
