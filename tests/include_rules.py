@@ -86,6 +86,10 @@ ENGINE_WORDS = {
     "transactions", "savepoint", "savepoints", "rollback", "table", "select",
 }
 
+# The layers of the catalogue, from the bottom: a file includes none of a layer above its own. The doors
+# (db/*.h) are words that all use; what is behind them (db/*.c) stands above all layers.
+LAYERS = ("db/file", "db/read", "db/tx", "db/history", "db/shared", "db/write")
+
 INCLUDE = re.compile(r"^\s*#\s*include\b\s*(.*?)\s*$")
 COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.S)
 
@@ -133,6 +137,17 @@ def check_system(name, libraries):
     return None
 
 
+def layer_of(path):
+    return next((at for at, layer in enumerate(LAYERS) if path.startswith(layer + "/")), None)
+
+
+def check_layers(path, name):
+    own, other = layer_of(path), layer_of(name)
+    if own is not None and other is not None and other > own:
+        return f'may not include "{name}": {LAYERS[other]} is a layer above'
+    return None
+
+
 def check_project(root, name, own, folders):
     if name.startswith((".", "/")) or not os.path.isfile(os.path.join(root, name)):
         return f'"{name}" is not a path from the root of the tree'
@@ -167,7 +182,7 @@ def check_file(root, path):
         elif re.fullmatch(r'"[^"]+"', what):
             name = what[1:-1]
             # A library's header in quotes is that library's all the same.
-            problem = check_system(name, libraries) if name in LIBRARIES else check_project(root, name, own, folders)
+            problem = check_system(name, libraries) if name in LIBRARIES else check_project(root, name, own, folders) or check_layers(path, name)
         else:
             problem = f"includes by a macro ({what})"
         if problem:
@@ -181,6 +196,37 @@ def check_file(root, path):
                 words = set(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().split("_"))
                 if words & ENGINE_WORDS:
                     yield number, f"names the engine: {name}"
+
+
+def unit_of(path):
+    """A header and the .c of its name are one unit."""
+    return os.path.splitext(path)[0]
+
+
+def check_circles(root):
+    """No units include each other in a circle: each can be read, and tested, with what is below it alone."""
+    below = {}
+    for path in sources(root):
+        if path.startswith("tests/"):
+            continue
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            names = re.findall(r'^#include "([^"]+)"', without_comments(file.read()), re.M)
+        below.setdefault(unit_of(path), {}).update({unit_of(name): path for name in names if unit_of(name) != unit_of(path)})
+    done, way = set(), []
+
+    def descend(unit):
+        if unit in way:
+            yield way[way.index(unit):] + [unit]
+        elif unit not in done:
+            way.append(unit)
+            for other in sorted(below.get(unit, ())):
+                yield from descend(other)
+            way.pop()
+            done.add(unit)
+
+    for unit in sorted(below):
+        for circle in descend(unit):
+            yield f"{below[circle[0]][circle[1]]}:1: includes itself in a circle: {' -> '.join(circle)}"
 
 
 # The console: one file asks the server, text never becomes markup or code, and nothing is from elsewhere.
@@ -226,7 +272,7 @@ def check_tests(root):
 
 def check(root):
     found = [f"{path}:{line}: {message}" for path in sources(root) for line, message in check_file(root, path)]
-    return found + list(check_console(root)) + list(check_tests(root))
+    return found + list(check_circles(root)) + list(check_console(root)) + list(check_tests(root))
 
 
 def main():

@@ -8,6 +8,11 @@
 
 #include "db/catalogue.h"
 
+/* The engine's page cache of a connection that writes: for small changes, and for a bulk, after
+ * which it is given back. */
+#define CONNECTION_CACHE_KIB      4096
+#define CONNECTION_BULK_CACHE_KIB 65536
+
 enum connection_mode { CONNECTION_READ, CONNECTION_WRITE, CONNECTION_CREATE };
 
 /* Opens `path` with WAL, synchronous=FULL, foreign_keys, mmap_size=0, wal_autocheckpoint=0,

@@ -58,6 +58,8 @@ void writer_reopen(struct catalogue *c);
  */
 bool writer_has_followed(struct catalogue *c, const struct file_identity *file);
 
+/* Whether small changes wait for the writer. Thread safe. */
+bool writer_has_small(struct catalogue *c);
 /* Wakes the writer for what its member (db/shared) found. Thread safe. */
 void writer_poke(struct catalogue *c);
 

@@ -10,8 +10,7 @@
 #include "db/history.h"
 #include "db/history/rows.h"
 #include "db/read/row.h"
-#include "db/write/apply/entry.h"
-#include "db/write/tx.h"
+#include "db/tx/tx.h"
 
 /* Columns of `sitemap`. */
 enum column {

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "db/file/statements.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
 #include "db/source.h"
@@ -96,8 +95,8 @@ static void read_check(sqlite3_stmt *row, struct check_record *out)
     out->since = sqlite3_column_int64(row, 15);
     out->etag = text_of(row, 16);
     out->last_modified = text_of(row, 17);
-    statement_hash(row, 18, out->hash);
-    statement_hash(row, 19, out->dateless);
+    row_hash(row, 18, out->hash);
+    row_hash(row, 19, out->dateless);
     out->urls = (uint64_t)sqlite3_column_int64(row, 20);
     out->bytes = (uint64_t)sqlite3_column_int64(row, 21);
     out->newest_lastmod = text_of(row, 22);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "db/file/connection.h"
-#include "db/file/statements.h"
+#include "db/read/row.h"
 #include "server/rules/scope.h"
 
 /* ---- memory ---------------------------------------------------------------------------- */

@@ -325,3 +325,20 @@ void index_state_format(const char *epoch, uint64_t revision, char out[INDEX_STA
 {
     snprintf(out, INDEX_STATE_SIZE, "%.32s-%" PRIu64, epoch, revision);
 }
+
+bool row_hash_bytes(const uint64_t hash[2], unsigned char bytes[16])
+{
+    for (size_t i = 0; i < 16; i++)
+        bytes[i] = (unsigned char)(hash[i / 8] >> (56 - i % 8 * 8));
+    return hash[0] != 0 || hash[1] != 0;
+}
+
+void row_hash(sqlite3_stmt *row, int column, uint64_t hash[2])
+{
+    const unsigned char *bytes = sqlite3_column_blob(row, column);
+    hash[0] = hash[1] = 0;
+    if (bytes == NULL || sqlite3_column_bytes(row, column) != 16)
+        return;
+    for (size_t i = 0; i < 16; i++)
+        hash[i / 8] = hash[i / 8] << 8 | bytes[i];
+}

@@ -34,6 +34,27 @@ static inline int64_t list_scope(const struct registry_index *list)
     return list->kind == LIST_URLSET ? -list->id : list->site_id;
 }
 
+/* Of source_made, behind its name and site. */
+#define SOURCE_COLUMN(bit, kind, field, member, option, column, usual) ", " column
+
+/* A hash as it is kept: 16 bytes, the high ones first, whatever the machine. False: there is none,
+ * which is kept as NULL and read as zero. */
+bool row_hash_bytes(const uint64_t hash[2], unsigned char bytes[16]);
+void row_hash(sqlite3_stmt *row, int column, uint64_t hash[2]);
+
+/* A row of `sitemap`, copied out of the statement. */
+struct put_row {
+    bool found;
+    int64_t address;
+    int64_t source, serial, registered_at, changed_at;
+    bool has_lastmod, has_digest;
+    char lastmod[LASTMOD_MAX_CHARS + 1];
+    char digest[DIGEST_MAX_BYTES + 1];
+    /* NULL: none. Of a row that was read the transaction's own, until the next row is read. */
+    const char *extensions;
+    size_t extensions_len;
+};
+
 void id_format(int64_t index, uint32_t position, int64_t serial, char out[ENTRY_ID_SIZE]);
 /* Reads an id in exactly the form that id_format writes. False, with nothing written, otherwise. */
 bool id_parse(const char *id, int64_t *index, uint32_t *position, int64_t *serial);

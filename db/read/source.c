@@ -1,7 +1,6 @@
 /* Directory sources: their files, how they stand, and what the file of an entry holds. */
 #include <string.h>
 
-#include "db/file/statements.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
 
@@ -41,7 +40,7 @@ static void read_file(sqlite3_stmt *row, struct source_file *out)
     out->inode = number_of(row, 5);
     out->size = number_of(row, 6);
     out->mtime_ns = sqlite3_column_int64(row, 7);
-    statement_hash(row, 8, out->hash);
+    row_hash(row, 8, out->hash);
     out->lastmod = text_of(row, 9);
     out->urls = number_of(row, 10);
     out->bytes = number_of(row, 11);

@@ -9,10 +9,9 @@
 
 #include "db/file/connection.h"
 #include "db/file/schema.h"
-#include "db/file/statements.h"
 #include "db/shared/effects.h"
 #include "db/shared/replay.h"
-#include "db/write/writer.h"
+#include "db/tx/statements.h"
 #include "server/base/clock.h"
 
 /* Of each part of a snapshot. */
@@ -298,7 +297,7 @@ static bool open_fetched(struct catching_up *c, const char *name)
     /* Nobody else reads it, and a crash throws it away. */
     snprintf(pragmas, sizeof pragmas,
              "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; PRAGMA cache_size=-%d",
-             WRITER_CACHE_KIB);
+             CONNECTION_CACHE_KIB);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(c->db, pragmas, NULL, NULL, NULL);
     return rc == SQLITE_OK && open_replay(c) &&

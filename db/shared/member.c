@@ -13,7 +13,6 @@
 #include "db/shared/join.h"
 #include "db/shared/lookout.h"
 #include "db/shared/replay.h"
-#include "db/write/writer.h"
 #include "server/base/clock.h"
 
 /* What the lock's holder still applies with the others waiting; more is followed without it, and
@@ -106,7 +105,7 @@ static bool is_stopping(void *context)
 static bool writes_wait(void *context)
 {
     const struct member *m = context;
-    return !m->is_stuck && queue_has(&m->catalogue->writer->queue, false);
+    return !m->is_stuck && writer_has_small(m->catalogue);
 }
 
 /* After a call that applied: what is half done goes, and what does not fit is divergence. */

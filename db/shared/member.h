@@ -26,7 +26,7 @@
 #include "db/catalogue.h"
 #include "db/shared/log.h"
 #include "db/shared/standing.h"
-#include "db/write/tx.h"
+#include "db/tx/tx.h"
 
 struct member;
 

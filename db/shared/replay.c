@@ -7,7 +7,6 @@
 #include "db/file/connection.h"
 #include "db/file/schema.h"
 #include "db/shared/effects.h"
-#include "db/write/writer.h"
 
 /* So much of one record: it gets the page cache of a bulk. */
 #define LARGE_BYTES (4u << 20)
@@ -75,7 +74,7 @@ void replay_roll_back(struct replay *r)
     if (!sqlite3_get_autocommit(r->db))
         run(r->rollback);
     if (r->record_bytes >= LARGE_BYTES) {
-        set_cache(r, WRITER_CACHE_KIB);
+        set_cache(r, CONNECTION_CACHE_KIB);
         sqlite3_db_release_memory(r->db);
     }
     r->record_bytes = 0;
@@ -113,7 +112,7 @@ static bool apply_bytes(void *context, const void *bytes, size_t size)
     if (r->skips)
         return true;
     if (r->record_bytes < LARGE_BYTES && r->record_bytes + size >= LARGE_BYTES)
-        set_cache(r, WRITER_BULK_CACHE_KIB);
+        set_cache(r, CONNECTION_BULK_CACHE_KIB);
     r->record_bytes += size;
     r->status = effects_apply(r->applier, bytes, size);
     return r->status == CATALOGUE_OK && !r->events.stops(r->events.context);

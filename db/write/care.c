@@ -5,7 +5,8 @@
 
 #include "db/history/recorder.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/urlset.h"
+#include "db/write/apply/entry.h"
+#include "db/write/commit.h"
 #include "db/write/repeat.h"
 #include "server/base/clock.h"
 

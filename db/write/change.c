@@ -1,7 +1,8 @@
-/* A change's own copy of what it points to: one block behind it, so that nothing is borrowed from
- * who submitted it. It is walked twice, first to count and then to copy, and each pointer of struct
- * change has its row here. */
+/* A change's own copy of what it points to, and the end of its result. The copy is one block behind
+ * it, so that nothing is borrowed from who submitted it. It is walked twice, first to count and
+ * then to copy, and each pointer of struct change has its row here. */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "db/write/writer.h"
@@ -173,4 +174,30 @@ void change_keep(struct change *change, void *room)
 {
     struct block block = {.at = room};
     keep_all(&block, change);
+}
+
+void change_row_done(struct change_row *row)
+{
+    entry_record_done(&row->before);
+    entry_record_done(&row->after);
+    memset(row, 0, sizeof *row);
+}
+
+void change_result_done(struct change_result *result)
+{
+    for (size_t i = 0; i < result->told_count; i++)
+        change_row_done(&result->told[i]);
+    free(result->told);
+    result->told = NULL;
+    result->told_count = 0;
+    entry_record_done(&result->entry);
+    memset(&result->entry, 0, sizeof result->entry);
+    findings_done(&result->findings);
+    str_done(&result->outcome);
+    spool_free(result->rows);
+    result->rows = NULL;
+    if (result->steps_free)
+        result->steps_free(result->steps);
+    result->steps = NULL;
+    result->steps_free = NULL;
 }

@@ -12,14 +12,12 @@
 #include "db/catalogue.h"
 #include "db/write/occupancy.h"
 
-#define GUARD_DAYS 7
-
 struct tx;
 
 /* What a set would do to one index, to all of a site together, or to the share of an index that a
  * replace acts on. */
 struct guard_case {
-    uint64_t peak;    /* guard_peak */
+    uint64_t peak;    /* occupancy_peak */
     uint64_t before;  /* entries now */
     uint64_t after;   /* entries then */
     uint64_t removed; /* how many of those now would be gone */
@@ -29,10 +27,6 @@ struct guard_case {
                        never  emptied without an approval, whatever the guard is set to */
 };
 
-/* The most entries the index had within GUARD_DAYS, as lowered by single removals. Call it before
- * the set is applied. */
-enum catalogue_status guard_peak(struct tx *tx, const struct occupancy_index *index,
-                                 uint64_t *peak);
 /* True where it is let through. Otherwise `result` becomes REFUSED, RULE_SHRINK_GUARD. */
 bool guard_check(const struct tx *tx, const struct guard_case *c, struct change_result *result);
 /* True where it passes only because max_removed approves it: then set index->peak_reset. */
@@ -42,8 +36,3 @@ bool guard_approved(const struct tx *tx, const struct guard_case *c);
  */
 bool guard_moves(struct tx *tx, const struct change *change, struct change_result *result,
                  enum catalogue_status *status);
-/* A single change has just taken an entry out of the index (occupancy_release was called). */
-void guard_single_removal(struct occupancy_index *index);
-/* Writes the day's peak of a dirty index; for occupancy_write. */
-enum catalogue_status guard_write_peak(struct tx *tx, const struct occupancy_index *index,
-                                       int64_t changed_at);

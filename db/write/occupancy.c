@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "db/read/row.h"
-#include "db/write/guard.h"
-#include "db/write/tx.h"
+#include "db/tx/tx.h"
 #include "server/rules/entry.h"
 #include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
@@ -691,7 +690,7 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
         if (index->touched)
             status = tx_run(tx, ST_INDEX_TOUCH, index->id, (sqlite3_int64)revision);
         if (!index->buried && status == CATALOGUE_OK)
-            status = guard_write_peak(tx, index, changed_at);
+            status = occupancy_write_peak(tx, index, changed_at);
         if (status != CATALOGUE_OK)
             return status;
     }

@@ -154,6 +154,16 @@ void occupancy_unbury(struct tx *tx, struct occupancy_index *index);
 /* The index is about to change: notes what its peak must remember. */
 void occupancy_index_dirty(struct tx *tx, struct occupancy_index *index);
 
+/* ---- peaks (occupancy_peak.c) */
+
+#define PEAK_DAYS 7
+
+/* The most entries the index had within PEAK_DAYS, as lowered by single removals. Call it before
+ * the set is applied. */
+enum catalogue_status occupancy_peak(struct tx *tx, const struct occupancy_index *index,
+                                     uint64_t *peak);
+/* A single change has just taken an entry out of the index (occupancy_release was called). */
+void occupancy_single_removal(struct occupancy_index *index);
 /* ---- the end of a transaction */
 
 /* Writes every dirty page, segment and peak with this revision and time. `*pages_differ` is set
@@ -164,3 +174,6 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
 /* Loads the counts of the page's segments. */
 enum catalogue_status occupancy_load_segments(struct tx *tx, const struct occupancy_index *index,
                                               struct occupancy_page *page);
+/* occupancy_peak.c: writes the day's peak of a dirty index; for occupancy_write. */
+enum catalogue_status occupancy_write_peak(struct tx *tx, const struct occupancy_index *index,
+                                           int64_t changed_at);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "db/write/tx.h"
+#include "db/tx/tx.h"
 
 /* How often it is reported at most: what comes between goes into one line. */
 #define OUTSIDE_TELL_MS 1000

@@ -6,6 +6,7 @@
 #include "db/history/recorder.h"
 #include "db/history/rows.h"
 #include "db/read/row.h"
+#include "db/write/apply/entry.h"
 
 static bool removes_whole(const struct change *change)
 {

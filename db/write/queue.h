@@ -10,7 +10,7 @@
 
 #include "db/catalogue.h"
 #include "db/shared/log.h"
-#include "db/write/tx.h"
+#include "db/tx/tx.h"
 
 /* Waiting writes where catalogue_options.max_queued is 0. */
 #define QUEUE_MAX_DEFAULT 10000u

@@ -1,4 +1,17 @@
-#include "db/write/rehearsal.h"
+/* Long changes that may turn out to write nothing, tried where they keep nobody waiting.
+ *
+ * A dry run, and a list, undo or restore that finds all as it is, may take seconds for a large
+ * site, and the writer serves nobody else meanwhile. So the writer begins each long change itself,
+ * and where others wait after apply_step_ms, and the change has written nothing so far, rolls it
+ * back and hands it to this thread. It is applied here to a private connection (file/overlay.h),
+ * and then
+ *   - a dry run is answered, and so is what was refused or wrote nothing: at the revision that the
+ *     private connection saw, which is newer than the request, the answer was true;
+ *   - what wrote nothing and has an idempotency key goes back to the writer, which keeps the
+ * answer;
+ *   - what would write goes back to the writer at once, and is carried out there without another
+ * stop. Sites have turns here as they have in the writer's queue. */
+#include "db/write/writer.h"
 
 #include <string.h>
 
@@ -6,7 +19,7 @@
 #include "db/file/overlay.h"
 #include "db/read/view_pool.h"
 #include "db/write/apply/apply.h"
-#include "db/write/writer.h"
+#include "db/write/commit.h"
 #include "server/base/clock.h"
 
 /* The private connection, and the read transaction that it needs. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "db/write/apply/apply.h"
+#include "db/write/commit.h"
 
 #define PURGE_BATCH 500 /* in one transaction */
 #define HASH_BYTES  32

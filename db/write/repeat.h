@@ -3,7 +3,7 @@
  * REPEAT_BYTES of a token, the oldest of which make room. Internal to db/; the writer's thread. */
 #pragma once
 
-#include "db/write/tx.h"
+#include "db/tx/tx.h"
 
 #define REPEAT_SECONDS 86400
 #define REPEAT_ROWS    10000

@@ -13,6 +13,7 @@
 #include "db/shared/effects.h"
 #include "db/shared/member.h"
 #include "db/write/apply/apply.h"
+#include "db/write/commit.h"
 #include "server/base/clock.h"
 
 /* QUEUE_BATCH_MAX by time: what has not had its turn then waits for the next transaction, and can
@@ -306,7 +307,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
         return status;
     }
     char sql[64];
-    snprintf(sql, sizeof sql, "PRAGMA cache_size=-%d", WRITER_CACHE_KIB);
+    snprintf(sql, sizeof sql, "PRAGMA cache_size=-%d", CONNECTION_CACHE_KIB);
     int rc = sqlite3_exec(w->db, sql, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(w->db, STATEMENTS_TEMP_TABLES, NULL, NULL, NULL);
@@ -560,6 +561,11 @@ static bool follow_others(struct writer *w)
     if (moved)
         record_moved(w);
     return moved;
+}
+
+bool writer_has_small(struct catalogue *c)
+{
+    return queue_has(&c->writer->queue, false);
 }
 
 void writer_poke(struct catalogue *c)
@@ -833,13 +839,13 @@ static void take_turn(struct writer *w, enum queue_turn turn)
         return;
     }
     if (alone)
-        set_cache(w, WRITER_BULK_CACHE_KIB);
+        set_cache(w, CONNECTION_BULK_CACHE_KIB);
     w->alone_next = !alone;
     atomic_store(&w->busy_since_ms, clock_now_ms());
     carry_out(w, list);
     atomic_store(&w->busy_since_ms, 0);
     if (alone) {
-        set_cache(w, WRITER_CACHE_KIB);
+        set_cache(w, CONNECTION_CACHE_KIB);
         sqlite3_db_release_memory(w->db);
         w->give_back_at_ms = clock_now_ms() + WRITER_GIVE_BACK_MS;
     }

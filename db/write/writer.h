@@ -22,10 +22,9 @@
 #include "db/file/connection.h"
 #include "db/file/handle.h"
 #include "db/file/server_lock.h"
+#include "db/tx/tx.h"
 #include "db/write/outside.h"
 #include "db/write/queue.h"
-#include "db/write/rehearsal.h"
-#include "db/write/tx.h"
 #include "server/base/thread.h"
 
 /* How many bytes what the change points to takes; and its move there (change.c). */
@@ -45,12 +44,21 @@ void change_keep(struct change *change, void *room);
  * wait for its lock would wait for that work. */
 #define WRITER_NICE 5
 
-/* The engine's page cache: for small changes, and for a bulk, after which it is given back. */
-#define WRITER_CACHE_KIB      4096
-#define WRITER_BULK_CACHE_KIB 65536
 /* What a list has freed lies in the allocator's arenas until that is asked to give it to the
  * kernel: so long after the last list, by a writer with nothing to do. */
 #define WRITER_GIVE_BACK_MS 3000
+
+struct writer;
+
+/* Where long changes are tried first that may turn out to write nothing (rehearsal.c). */
+struct rehearsal {
+    struct writer *writer;
+    struct queue queue;
+    struct thread thread;
+    struct tx_shared shared;
+    atomic_int_fast64_t began_ms;  /* by clock_now_ms: when the one at hand began */
+    atomic_uint_fast64_t answered; /* requests that needed no further turn of the writer */
+};
 
 struct writer {
     struct catalogue *catalogue;
@@ -133,6 +141,18 @@ void writer_saw(struct writer *w);
 void writer_record_failed(struct writer *w, enum catalogue_status status, const char *why);
 /* A sentence for what could not be begun in time: BUSY. Static. */
 const char *writer_who_holds(const struct writer *w);
+
+/* rehearsal.c */
+
+/* Starts the thread. False: it could not be started. */
+bool rehearsal_start(struct rehearsal *r, struct writer *writer);
+/* Takes the request over, to answer it or to hand it back to the writer's queue. The writer's
+ * thread. */
+void rehearsal_take(struct rehearsal *r, struct write_request *request);
+/* Ends what is under way, which is answered CANCELLED. Thread safe. */
+void rehearsal_abandon(struct rehearsal *r);
+/* Ends the thread; what waits is answered CANCELLED. Behind the writer's own thread, once. */
+void rehearsal_finish(struct rehearsal *r);
 
 /* care.c: what the writer does between writes, a bounded batch at a time: rows of removed indexes,
  * page URLs that are too old, history and kept answers beyond their bounds; and what an idle one

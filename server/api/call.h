@@ -11,12 +11,12 @@
 #include <stddef.h>
 
 #include "db/catalogue.h"
-#include "server/api/repeat.h"
 #include "server/api/routes.h"
 #include "server/input/json_fields.h"
 #include "server/rules/http/query.h"
 
 struct call;
+struct token_digest;
 
 /* What a call works on, as its parameters, members and addresses name it: entries and their
  * indexes, or page URLs and their urlsets. */
@@ -33,6 +33,18 @@ struct noun {
 typedef enum catalogue_status call_work(struct call *call, struct catalogue_view *view,
                                         const struct registry *registry);
 
+/* What a call keeps of its Idempotency-Key (repeat.c); all zero where it has none. */
+struct repeat {
+    const char *key;                 /* borrowed from the request */
+    struct token_digest *digest;     /* owned: of method, target and body so far */
+    uint8_t sha256[32];              /* of them all */
+    const struct registry *registry; /* as the change under way sees it; NULL: none is */
+    bool brief;         /* `answer` is to leave lists and texts away: there is no room for them */
+    bool answered;      /* the reply is made, and stands once the change is durable */
+    const char *action; /* call_audit's, for then */
+    char *subject;      /* owned */
+};
+
 /* The first member of what a route keeps of a request (route.call_size). */
 struct call {
     struct app_context *app;
@@ -46,7 +58,7 @@ struct call {
     /* A write. `answer` fills the reply of one that was applied and is visible to GETs; `refuse`
      * (NULL: errors_reply_result) of one that was not; both on the listener's thread, so that
      * neither writer nor publisher formats anything. (Of a call with an Idempotency-Key the writer
-     * runs `answer`, see repeat.h.) */
+     * runs `answer`, see repeat.c.) */
     struct change change;
     struct change_result result;    /* owned copy */
     const struct site_map *routing; /* of call_registry; NULL: it was not asked for */
@@ -54,13 +66,16 @@ struct call {
     void (*refuse)(struct call *call);
     /* The write is answered once the sources that run are as it left them. */
     bool settles_sources;
-    struct repeat repeat; /* what Idempotency-Key asks for, see repeat.h */
+    struct repeat repeat; /* what Idempotency-Key asks for, see repeat.c */
 };
 
 /* The routes' `begin`: makes the call of a request, zero but for what is known, and reads the
  * query. HANDLED, with the reply filled, where it has a parameter that the route does not know, or
  * a condition that would be ignored. */
 enum handled call_begin(void *context, struct request *request);
+
+/* The routes' `done`: frees the call. */
+void call_done(void *context, struct request *request);
 
 /* Runs `job` with the call on a worker, which resumes the request; 503 where all are busy. */
 enum handled call_run(struct call *call, void (*job)(void *call));
@@ -123,3 +138,20 @@ void call_append_rows(struct call *call);
 /* One line in the log for a write that changed something: who, what. For `answer`; the log takes
  * it without waiting. `action` is static. */
 void call_audit(struct call *call, const char *action, const char *subject);
+
+/* ---- repeat.c */
+
+/* For call_begin: reads the key of a write. False, with the reply filled, if it is invalid. */
+bool repeat_begin(struct call *call);
+/* A piece of a body that is not collected, in order. */
+void repeat_body(struct call *call, const void *bytes, size_t len);
+/* For calls that keep no answer. False, with the reply filled, where one has a key: it would be
+ * ignored. */
+bool repeat_refuse(struct call *call);
+/* For call_write: asks the catalogue for it. */
+void repeat_submit(struct call *call);
+/* On the listener's thread, once the result is known: true where that is the whole answer. */
+bool repeat_answer(struct call *call);
+/* For call_audit: true while the answer is being made to be kept; the line is written later. */
+bool repeat_notes_audit(struct call *call, const char *action, const char *subject);
+void repeat_done(struct call *call);

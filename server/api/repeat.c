@@ -1,9 +1,15 @@
-#include "server/api/repeat.h"
+/* Idempotency-Key: a write that may be sent twice, because its answer was lost, is applied once
+ * (draft-ietf-httpapi-idempotency-key-header). The same key with the same method, target and body
+ * is answered within a day what the first one was; with others it is 422.
+ *
+ * The answer is made while the change is applied, in its transaction, and kept with it: no crash
+ * can part the two. So `answer` of a call with a key runs on the writer's thread, where the request
+ * is nobody else's; it tells of sites and indexes by call_registry alone. */
+#include "server/api/call.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/api/call.h"
 #include "server/api/errors.h"
 #include "server/crypto/token.h"
 

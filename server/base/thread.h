@@ -40,3 +40,12 @@ bool thread_stops(const struct thread *t);
 void thread_join(struct thread *t);
 /* thread_end and thread_join. */
 void thread_stop(struct thread *t);
+
+/* The calling thread, and those that it starts from now on, ask for short slices: woken, they run
+ * before threads of this process or another that compute for long (a bulk's reading and inserting),
+ * for as long as they keep to little work at a time. Their share of a busy processor stays what it
+ * is. From Linux 6.12 on; before that, with a policy other than the usual one, or where it is
+ * forbidden, nothing changes and false is returned. Each thread for itself. */
+bool slice_shorten(void);
+/* Takes it back for the calling thread and those that it starts from now on. */
+void slice_restore(void);

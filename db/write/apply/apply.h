@@ -10,9 +10,10 @@
 #include <stdbool.h>
 
 #include "db/catalogue.h"
-#include "db/write/apply/entry.h"
-#include "db/write/tx.h"
+#include "db/tx/tx.h"
 #include "server/rules/scope.h"
+
+struct put; /* entry.h */
 
 /* Rows of removed indexes that one CHANGE_PURGE drops: some milliseconds. */
 #define PURGE_ROWS 2000
@@ -36,7 +37,7 @@ bool apply_alone(enum change_kind kind);
  */
 bool apply_is_own(enum change_kind kind);
 
-/* Dispatches by kind (apply.c has the table). Sets `*keep` to false where what is alone is to be
+/* Dispatches by kind (dispatch.c has the table). Sets `*keep` to false where what is alone is to be
  * rolled back whole. */
 enum catalogue_status apply_change(struct tx *tx, const struct change *change,
                                    struct change_result *result, bool *keep);
@@ -67,13 +68,17 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
 apply_kind apply_crawlers, apply_token_used;
 /* No revision either. */
 apply_kind apply_crawlers_report;
+/* A batch of those that are older than their urlset keeps goes; and whether there is one, a read
+ * outside of a transaction. What is frozen waits. */
+apply_kind apply_expire;
+bool urlset_expiry_is_due(struct tx *tx);
 /* The index whose rows are to go next, 0: none. A read. */
 enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
 /* Drops a batch of them; result->removed tells how many, `*more` whether there may be more. Makes
  * no revision: nothing that anyone can see differs. */
 enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more);
 
-/* ---- results (apply.c) */
+/* ---- results (result.c) */
 
 /* REFUSED with a rule's code; `field` is static or NULL. */
 void result_refuse(struct change_result *result, enum rule_code code, const char *field);
@@ -195,7 +200,7 @@ bool token_is_declared(const struct registry *r, const struct token_declaration 
 enum catalogue_status token_declare(struct tx *tx, const struct token_declaration *d,
                                     struct change_result *result);
 
-/* ---- for bulk, replace and scan */
+/* ---- for bulk, replace and scan (list_change.c) */
 
 /* Counts what put_write did, and tells what it remarked. */
 void count_put(const struct change *change, struct change_result *result, const struct put *put);
@@ -215,5 +220,5 @@ void finish_set(struct tx *tx, const struct change *change, struct change_result
 void report_progress(const struct change *change, uint64_t done);
 /* True where the change is to end here for the sake of other writes: it is refused as a whole (what
  * a site's token sent, and took too long), or was stopped to be tried elsewhere (result->undecided,
- * see rehearsal.h). Called between entries, every APPLY_LOOK or more often. */
+ * see rehearsal.c). Called between entries, every APPLY_LOOK or more often. */
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result);

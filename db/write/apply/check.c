@@ -13,6 +13,7 @@
 
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/entry.h"
 
 struct checked {
     struct tx *tx;

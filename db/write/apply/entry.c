@@ -6,7 +6,6 @@
 #include "db/history/recorder.h"
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/urlset.h"
 #include "db/write/guard.h"
 #include "server/rules/http/negotiate.h"
 #include "server/rules/lastmod.h"
@@ -526,7 +525,7 @@ enum catalogue_status put_take_out(struct tx *tx, const struct registry_index *l
     if (status == CATALOGUE_OK)
         status = occupancy_index(tx, list->site_id, list->id, &occupancy);
     if (status == CATALOGUE_OK)
-        guard_single_removal(occupancy);
+        occupancy_single_removal(occupancy);
     return status;
 }
 

@@ -3,7 +3,7 @@
 
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/urlset.h"
+#include "db/write/apply/entry.h"
 #include "db/write/guard.h"
 #include "server/base/text.h"
 #include "server/rules/scope.h"
@@ -520,7 +520,7 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
                                .removed = occupancy->entries,
                                .max_removed = change->max_removed,
                                .of_urlset = occupancy->kind == LIST_URLSET};
-    status = guard_peak(tx, occupancy, &guard.peak);
+    status = occupancy_peak(tx, occupancy, &guard.peak);
     if (status != CATALOGUE_OK || !guard_check(tx, &guard, result))
         return status;
     result->id = index->id;

@@ -18,6 +18,7 @@
 #include "db/read/row.h"
 #include "db/source.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/entry.h"
 #include "db/write/guard.h"
 
 #define SCAN_PROBLEM_SIZE 64
@@ -109,7 +110,7 @@ static enum catalogue_status read_content(struct scan_kept *kept, sqlite3_stmt *
 {
     struct source_file *content = &kept->content;
     const char *remarks = (const char *)sqlite3_column_text(row, 11);
-    statement_hash(row, 5, content->hash);
+    row_hash(row, 5, content->hash);
     content->lastmod = copy_date(kept->lastmod, (const char *)sqlite3_column_text(row, 6));
     content->newest_lastmod =
         copy_date(kept->newest_lastmod, (const char *)sqlite3_column_text(row, 7));
@@ -197,7 +198,7 @@ static void bind_problem(sqlite3_stmt *row, int at, const struct scan *s,
 static enum catalogue_status keep_known(struct scan *s, const struct source_file *file)
 {
     unsigned char bytes[16];
-    bool has = file->state == SOURCE_FILE_LISTED && statement_hash_bytes(file->hash, bytes);
+    bool has = file->state == SOURCE_FILE_LISTED && row_hash_bytes(file->hash, bytes);
     if (!s->kept.found || s->kept.site == 0)
         return CATALOGUE_OK;
     return recorder_keep_file(s->tx->recorder, s->tx, s->owner, file->path, has ? bytes : NULL,
@@ -426,7 +427,7 @@ static enum catalogue_status measure(struct scan *s)
         if (status != CATALOGUE_OK || !occupancy)
             continue;
         tally->before = occupancy->entries;
-        status = guard_peak(s->tx, occupancy, &tally->peak);
+        status = occupancy_peak(s->tx, occupancy, &tally->peak);
     }
     return status;
 }

@@ -16,7 +16,7 @@
 
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/urlset.h"
+#include "db/write/apply/entry.h"
 #include "db/write/guard.h"
 #include "server/rules/http/negotiate.h"
 
@@ -533,7 +533,7 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
         struct guard_case guard = {.before = r.occupancy->entries,
                                    .max_removed = change->max_removed,
                                    .of_urlset = r.occupancy->kind == LIST_URLSET};
-        status = guard_peak(tx, r.occupancy, &guard.peak);
+        status = occupancy_peak(tx, r.occupancy, &guard.peak);
         if (status == CATALOGUE_OK)
             status = run_passes(&r);
         if (status != CATALOGUE_OK)

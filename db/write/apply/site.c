@@ -10,10 +10,11 @@
 #include <string.h>
 
 #include "db/catalogue.h"
+#include "db/tx/tx.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/entry.h"
 #include "db/write/guard.h"
 #include "db/write/occupancy.h"
-#include "db/write/tx.h"
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
@@ -588,7 +589,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         uint64_t peak;
         status = occupancy_index(tx, site->id, list->id, &occupancy);
         if (status == CATALOGUE_OK)
-            status = guard_peak(tx, occupancy, &peak);
+            status = occupancy_peak(tx, occupancy, &peak);
         if (status != CATALOGUE_OK)
             return status;
         guard.peak += peak;

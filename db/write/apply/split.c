@@ -9,6 +9,7 @@
  * the history. */
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
+#include "db/write/apply/entry.h"
 #include "db/write/guard.h"
 #include "server/base/clock.h"
 
@@ -84,7 +85,7 @@ static enum catalogue_status judge(struct split *s)
                                .max_removed = change->max_removed,
                                .of_urlset = true};
     guard.after = guard.before + change->split_comes - change->split_goes;
-    status = guard_peak(s->tx, occupancy, &guard.peak);
+    status = occupancy_peak(s->tx, occupancy, &guard.peak);
     if (status == CATALOGUE_OK && change->split_goes > 0 && guard_check(s->tx, &guard, s->result) &&
         guard_approved(s->tx, &guard)) {
         occupancy_index_dirty(s->tx, occupancy);

@@ -20,7 +20,7 @@
 #include "db/history/rows.h"
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/urlset.h"
+#include "db/write/apply/entry.h"
 #include "db/write/guard.h"
 
 struct undo {
@@ -588,7 +588,7 @@ static enum catalogue_status check_group(struct undo *u, struct occupancy_index 
     if (status == CATALOGUE_OK && net > 0 && !u->later) {
         guard.removed = (uint64_t)net;
         guard.after = guard.before > guard.removed ? guard.before - guard.removed : 0;
-        status = guard_peak(u->tx, i, &guard.peak);
+        status = occupancy_peak(u->tx, i, &guard.peak);
         if (status == CATALOGUE_OK && guard_check(u->tx, &guard, u->result))
             i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);
     }
@@ -714,9 +714,9 @@ static enum catalogue_status hold_to_guard(struct undo *u)
         if (u->later)
             continue;
         if (u->result->removed == 1 && i->entries < i->high)
-            guard_single_removal(i);
+            occupancy_single_removal(i);
         else
-            status = guard_peak(u->tx, i, &guard.peak);
+            status = occupancy_peak(u->tx, i, &guard.peak);
         if (u->result->removed > 1 && status == CATALOGUE_OK &&
             guard_check(u->tx, &guard, u->result))
             i->peak_reset = i->peak_reset || guard_approved(u->tx, &guard);

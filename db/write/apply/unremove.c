@@ -14,7 +14,7 @@
 #include "db/history/recorder.h"
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
-#include "db/write/apply/urlset.h"
+#include "db/write/apply/entry.h"
 #include "db/write/occupancy.h"
 #include "server/rules/page/render.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "server/http/connection.h"
+#include "server/http/peers.h"
 
 static struct sockaddr_storage address_of(const char *text)
 {

@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
-#include "server/http/connection.h"
+#include "server/base/thread.h"
 
 /* How long slices are is Linux 6.12's to keep. */
 static bool kernel_has_slices(void)

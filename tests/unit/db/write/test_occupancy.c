@@ -2,7 +2,7 @@
  * comes with another entry is placed before either is written, and refused with it. */
 #include "db/write/occupancy.h"
 
-#include "db/write/tx.h"
+#include "db/write/commit.h"
 #include "tests/unit/db/read/read_fixture.h"
 
 #define ORIGIN  "https://www.example.com"

@@ -1,4 +1,4 @@
-/* Long changes that write nothing are answered beside the writer (db/write/rehearsal.h), with the
+/* Long changes that write nothing are answered beside the writer (db/write/rehearsal.c), with the
  * result that the writer itself would have come to. */
 #include <sched.h>
 #include <stdatomic.h>

@@ -8,12 +8,9 @@
 
 #include "db/catalogue.h"
 
-/* Of source_made, behind its name and site. */
-#define SOURCE_COLUMN(bit, kind, field, member, option, column, usual) ", " column
-
 enum statement {
 #define X(name, sql) ST_##name,
-#include "db/file/statements.def"
+#include "db/tx/statements.def"
 #undef X
     ST_COUNT
 };
@@ -39,11 +36,7 @@ sqlite3_stmt *statements_get(struct statements *s, enum statement which);
 
 /* Binds text or, where `text` is NULL, NULL. Borrowed until the statement is reset. */
 int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text);
-/* A hash as it is kept: 16 bytes, the high ones first, whatever the machine. False: there is none,
- * which is kept as NULL and read as zero. */
-bool statement_hash_bytes(const uint64_t hash[2], unsigned char bytes[16]);
 void statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2]);
-void statement_hash(sqlite3_stmt *row, int column, uint64_t hash[2]);
 /* Steps once to the end and resets. */
 enum catalogue_status statement_run(sqlite3_stmt *statement);
 /* Steps to the first row: `*found` tells whether there is one. The caller resets. */

@@ -13,54 +13,19 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "server/base/clock.h"
 #include "server/crypto/tls.h"
-#include "server/http/connection.h"
 #include "server/http/headers.h"
 #include "server/http/internal.h"
-
-#define SLICE_NS 100000u /* the least that the kernel grants */
-
-/* The kernel's struct sched_attr in its first version: not every C library has it. */
-struct attributes {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-};
-
-/* 0: as long as the kernel's own setting says. */
-static bool set_slice(uint64_t ns)
-{
-    struct attributes own = {.size = sizeof own};
-
-    if (syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) != 0 || own.policy != SCHED_OTHER)
-        return false;
-    own.runtime = ns;
-    return syscall(SYS_sched_setattr, 0, &own, 0) == 0;
-}
-
-bool slice_shorten(void)
-{
-    return set_slice(SLICE_NS);
-}
-
-void slice_restore(void)
-{
-    set_slice(0);
-}
 
 /* The library forgets a connection a little after it told us of its end: until then it must not
  * turn away whom the acceptor gives the place to. */

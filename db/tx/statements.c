@@ -1,4 +1,4 @@
-#include "db/file/statements.h"
+#include "db/tx/statements.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@
 
 static const char *const texts[ST_COUNT] = {
 #define X(name, sql) [ST_##name] = sql,
-#include "db/file/statements.def"
+#include "db/tx/statements.def"
 #undef X
 };
 
@@ -76,30 +76,13 @@ int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text
     return sqlite3_bind_text(statement, parameter, text, -1, SQLITE_STATIC);
 }
 
-bool statement_hash_bytes(const uint64_t hash[2], unsigned char bytes[16])
-{
-    for (size_t i = 0; i < 16; i++)
-        bytes[i] = (unsigned char)(hash[i / 8] >> (56 - i % 8 * 8));
-    return hash[0] != 0 || hash[1] != 0;
-}
-
 void statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2])
 {
     unsigned char bytes[16];
-    if (statement_hash_bytes(hash, bytes))
+    if (row_hash_bytes(hash, bytes))
         sqlite3_bind_blob(statement, parameter, bytes, sizeof bytes, SQLITE_TRANSIENT);
     else
         sqlite3_bind_null(statement, parameter);
-}
-
-void statement_hash(sqlite3_stmt *row, int column, uint64_t hash[2])
-{
-    const unsigned char *bytes = sqlite3_column_blob(row, column);
-    hash[0] = hash[1] = 0;
-    if (bytes == NULL || sqlite3_column_bytes(row, column) != 16)
-        return;
-    for (size_t i = 0; i < 16; i++)
-        hash[i / 8] = hash[i / 8] << 8 | bytes[i];
 }
 
 enum catalogue_status statement_run(sqlite3_stmt *statement)

@@ -4,10 +4,7 @@
  * Functions here and those named apply_ return CATALOGUE_OK or a failure of the engine (or of
  * memory), after which the whole transaction is rolled back. What a rule refuses is not a failure:
  * it is written into the change's result, and nothing into the file.
- *
- * Invariant: between tx_begin and tx_commit every change of an entry goes through the occupancy,
- * so that pages, segments and peaks are written once, last before COMMIT. They bear the revision of
- * the transaction's last change: nobody ever sees the file at one of those before it. */
+ */
 #pragma once
 
 #include <stdatomic.h>
@@ -15,8 +12,8 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
-#include "db/file/statements.h"
 #include "db/registry.h"
+#include "db/tx/statements.h"
 
 /* Names come judged (entry_check_name), but an empty one stands for "none". */
 #define TX_SOURCE_CACHE 128
@@ -24,7 +21,7 @@
 /* Stamps that the lineage keeps: as many as leave the catalogue's row on its page of 4 KiB. */
 #define TX_LINEAGE 200
 
-/* What happens to a change that takes long: see rehearsal.h. */
+/* What happens to a change that takes long: see rehearsal.c. */
 enum tx_turn {
     TX_FIRST_TRY, /* in the writer, which stops it where others wait and nothing was written yet */
     TX_REHEARSAL, /* on a private connection; of a change that is not a dry run up to its first
@@ -50,6 +47,13 @@ struct tx_log {
     void *context;
 };
 
+/* What records the rows that a transaction writes (the history, the effects): it may have to write
+ * some of them itself before the next statement, and what fails in it fails the transaction. */
+struct tx_listeners {
+    enum catalogue_status (*relieve)(struct tx *tx);
+    enum catalogue_status (*status)(const struct tx *tx);
+};
+
 /* What other threads see and set. */
 struct tx_shared {
     /* Every statement begun, all in all: what changes cost, whatever the clock says. */
@@ -63,8 +67,9 @@ struct tx {
     sqlite3 *db;
     struct statements statements;
     struct occupancy *occupancy;
-    struct recorder *recorder; /* NULL: no history is kept */
-    const struct tx_log *log;  /* borrowed; NULL: the catalogue is not shared */
+    struct recorder *recorder;            /* NULL: no history is kept */
+    const struct tx_listeners *listeners; /* static */
+    const struct tx_log *log;             /* borrowed; NULL: the catalogue is not shared */
 
     /* As the file says at tx_begin; after tx_commit as we wrote it. */
     char epoch[33];
@@ -113,38 +118,20 @@ struct tx {
     int64_t source_id; /* 0: none cached */
 };
 
-/* Takes the connection (not its ownership). False when out of memory. */
-bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db);
-void tx_done(struct tx *tx);
-
-/* Between two transactions: reads what another process may have written since. */
-enum catalogue_status tx_look(struct tx *tx);
-/* BEGIN IMMEDIATE, and forgets what another process's revision has made untrue. */
-enum catalogue_status tx_begin(struct tx *tx);
-/* The change under way is over. Where it wrote something it gets the next revision, which is its
- * own though the transaction may be shared; returns the catalogue's revision after it. */
-uint64_t tx_end_change(struct tx *tx);
-/* Ends the last change, stamps what changed with its revision and commits. Where nothing changed,
- * or only what is the node's own (the tables local_, what is kept of a source's files), there is no
- * revision. On failure the transaction is gone. */
-enum catalogue_status tx_commit(struct tx *tx);
 /* Whether a change in steps is to end the one at hand, so that other writes have their turn. */
 bool tx_gives_way(const struct tx *tx);
 /* Adds the revision that the change under way will get to the group of a change in steps; `*group`
  * 0: it is the first of it, and is filled. */
 enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group);
-/* Between two transactions: nothing that is remembered of the file is true any more. */
-void tx_forget(struct tx *tx);
 /* What the catalogue's clock says: where it is shared the log's, which all nodes have in common.
  * What one node dates (idempotency keys, the history, page URLs that expire) another judges by age.
  */
 int64_t tx_clock(const struct tx *tx);
+/* At a transaction's beginning: how far the log's clock is from this node's. */
+void tx_look_at_clock(struct tx *tx);
 /* The date that all pages bear that the transaction changes: the clock's when it was first asked
  * for, as late as can be. */
 int64_t tx_date(struct tx *tx);
-/* Undoes everything. */
-void tx_rollback(struct tx *tx);
-
 /* The statement, ready to bind. NULL: return tx_failure(). */
 sqlite3_stmt *tx_statement(struct tx *tx, enum statement which);
 /* Runs a statement whose parameters are all numbers: these, as many as it has. tx_number writes the

@@ -1,0 +1,159 @@
+#include "db/tx/tx.h"
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+
+#include "db/file/connection.h"
+#include "db/read/registry_store.h"
+
+/* Where a text cannot be read for lack of memory the engine ends the transaction, and says so to
+ * nobody who does not ask: what came after it would stand by itself, one statement at a time. */
+static bool was_ended(const struct tx *tx)
+{
+    return tx->open && sqlite3_get_autocommit(tx->db);
+}
+
+sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
+{
+    struct tx_shared *shared = tx->shared;
+    if (shared) {
+        if (atomic_load_explicit(&shared->abandoned, memory_order_relaxed) &&
+            which != ST_ROLLBACK && which != ST_COMMIT)
+            return NULL;
+        atomic_fetch_add_explicit(&shared->statements, 1, memory_order_relaxed);
+    }
+    if (which != ST_ROLLBACK && (was_ended(tx) || tx->listeners->relieve(tx) != CATALOGUE_OK))
+        return NULL;
+    return statements_get(&tx->statements, which);
+}
+
+enum catalogue_status tx_failure(struct tx *tx)
+{
+    enum catalogue_status status = tx->listeners->status(tx);
+    if (status == CATALOGUE_OK)
+        status = connection_status(sqlite3_extended_errcode(tx->db));
+    if (status == CATALOGUE_OK)
+        status = was_ended(tx) ? CATALOGUE_NO_MEMORY : CATALOGUE_UNAVAILABLE;
+    return status;
+}
+
+static sqlite3_stmt *bind_numbers(struct tx *tx, enum statement which, const int64_t numbers[],
+                                  size_t count)
+{
+    sqlite3_stmt *statement = tx_statement(tx, which);
+    assert(!statement || (size_t)sqlite3_bind_parameter_count(statement) == count);
+    for (size_t i = 0; statement && i < count; i++)
+        sqlite3_bind_int64(statement, (int)i + 1, numbers[i]);
+    return statement;
+}
+
+enum catalogue_status tx_run_with(struct tx *tx, enum statement which, const int64_t numbers[],
+                                  size_t count)
+{
+    sqlite3_stmt *statement = bind_numbers(tx, which, numbers, count);
+    return statement ? statement_run(statement) : tx_failure(tx);
+}
+
+enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_t missing,
+                                     int64_t *out, const int64_t numbers[], size_t count)
+{
+    sqlite3_stmt *statement = bind_numbers(tx, which, numbers, count);
+    return statement ? statement_number(statement, missing, out) : tx_failure(tx);
+}
+
+/* So far apart clocks that are kept right may seem to be. */
+#define CLOCK_SLACK_S 5
+
+static int64_t own_clock(const struct tx *tx)
+{
+    return tx->options->clock ? tx->options->clock() : (int64_t)time(NULL);
+}
+
+int64_t tx_clock(const struct tx *tx)
+{
+    return own_clock(tx) + tx->clock_offset;
+}
+
+void tx_look_at_clock(struct tx *tx)
+{
+    int64_t there = tx->log ? tx->log->clock(tx->log->context) : 0;
+    int64_t offset = there - own_clock(tx);
+    if (there != 0)
+        tx->clock_offset = offset > CLOCK_SLACK_S || offset < -CLOCK_SLACK_S ? offset : 0;
+}
+
+int64_t tx_date(struct tx *tx)
+{
+    if (tx->stamped_at == 0) {
+        int64_t now = tx_clock(tx);
+        tx->stamped_at = now > tx->now ? now : tx->now;
+    }
+    return tx->stamped_at;
+}
+
+bool tx_gives_way(const struct tx *tx)
+{
+    return tx->gives_way && tx->gives_way(tx->pressed_context);
+}
+
+enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group)
+{
+    int64_t revision = (int64_t)tx->revision + 1;
+    enum catalogue_status status = CATALOGUE_OK;
+    if (*group == 0) {
+        *group = (uint64_t)revision;
+        status = tx_run(tx, ST_HISTORY_STEPS_TIDY, (int64_t)tx->history_from);
+    }
+    return status == CATALOGUE_OK ? tx_run(tx, ST_HISTORY_STEP_ADD, (int64_t)*group, revision)
+                                  : status;
+}
+
+enum catalogue_status tx_registry(struct tx *tx, const struct registry **out)
+{
+    if (tx->registry_stale) {
+        struct registry *fresh;
+        enum catalogue_status status = registry_load(tx->db, tx->registry, &fresh);
+        if (status != CATALOGUE_OK)
+            return status;
+        registry_unref(tx->registry);
+        tx->registry = fresh;
+        tx->registry_of = tx->registry_revision;
+        tx->registry_stale = false;
+    }
+    *out = tx->registry;
+    return CATALOGUE_OK;
+}
+
+void tx_registry_touch(struct tx *tx)
+{
+    tx->changed = true;
+    tx->registry_changed = true;
+    tx->registry_stale = true;
+}
+
+enum catalogue_status tx_source(struct tx *tx, const char *name, bool make, int64_t *id)
+{
+    if (tx->source_id != 0 && strcmp(tx->source_name, name) == 0) {
+        *id = tx->source_id;
+        return CATALOGUE_OK;
+    }
+    sqlite3_stmt *find = tx_statement(tx, ST_SOURCE_FIND);
+    if (!find)
+        return tx_failure(tx);
+    statement_bind_text(find, 1, name);
+    enum catalogue_status status = statement_number(find, 0, id);
+    if (status == CATALOGUE_OK && *id == 0 && make) {
+        sqlite3_stmt *add = tx_statement(tx, ST_SOURCE_ADD);
+        if (!add)
+            return tx_failure(tx);
+        statement_bind_text(add, 1, name);
+        status = statement_run(add);
+        *id = sqlite3_last_insert_rowid(tx->db);
+    }
+    if (status == CATALOGUE_OK && *id != 0 && strlen(name) < sizeof tx->source_name) {
+        memcpy(tx->source_name, name, strlen(name) + 1);
+        tx->source_id = *id;
+    }
+    return status;
+}

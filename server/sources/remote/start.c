@@ -1,0 +1,179 @@
+/* Starting, reconfiguring and stopping the thread that polls, and what others ask of it. */
+#include "server/sources/remote/remote.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "db/source.h"
+#include "server/base/str.h"
+#include "server/rules/url.h"
+#include "server/sources/remote/run.h"
+
+static void wake(struct remote *r)
+{
+    if (r->loop)
+        fetch_loop_wake(r->loop);
+}
+
+bool remote_start(const struct remote_options *options, struct remote **out, char *why,
+                  size_t why_size)
+{
+    struct remote *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (r == NULL) {
+        snprintf(why, why_size, "out of memory");
+        return false;
+    }
+    pthread_mutex_init(&r->lock, NULL);
+    r->asks_end = &r->asks;
+    r->catalogue = options->catalogue;
+    r->options = *options;
+    r->wanted = remote_plan_new(&options->bounds, options->count, options->settings, why, why_size);
+    if (r->wanted && thread_start(&r->thread, "polls", remote_run, r)) {
+        *out = r;
+        return true;
+    }
+    if (r->wanted)
+        snprintf(why, why_size, "no thread can be made");
+    remote_stop(r);
+    return false;
+}
+
+bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, size_t count,
+                        const struct remote_settings *settings, char *why, size_t why_size)
+{
+    struct remote_plan *plan = remote_plan_new(bounds, count, settings, why, why_size);
+    if (plan == NULL)
+        return false;
+    pthread_mutex_lock(&r->lock);
+    struct remote_plan *passed = r->wanted;
+    r->wanted = plan;
+    wake(r);
+    pthread_mutex_unlock(&r->lock);
+    remote_plan_free(passed);
+    return true;
+}
+
+void remote_end(struct remote *r)
+{
+    if (r == NULL || !thread_runs(&r->thread))
+        return;
+    thread_end(&r->thread);
+    pthread_mutex_lock(&r->lock);
+    wake(r);
+    pthread_mutex_unlock(&r->lock);
+    thread_join(&r->thread);
+}
+
+void remote_stop(struct remote *r)
+{
+    if (r == NULL)
+        return;
+    remote_end(r);
+    remote_plan_free(r->wanted);
+    remote_plan_free(r->plan);
+    free(r->sources);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+void remote_ask_free(struct remote_ask *ask)
+{
+    free(ask->name);
+    free(ask->loc);
+    free(ask);
+}
+
+void remote_ask_fail(struct remote_ask *ask, const char *failure)
+{
+    if (ask->scanned)
+        ask->scanned(ask->context, NULL, failure);
+    else
+        ask->polled(ask->context, NULL, failure);
+    remote_ask_free(ask);
+}
+
+/* Takes `ask` over, whole or half made. */
+static void submit(struct remote *r, struct remote_ask *ask, bool whole)
+{
+    if (!whole) {
+        remote_ask_fail(ask, "out of memory");
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    bool stopped = thread_stops(&r->thread);
+    if (!stopped) {
+        *r->asks_end = ask;
+        r->asks_end = &ask->next;
+        wake(r);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (stopped)
+        remote_ask_fail(ask, "the server is stopping");
+}
+
+void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool dry_run,
+                 remote_scanned *done, void *context)
+{
+    struct remote_ask *ask = calloc(1, sizeof *ask);
+    if (ask == NULL) {
+        done(context, NULL, "out of memory");
+        return;
+    }
+    *ask = (struct remote_ask){.name = strdup(name),
+                               .max_removed = max_removed,
+                               .dry_run = dry_run,
+                               .scanned = done,
+                               .context = context};
+    submit(r, ask, ask->name != NULL);
+}
+
+void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_polled *done,
+                 void *context)
+{
+    struct remote_ask *ask = calloc(1, sizeof *ask);
+    if (ask == NULL) {
+        done(context, NULL, "out of memory");
+        return;
+    }
+    *ask = (struct remote_ask){
+        .site_id = site_id, .loc = strdup(loc), .polled = done, .context = context};
+    submit(r, ask, ask->loc != NULL);
+}
+
+void remote_look(struct remote *r)
+{
+    atomic_store(&r->look_soon, true);
+    pthread_mutex_lock(&r->lock);
+    wake(r);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- how it stands -------------------------------------------------------------------------- */
+
+bool remote_status(struct remote *r, const char *name, struct remote_status *out)
+{
+    bool found = false;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->status_count && !found; i++) {
+        found = strcmp(r->sources[i].settings->name, name) == 0;
+        if (found)
+            *out = r->sources[i].status;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return found;
+}
+
+void remote_counts_get(struct remote *r, struct remote_counts *out)
+{
+    pthread_mutex_lock(&r->lock);
+    *out = r->counts;
+    pthread_mutex_unlock(&r->lock);
+    memset(&out->duration_ns, 0, sizeof out->duration_ns);
+    histogram_collect(&r->durations, &out->duration_ns);
+}
