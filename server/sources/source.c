@@ -233,6 +233,11 @@ static struct source_state read_state(struct source *s)
     return state;
 }
 
+void source_recall(struct source *s)
+{
+    s->state = read_state(s);
+}
+
 static void record_outcome(struct source *s, const struct scan_outcome *outcome,
                            const struct source_state *state, int64_t now)
 {

@@ -35,7 +35,7 @@ struct source {
     enum source_watching watching;
     int64_t failed_at;
     char failure[256];
-    struct source_state state; /* after the last scan */
+    struct source_state state; /* after the last scan, also of an earlier run */
     uint64_t scans, files_read;
 
     /* The thread's own. */
@@ -65,6 +65,9 @@ void source_wake(struct source *s);
 /* Gives back what only the thread, which was joined, needed: descriptors above all. */
 void source_release(struct source *s);
 
+/* Before the thread starts: how the source stands is what the catalogue knows of its last scan, so
+ * that what was wrong before a restart is not well until the next one. */
+void source_recall(struct source *s);
 /* The thread: until thread_end. */
 void source_run(void *source);
 

@@ -241,6 +241,7 @@ static void join_for_good(struct source *source)
 
 static bool start_thread(struct source *source, char *why, size_t why_size)
 {
+    source_recall(source);
     if (thread_start(&source->thread, "folder", source_run, source))
         return true;
     snprintf(why, why_size, "source \"%.64s\": no thread: %s", source->settings.name,

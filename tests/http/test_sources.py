@@ -759,7 +759,7 @@ def test_the_log_of_a_restart_counts_what_is_refused(world):
     world.server.restart()
     world.scanned()
     assert ", 1 with a problem" in eventually(lambda: world.told("source-scanned"), "the first scan is told")[-1]
-    assert "1 file is rejected" in world.ready()["source-problems"]
+    assert "1 file is rejected" in world.ready()["source-problems"], "as before the restart, and after its scan"
     # A command on the file, which has no configuration that names the source, says so, too.
     told = world.server.cli("status")
     assert told.code == 1 and f"  {world.ready()['source-problems']} (source-problems)\n" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told

@@ -1,6 +1,8 @@
 /* What a source has to do before it runs, and the files that it serves. */
 #include "tests/unit/sources/running.h"
 
+#include "server/sources/source.h"
+
 static void files_are_found_and_opened(void **state)
 {
     struct running *r = *state;
@@ -43,11 +45,30 @@ static void settings_are_checked(void **state)
     assert_non_null(strstr(why, "products"));
 }
 
+static void what_the_last_run_found_is_known_before_the_first_scan(void **state)
+{
+    struct running *r = *state;
+    char why[256];
+    folder_do(&r->w.folder, "echo '<urlset' > broken.xml; touch -d 2020-01-01 broken.xml");
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    start(r);
+    await_applied(r, 1);
+    const struct sources_options options = {.catalogue = r->w.c};
+    struct source *next = source_new(&r->w.settings, &options, why, sizeof why);
+    assert_non_null(next);
+    source_recall(next);
+    assert_int_equal(next->state.quarantined, 1);
+    assert_int_equal(next->state.listed, 1);
+    source_release(next);
+    source_unref(next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(files_are_found_and_opened),
         TEST(settings_are_checked),
+        TEST(what_the_last_run_found_is_known_before_the_first_scan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
