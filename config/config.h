@@ -66,7 +66,7 @@ struct config_source {
     const char *const *excludes;
     bool watch;
     uint32_t rescan_ms, settle_ms;
-    bool serve;
+    bool serve; /* its files, or copies of the sitemaps that its upstream lists */
     size_t split_count;
     const char *const
         *split; /* of a folder yes or no, see config_source_splits; of an upstream URLs */
@@ -150,6 +150,7 @@ struct config {
     char *notify_url; /* [notify]; normalised; NULL: no notification */
     char *contact;    /* [fetch] NULL: none */
     uint32_t fetch_rate, fetch_per_host;
+    uint64_t fetch_store_bytes; /* of all copies of sitemaps that are served */
     uint32_t fetch_max_interval_ms, fetch_min_interval_ms;
     size_t allow_address_count;
     const char *const *allow_addresses; /* ranges beside the public internet */

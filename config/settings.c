@@ -199,6 +199,10 @@ const struct setting config_settings[] = {
     {"fetch", "min_interval", SETTING_DURATION, IN(fetch_min_interval_ms), .min = 60 * SECOND,
      .max = 30 * DAY, .fallback = "15m", LIVE("SITEMAPD_FETCH_MIN_INTERVAL"),
      .doc = "Shortest interval between polls of a sitemap that always changes."},
+    {"fetch", "store_bytes", SETTING_SIZE, IN(fetch_store_bytes), .max = 1024 * GIB,
+     .fallback = "4G", LIVE("SITEMAPD_FETCH_STORE_BYTES"),
+     .doc = "Disk for copies of the sitemaps that sources with serve = yes list; past it the site "
+            "that has the most gives up its oldest ones."},
     {"fetch", "allow_address", SETTING_IP_RANGE, LIST(allow_addresses, allow_address_count),
      LIVE("SITEMAPD_FETCH_ALLOW_ADDRESS"), .example = "10.0.0.0/8",
      .doc = "Addresses that may be requested besides those of the public internet, or ranges such "
@@ -302,8 +306,9 @@ static const struct setting source_settings[] = {
     {FOLDER_SETTING("settle", SETTING_DURATION), IN_SOURCE(settle_ms), .max = DAY,
      .fallback = "10s",
      .doc = "How long the folder must be quiet before its changes are published, all at once."},
-    {FOLDER_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
-     .doc = "Serve the files themselves on the public listener."},
+    {SOURCE_SETTING("serve", SETTING_BOOL), IN_SOURCE(serve), .fallback = "no",
+     .doc = "Serve the files, or the sitemaps that the upstream's index lists, on the public "
+            "listener; those from copies, also while the upstream is down (docs/remote.md)."},
     {SOURCE_SETTING("split", SETTING_WORDS), SOURCE_LIST(split, split_count), .example = "no",
      .doc = "Split a file that exceeds the limits of a sitemap: its page URLs become a urlset at "
             "its URL (docs/urls.md); without it the file is rejected. With an upstream: the URLs "

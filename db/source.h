@@ -82,8 +82,7 @@ struct source_made {
     X(EXCLUDES, lines, excludes, "excludes", "exclude", "excludes", NULL)                          \
     X(WATCH, yes_no, watch, "watch", "watch", "watch", true)                                       \
     X(RESCAN, span, rescan_ms, "rescan", "rescan", "rescan_ms", 60u * 60000)                       \
-    X(SETTLE, span, settle_ms, "settle", "settle", "settle_ms", 10000)                             \
-    X(SERVE, yes_no, serve, "serve", "serve", "serve", false)
+    X(SETTLE, span, settle_ms, "settle", "settle", "settle_ms", 10000)
 #define SOURCE_SETTINGS_OF_UPSTREAM(X)                                                             \
     X(UPSTREAM, text, upstream, "upstream", "upstream", "upstream", NULL)                          \
     X(POLL, span, poll_ms, "poll", "poll", "poll_ms", 15u * 60000)                                 \
@@ -91,6 +90,7 @@ struct source_made {
     X(DROP_AFTER, span, drop_after_ms, "drop_after", "drop-after", "drop_after_ms", 72u * 3600000)
 #define SOURCE_SETTINGS(X)                                                                         \
     X(INDEX, option, index, "index", "index", "index_url", NULL)                                   \
+    X(SERVE, yes_no, serve, "serve", "serve", "serve", false)                                      \
     SOURCE_SETTINGS_OF_FOLDER(X) SOURCE_SETTINGS_OF_UPSTREAM(X)
 
 #define SOURCE_SETTING_NUMBER(bit, ...) SOURCE_IS_##bit,

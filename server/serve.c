@@ -589,6 +589,9 @@ static bool start_sources(struct app *app)
     app->context.sources = source_set_sources(app->sources);
     app->context.files = source_set_files(app->sources);
     app->context.files_match = sources_match;
+    app->context.children = source_set_store(app->sources);
+    app->context.serves_children = source_set_serves_children;
+    app->context.fetch_child = source_set_fetch_child;
     app->context.remote = source_set_remote(app->sources);
     app->context.remotes = source_set_roster(app->sources);
     app->context.source_set = app->sources;

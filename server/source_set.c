@@ -18,6 +18,7 @@
 #include "server/pages/served_file.h"
 #include "server/rules/limits.h"
 #include "server/shared_node.h"
+#include "server/sources/child_store.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
@@ -110,6 +111,7 @@ static bool add_upstream(struct source_plan *p, const struct config_source *from
         .ca_file = from->ca_file,
         .poll_s = from->poll_ms / 1000,
         .check = from->check,
+        .serve = from->serve,
         .public_check = is_public_checked(p->config, from),
         .drop_after_s = from->drop_after_ms / 1000,
         .splits = from->split,
@@ -352,7 +354,9 @@ struct source_set {
     struct sources *sources;
     struct remote *remote;
     struct roster_place remotes;
-    _Atomic(struct served_files *) files; /* a reload may bring it, while scans go on */
+    struct served_files *files;
+    struct child_store *store;
+    atomic_bool serves_children;
 
     pthread_mutex_t turn;
     struct config *config; /* in force; a reference */
@@ -369,11 +373,11 @@ struct source_set {
     struct thread thread;
 };
 
-static bool serves_files(const struct source_plan *plan)
+static bool serves_children(const struct source_plan *plan)
 {
     bool serves = false;
-    for (size_t i = 0; i < plan->count; i++)
-        serves = serves || plan->settings[i].serve;
+    for (size_t i = 0; i < plan->remote_count; i++)
+        serves = serves || plan->remotes[i].serve;
     return serves;
 }
 
@@ -431,15 +435,91 @@ void source_set_report(struct source_set *set, notify_tell *told, void *context)
 static void scanned(void *context, size_t number)
 {
     struct source_set *set = context;
-    struct served_files *files = set->files;
-    if (files != NULL)
-        served_files_invalidate(files, number);
+    served_files_invalidate(set->files, number);
 }
 
-static int open_file(void *context, size_t number, const char *path)
+/* A number below 0 is a site's: its children (server/api/handlers/public.c). */
+static int open_file(void *context, size_t number, const char *path, uint64_t *from)
 {
     struct source_set *set = context;
-    return sources_open_file(set->sources, number, path);
+    int64_t site_id = -(int64_t)number;
+    return site_id > 0 ? child_store_open(set->store, site_id, path, from)
+                       : sources_open_file(set->sources, number, path);
+}
+
+/* ---- what the child store asks ---- */
+
+static bool source_serves(void *context, const char *source)
+{
+    struct source_set *set = context;
+    struct roster *roster = roster_hold(&set->remotes);
+    const struct remote_settings *found = roster_find(roster, source);
+    bool serves = found != NULL && found->serve;
+    roster_let_go(roster);
+    return serves;
+}
+
+static void each_serving(void *context, bool (*each)(void *each_context, const char *source),
+                         void *each_context)
+{
+    struct source_set *set = context;
+    struct roster *roster = roster_hold(&set->remotes);
+    bool more = true;
+    for (size_t i = 0; more && i < roster_count(roster); i++)
+        more = !roster_at(roster, i)->serve || each(each_context, roster_at(roster, i)->name);
+    roster_let_go(roster);
+}
+
+static void child_changed(void *context, int64_t site_id)
+{
+    struct source_set *set = context;
+    served_files_invalidate(set->files, (size_t)-site_id);
+}
+
+static void fetched(void *context)
+{
+    (void)context;
+}
+
+void source_set_fetch_child(void *source_set, int64_t site_id, const char *loc,
+                            void (*done)(void *context), void *context)
+{
+    struct source_set *set = source_set;
+    if (set->remote != NULL)
+        remote_fetch_copy(set->remote, site_id, loc, done != NULL ? done : fetched, context);
+    else if (done != NULL)
+        done(context);
+}
+
+bool source_set_serves_children(const void *source_set)
+{
+    const struct source_set *set = source_set;
+    return set != NULL && atomic_load(&set->serves_children);
+}
+
+struct child_store *source_set_store(const struct source_set *set)
+{
+    return set == NULL ? NULL : set->store;
+}
+
+static struct child_store *make_store(struct source_set *set, const struct config *config)
+{
+    struct str folder = STR_INIT;
+    str_append_format(&folder, "%s.children", config->database);
+    struct child_store_options options = {
+        .folder = str_text(&folder),
+        .max_bytes = config->fetch_store_bytes,
+        .catalogue = set->catalogue,
+        .serves = source_serves,
+        .each_source = each_serving,
+        .fetch = source_set_fetch_child,
+        .changed = child_changed,
+        .event = tell,
+        .context = set,
+    };
+    struct child_store *store = folder.failed ? NULL : child_store_new(&options);
+    str_done(&folder);
+    return store;
 }
 
 static bool start_files(struct source_set *set)
@@ -483,6 +563,7 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
         .bounds = bounds_of(plan->config, &agent),
         .count = plan->remote_count,
         .settings = plan->remotes,
+        .store = set->store,
         .event = report_remote,
         .event_context = set,
         .moved = report_moved,
@@ -553,7 +634,7 @@ static bool source_set_apply(struct source_set *set, const struct config *config
 {
     char why[256];
     struct source_plan *plan = source_plan_new(config, set->catalogue);
-    bool done = plan != NULL && (set->files != NULL || !serves_files(plan) || start_files(set));
+    bool done = plan != NULL;
     if (done) {
         report_unnamed(set, plan);
         done = sources_reconfigure(set->sources, plan->count, plan->settings, why, sizeof why) &&
@@ -561,8 +642,11 @@ static bool source_set_apply(struct source_set *set, const struct config *config
         if (!done)
             log_failure("sources", "%s", why);
     }
-    if (done)
+    if (done) {
         record_followed(set, plan->registry);
+        atomic_store(&set->serves_children, serves_children(plan));
+        child_store_retune(set->store, config->fetch_store_bytes);
+    }
     source_plan_free(plan);
     return done;
 }
@@ -648,6 +732,7 @@ static struct source_set *set_new(struct config *config, struct catalogue *c,
     pthread_mutex_init(&set->turn, NULL);
     pthread_mutex_init(&set->lock, NULL);
     roster_place_init(&set->remotes);
+    set->store = make_store(set, config);
     return set;
 }
 
@@ -663,8 +748,9 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
     }
     struct source_plan *plan = source_plan_new(config, c);
     /* The files first: the first scan, which begins at once, tells it what moved. */
-    if (plan == NULL || (serves_files(plan) && !start_files(set)))
+    if (plan == NULL || set->store == NULL || !start_files(set))
         goto failed;
+    atomic_store(&set->serves_children, serves_children(plan));
     struct sources_options options = {
         .catalogue = c,
         .count = plan->count,
@@ -681,7 +767,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         goto failed;
     }
     set->follows = thread_start(&set->thread, "source set", set_run, set);
-    if (!set->follows) {
+    if (!set->follows || !child_store_start(set->store)) {
         log_failure("sources", "no thread");
         goto failed;
     }
@@ -836,6 +922,7 @@ void source_set_end(struct source_set *set)
     answer(waiters);
     sources_end(set->sources);
     remote_end(set->remote);
+    child_store_stop(set->store); /* whom its thread waits for has answered */
 }
 
 void source_set_free(struct source_set *set)
@@ -846,6 +933,7 @@ void source_set_free(struct source_set *set)
     served_files_free(set->files);
     sources_stop(set->sources);
     remote_stop(set->remote);
+    child_store_free(set->store);
     roster_place_done(&set->remotes);
     config_unref(set->config);
     config_unref(set->live);

@@ -10,6 +10,7 @@
 #include "server/notify/notify.h"
 
 struct cache;
+struct child_store;
 struct publisher;
 struct remote;
 struct roster_place;
@@ -35,11 +36,17 @@ void source_set_settle(void *source_set, void (*done)(void *context), void *cont
  * it lies beneath a source_root of the site, or (`all_sites`) of [fetch]. By the names alone: what
  * symlinks lead out is held when it is opened. Any thread; never waits for I/O. */
 bool source_set_may_read(void *set, const char *origin, bool all_sites, const char *directory);
-/* Borrowed; there are no files (NULL) until a source serves its own. */
+/* Borrowed. */
 struct sources *source_set_sources(const struct source_set *set);
 struct remote *source_set_remote(const struct source_set *set);
 struct roster_place *source_set_roster(struct source_set *set);
 struct served_files *source_set_files(const struct source_set *set);
+/* Of remote sources: whether any serves what it lists; the copies; and has a sitemap fetched whose
+ * copy is missing (remote_fetch_copy). Any thread; never waits. Take a struct source_set. */
+bool source_set_serves_children(const void *source_set);
+struct child_store *source_set_store(const struct source_set *set);
+void source_set_fetch_child(void *source_set, int64_t site_id, const char *loc,
+                            void (*done)(void *context), void *context);
 /* Tells how each source stands, and what is not of one; from memory. Until source_set_end. Takes
  * a struct source_set. */
 void source_set_look(void *source_set, notify_each *each, void *each_context);

@@ -13,6 +13,7 @@
 #include "server/pages/workers.h"
 
 struct access_log;
+struct child_store;
 struct crawlers;
 struct served_files;
 struct listener;
@@ -79,7 +80,13 @@ struct app_context {
     void *source_set;
     void (*sources_settle)(void *set, void (*done)(void *context), void *context);
     bool (*sources_may_read)(void *set, const char *origin, bool all_sites, const char *directory);
-    _Atomic(struct served_files *) files; /* of sources with `serve`; NULL: none yet */
+    _Atomic(struct served_files *) files; /* of sources with `serve`; NULL in tests */
+    struct child_store *children;         /* NULL in tests */
+    /* Of remote ones: whether any serves what it lists; and has a sitemap of one fetched whose copy
+     * is missing. Take the source_set. NULL in tests. */
+    bool (*serves_children)(const void *set);
+    void (*fetch_child)(void *set, int64_t site_id, const char *loc, void (*done)(void *context),
+                        void *context);
     /* sources_match, where there are `files`. */
     bool (*files_match)(struct sources *s, const char *origin, const char *url_path, size_t *number,
                         char *path);

@@ -181,6 +181,9 @@ static bool add_advice(struct MHD_Response *response, const struct reply *reply)
         !add(response, "X-Robots-Tag", "noindex") ||
         !add(response, "Accept-Ranges", is_page(reply->resource) ? "none" : "bytes"))
         return false;
+    /* XML of others, at the site's own origin: what is XHTML in it runs no script there. */
+    if (!is_page(reply->resource) && !add(response, "Content-Security-Policy", "script-src 'none'"))
+        return false;
     if (reply->status != 206)
         return true;
     snprintf(range, sizeof range, "bytes %zu-%zu/%zu", reply->first, reply->first + reply->len - 1,

@@ -644,6 +644,9 @@ static bool decide_magic(struct frame_layer *l, unsigned char second)
 
 static bool feed_layer(struct frame_layer *l, const char *bytes, size_t len)
 {
+    struct frame *f = l->frame;
+    if (f->copy != NULL && !is_coding(l))
+        f->copy(f->copy_context, bytes, len);
     if (l->stage == STAGE_MAGIC && !l->magic_held && len > 0) {
         l->magic = (unsigned char)*bytes++;
         l->magic_held = true;

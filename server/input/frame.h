@@ -162,6 +162,9 @@ struct handler {
     void (*free)(void *self);
 };
 
+/* Is given a file's bytes, content codings removed, as they come. */
+typedef void frame_copy(void *context, const char *bytes, size_t len);
+
 /* Opens the handler (frame_use) of what begins with `head`: FRAME_HEAD_BYTES or more, or all there
  * is, 0 where that is nothing but white space; then it may open none. */
 typedef bool frame_open(void *context, const char *head, size_t len);
@@ -184,6 +187,8 @@ struct frame {
     const char *too_large;                            /* the code for more than max_bytes */
     struct frame_layer layers[FRAME_MAX_CODINGS + 1]; /* outermost first; the last: the file's */
     unsigned codings;                                 /* how many of them are content codings */
+    frame_copy *copy;                                 /* NULL: nobody */
+    void *copy_context;
     bool bom_done, finished;
     const struct handler *handler; /* NULL: the block is still the head */
     void *self;

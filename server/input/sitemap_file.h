@@ -125,6 +125,10 @@ struct sitemap_verifier *sitemap_verifier_new(const struct sitemap_expect *expec
  * commas) and Content-Type; NULL: it has none. Codings come off before the file is judged. */
 void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encoding,
                            const char *content_type);
+/* Before the first byte: who is given the file's bytes, content codings removed, as they come. */
+void sitemap_verifier_copy(struct sitemap_verifier *v,
+                           void (*copy)(void *context, const char *bytes, size_t len),
+                           void *context);
 /* Takes the next bytes. False once the verdict is final (the rest need not be read). */
 bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t len);
 /* The input is over: fills `*out`. False when out of memory. */

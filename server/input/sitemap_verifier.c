@@ -802,6 +802,14 @@ enum sitemap_packing sitemap_packing_of(const char *path, size_t len)
                                                              : SITEMAP_PACKING_PLAIN;
 }
 
+void sitemap_verifier_copy(struct sitemap_verifier *v,
+                           void (*copy)(void *context, const char *bytes, size_t len),
+                           void *context)
+{
+    v->frame.copy = copy;
+    v->frame.copy_context = context;
+}
+
 bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t len)
 {
     return frame_feed(&v->frame, bytes, len);

@@ -19,7 +19,7 @@
  * changed within the file system's resolution of time (served_file_file_settled). The change time
  * tells what rsync -t and touch -d hide from the modification time. */
 struct served_file_file {
-    uint64_t device, inode, size;
+    uint64_t device, inode, from, size; /* of it what is behind `from` is served */
     int64_t modified_ns, changed_ns;
 };
 
@@ -88,7 +88,8 @@ static int64_t nanoseconds(struct timespec t)
     return (int64_t)t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
 }
 
-static enum served_file_load_status served_file_file_stat(int fd, struct served_file_file *out)
+static enum served_file_load_status served_file_file_stat(int fd, uint64_t from,
+                                                          struct served_file_file *out)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -96,7 +97,8 @@ static enum served_file_load_status served_file_file_stat(int fd, struct served_
     *out = (struct served_file_file){
         .device = st.st_dev,
         .inode = st.st_ino,
-        .size = (uint64_t)st.st_size,
+        .from = from,
+        .size = (uint64_t)st.st_size > from ? (uint64_t)st.st_size - from : 0,
         .modified_ns = nanoseconds(st.st_mtim),
         .changed_ns = nanoseconds(st.st_ctim),
     };
@@ -108,7 +110,7 @@ static bool served_file_file_same(const struct served_file_file *a,
                                   const struct served_file_file *b)
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
+           a->from == b->from && a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
 }
 
 /* True where the file was last changed so long before `now_ns`, when it was read, that another
@@ -120,11 +122,11 @@ static bool served_file_file_settled(const struct served_file_file *file, int64_
     return age > SETTLED_NS || age < -SETTLED_NS;
 }
 
-/* Reads exactly `size` bytes. */
-static enum served_file_load_status read_all(int fd, uint8_t *to, size_t size)
+/* Reads exactly `size` bytes from there on. */
+static enum served_file_load_status read_all(int fd, uint64_t from, uint8_t *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
-        ssize_t got = pread(fd, to + at, size - at, (off_t)at);
+        ssize_t got = pread(fd, to + at, size - at, (off_t)(from + at));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -157,9 +159,9 @@ static enum served_file_load_status served_file_read(int fd, const struct served
     uint8_t *bytes = malloc(b->raw_len + 1); /* an empty file has a buffer too */
     b->bytes = bytes;
     if (bytes != NULL)
-        status = read_all(fd, bytes, b->raw_len);
+        status = read_all(fd, file->from, bytes, b->raw_len);
     if (status == SERVED_FILE_LOADED)
-        status = served_file_file_stat(fd, &after);
+        status = served_file_file_stat(fd, file->from, &after);
     if (status == SERVED_FILE_LOADED && !served_file_file_same(file, &after))
         status = SERVED_FILE_LOAD_CHANGING;
     if (status != SERVED_FILE_LOADED) {
@@ -304,12 +306,13 @@ static enum served_file_load_status look(struct served_files *files, struct serv
                                          struct resource **resource)
 {
     struct served_file_file file;
+    uint64_t from = 0;
     atomic_fetch_add(&files->checks, 1);
     int fd = files->options.open(files->options.open_context, (size_t)f->place.key.of,
-                                 f->place.key.name);
+                                 f->place.key.name, &from);
     if (fd < 0)
         return served_file_load_error(errno);
-    enum served_file_load_status status = served_file_file_stat(fd, &file);
+    enum served_file_load_status status = served_file_file_stat(fd, from, &file);
     if (status == SERVED_FILE_LOADED &&
         (*resource == NULL || !f->settled || !served_file_file_same(&file, &f->file)))
         status = read_file(files, f, fd, &file, resource);

@@ -27,9 +27,10 @@ struct served_files_options {
     int compression_level; /* as pages' */
     unsigned threads;
     uint32_t fresh_ms; /* SERVED_FILES_FRESH_MS; tests: others */
-    /* Opens a file for reading, never one that `path` should not lead to: a descriptor, or -1 with
-     * errno. On threads of their own; may wait for the disk. */
-    int (*open)(void *context, size_t source, const char *path);
+    /* Opens a file for reading, never one that `path` should not lead to: a descriptor, and where
+     * what is served begins in it (0 unless set); or -1 with errno. On threads of their own; may
+     * wait for the disk. */
+    int (*open)(void *context, size_t source, const char *path, uint64_t *from);
     void *open_context;
 };
 

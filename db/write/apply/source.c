@@ -124,8 +124,8 @@ static void check_alone(const struct change *change, struct source_made *made, s
     else if (change->made_set & (folder ? SOURCE_SET_OF_UPSTREAM : SOURCE_SET_OF_FOLDER))
         refuse(result, folder ? "upstream" : "directory",
                folder ? "upstream, poll, check and drop_after are not for a folder"
-                      : "directory, url, patterns, excludes, watch, rescan, settle and serve are "
-                        "not for an upstream");
+                      : "directory, url, patterns, excludes, watch, rescan and settle are not for "
+                        "an upstream");
     else if (folder)
         check_folder(made, url, result);
     else

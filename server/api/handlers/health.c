@@ -10,6 +10,7 @@
 #include "server/api/routes.h"
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
+#include "server/sources/child_store.h"
 #include "server/sources/reasons.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
@@ -91,6 +92,24 @@ static void append_remotes(struct reasons *r, const struct app_context *app)
         return;
     remote_counts_get(app->remote, &counts);
     append_standing(r, &(struct standing){.states = counts.registered});
+}
+
+/* What has no copy is not served while its origin is down. */
+static void append_children(struct reasons *r, const struct app_context *app)
+{
+    struct child_store_stats stats;
+
+    if (app->children == NULL || !app->serves_children(app->source_set))
+        return;
+    child_store_stats_get(app->children, &stats);
+    if (stats.failing)
+        append_reason(r, "child-store-failed",
+                      "copies of sitemaps cannot be written; those that have none are not served "
+                      "while their origin is down; the log (child-store-failed) says why");
+    if (stats.full)
+        append_reason(r, "child-store-full",
+                      "not all sitemaps have a copy, because copies are limited by [fetch] "
+                      "store_bytes; those without one are not served while their origin is down");
 }
 
 static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
@@ -197,6 +216,7 @@ enum handled health_ready(void *context, struct request *request)
     append_stuck(&reasons, &catalogue);
     append_sources(&reasons, app->sources);
     append_remotes(&reasons, app);
+    append_children(&reasons, app);
     append_frozen(&reasons, app);
 
     str_append_text(&reply->body, "{\"status\":");

@@ -14,6 +14,7 @@
 #include "server/log/access_log.h"
 #include "server/log/log.h"
 #include "server/pages/served_file.h"
+#include "server/sources/child_store.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
@@ -628,6 +629,17 @@ static void append_blobs(struct str *out, const struct served_files_stats *stats
                    stats->failures);
 }
 
+static void append_children(struct str *out, const struct child_store_stats *stats)
+{
+    metric_gauge(out, "sitemapd_child_copies", "Copies of sitemaps that remote sources serve.",
+                 stats->copies);
+    metric_gauge(out, "sitemapd_child_bytes", "Disk that these copies take.", stats->bytes);
+    metric_gauge(out, "sitemapd_children_missing",
+                 "Sitemaps of sources with serve = yes that have no copy here.", stats->missing);
+    metric_gauge(out, "sitemapd_child_store_failing", "1: the last copy could not be written.",
+                 stats->failing);
+}
+
 /* One family of all crawlers that came. */
 static void append_crawlers_each(struct str *out, const struct crawlers *crawlers,
                                  const struct crawlers_totals *totals, const char *name,
@@ -824,6 +836,12 @@ enum handled metrics_get(void *context, struct request *request)
 
         served_files_stats_get(app->files, &files);
         append_blobs(out, &files);
+    }
+    if (app->children != NULL) {
+        struct child_store_stats children;
+
+        child_store_stats_get(app->children, &children);
+        append_children(out, &children);
     }
 
     reply->status = 200;

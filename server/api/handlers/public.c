@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/api/handlers/handlers.h"
@@ -7,6 +8,7 @@
 #include "server/pages/publisher.h"
 #include "server/pages/served_file.h"
 #include "server/rules/http/negotiate.h"
+#include "server/rules/url.h"
 #include "server/sources/sources.h"
 
 /* What is served is what lies in the folder, whether its source holds it for a good sitemap or not:
@@ -55,8 +57,9 @@ static void arrived_as_file(void *context, enum await_result result, struct reso
     request_resume(context);
 }
 
-/* With a query it is not a file: children such as /sitemap.xml?page=1 are made by a program. Nor is
- * robots.txt, which would answer 503 here at times: crawlers take that for "disallow everything".
+/* With a query it is not a file of a folder: children such as /sitemap.xml?page=1 are made by a
+ * program. Nor is robots.txt, which would answer 503 here at times: crawlers take that for
+ * "disallow everything".
  */
 static bool is_file(const struct app_context *app, const struct request *request,
                     const char *origin, size_t *source, char *path)
@@ -66,16 +69,91 @@ static bool is_file(const struct app_context *app, const struct request *request
            app->files_match(app->sources, origin, request->path, source, path);
 }
 
+/* The sitemaps that remote sources with `serve` list, by their locs, from copies. Those of a site
+ * are the files of a source of their own, whose number no other has. */
+#define CHILDREN_OF(site_id) ((size_t)(-(site_id)))
+
+static bool is_child(const struct app_context *app, const struct request *request,
+                     const char *origin, char loc[LOC_MAX_CHARS + 1])
+{
+    struct str text = STR_INIT;
+    struct url url;
+
+    if (app->files == NULL || origin == NULL || app->serves_children == NULL ||
+        !app->serves_children(app->source_set) || strcmp(request->path, "/robots.txt") == 0)
+        return false;
+    str_append_text(&text, origin);
+    str_append_text(&text, request->path);
+    if (request->query != NULL) {
+        str_append_char(&text, '?');
+        str_append_text(&text, request->query);
+    }
+    bool is = !text.failed && url_parse(str_text(&text), text.len, &url, NULL) == RULE_OK;
+    if (is)
+        memcpy(loc, url.text, (size_t)url.len + 1);
+    str_done(&text);
+    return is;
+}
+
+/* A request that waits for a copy. */
+struct child_wait {
+    struct request *request;
+    bool was_fetched; /* what was missing: once */
+    char loc[LOC_MAX_CHARS + 1];
+};
+
+static void child_arrived(void *context, enum await_result result, struct resource *r);
+
+static void child_fetched(void *context)
+{
+    struct child_wait *w = context;
+    struct app_context *app = w->request->state;
+
+    served_files_await(app->files, CHILDREN_OF(w->request->site_id), w->loc, child_arrived, w);
+}
+
+static void child_arrived(void *context, enum await_result result, struct resource *r)
+{
+    struct child_wait *w = context;
+    struct app_context *app = w->request->state;
+
+    if (result == AWAIT_UNAVAILABLE && r == NULL && !w->was_fetched) {
+        w->was_fetched = true;
+        app->fetch_child(app->source_set, w->request->site_id, w->loc, child_fetched, w);
+        return;
+    }
+    arrived(w->request, result, r);
+    free(w);
+}
+
+static enum handled child_get(struct app_context *app, struct request *request, const char *loc)
+{
+    request->state = app;
+    struct resource *r = served_files_get(app->files, CHILDREN_OF(request->site_id), loc);
+    struct child_wait *w = r == NULL && request_may_wait(request) ? malloc(sizeof *w) : NULL;
+    if (w == NULL) {
+        answer(request, AWAIT_UNAVAILABLE, r, false);
+        return HANDLED;
+    }
+    w->request = request;
+    w->was_fetched = false;
+    memcpy(w->loc, loc, strlen(loc) + 1);
+    served_files_await(app->files, CHILDREN_OF(request->site_id), w->loc, child_arrived, w);
+    return HANDLE_LATER;
+}
+
 /* The files of sources with `serve = yes`, on the public listener. */
 
-/* Answers a path that nothing else of the site has: with a file of a source, or 404. `origin` is
- * the site's, borrowed for the call. */
+/* Answers a path that nothing else of the site has: with a file of a source, a child, or 404.
+ * `origin` is the site's, borrowed for the call. */
 static enum handled files_get(struct app_context *app, struct request *request, const char *origin)
 {
-    char path[SOURCE_MAX_PATH_BYTES + 1];
+    char path[SOURCE_MAX_PATH_BYTES + 1], loc[LOC_MAX_CHARS + 1];
     size_t source;
 
     if (!is_file(app, request, origin, &source, path)) {
+        if (is_child(app, request, origin, loc))
+            return child_get(app, request, loc);
         reply_text(&request->reply, 404, "Not Found");
         return HANDLED;
     }

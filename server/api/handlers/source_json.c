@@ -105,6 +105,7 @@ void source_json_begin_remote(struct str *out, const struct remote_settings *s,
     number(out, "poll", s->poll_s);
     yes_no(out, "check", s->check);
     number(out, "drop_after", s->drop_after_s);
+    yes_no(out, "serve", s->serve);
     static const char *const none[] = {NULL};
     list(out, "split", s->splits != NULL ? s->splits : none);
 }

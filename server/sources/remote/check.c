@@ -6,6 +6,8 @@
 
 #include "server/base/clock.h"
 #include "server/rules/http/freshness.h"
+#include "server/rules/lastmod.h"
+#include "server/sources/child_store.h"
 #include "server/sources/remote/claim.h"
 #include "server/sources/remote/run.h"
 
@@ -42,6 +44,31 @@ static bool validators_lie(const struct poll *p, const struct fetch_reply *reply
 static void set_mark(struct check_record *record, unsigned mark, bool set)
 {
     record->marks = set ? record->marks | mark : record->marks & ~mark;
+}
+
+bool check_serves(const struct poll *p)
+{
+    return p->source && p->source->settings->serve && !p->splits && p->remote->options.store;
+}
+
+/* Of a copy: what its entry bears, or is about to. */
+static int64_t copy_date(const struct poll *p, const char *lastmod)
+{
+    const char *text = lastmod && *lastmod ? lastmod : p->served ? p->served : p->claim;
+    struct lastmod date;
+    return text && lastmod_parse(text, strlen(text), p->now, &date, NULL) == RULE_OK &&
+                   date.unix_seconds <= p->now
+               ? date.unix_seconds
+               : p->now;
+}
+
+/* The sitemap is good: what it was read to is its copy now. `lastmod`: the date that its entry
+ * gets; NULL: it keeps its own. */
+static void keep_copy(struct poll *p, const struct sitemap_file *file, const char *lastmod)
+{
+    if (p->copy)
+        child_copy_keep(p->copy, file->hash, copy_date(p, lastmod));
+    p->copy = NULL;
 }
 
 struct settled {
@@ -171,6 +198,8 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
         take_split(p, file, s);
     else if (!v->same)
         take_content(p, reply, file, s);
+    if (!v->same && !split_was(p))
+        keep_copy(p, file, s->write.lastmod_to);
     if (!v->same)
         record_split(p, record);
     keep_validators(record, reply);
@@ -299,10 +328,33 @@ static void put_again(struct poll *p)
             (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
 }
 
+/* A poll for the sake of a copy alone that found what was known, or nothing: the copy is kept, and
+ * the catalogue need not hear of it. (On a node that does not poll each of them would be a write of
+ * all nodes.) False: it is settled as any other. */
+static bool settle_copy(struct poll *p, const struct child_verdict *v, struct remote *r,
+                        const struct fetch_reply *reply, const struct sitemap_file *file)
+{
+    bool good = v->state == CHECK_GOOD && file;
+    bool known = good && p->record.state == CHECK_GOOD && p->record.hash[0] == file->hash[0] &&
+                 p->record.hash[1] == file->hash[1];
+    if (p->ask == NULL || !p->ask->copied || (good && !known))
+        return false;
+    if (known)
+        keep_copy(p, file, NULL);
+    remote_ask_fail(p->ask, "");
+    p->ask = NULL;
+    poll_count(r, child_result(v, false), reply->got_bytes, clock_now_ms() - p->began_ms);
+    run_put(r, p->host,
+            (struct due){p->record.id, (uint32_t)p->record.next_at, p->record.interval_s});
+    return true;
+}
+
 void check_settle(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply,
                   const struct sitemap_file *file)
 {
     struct remote *r = p->remote;
+    if (settle_copy(p, v, r, reply, file))
+        return;
     struct settled s = {
         .write = {.kind = CHECK_RESULT, .record = p->record, .full_from = p->record.full_at}};
     struct check_record *record = &s.write.record;
@@ -338,6 +390,10 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
         r->load = true; /* it is polled anew, from what the catalogue keeps */
         if (p->ask)
             remote_ask_fail(p->ask, "out of memory");
+        p->ask = NULL;
+    }
+    if (p->ask && p->ask->copied) { /* it is there */
+        remote_ask_fail(p->ask, "");
         p->ask = NULL;
     }
     if (p->ask) {
@@ -387,13 +443,20 @@ static size_t of_site(const struct remote *r, int64_t site_id)
     return count;
 }
 
+/* Where copies are served, of what is known. */
+static bool has_copy(const struct poll *p)
+{
+    return !check_serves(p) || child_store_has(p->remote->options.store, p->record.site_id,
+                                               p->record.loc, p->record.hash);
+}
+
 /* Whether it is asked for only as it is new: it has validators, and was read whole of late. */
 static bool asks_what_is_new(const struct poll *p)
 {
     const struct check_record *k = &p->record;
-    return k->state == CHECK_GOOD && split_is_as_kept(p) && !(k->marks & CHECK_VALIDATORS_LIE) &&
-           p->now - k->full_at < FULL_EVERY_S && p->now >= k->full_at &&
-           (k->etag || k->last_modified);
+    return k->state == CHECK_GOOD && split_is_as_kept(p) && has_copy(p) &&
+           !(k->marks & CHECK_VALIDATORS_LIE) && p->now - k->full_at < FULL_EVERY_S &&
+           p->now >= k->full_at && (k->etag || k->last_modified);
 }
 
 /* NOT_FOUND: it is watched no more. BUSY: as many of its site are polled as may be. */
@@ -454,9 +517,7 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due,
     }
     poll_enter_host(p);
     p->ask = p->splits ? NULL : asked;
-    if (asked && p->splits) { /* the caller must not wait that long */
-        asked->polled(asked->context, &p->record, "");
-        remote_ask_free(asked);
-    }
+    if (asked && p->splits) /* the caller must not wait that long */
+        remote_ask_answer(asked, &p->record, "");
     return true;
 }

@@ -42,6 +42,7 @@ struct remote_settings remote_settings_of(const struct source_made *made)
         .index = made->index,
         .poll_s = made->poll_ms / 1000,
         .check = made->check,
+        .serve = made->serve,
         .drop_after_s = made->drop_after_ms / 1000,
         .site_id = made->site_id,
     };
@@ -139,8 +140,9 @@ bool remote_settings_equal(const struct remote_settings *a, const struct remote_
            text_equal(a->index, b->index) && text_equal(a->connect, b->connect) &&
            text_equal(a->ca_file, b->ca_file) && text_equal(a->credentials, b->credentials) &&
            a->site_id == b->site_id && a->poll_s == b->poll_s && a->check == b->check &&
-           a->public_check == b->public_check && a->drop_after_s == b->drop_after_s &&
-           a->split_bytes == b->split_bytes && texts_equal(a->splits, b->splits);
+           a->serve == b->serve && a->public_check == b->public_check &&
+           a->drop_after_s == b->drop_after_s && a->split_bytes == b->split_bytes &&
+           texts_equal(a->splits, b->splits);
 }
 
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b)

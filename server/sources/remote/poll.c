@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/sources/child_store.h"
 #include "server/sources/remote/run.h"
 
 /* ---- the request -------------------------------------------------------------------------- */
@@ -101,6 +102,15 @@ static bool take_body(void *context, const struct fetch_reply *reply, const char
     return false;
 }
 
+static void take_copy(void *context, const char *bytes, size_t len)
+{
+    struct poll *p = context;
+    if (p->copy == NULL)
+        p->copy = child_copy_begin(p->remote->options.store, p->record.site_id, p->record.loc);
+    if (p->copy)
+        child_copy_write(p->copy, bytes, len);
+}
+
 static bool make_reader(struct poll *p)
 {
     const struct sitemap_expect expect = {
@@ -115,9 +125,14 @@ static bool make_reader(struct poll *p)
     p->upstream = NULL;
     p->verifier = NULL;
     p->decided = p->headed = false;
+    child_copy_drop(p->copy);
+    p->copy = NULL;
     if (p->list)
         return (p->upstream = upstream_new(p->now)) != NULL;
-    return (p->verifier = sitemap_verifier_new(&expect)) != NULL;
+    p->verifier = sitemap_verifier_new(&expect);
+    if (p->verifier && p->look == NULL && check_serves(p))
+        sitemap_verifier_copy(p->verifier, take_copy, p);
+    return p->verifier != NULL;
 }
 
 bool poll_ask(struct poll *p)
@@ -175,6 +190,7 @@ void poll_free(struct poll *p)
         p->source->polling = NULL;
     upstream_free(p->upstream);
     sitemap_verifier_free(p->verifier);
+    child_copy_drop(p->copy);
     split_end_free(p->ended);
     public_look_free(p->look);
     registry_unref(p->registry);

@@ -38,7 +38,7 @@ static bool differed(const struct poll *p)
 static bool is_due(struct poll *p)
 {
     struct remote_source *s = p->source;
-    if (p->ask || differed(p))
+    if ((p->ask && !p->ask->copied) || differed(p))
         return true;
     if (p->now >= s->public_at || s->public_at > p->now + EVERY_S) {
         s->public_at = p->now + EVERY_S;

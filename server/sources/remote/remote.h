@@ -29,6 +29,7 @@ struct remote_settings {
     int64_t site_id;         /* the one site that it may list in; 0: any */
     uint32_t poll_s;         /* the list */
     bool check;              /* poll what the list names, too */
+    bool serve;              /* what the list names is served here, from copies */
     bool public_check;       /* and look at some past `connect`, as crawlers get them */
     bool managed;            /* the configuration's; else API or command line made it */
     uint32_t drop_after_s;   /* how long a child may be invalid before it is dropped; 0: for ever */
@@ -72,6 +73,7 @@ struct remote_moved {
     bool was_stale; /* CHECK_DATE_STALE, before */
 };
 
+struct child_store;
 struct remote;
 
 struct remote_options {
@@ -79,6 +81,7 @@ struct remote_options {
     struct remote_bounds bounds;
     size_t count;
     const struct remote_settings *settings;
+    struct child_store *store; /* of sources with `serve`; NULL: none serves. Borrowed */
     /* Something to log; on the thread. `level`: 0 error, 1 warning, 2 info. `source` may be NULL.
      */
     void (*event)(void *context, int level, const char *event, const char *source,
@@ -124,6 +127,12 @@ void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool d
 typedef void remote_polled(void *context, const struct check_record *record, const char *failure);
 void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_polled *done,
                  void *context);
+/* Has a sitemap of a source with `serve` read whole where its copy is missing or old, within its
+ * host's rate. `done` is called once, on the thread or at once, when that is over, however it went,
+ * or COPY_WAIT_MS later. */
+#define COPY_WAIT_MS 10000
+void remote_fetch_copy(struct remote *r, int64_t site_id, const char *loc,
+                       void (*done)(void *context), void *context);
 /* Something was registered or a site's `check` is another: looks for what is to be watched within
  * seconds rather than a minute. */
 void remote_look(struct remote *r);

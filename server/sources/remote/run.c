@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "server/base/clock.h"
+#include "server/sources/child_store.h"
 #include "server/sources/remote/run.h"
 
 #define TICK_MS         1000 /* so often at least it looks at the clock, which may have been set */
@@ -204,9 +205,8 @@ static void answer_polls(struct remote *r, enum catalogue_status status)
         r->landing = ask->next;
         enum catalogue_status found =
             view ? catalogue_view_check(view, ask->check_id, &record) : status;
-        ask->polled(ask->context, found == CATALOGUE_OK ? &record : NULL,
-                    found == CATALOGUE_OK ? "" : "the catalogue did not take it");
-        remote_ask_free(ask);
+        remote_ask_answer(ask, found == CATALOGUE_OK ? &record : NULL,
+                          found == CATALOGUE_OK ? "" : "the catalogue did not take it");
     }
     if (view)
         catalogue_view_end(view);
@@ -567,6 +567,9 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
             due = (struct due){k.id, (uint32_t)k.next_at, k.interval_s};
         catalogue_view_end(view);
     }
+    if (status == CATALOGUE_OK && ask->copied &&
+        child_store_has(r->options.store, ask->site_id, ask->loc, k.hash))
+        status = CATALOGUE_NOT_FOUND; /* it is there by now */
     struct remote_host *host = status == CATALOGUE_OK && url_split(ask->loc, strlen(ask->loc), &url)
                                    ? run_host(r, &url)
                                    : NULL;
@@ -606,9 +609,20 @@ static bool is_crowded(const struct remote_ask *kept, int64_t site_id)
     return count >= ASKS_OF_SITE;
 }
 
+/* A request waits so long for a copy and no longer; its poll goes on. */
+static void end_waits(struct remote *r, int64_t now_ms)
+{
+    for (struct poll *p = r->polls; p; p = p->next)
+        if (p->ask && p->ask->copied && now_ms > p->ask->until_ms) {
+            remote_ask_fail(p->ask, "");
+            p->ask = NULL;
+        }
+}
+
 /* How long until they are looked at again. */
 static int64_t serve_asks(struct remote *r, int64_t now_ms)
 {
+    end_waits(r, now_ms);
     pthread_mutex_lock(&r->lock);
     struct remote_ask *asks = r->asks;
     if (r->wanted) { /* which may have what is asked for */
@@ -625,6 +639,8 @@ static int64_t serve_asks(struct remote *r, int64_t now_ms)
         ask->next = NULL;
         if (ask->name) {
             ask_scan(r, ask);
+        } else if (ask->copied && now_ms > ask->until_ms) {
+            remote_ask_fail(ask, "");
         } else if (is_crowded(kept, ask->site_id)) {
             remote_ask_fail(ask, "busy: too many polls of its site are waiting; retry later");
         } else if (!ask_poll(r, ask, now_ms)) {

@@ -50,6 +50,8 @@ struct remote_ask {
     char *loc;
     int64_t check_id; /* once it was polled: whose row is the answer */
     remote_polled *polled;
+    void (*copied)(void *context); /* in place of `polled`: a copy is asked for, */
+    int64_t until_ms;              /* and waited for until then (monotonic) */
     void *context;
 };
 
@@ -195,11 +197,12 @@ struct poll {
     bool splits;
     struct url split_url;
     struct split_end *ended; /* owned; NULL: nothing came of it yet */
+    struct child_copy *copy; /* owned; NULL: its source does not serve, or nothing came yet */
     /* It was good, and is asked for by its public address now. Owned; NULL: it is not. */
     struct public_look *look;
 };
 
-/* ---- remote.c */
+/* ---- plan.c and start.c */
 __attribute__((format(printf, 5, 6))) void remote_report(struct remote *r, int level,
                                                          const char *event, const char *source,
                                                          const char *format, ...);
@@ -221,6 +224,9 @@ const struct address_guard *remote_guard(const struct remote_plan *plan,
 void remote_ask_free(struct remote_ask *ask);
 /* Answers it with a failure and frees it. */
 void remote_ask_fail(struct remote_ask *ask, const char *failure);
+/* The same of a poll, with the row that it came to (NULL: `failure` says why there is none). */
+void remote_ask_answer(struct remote_ask *ask, const struct check_record *record,
+                       const char *failure);
 /* The thread. */
 void remote_run(void *remote);
 
@@ -267,6 +273,8 @@ const char *poll_kept_header(const struct fetch_reply *reply, const char *name, 
  * (NULL) it is watched no more, or was put back already. */
 bool check_begin(struct remote *r, struct remote_host *host, struct due due, struct remote_ask *ask,
                  const char **why);
+/* Whether its source serves what it lists, from copies. */
+bool check_serves(const struct poll *p);
 /* The result is written, and it is due again. `file`: what a 200's body is; NULL: none. */
 void check_settle(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply,
                   const struct sitemap_file *file);

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "db/source.h"
+#include "server/base/clock.h"
 #include "server/base/str.h"
 #include "server/rules/url.h"
 #include "server/sources/remote/run.h"
@@ -89,12 +90,23 @@ void remote_ask_free(struct remote_ask *ask)
     free(ask);
 }
 
+void remote_ask_answer(struct remote_ask *ask, const struct check_record *record,
+                       const char *failure)
+{
+    if (ask->copied)
+        ask->copied(ask->context);
+    else
+        ask->polled(ask->context, record, failure);
+    remote_ask_free(ask);
+}
+
 void remote_ask_fail(struct remote_ask *ask, const char *failure)
 {
-    if (ask->scanned)
-        ask->scanned(ask->context, NULL, failure);
-    else
-        ask->polled(ask->context, NULL, failure);
+    if (!ask->scanned) {
+        remote_ask_answer(ask, NULL, failure);
+        return;
+    }
+    ask->scanned(ask->context, NULL, failure);
     remote_ask_free(ask);
 }
 
@@ -143,6 +155,22 @@ void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_poll
     }
     *ask = (struct remote_ask){
         .site_id = site_id, .loc = strdup(loc), .polled = done, .context = context};
+    submit(r, ask, ask->loc != NULL);
+}
+
+void remote_fetch_copy(struct remote *r, int64_t site_id, const char *loc,
+                       void (*done)(void *context), void *context)
+{
+    struct remote_ask *ask = calloc(1, sizeof *ask);
+    if (ask == NULL) {
+        done(context);
+        return;
+    }
+    *ask = (struct remote_ask){.site_id = site_id,
+                               .loc = strdup(loc),
+                               .copied = done,
+                               .until_ms = clock_now_ms() + COPY_WAIT_MS,
+                               .context = context};
     submit(r, ask, ask->loc != NULL);
 }
 

@@ -5,8 +5,9 @@
 
 #include "server/pages/served_file.h"
 
-static int open_file(void *context, size_t source, const char *path)
+static int open_file(void *context, size_t source, const char *path, uint64_t *from)
 {
+    (void)from;
     struct world *w = context;
     char name[200];
 

@@ -32,8 +32,9 @@ struct world {
     void *cut_context;
 };
 
-static inline int open_file(void *context, size_t source, const char *path)
+static inline int open_file(void *context, size_t source, const char *path, uint64_t *from)
 {
+    (void)from;
     struct world *w = context;
     char name[200];
 

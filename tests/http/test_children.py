@@ -1,0 +1,326 @@
+"""Sitemaps of remote sources with `serve = yes`: served here, from copies, also while their origin is down."""
+
+import gzip
+import shutil
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+
+from harness import ask, eventually
+from nodes import cluster, joined  # noqa: F401 (a fixture)
+from origin import Origin, answer, index, urlset
+
+FETCH = "[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n"
+
+
+class World:
+    """A site that mirrors an origin, and its server."""
+
+    def __init__(self, start, origin, fetch="", **settings):
+        self.start, self.origin = start, origin
+        self.base = f"http://{origin.address}:{origin.port}"
+        self.host = f"{origin.address}:{origin.port}"
+        self.fetch, self.settings = fetch, {"serve": "yes"} | settings
+
+    def config(self, **changed):
+        settings = "".join(f"{key} = {value}\n" for key, value in (self.settings | changed).items())
+        return f'{FETCH}{self.fetch}[site "m"]\norigin = {self.base}\nindex = /sitemap_index.xml\n[source "shop"]\nupstream = {self.base}/list.xml\n{settings}'
+
+    def list(self, *members):
+        members = [m if isinstance(m, tuple) else (m, None) for m in members]
+        self.origin.answers["/list.xml"] = answer(200, index(*((self.base + path.replace("&", "&amp;"), date) if date else self.base + path.replace("&", "&amp;") for path, date in members)))
+
+    def serve(self):
+        self.server = self.start(sites=(), config=self.config())
+        return self.server
+
+    def get(self, path, headers=(), method="GET"):
+        return ask(self.server.public, method, path, headers, host=self.host)
+
+    def index(self):
+        return self.get("/sitemap_index.xml").body.decode()
+
+    def poll(self, path):
+        """Has the server poll a sitemap now."""
+        reply = self.server.api("POST", f"/v1/checks?loc={quote(self.base + path, safe='')}")
+        assert reply.status == 200, reply
+        return reply.json()["check"]["state"]
+
+    def reasons(self):
+        return {reason["code"] for reason in self.server.api("GET", "/readyz").json()["reasons"]}
+
+    def asked(self, path):
+        return sum(head.split(" ", 2)[1] == path for head in self.origin.asked)
+
+    def scan(self):
+        return self.server.api("POST", "/v1/sources/shop/scan")
+
+    def stored(self):
+        folder = Path(self.server.database + ".children")
+        return [file for file in folder.glob("*/*") if len(file.name) == 32]
+
+    def is_stored(self, count):
+        eventually(lambda: len(self.stored()) == count, f"{count} copies")
+
+
+@pytest.fixture
+def world(start):
+    with Origin() as origin:
+        yield World(start, origin)
+
+
+def test_children_are_served_as_the_origin_has_them(world):
+    good = urlset(world.base + "/page", lastmod="2025-02-03")
+    large = urlset(*(f"{world.base}/page/{i}" for i in range(2000)))
+    bodies = {
+        "/good.xml": (good, answer(200, good)),
+        "/packed.xml": (good + b"\n", answer(200, gzip.compress(good + b"\n"), Content_Encoding="gzip")),
+        "/packed.xml.gz": (gzip.compress(good), answer(200, gzip.compress(good))),
+        "/twice.xml.gz": (gzip.compress(good), answer(200, gzip.compress(gzip.compress(good)), Content_Encoding="gzip")),
+        "/sitemap.php?type=posts&page=2": (large, answer(200, large)),
+        "/list.txt": (f"{world.base}/page\n".encode(), answer(200, f"{world.base}/page\n".encode(), Content_Type="text/plain")),
+    }
+    for path, (_, reply) in bodies.items():
+        world.origin.answers[path] = reply
+    world.list(*((path, "2025-03-04T05:06:07Z") for path in bodies))
+    world.serve()
+    world.is_stored(len(bodies))
+    for path, (body, _) in bodies.items():
+        reply = world.get(path)
+        assert (reply.status, reply.body) == (200, body), path
+        assert reply["Last-Modified"] == "Tue, 04 Mar 2025 05:06:07 GMT" and reply["ETag"].startswith('"'), path
+        assert world.get(path, {"If-None-Match": reply["ETag"]}).status == 304
+        head = world.get(path, method="HEAD")
+        assert head.status == 200 and head["Content-Length"] == str(len(body)) and head["ETag"] == reply["ETag"]
+        kind = "application/gzip" if path.endswith(".gz") else "text/plain; charset=utf-8" if path.endswith(".txt") else "application/xml"
+        assert reply["Content-Type"].startswith(kind.split(";")[0]), path
+        assert reply["Content-Security-Policy"] == "script-src 'none'" and reply["X-Content-Type-Options"] == "nosniff"
+    packed = world.get("/sitemap.php?type=posts&page=2", {"Accept-Encoding": "gzip"})
+    assert packed["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == large
+    # What no list names is served by nobody, and the origin is not asked for it.
+    for path in ("/sitemap.php?type=posts&page=3", "/sitemap.php", "/other.xml", "/good.xml?x=1"):
+        assert world.get(path).status == 404 and world.asked(path) == 0, path
+
+
+def test_the_last_good_copy_is_served_while_the_origin_fails(world):
+    good = urlset(world.base + "/page")
+    for path in ("/a.xml", "/b.xml", "/c.xml"):
+        world.origin.answers[path] = answer(200, good)
+    world.list(("/a.xml", "2025-03-04"), "/b.xml", "/c.xml")
+    server = world.serve()
+    world.is_stored(3)
+    before = world.get("/a.xml")
+    assert (before.status, before.body, before["Last-Modified"]) == (200, good, "Tue, 04 Mar 2025 00:00:00 GMT")
+    # A page for people, half a sitemap, and nothing at all: each is told, and none replaces the copy.
+    broken = {"/a.xml": answer(200, b"<!doctype html><html></html>"), "/b.xml": answer(200, good[:-30]), "/c.xml": world.origin.cut(b"")}
+    world.origin.answers.update(broken)
+    for path in broken:
+        assert world.poll(path) != "good"
+        reply = world.get(path)
+        assert (reply.status, reply.body) == (200, good), path
+    assert world.get("/a.xml")["Last-Modified"] == before["Last-Modified"] and world.get("/a.xml")["ETag"] == before["ETag"]
+    # It outlives the server, too, which asks nobody.
+    server.stop()
+    world.origin.answers.clear()
+    asked = len(world.origin.asked)
+    server.start()
+    after = world.get("/a.xml")
+    assert (after.status, after.body, after["ETag"], after["Last-Modified"]) == (200, good, before["ETag"], before["Last-Modified"])
+    assert world.get("/a.xml", {"If-None-Match": before["ETag"]}).status == 304
+    assert all("/a.xml" not in head.split("\r\n")[0] for head in world.origin.asked[asked:])
+
+
+def test_a_change_of_the_content_moves_copy_and_date_together(world):
+    world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/one"))
+    world.list(("/a.xml", "2025-03-04"))
+    world.serve()
+    world.is_stored(1)
+    before = world.get("/a.xml")
+    changed = urlset(world.base + "/two")
+    world.origin.answers["/a.xml"] = answer(200, changed)
+    assert world.poll("/a.xml") == "good"
+    after = eventually(lambda: (reply := world.get("/a.xml")).body == changed and reply, "the new content")
+    assert after["ETag"] != before["ETag"]
+    lastmod = eventually(lambda: (text := world.index().split("<lastmod>")[1].split("<")[0]) != "2025-03-04" and text, "the new date")
+    assert parsedate_to_datetime(after["Last-Modified"]) >= parsedate_to_datetime(before["Last-Modified"])
+    assert lastmod.startswith(parsedate_to_datetime(after["Last-Modified"]).strftime("%Y-%m-%dT%H:%M:%S")), (lastmod, after["Last-Modified"])
+
+
+def test_what_no_list_names_any_more_is_not_served(world):
+    for path in ("/a.xml", "/b.xml", "/c.xml", "/d.xml", "/e.xml"):
+        world.origin.answers[path] = answer(200, urlset(world.base + path))
+    world.list("/a.xml", "/b.xml", "/c.xml", "/d.xml", "/e.xml")
+    world.serve()
+    world.is_stored(5)
+    assert world.get("/b.xml").status == 200
+    world.list("/a.xml", "/c.xml", "/d.xml", "/e.xml")
+    assert world.scan().status == 200
+    eventually(lambda: world.get("/b.xml").status == 404, "it left with the index")
+    assert "/b.xml" not in world.index() and world.get("/a.xml").status == 200
+    # Nor is what the list names of a source that serves no more.
+    settings = Path(world.server.args[world.server.args.index("--config") + 1])
+    settings.write_text(settings.read_text().replace("serve = yes", "serve = no"))
+    world.server.process.send_signal(1)
+    eventually(lambda: world.get("/a.xml").status == 404, "its source serves no more")
+    assert "/a.xml" in world.index()
+    world.is_stored(0)
+    settings.write_text(settings.read_text().replace("serve = no", "serve = yes"))
+    world.server.process.send_signal(1)
+    world.is_stored(4)
+    assert world.get("/a.xml").status == 200
+
+
+def test_a_sitemap_that_is_gone_for_good_leaves_index_and_store_together(world):
+    world.settings["drop_after"] = "1s"
+    paths = [f"/{name}.xml" for name in "abcde"]  # one of two would be held by the shrink guard
+    for path in paths:
+        world.origin.answers[path] = answer(200, urlset(world.base + path))
+    world.list(*paths)
+    world.serve()
+    world.is_stored(5)
+    world.origin.answers["/b.xml"] = answer(404)
+    assert world.poll("/b.xml") == "gone"
+    assert world.get("/b.xml").status == 200, "once is no proof"
+    eventually(lambda: world.poll("/b.xml") == "gone" and "/b.xml" not in world.index(), "it is dropped", 60)
+    eventually(lambda: world.get("/b.xml").status == 404, "it is looked at once a second")
+    assert world.get("/a.xml").status == 200
+
+
+def test_a_copy_that_is_missing_is_fetched_once_for_all_who_wait(world):
+    body = urlset(world.base + "/page")
+    world.origin.answers["/a.xml"] = answer(200, body)
+    world.list("/a.xml")
+    server = world.serve()
+    world.is_stored(1)
+    server.stop()
+    shutil.rmtree(server.database + ".children")
+    held, waiting = threading.Event(), threading.Event()
+
+    def slow(connection, _):
+        waiting.set()
+        held.wait(60)
+        connection.sendall(answer(200, body))
+
+    world.origin.answers["/a.xml"] = slow
+    asked = world.asked("/a.xml")
+    server.start()
+    with ThreadPoolExecutor(6) as pool:
+        replies = [pool.submit(world.get, "/a.xml") for _ in range(6)]
+        assert waiting.wait(60)
+        assert server.register(world.base + "/other.xml").status == 201, "nobody else waits"
+        held.set()
+        assert [reply.result().status for reply in replies] == [200] * 6
+        assert {reply.result().body for reply in replies} == {body}
+    assert world.asked("/a.xml") == asked + 1
+
+
+def test_a_copy_that_cannot_be_fetched_is_503_and_not_404(world):
+    world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/page"))
+    world.list("/a.xml")
+    server = world.serve()
+    world.is_stored(1)
+    server.stop()
+    shutil.rmtree(server.database + ".children")
+    world.origin.answers["/a.xml"] = answer(500)
+    server.start()
+    reply = world.get("/a.xml")
+    assert reply.status == 503 and reply["Retry-After"]
+    world.origin.answers["/a.xml"] = world.origin.silent()
+    reply = world.get("/a.xml")
+    assert reply.status == 503 and reply["Retry-After"], "an origin that never answers keeps nobody for long"
+    world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/page"))
+    eventually(lambda: world.get("/a.xml").status == 200, "it is there again", 180)
+
+
+def test_the_store_keeps_to_its_bound(world):
+    body = urlset(*(f"{world.base}/page/{i}" for i in range(500)))
+    paths = [f"/{i}.xml" for i in range(20)]
+    for path in paths:
+        world.origin.answers[path] = answer(200, body)
+    world.list(*paths)
+    world.fetch = f"store_bytes = {len(body) * 10}\n"
+    server = world.serve()
+    eventually(lambda: server.told("child-store-full"), "it is told")
+    eventually(lambda: 0 < sum(file.stat().st_size for file in world.stored()) <= len(body) * 10, "it keeps to it")
+    assert "child-store-full" in world.reasons()
+    assert {world.get(path).status for path in paths} == {200}, "what has no copy is fetched while the origin is there"
+    eventually(lambda: sum(file.stat().st_size for file in world.stored()) <= len(body) * 10, "and it still does")
+
+
+def test_a_store_that_cannot_be_written_costs_only_the_copies(world):
+    world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/page", lastmod="2025-02-03"))
+    world.list("/a.xml")
+    server = world.serve()
+    world.is_stored(1)
+    server.stop()
+    folder = Path(server.database + ".children")
+    shutil.rmtree(folder)
+    folder.write_text("in the way")
+    server.start()
+    assert world.get("/a.xml").status == 503
+    eventually(lambda: server.told("child-store-failed"), "it is told")
+    assert "child-store-failed" in world.reasons() and server.metrics()["sitemapd_child_store_failing"] == 1
+    assert world.poll("/a.xml") == "good" and "/a.xml" in world.index()
+    folder.unlink()
+    eventually(lambda: world.get("/a.xml").status == 200, "it is made once it can be")
+    assert server.told("child-store-recovered") and world.reasons() == set() and server.metrics()["sitemapd_child_store_failing"] == 0
+
+
+def test_a_source_of_the_api_serves_too(world):
+    body = urlset(world.base + "/page")
+    world.origin.answers["/a.xml"] = answer(200, body)
+    world.list("/a.xml")
+    config = f'{FETCH}[site "m"]\norigin = {world.base}\nindex = /sitemap_index.xml\n'
+    world.server = world.start(sites=(), config=config)
+    made = world.server.api("POST", "/v1/sources", {"name": "shop", "upstream": world.base + "/list.xml", "serve": True})
+    assert made.status == 201 and made.json()["serve"] is True, made
+    eventually(lambda: world.get("/a.xml").body == body, "it is served")
+    assert world.server.api("PATCH", "/v1/sources/shop", {"serve": False}).status == 200
+    eventually(lambda: world.get("/a.xml").status == 404, "it is no more")
+    assert world.server.api("DELETE", "/v1/sources/shop").status in (200, 204)
+
+
+def test_a_copy_of_one_site_is_never_anothers(start):
+    """Each site has its own store: what one's origin sends is served at no other's address, whatever its path."""
+    with Origin() as one, Origin("127.0.0.3") as two:
+        bases = [f"http://{o.address}:{o.port}" for o in (one, two)]
+        for origin, base in zip((one, two), bases):
+            origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+            origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        config = FETCH + "allow_address = 127.0.0.3\n" + "".join(
+            f'[site "s{i}"]\norigin = {base}\nindex = /sitemap_index.xml\n[source "m{i}"]\nupstream = {base}/list.xml\nserve = {"yes" if i == 0 else "no"}\n' for i, base in enumerate(bases))
+        server = start(sites=(), config=config)
+        get = lambda at, path: ask(server.public, "GET", path, host=bases[at].removeprefix("http://"))
+        eventually(lambda: get(0, "/a.xml").status == 200, "one is served")
+        assert get(0, "/a.xml").body == urlset(bases[0] + "/page")
+        assert get(1, "/a.xml").status == 404, "the other one's source does not serve"
+        for path in (f"/{bases[0]}/a.xml", "/../a.xml", "/%2e%2e/a.xml", "//a.xml"):
+            assert get(1, path).status in (400, 404), path
+
+
+def test_a_node_that_does_not_poll_serves_its_own_copies(cluster):  # noqa: F811
+    with Origin() as shop:
+        base, host = f"http://{shop.address}:{shop.port}", f"{shop.address}:{shop.port}"
+        body, changed = urlset(base + "/one"), urlset(base + "/two")
+        shop.answers["/a.xml"] = answer(200, body)
+        shop.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        config = f'{FETCH}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\n[source "shop"]\nupstream = {base}/list.xml\nserve = yes\n'
+        a, b = [cluster.node(name, config=config) for name in "ab"]
+        joined(b)
+        get = lambda node: ask(node.public, "GET", "/a.xml", host=host)
+        for node in (a, b):
+            eventually(lambda: get(node).body == body, "both serve it")
+        # Another content, which one of them polls: the other one's copy follows.
+        shop.answers["/a.xml"] = answer(200, changed)
+        assert a.api("POST", f"/v1/checks?loc={quote(base + '/a.xml', safe='')}").status == 200
+        for node in (a, b):
+            eventually(lambda: get(node).body == changed, "both serve the new one")
+        shop.answers.clear()
+        assert {get(node).body for node in (a, b)} == {changed}
