@@ -48,9 +48,9 @@ static void test_wholes(void **state)
         {"[source \"a\"]\ndirectory = /srv\nurl = https://a/\nsplit = yes\n"
          "[source \"b\"]\ndirectory = /opt\nurl = https://b/\nsplit = yes\n",
          ""},
-        {"[source \"a\"]\nupstream = https://a/i.xml\nsettle = 1s\nserve = yes\n",
-         "1: [source \"a\"]: settle is for sources with a directory\n"
-         "1: [source \"a\"]: serve is for sources with a directory\n"},
+        {"[source \"a\"]\nupstream = https://a/i.xml\nwatch = no\nsettle = 1s\nserve = yes\n",
+         "1: [source \"a\"]: watch is for sources with a directory\n"
+         "1: [source \"a\"]: settle is for sources with a directory\n"},
         {"[source \"a\"]\ndirectory = /srv\nurl = https://a/\nconnect = 10.0.0.1:80\n",
          "1: [source \"a\"]: connect is for sources with an upstream\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\npoll = 1h\nconnect = [::1]:443\n", ""},

@@ -66,7 +66,8 @@ static void golden(const struct answer *a, const char *expected)
     "ETag: \"" etag "\"\r\nLast-Modified: " DATE "\r\nVary: Accept-Encoding\r\n"                   \
     "Cache-Control: public, max-age=300\r\n"
 #define ADVICE                                                                                     \
-    "X-Content-Type-Options: nosniff\r\nX-Robots-Tag: noindex\r\nAccept-Ranges: bytes\r\n"
+    "X-Content-Type-Options: nosniff\r\nX-Robots-Tag: noindex\r\nAccept-Ranges: bytes\r\n"         \
+    "Content-Security-Policy: script-src 'none'\r\n"
 #define COMMON "Cache-Control: public, max-age=300\r\n" ADVICE
 #define PLAIN  TYPE VALIDATORS("id") ADVICE
 #define GZIP   TYPE "Content-Encoding: gzip\r\n" VALIDATORS("gz") ADVICE
