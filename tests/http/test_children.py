@@ -287,6 +287,33 @@ def test_a_source_of_the_api_serves_too(world):
     assert world.server.api("DELETE", "/v1/sources/shop").status in (200, 204)
 
 
+def test_a_sitemap_without_an_index_is_listed_and_served(world):
+    """Magento and small shops: /sitemap.xml is a urlset. An index of its own lists it, and dates it."""
+    body = urlset(world.base + "/page", lastmod="2025-02-03")
+    world.origin.answers["/list.xml"] = answer(200, body, ETag='"1"')
+    server = world.serve()
+    world.is_stored(1)
+    reply = world.get("/list.xml")
+    assert (reply.status, reply.body) == (200, body)
+    eventually(lambda: f"<loc>{world.base}/list.xml</loc><lastmod>2025-02-03</lastmod>" in world.index().replace("\n", ""), "it is dated by its pages")
+    assert world.reasons() == set() and world.server.api("GET", "/v1/sources/shop").json()["members"] == 1
+    changed = urlset(world.base + "/page", world.base + "/more", lastmod="2025-02-04")
+    world.origin.answers["/list.xml"] = answer(200, changed, ETag='"2"')
+    assert world.poll("/list.xml") == "good"
+    eventually(lambda: world.get("/list.xml").body == changed and "2025-02-04" in world.index(), "both move")
+    # It gets an index later: that is read as any other.
+    world.origin.answers["/a.xml"] = answer(200, body)
+    world.list("/a.xml", "/list.xml")
+    assert world.scan().status == 200
+    eventually(lambda: "/a.xml" in world.index(), "the index is read")
+    # An index that is a urlset all of a sudden is broken: nothing changes.
+    before = world.index()
+    world.origin.answers["/list.xml"] = answer(200, body)
+    assert world.scan().status == 503
+    eventually(lambda: world.reasons() == {"source-failing"}, "it is told")
+    assert "urlset-not-index" in server.log() and world.index() == before
+
+
 def test_a_copy_of_one_site_is_never_anothers(start):
     """Each site has its own store: what one's origin sends is served at no other's address, whatever its path."""
     with Origin() as one, Origin("127.0.0.3") as two:

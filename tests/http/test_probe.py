@@ -264,7 +264,6 @@ def test_migrate(origin, tmp_path):
     assert shown == f"""[site "www.example.com"]
 origin = {HOST}
 index = /sitemap_index.xml
-check = yes
 ; robots.txt has 2 rules that the switch would lose: save it under this name
 ;robots_file = /etc/sitemapd/www.example.com-robots.txt
 
@@ -280,13 +279,15 @@ index = {HOST}/sitemap_index.xml
 connect = {connect}
 
 ; {HOST}/pages.xml is a sitemap of 1 URL, no index: ours lists it
-; register it once the server runs; check = yes watches it:
-; sitemapd add --index '{HOST}/sitemap_index.xml' '{HOST}/pages.xml'
+[source "www.example.com-2"]
+upstream = {HOST}/pages.xml
+index = {HOST}/sitemap_index.xml
+connect = {connect}
 
 ; {HOST}/nested.xml lists 1 sitemap, in {len(index(HOST + "/inner.xml"))} bytes
 ; - 1 of 1 have no date
 ; - looked into 1 of them: 1 good, with 1 URL
-[source "www.example.com-2"]
+[source "www.example.com-3"]
 upstream = {HOST}/nested.xml
 index = {HOST}/sitemap_index.xml
 connect = {connect}
@@ -376,7 +377,9 @@ def test_migrate_a_single_urlset(origin, tmp_path):
         origin.answers[named] = answer(200, f"{HOST}/page\n".encode() if "txt" in named else PAGE)
         printed = checked(migrate(origin), tmp_path)
         ours = "/sitemap-index.xml" if "index.xml" in named else "/sitemap_index.xml"
-        assert printed == f'[site "www.example.com"]\norigin = {HOST}\nindex = {ours}\ncheck = yes\n'
+        site = f'[site "www.example.com"]\norigin = {HOST}\nindex = {ours}\n'
+        source = f'[source "www.example.com"]\nupstream = {HOST}{named}\nindex = {HOST}{ours}\nconnect = {origin.address}:{origin.port}\n'
+        assert printed == site + ("check = yes\n" if "txt" in named else source)
         (tmp_path / "catalogue.db").unlink(missing_ok=True)
         assert run_commands(migrate(origin, "--commands").out, tmp_path) == {HOST + named}
     origin.answers["/robots.txt"] = answer(200, b"")

@@ -485,6 +485,7 @@ static bool look_at(struct visit *v, size_t number)
         good = look_at_members(&l, &a);
     } else if (good && verdict.state == CHECK_GOOD) {
         old->urlset = true;
+        old->upstream = verdict.file.kind == SITEMAP_FILE_URLSET;
         if (!migrate_is_own(&v->site, &old->url))
             take_host(&v->site, &old->url);
         note(&old->notes, "%s is a sitemap of %" PRIu64 " %s, no index: ours lists it",

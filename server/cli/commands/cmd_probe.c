@@ -84,7 +84,7 @@ static void print_pace(const struct fetch_reply *r)
 /* The list of a source: whether a poll of it would take it. An exit status. */
 static int print_list(const struct reach_answer *a)
 {
-    struct upstream *list = upstream_new((int64_t)time(NULL));
+    struct upstream *list = upstream_new((int64_t)time(NULL), NULL);
     struct upstream_counts counts;
     const char *code;
     char why[256], codings[CODINGS_TEXT];

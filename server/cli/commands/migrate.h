@@ -15,7 +15,8 @@ struct old_index {
     size_t under;     /* the index that lists it, of which it takes part; its own number: none */
     bool guessed;     /* looked for at a usual address */
     bool index;       /* it can be taken over */
-    bool urlset;      /* it is a sitemap of pages */
+    bool urlset;      /* it is a sitemap of pages, */
+    bool upstream;    /* in XML, which can be an upstream itself */
     bool bad_members; /* it lists what is refused */
     bool drop_dates;  /* they say nothing */
     struct str notes; /* lines without the comment's sign */

@@ -351,6 +351,20 @@ static void append_source(const struct old_site *s, size_t number, size_t nth, s
     append_connect(s, &old->url, out);
 }
 
+/* A sitemap without an index: its source lists it alone. */
+static void append_single(const struct old_site *s, const struct old_index *old, size_t nth,
+                          struct str *out)
+{
+    char name[NAME_ROOM], suffix[24] = "";
+
+    write_name(s, name);
+    if (nth > 1)
+        snprintf(suffix, sizeof suffix, "-%zu", nth);
+    str_append_format(out, "[source \"%s%s\"]\nupstream = %s\nindex = %.*s%s\n", name, suffix,
+                      old->url.text, s->robots.origin_len, s->robots.text, index_of(s, &old->url));
+    append_connect(s, &old->url, out);
+}
+
 /* Where it was asked for, and cannot be asked for at our index. */
 static bool is_aliased(const struct old_site *s, const struct old_index *old)
 {
@@ -420,7 +434,7 @@ static void append_site(const struct old_site *s, struct str *out)
         str_append_format(out, "cross_host = %s\n", s->hosts[i]);
     append_aliases(s, out);
     for (size_t i = 0; i < s->index_count; i++)
-        check = check || s->indexes[i].urlset;
+        check = check || (s->indexes[i].urlset && !s->indexes[i].upstream);
     if (check)
         str_append_text(out, "check = yes\n");
     append_robots(s, out);
@@ -768,6 +782,8 @@ bool migrate_print(const struct old_site *s)
             append_import(s, i, &out);
         else if (old->index)
             append_source(s, i, ++nth, &out);
+        else if (old->upstream && !s->commands)
+            append_single(s, old, ++nth, &out);
         else if (old->urlset)
             append_add(s, old, &out);
         else if (old->notes.len > 0)

@@ -106,6 +106,8 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
     if (date)
         http_date_parse(date, scan->answered, &scan->answered);
     fetch_reply_done(&reply);
+    if (code == NULL)
+        code = upstream_check_single(o->list, scan->catalogue, settings->name, said, sizeof said);
     if (code) {
         snprintf(why, why_size, "%s: %s", code, said);
         return CATALOGUE_REFUSED;
@@ -118,11 +120,13 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
 enum catalogue_status remote_scan_once(const struct remote_settings *settings,
                                        const struct remote_bounds *bounds, struct scan_once *once)
 {
-    struct once o = {.list = upstream_new(run_now())};
+    struct once o = {.decided = false};
     struct scan_outcome outcome = {.status = CATALOGUE_REFUSED};
     struct remote_plan *plan = remote_plan_new(bounds, 1, settings, once->why, sizeof once->why);
     enum catalogue_status status = CATALOGUE_REFUSED;
     once->result = (struct change_result){0};
+    url_parse(settings->upstream, strlen(settings->upstream), &o.upstream, NULL);
+    o.list = upstream_new(run_now(), &o.upstream);
     if (o.list == NULL)
         status = CATALOGUE_NO_MEMORY;
     if (plan && o.list && (status = make_headers(&o, once->catalogue)) == CATALOGUE_OK) {
@@ -131,7 +135,6 @@ enum catalogue_status remote_scan_once(const struct remote_settings *settings,
                                      .max_removed = once->max_removed,
                                      .dry_run = once->dry_run,
                                      .progress = once->progress};
-        url_parse(settings->upstream, strlen(settings->upstream), &o.upstream, NULL);
         status = poll_once(plan, &o, &scan, &outcome, once->why, sizeof once->why);
         once->result = outcome.result;
     }

@@ -128,7 +128,7 @@ static bool make_reader(struct poll *p)
     child_copy_drop(p->copy);
     p->copy = NULL;
     if (p->list)
-        return (p->upstream = upstream_new(p->now)) != NULL;
+        return (p->upstream = upstream_new(p->now, &p->source->upstream)) != NULL;
     p->verifier = sitemap_verifier_new(&expect);
     if (p->verifier && p->look == NULL && check_serves(p))
         sitemap_verifier_copy(p->verifier, take_copy, p);

@@ -16,6 +16,8 @@
 
 struct upstream {
     struct reader *reader;
+    const struct url *url; /* NULL: it may not be a sitemap itself */
+    bool single;           /* it is */
     bool out_of_memory;
     struct record_list members; /* path, and claim or problem and detail */
     size_t good, dated;
@@ -66,7 +68,7 @@ static bool take_bad(void *context, const struct rejection *rejection)
     return add_member(u, &member);
 }
 
-struct upstream *upstream_new(int64_t now)
+struct upstream *upstream_new(int64_t now, const struct url *url)
 {
     const struct reader_options options = {.format = READER_XML,
                                            .lenient = true,
@@ -78,6 +80,7 @@ struct upstream *upstream_new(int64_t now)
     struct upstream *u = calloc(1, sizeof *u);
     if (u == NULL)
         return NULL;
+    u->url = url;
     const struct reader_sink sink = {.context = u, .entry = take_entry, .reject = take_bad};
     u->reader = reader_new(&options, &sink);
     if (u->reader == NULL) {
@@ -97,9 +100,17 @@ bool upstream_feed(struct upstream *u, const char *bytes, size_t len)
     return reader_feed(u->reader, bytes, len) == READER_OK;
 }
 
+static const char is_urlset[] = "urlset-not-index";
+
 const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
 {
-    if (reader_finish(u->reader) != READER_OK && !u->out_of_memory) {
+    if (reader_finish(u->reader) != READER_OK && u->url != NULL && !u->single &&
+        strcmp(reader_error(u->reader)->code, is_urlset) == 0) {
+        const struct entry itself = {.loc = u->url->text};
+        u->single = true;
+        take_entry(u, &itself);
+    }
+    if (!u->single && reader_finish(u->reader) != READER_OK && !u->out_of_memory) {
         const struct reader_error *error = reader_error(u->reader);
         snprintf(why, why_size, "%s", error->detail);
         return error->code;
@@ -112,6 +123,25 @@ const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
         return NULL;
     snprintf(why, why_size, "it names no sitemap");
     return "empty";
+}
+
+const char *upstream_check_single(const struct upstream *u, struct catalogue *c, const char *source,
+                                  char *why, size_t why_size)
+{
+    struct catalogue_view *view;
+    struct source_state state;
+    struct source_file file;
+    bool found = false;
+    if (!u->single || catalogue_view_begin(c, &view) != CATALOGUE_OK)
+        return NULL;
+    bool known =
+        catalogue_view_source_state(view, source, &state) == CATALOGUE_OK &&
+        catalogue_view_source_file(view, source, u->url->text, &file, &found) == CATALOGUE_OK;
+    catalogue_view_end(view);
+    if (known && (state.files == 0 || (state.files == 1 && found)))
+        return NULL;
+    snprintf(why, why_size, "is a sitemap (urlset); it was a sitemap index before");
+    return is_urlset;
 }
 
 struct upstream_counts upstream_count(const struct upstream *u)

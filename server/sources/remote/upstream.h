@@ -1,4 +1,6 @@
-/* A list: the sitemap index of an upstream, read as it arrives, and handed over as a scan. What is
+/* A list: the sitemap index of an upstream, read as it arrives, and handed over as a scan. An
+ * upstream that is a sitemap (urlset) itself is a list that names itself alone: sites without an
+ * index have no other. What is
  * wrong with a member is reported of it; what is wrong with the list fails it as a whole, and
  * nothing changes. For server/sources/remote/, and its reading for commands that show it; one
  * thread. */
@@ -15,8 +17,9 @@
 
 struct upstream;
 
-/* Reads an answer's body. NULL: out of memory. */
-struct upstream *upstream_new(int64_t now);
+/* Reads an answer's body. `url`: the upstream's, borrowed, which may be a sitemap itself; NULL: it
+ * may not. NULL: out of memory. */
+struct upstream *upstream_new(int64_t now, const struct url *url);
 /* Before the first byte: the answer's Content-Encoding, as in reader_content_encoding. */
 void upstream_content_encoding(struct upstream *u, const char *value);
 /* False: it need not go on. */
@@ -24,6 +27,11 @@ bool upstream_feed(struct upstream *u, const char *bytes, size_t len);
 /* The body is over: NULL where it is a list with members, else a stable word of what is wrong with
  * it, and a sentence. */
 const char *upstream_finish(struct upstream *u, char *why, size_t why_size);
+/* After upstream_finish, of a source: NULL, or as above where it is a sitemap itself, though it was
+ * an index when it was read last: then something is wrong with it. */
+struct catalogue;
+const char *upstream_check_single(const struct upstream *u, struct catalogue *c, const char *source,
+                                  char *why, size_t why_size);
 /* Its members, of these the good ones, which can be listed, and of those the ones with a date. */
 struct upstream_counts {
     size_t members, good, dated;
