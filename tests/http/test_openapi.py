@@ -1051,7 +1051,7 @@ def c_source(name):
 
 def table():
     """[(METHOD, path, authorised, kinds of body, query parameters)] of the admin listener."""
-    source, rows = c_source("call.c"), []
+    source, rows = c_source("call_table.c"), []
     macros = dict(re.findall(r"\n#define (\w+)(?:\([^)]*\))?((?:[^\n]*\\\n)*[^\n]*)", source))
     table = source.partition("routes_admin[] = {")[2].partition("};")[0]
     table = table.partition("\n    PAGE(")[0]  # behind the API stand the console's files
