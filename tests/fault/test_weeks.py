@@ -188,3 +188,22 @@ def test_a_kill_and_a_clock_set_back(world):
     asked = len(w.origin.asked)
     w.step(2 * DAY)
     eventually(lambda: len({head.split(" ")[1] for head in w.origin.asked[asked:]}) == 41, "all are due again")
+
+
+def test_a_clock_that_jumps_before_a_poll_is_kept(world):
+    """What a poll found is handed over within seconds. A sitemap that is due again before that, as after a sleep of the machine, waits for
+    it: polled from what was known before, it would be taken for new, and the stamp of its build for a date."""
+    w = world()
+    w.files["/next.xml"] = lambda: urlset(f"{w.base}/n1", f"{w.base}/n2", lastmod=w.iso())
+    w.list = {"/next.xml": None}
+    w.step(0, listed=False)
+    first = eventually(lambda: w.dates().get("/next.xml"), "it is dated")
+    for _ in range(12):
+        asked = len(w.polls("/next.xml"))
+        w.ahead += 2 * DAY
+        w.clock.set(int(w.ahead))
+        eventually(lambda: len(w.polls("/next.xml")) > asked, "it is due again", longest_pause=0.01)
+    w.step(0, listed=False)
+    w.step(2 * DAY)
+    w.step(2 * DAY)
+    assert w.dates()["/next.xml"] == first

@@ -163,6 +163,18 @@ static void on_landed(void *context, struct change_result *result)
         flight_free(f);
 }
 
+/* Whether the row in the catalogue is older than what is known of the sitemap. */
+static bool is_unwritten(const struct remote *r, int64_t id)
+{
+    for (size_t i = 0; i < r->batch_count; i++)
+        if (r->batch[i].record.id == id)
+            return true;
+    for (size_t i = 0; r->flight && i < r->flying_count; i++)
+        if (r->flying[i] == id)
+            return true;
+    return false;
+}
+
 void run_flush(struct remote *r)
 {
     if (r->flight || r->batch_count == 0)
@@ -181,6 +193,9 @@ void run_flush(struct remote *r)
                                   .by = "check",
                                   .via = "source",
                                   .context = f};
+    for (size_t i = 0; i < r->batch_count; i++)
+        r->flying[i] = r->batch[i].record.id;
+    r->flying_count = r->batch_count;
     catalogue_submit(r->catalogue, &change, on_landed);
     r->batch_count = 0;
     r->batch_number++;
@@ -731,6 +746,12 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
             return 0;
         const char *why;
         struct due due = due_take(&host->heap);
+        if (is_unwritten(r, due.id)) { /* the clock jumped: it is due before that has landed */
+            run_flush(r);
+            due.at = (uint32_t)now + 1;
+            run_put(r, host, due);
+            continue;
+        }
         if (!check_begin(r, host, due, NULL, &why) && why) {
             due.at = (uint32_t)(now + RETRY_MS / 1000);
             run_put(r, host, due);

@@ -146,6 +146,8 @@ struct remote {
     struct record_list texts;
     struct remote_ask *waiting, *landing; /* polls asked for: of the batch, of the flight */
     struct flight *flight;
+    int64_t flying[CHECK_WRITES_MAX]; /* whose rows it has */
+    size_t flying_count;
 
     /* Looking for what is to be watched. */
     struct {
