@@ -235,7 +235,9 @@ def test_roles_prefixes_and_frozen_sites(w):
 
 
 def test_what_another_process_makes_runs_within_moments(w):
-    made = w.server.cli("source", "add", "rest", "--directory", w.rest.path, "--url", ORIGIN + "/rest/", "--settle", "0s")
+    gone = w.server.cli("source", "add", "rest", "--directory", "not/there", "--url", ORIGIN + "/rest/")
+    assert gone.code == 1 and gone.err.endswith("not/there: folder not found\n"), gone
+    made = w.server.cli("source", "add", "rest", "--directory", os.path.relpath(w.rest.path), "--url", ORIGIN + "/rest/", "--settle", "0s")
     assert (made.code, made.out) == (0, "rest: added\n"), made
     eventually(lambda: "rest" in w.names(), "the source of another process runs")
     eventually(lambda: ORIGIN + "/rest/r.xml" in w.listed(), "and its files are listed")

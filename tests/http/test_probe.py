@@ -116,7 +116,9 @@ def test_when_to_come_again(origin):
     assert "it asks to wait for 120 s\n" in probe(origin, "/seconds.xml").out
     assert "it asks to wait for 90 s\n" in probe(origin, "/date.xml").out
     done = probe(origin, "/fresh.xml")
-    assert "it is fresh for 500 s more\n" in done.out and "no ETag" not in done.out
+    assert "it is fresh for 500 s more\n" in done.out and "no ETag" not in done.out, done
+    origin.answers["/stale.xml"] = answer(200, PAGE, Cache_Control="max-age=100", Age="100", ETag='"a"')
+    assert "it is fresh" not in probe(origin, "/stale.xml").out
 
 
 SPELLINGS = (

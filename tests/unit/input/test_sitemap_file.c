@@ -229,10 +229,10 @@ static void test_feeds(void **state)
          2, "2026-02-01T00:00:00Z"},
         {"RSS 2.0",
          DECL "<rss version=\"2.0\"><channel><link>https://example.com/</link><item><title>A"
-              "</title><link> https://example.com/a\n</link><pubDate>Sat, 07 Feb 2026 02:00:01 "
+              "</title><link> https://example.com/a\n</link><pubDate>Sat, 07 Feb 2026 23:59:59 "
               "+0200</pubDate></item><item><guid>https://example.com/b</guid><pubDate>6 Feb 26 "
               "10:00 EST</pubDate></item></channel></rss>",
-         2, "2026-02-07T00:00:01Z"},
+         2, "2026-02-07T21:59:59Z"},
         {"RSS 1.0",
          "<r:RDF xmlns:r=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" "
          "xmlns=\"http://purl.org/rss/1.0/\" "
@@ -243,8 +243,9 @@ static void test_feeds(void **state)
          1, ""},
         {"dates that are none",
          "<rss><channel><item><pubDate>Sat, 31 Feb 2026 00:00:00 GMT</pubDate></item><item>"
-         "<pubDate>1 Mar 2026 24:00 GMT</pubDate></item></channel></rss>",
-         2, ""},
+         "<pubDate>1 Mar 2026 24:00 GMT</pubDate></item><item><pubDate>1 Mar 2026 10:60 GMT"
+         "</pubDate></item><item><pubDate>1 Mar 2026 10:00:60 GMT</pubDate></item></channel></rss>",
+         4, ""},
     };
     (void)state;
     for (size_t i = 0; i < sizeof feeds / sizeof feeds[0]; i++) {

@@ -234,6 +234,19 @@ static void test_dates_never_go_back(void **state)
     b = get(w, "e.xml");
     assert_in_range(b->changed_at, now_s() - 600, now_s());
     resource_unref(b);
+    /* The very date of the content before, as after rsync -t. */
+    const struct timespec fixed[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000000}};
+    snprintf(name, sizeof name, "%s/0-same.xml", w->folder);
+    for (int i = 0; i < 2; i++) {
+        put_text(w, "same.xml", i == 0 ? "<one/>" : "<two/>", 0);
+        assert_int_equal(utimensat(AT_FDCWD, name, fixed, 0), 0);
+        b = get(w, "same.xml");
+        if (i == 0)
+            assert_int_equal(b->changed_at, fixed[0].tv_sec);
+        else
+            assert_in_range(b->changed_at, now_s() - 600, now_s());
+        resource_unref(b);
+    }
 }
 
 static void test_what_is_none(void **state)
