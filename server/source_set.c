@@ -766,8 +766,9 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         log_failure("sources", "%s", why);
         goto failed;
     }
-    set->follows = thread_start(&set->thread, "source set", set_run, set);
-    if (!set->follows || !child_store_start(set->store)) {
+    set->follows =
+        child_store_start(set->store) && thread_start(&set->thread, "source set", set_run, set);
+    if (!set->follows) {
         log_failure("sources", "no thread");
         goto failed;
     }

@@ -840,6 +840,7 @@ const struct cli_command cli_commands[] = {
      "the sitemaps. Nothing is written.",
      (const struct cli_option[]){
          {"--commands", NULL, "print commands instead of a configuration"},
+         {"--serve", NULL, "serve the sitemaps here, too, from copies"},
          {"--proxy", "NAME", "print the rules of a web server alone: nginx, caddy or haproxy"},
          {"--sample", "N", "sitemaps of each index to look into (default: 5)"},
          {"--connect", "H:P", "connect to this host and port, whatever DNS says"},

@@ -2,7 +2,9 @@
 where requests may go, what they take, and what is told."""
 
 import email.utils
+import gzip
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -498,3 +500,32 @@ def test_migrate_nothing(origin):
     for named in ("www.example.com", "https://www.example.com/sitemap_index.xml"):
         done = sitemapd("migrate", named)
         assert done.code == 2 and "must be an origin; did you mean https://www.example.com?" in done.err, done
+
+
+# What an old server lists; what its web server is to keep.
+SERVED = {
+    "yoast": (["/post-sitemap.xml", "/post-sitemap2.xml", "/page-sitemap.xml"], ["/", "/post/1", "/post-sitemap.xsl"]),
+    "drupal": (["/sitemap_index.xml?page=1", "/sitemap_index.xml?page=27"], ["/?page=1", "/node?page=1"]),
+    "query": (["/index.php?route=feed&page=1", "/a%20b.xml"], ["/index.php", "/index.php?route=cart", "/index.php?route=feed&page=1&x=1"]),
+    "packed": (["/maps/2025/a.xml.gz", "/maps/2024/a.xml.gz", "/it's.xml"], ["/maps/", "/maps/2025/b.xml"]),
+}
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_migrate_with_the_sitemaps(origin, tmp_path, name):
+    """With --serve the sources serve what they list, and the web server's rules pass on just that."""
+    listed, kept = SERVED[name]
+    origin.answers["/robots.txt"] = answer(200, f"Sitemap: {HOST}/sitemap_index.xml\n".encode())
+    origin.answers["/sitemap_index.xml"] = answer(200, index(*(HOST + path.replace("&", "&amp;") for path in listed)))
+    for path in listed:
+        origin.answers[path] = answer(200, gzip.compress(PAGE) if path.endswith(".gz") else PAGE)
+    printed = checked(migrate(origin, "--serve"), tmp_path)
+    assert printed.count("serve = yes\n") == 1 and "its sitemaps and robots.txt" in migrate(origin, "--serve").out
+    rules = migrate(origin, "--serve", "--proxy", "nginx").out
+    paths = re.findall(r'location ~ "(.*)" \{', rules)
+    uris = re.findall(r'if \(\$request_uri ~ "(.*)"\) \{\n    rewrite', rules)
+    passes = lambda uri: any(re.search(rule, uri.partition("?")[0]) for rule in paths) or any(re.search(rule, uri) for rule in uris)
+    assert all(passes(uri) for uri in listed + ["/robots.txt", "/sitemap_index.xml"]), rules
+    assert not any(passes(uri) for uri in kept), rules
+    assert "$uri?" not in rules, "nginx drops the query of what it rewrites so"
+    assert "serve = yes" not in migrate(origin).out and not all(re.search(rule, listed[-1]) for rule in re.findall(r'"(.*)" \{', migrate(origin, "--proxy", "nginx").out))

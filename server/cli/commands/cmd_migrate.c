@@ -598,6 +598,9 @@ static int read_options(struct cli *cli, struct visit *v)
     v->sample = (unsigned)sample;
     v->proxy = arguments_value(a, "--proxy");
     v->site.commands = arguments_has(a, "--commands");
+    v->site.serves = arguments_has(a, "--serve");
+    if (v->site.serves && v->site.commands)
+        return cli_misuse("--serve", "cannot be combined with --commands");
     if (v->proxy != NULL && v->site.commands)
         return cli_misuse("--proxy", "cannot be combined with --commands");
     if (v->proxy != NULL && strcmp(v->proxy, "nginx") != 0 && strcmp(v->proxy, "caddy") != 0 &&

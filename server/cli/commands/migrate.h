@@ -33,6 +33,7 @@ struct member {
 struct old_site {
     const struct reach *reach;
     bool commands;
+    bool serves;                    /* the sitemaps are served here, too */
     char address[INET6_ADDRSTRLEN]; /* where the site is now */
     struct url robots;              /* the URL of its robots.txt */
     uint64_t rules;                 /* lines of it that are not for sitemaps */

@@ -337,6 +337,12 @@ static void append_connect(const struct old_site *s, const struct url *url, stru
                       (unsigned)url->port);
 }
 
+static void append_serve(const struct old_site *s, struct str *out)
+{
+    if (s->serves)
+        str_append_text(out, "serve = yes\n");
+}
+
 static void append_source(const struct old_site *s, size_t number, size_t nth, struct str *out)
 {
     const struct old_index *old = &s->indexes[number];
@@ -348,6 +354,7 @@ static void append_source(const struct old_site *s, size_t number, size_t nth, s
     str_append_format(out, "[source \"%s%s\"]\nupstream = %s\nindex = %.*s%s\n", name, suffix,
                       old->url.text, s->robots.origin_len, s->robots.text,
                       s->indexes[root_of(s, number)].path);
+    append_serve(s, out);
     append_connect(s, &old->url, out);
 }
 
@@ -362,6 +369,7 @@ static void append_single(const struct old_site *s, const struct old_index *old,
         snprintf(suffix, sizeof suffix, "-%zu", nth);
     str_append_format(out, "[source \"%s%s\"]\nupstream = %s\nindex = %.*s%s\n", name, suffix,
                       old->url.text, s->robots.origin_len, s->robots.text, index_of(s, &old->url));
+    append_serve(s, out);
     append_connect(s, &old->url, out);
 }
 
@@ -528,6 +536,20 @@ static void append_pages_regex(struct str *out, const char *path, const char *pa
     str_append_text(out, ")?\\.xml(\\.gz)?");
 }
 
+/* The addresses of sitemaps that differ by their numbers: "/posts-1.xml" and those that follow. */
+static void append_numbered_regex(struct str *out, const char *address)
+{
+    for (size_t len; *address != '\0'; address += len) {
+        len = strspn(address, "0123456789");
+        if (len > 0) {
+            str_append_text(out, "[0-9]+");
+            continue;
+        }
+        len = strcspn(address, "0123456789");
+        append_regex(out, address, len);
+    }
+}
+
 /* One rule: what is asked for, and where it goes. */
 struct rule {
     struct str regex;
@@ -580,7 +602,46 @@ static size_t collect_rules(const struct old_site *s, struct rule *rules)
     return count;
 }
 
-#define RULES_MAX (2 * MIGRATE_INDEXES + 2)
+#define RULES_SERVED 200u /* kinds of addresses of sitemaps; more are named in a comment */
+#define RULES_MAX    (2 * MIGRATE_INDEXES + 2 + RULES_SERVED)
+
+/* An index is not served at its old address, unless ours is there. */
+static bool is_index(const struct old_site *s, const struct url *url)
+{
+    for (size_t i = 0; i < s->index_count; i++)
+        if (s->indexes[i].index && strcmp(s->indexes[i].url.text, url->text) == 0)
+            return true;
+    return false;
+}
+
+/* Where the sitemaps are served here: a rule for each kind of address. False: there are more. */
+static bool collect_served(const struct old_site *s, struct rule *rules, size_t *count)
+{
+    const size_t first = *count;
+
+    for (size_t i = 0; i < address_count(s); i++) {
+        struct rule rule = {.exact = false};
+        struct url url;
+        const char *address = address_at(s, i, &url);
+        bool known = address == NULL || is_index(s, &url);
+
+        if (!known)
+            append_numbered_regex(&rule.regex, address);
+        rule.exact = !known && (strchr(address, '?') != NULL || strchr(address, '%') != NULL);
+        for (size_t k = first; !known && k < *count; k++)
+            known = rules[k].exact == rule.exact &&
+                    strcmp(str_text(&rules[k].regex), str_text(&rule.regex)) == 0;
+        if (known) {
+            str_done(&rule.regex);
+        } else if (*count - first == RULES_SERVED) {
+            str_done(&rule.regex);
+            return false;
+        } else {
+            rules[(*count)++] = rule;
+        }
+    }
+    return true;
+}
 
 static void append_alternatives(struct str *out, const struct rule *rules, size_t count, bool exact)
 {
@@ -635,11 +696,11 @@ static void append_nginx(const struct old_site *s, const struct rule *rules, siz
         }
     if (!has_exact(rules, count))
         return;
-    str_append_text(out, "# The old server answers the same path with a query.\n"
+    str_append_text(out, "# Addresses that a query tells apart.\n"
                          "if ($request_uri ~ \"");
     append_alternatives(out, rules, count, true);
     str_append_format(out,
-                      "\") {\n    rewrite ^ /.sitemapd$uri? last;\n}\n"
+                      "\") {\n    rewrite ^ /.sitemapd$uri last;\n}\n"
                       "location ^~ /.sitemapd/ {\n    internal;\n"
                       "    proxy_pass http://127.0.0.1:8080/;\n"
                       "    proxy_set_header Host %s;\n    gzip off;\n}\n",
@@ -667,7 +728,7 @@ static void append_caddy(const struct old_site *s, const struct rule *rules, siz
         }
     if (!has_exact(rules, count))
         return;
-    str_append_text(out, "# The old server answers the same path with a query.\n"
+    str_append_text(out, "# Addresses that a query tells apart.\n"
                          "@exact expression `{http.request.uri}.matches(r\"");
     append_alternatives(out, rules, count, true);
     str_append_format(out, "\")`\nhandle @exact%s", handle);
@@ -682,7 +743,7 @@ static void append_haproxy(const struct old_site *s, const struct rule *rules, s
     append_alternatives(out, rules, count, false);
     str_append_text(out, "'\n");
     if (has_exact(rules, count)) {
-        str_append_text(out, "# The old server answers the same path with a query.\n"
+        str_append_text(out, "# Addresses that a query tells apart.\n"
                              "acl sitemapd pathq -m reg '");
         append_alternatives(out, rules, count, true);
         str_append_text(out, "'\n");
@@ -711,6 +772,10 @@ static void append_proxies(const struct old_site *s, const char *name, struct st
     struct rule *rules = calloc(RULES_MAX, sizeof *rules);
     size_t count = rules != NULL ? collect_rules(s, rules) : 0;
 
+    if (rules != NULL && s->serves && !collect_served(s, rules, &count))
+        str_append_text(out,
+                        "# Not all sitemaps are here: their addresses are of too many kinds. Pass "
+                        "on the folders that hold them.\n");
     out->failed = out->failed || rules == NULL;
     for (size_t i = 0; rules != NULL && i < sizeof proxies / sizeof *proxies; i++)
         if (name == NULL || strcmp(name, proxies[i].name) == 0)
@@ -753,7 +818,7 @@ static void append_switch_notes(const struct old_site *s, struct str *out)
     for (size_t i = 0; i < path_count(s); i++) {
         const char *path = path_at(s, i);
 
-        if (path != NULL && needs_query(s, path) && strchr(path, '%') == NULL)
+        if (!s->serves && path != NULL && needs_query(s, path) && strchr(path, '%') == NULL)
             note(s, out,
                  "the old server has sitemaps at %s?...: pass on the address without a query alone",
                  path);
@@ -791,8 +856,9 @@ bool migrate_print(const struct old_site *s)
         out.failed = out.failed || old->notes.failed;
     }
     note(s, &out,
-         "The switch. These rules of a web server pass on the addresses of the index and "
-         "robots.txt alone; --proxy prints one of them.");
+         "The switch. These rules of a web server pass on the addresses of the index%s and "
+         "robots.txt alone; --proxy prints one of them.",
+         s->serves ? ", its sitemaps" : "");
     append_switch_notes(s, &out);
     append_proxies(s, NULL, &rules);
     append_notes(s, &out, &rules);

@@ -125,8 +125,10 @@ static bool make_reader(struct poll *p)
     p->upstream = NULL;
     p->verifier = NULL;
     p->decided = p->headed = false;
-    child_copy_drop(p->copy);
-    p->copy = NULL;
+    if (p->look == NULL) { /* that of a redirect; a second look has none of its own */
+        child_copy_drop(p->copy);
+        p->copy = NULL;
+    }
     if (p->list)
         return (p->upstream = upstream_new(p->now, &p->source->upstream)) != NULL;
     p->verifier = sitemap_verifier_new(&expect);
