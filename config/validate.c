@@ -347,6 +347,11 @@ static void check_upstream(const struct config_source *source, struct mistakes *
 {
     char secret[CONFIG_CREDENTIALS_SIZE], why[256];
 
+    if (source->serve && !source->check)
+        mistakes_add(m,
+                     "[source \"%s\"]: serve cannot be combined with check = no: what is served is "
+                     "what polls have read",
+                     source->named.name);
     if (source->ca_file != NULL && access(source->ca_file, R_OK) != 0)
         mistakes_add(m, "ca_file %s cannot be read: %s", source->ca_file, strerror(errno));
     if (source->credentials_file == NULL)

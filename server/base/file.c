@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* True with errno where it will not do. */
@@ -53,4 +55,18 @@ char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *
     close(fd);
     errno = why;
     return text;
+}
+
+#define RESERVE_PART  16u /* of the disk */
+#define RESERVE_BYTES (256ull << 20)
+
+bool file_has_reserve(int fd)
+{
+    struct statvfs disk;
+
+    if (fstatvfs(fd, &disk) != 0)
+        return true;
+    uint64_t reserve = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_PART;
+    reserve = reserve < RESERVE_BYTES ? reserve : RESERVE_BYTES;
+    return (uint64_t)disk.f_bavail * disk.f_frsize >= reserve;
 }

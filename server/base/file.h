@@ -2,6 +2,7 @@
  * FILE_ANY alone, since a reload reads them too. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -11,3 +12,8 @@ enum file_wanted { FILE_PLAIN, FILE_NO_PIPE, FILE_ANY };
 /* The first `most` bytes of what stands there and a NUL; the caller frees them. NULL with errno.
  * `mode`: NULL, or gets what stat has. Thread safe. */
 char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *len, mode_t *mode);
+
+/* Whether the disk of an open file has more free space than is left to the catalogue: a sixteenth
+ * of it, or 256 MiB. What can be done without (a copy, a list of somebody's) is written only then.
+ * Thread safe. */
+bool file_has_reserve(int fd);

@@ -23,6 +23,7 @@
 #include "db/catalogue.h"
 #include "db/check.h"
 #include "server/base/clock.h"
+#include "server/base/file.h"
 #include "server/base/thread.h"
 #include "server/rules/limits.h"
 
@@ -219,7 +220,12 @@ struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, cons
 
 void child_copy_write(struct child_copy *copy, const char *bytes, size_t len)
 {
-    if (!copy->failed && !write_all(copy->fd, bytes, len))
+    if (copy->failed)
+        return;
+    bool room = file_has_reserve(copy->fd);
+    if (!room)
+        errno = ENOSPC;
+    if (!room || !write_all(copy->fd, bytes, len))
         fail(copy, "a copy of a sitemap cannot be written");
 }
 

@@ -214,6 +214,32 @@ def test_a_full_disk(start, small):
     whole(server, *(n[len(ORIGIN) + 1:-4] for n in names))
 
 
+@pytest.fixture
+def medium(tmp_path):
+    folder = mounted(tmp_path, "48m")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_copies_of_sitemaps_leave_room_for_the_catalogue(start, medium):
+    """What an origin sends to be served never takes the room that writes need."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        paths = [f"/{n}.xml" for n in range(80)]
+        body = urlset(*(f"{base}/page/{i}/{'x' * 200}" for i in range(2800)))
+        assert 80 * len(body) > 48 << 20
+        origin.answers.update({path: answer(200, body) for path in paths} | {"/list.xml": answer(200, index(*(base + path for path in paths)))})
+        server = start(sites=(), database=medium / "catalogue.db",
+                       config=f'[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n[site "m"]\norigin = {base}\nindex = {XML}\n'
+                              f'[source "shop"]\nupstream = {base}/list.xml\nserve = yes\n')
+        eventually(lambda: server.told("child-store-failed"), "it is told")
+        checks = lambda: {check["check"]["state"] for check in server.api("GET", "/v1/checks?limit=100").json()["checks"]}
+        eventually(lambda: checks() == {"good"}, "all are polled")
+        disk = os.statvfs(medium)
+        assert disk.f_bavail * disk.f_frsize > 1 << 20, "a sixteenth of it is 3 MiB; the log of writes has some of that"
+        assert [reply for n in range(50) if (reply := server.register(f"{base}/n{n}.xml")).status != 201] == []
+
+
 def test_a_disk_that_the_log_filled(start, small):
     """A long read keeps the log from beginning anew; when that ends, writes are taken and the disk has room, though they come
     all the time."""

@@ -129,6 +129,7 @@ MALFORMED = [
     ({"colour": "red"}, 422, "unknown-field", "colour"),
     ({"upstream": "ftp://a/i.xml"}, 422, "loc-scheme", "upstream"),
     ({"upstream": UPSTREAM, "watch": True}, 422, "source-malformed", "directory"),
+    ({"upstream": UPSTREAM, "serve": True, "check": False}, 422, "source-malformed", "serve"),
     ({"upstream": UPSTREAM, "poll": 1}, 422, "source-malformed", "poll"),
     ({"upstream": "https://nobody.example/i.xml"}, 422, "site-unknown", "upstream"),
     ({"upstream": UPSTREAM, "site": "https://nobody.example"}, 422, "site-unknown", "site"),

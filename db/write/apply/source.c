@@ -107,6 +107,8 @@ static void check_upstream(struct source_made *made, struct url *url, struct cha
     enum rule_code code = url_parse(made->upstream, strlen(made->upstream), url, NULL);
     if (code != RULE_OK)
         result_refuse(result, code, "upstream");
+    if (result->status == CATALOGUE_OK && made->serve && !made->check)
+        refuse(result, "serve", "cannot be combined with check = no");
     check_span(made->poll_ms, MINUTE, DAY, "poll", "must be from 1m to 24h", result);
     check_span(made->drop_after_ms, 0, 30 * DAY, "drop_after", "must be at most 30d", result);
     made->upstream = url->text;

@@ -15,27 +15,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/base/file.h"
 #include "server/base/thread.h"
 #include "server/sources/remote/run.h"
 #include "server/sources/split.h"
 
-#define TIMEOUT_MS    3600000u
-#define STALL_S       30u
-#define STALL_BYTES   10240u
-#define LOOK_BYTES    (1u << 20) /* so often at the disk */
-#define RESERVE_PART  16u        /* of the disk */
-#define RESERVE_BYTES (256ull << 20)
-#define TURN_MS       200
-#define BUSY_TURNS    3000u
-#define AGAIN_S       10   /* another one is under way, or the urlset is frozen */
-#define LATER_S       3600 /* what was fetched could not be used */
-#define WAIT_LEAST_S  3600u
-#define BYTES_A_S     262144u /* 22 GB a day */
+#define TIMEOUT_MS   3600000u
+#define STALL_S      30u
+#define STALL_BYTES  10240u
+#define LOOK_BYTES   (1u << 20) /* so often at the disk */
+#define TURN_MS      200
+#define BUSY_TURNS   3000u
+#define AGAIN_S      10   /* another one is under way, or the urlset is frozen */
+#define LATER_S      3600 /* what was fetched could not be used */
+#define WAIT_LEAST_S 3600u
+#define BYTES_A_S    262144u /* 22 GB a day */
 
 struct split_end {
     enum fetch_status status;
@@ -69,16 +67,6 @@ static bool fail(struct split_fetch *f, const char *code, const char *what, cons
     return false;
 }
 
-static bool has_reserve(int fd)
-{
-    struct statvfs disk;
-    if (fstatvfs(fd, &disk) != 0)
-        return true;
-    uint64_t reserve = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_PART;
-    reserve = reserve < RESERVE_BYTES ? reserve : RESERVE_BYTES;
-    return (uint64_t)disk.f_bavail * disk.f_frsize >= reserve;
-}
-
 static bool keep_bytes(struct split_fetch *f, const char *bytes, size_t len)
 {
     static const char what[] = "what is fetched cannot be kept beside the catalogue";
@@ -94,7 +82,7 @@ static bool keep_bytes(struct split_fetch *f, const char *bytes, size_t len)
     if (f->written - f->looked < LOOK_BYTES)
         return true;
     f->looked = f->written;
-    return has_reserve(f->file.fd) ||
+    return file_has_reserve(f->file.fd) ||
            fail(f, "no-space", what,
                 "no space left: the rest of the disk is reserved for the catalogue");
 }

@@ -48,6 +48,10 @@ static void test_wholes(void **state)
         {"[source \"a\"]\ndirectory = /srv\nurl = https://a/\nsplit = yes\n"
          "[source \"b\"]\ndirectory = /opt\nurl = https://b/\nsplit = yes\n",
          ""},
+        {"[source \"a\"]\nupstream = https://a/i.xml\nserve = yes\ncheck = no\n",
+         "1: [source \"a\"]: serve cannot be combined with check = no: what is served is what "
+         "polls "
+         "have read\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\nwatch = no\nsettle = 1s\nserve = yes\n",
          "1: [source \"a\"]: watch is for sources with a directory\n"
          "1: [source \"a\"]: settle is for sources with a directory\n"},
