@@ -233,6 +233,9 @@ static void single_entries(void **state)
     assert_int_equal(catalogue_view_entry_by_loc(v, 1, S1 "/b", &none), CATALOGUE_NOT_FOUND);
     assert_int_equal(catalogue_view_entry_by_id(v, "", &none), CATALOGUE_NOT_FOUND);
     assert_int_equal(catalogue_view_entry_by_id(v, "nonsense", &none), CATALOGUE_NOT_FOUND);
+    char index_state[INDEX_STATE_SIZE];
+    assert_int_equal(catalogue_view_index_state(v, 1, index_state), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_index_state(v, 999, index_state), CATALOGUE_NOT_FOUND);
     catalogue_view_end(v);
 
     /* Another entry at the same place is not this one; nor is one of a removed index. */
