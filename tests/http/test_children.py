@@ -324,7 +324,7 @@ def test_a_sitemap_without_an_index_is_listed_and_served(world):
     world.origin.answers["/a.xml"] = answer(200, body)
     world.list("/a.xml", "/list.xml")
     assert world.scan().status == 200
-    eventually(lambda: "/a.xml" in world.index(), "the index is read")
+    eventually(lambda: "/a.xml" in world.index() and world.index().count("<lastmod>") == 2, "the index is read, and what it lists is dated")
     # An index that is a urlset all of a sudden is broken: nothing changes.
     before = world.index()
     world.origin.answers["/list.xml"] = answer(200, body)
