@@ -67,6 +67,8 @@ struct config_source {
     bool watch;
     uint32_t rescan_ms, settle_ms;
     bool serve; /* its files, or copies of the sitemaps that its upstream lists */
+    size_t map_count;
+    const char *const *map; /* of an upstream: origins in pairs, see config_source_map */
     size_t split_count;
     const char *const
         *split; /* of a folder yes or no, see config_source_splits; of an upstream URLs */
@@ -203,6 +205,9 @@ bool config_set(struct config *c, const char *name, const char *value, config_re
                 void *context);
 /* Of a folder: whether files past the limits are split. */
 bool config_source_splits(const struct config_source *source);
+/* Of an upstream: its host map as one text (server/rules/host_map.h), the caller's; NULL: it has
+ * none, or `*failed`, when out of memory. */
+char *config_source_map(const struct config_source *source, bool *failed);
 /* Judges the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
 /* How long a write may wait: what is set, else what the kind of catalogue needs. In a shared one a

@@ -316,6 +316,11 @@ static const struct setting source_settings[] = {
     {SOURCE_SETTING("upstream", SETTING_URL), IN_SOURCE(upstream),
      .example = "https://www.example.com/sitemap_index.xml",
      .doc = "URL of a remote sitemap index to follow, in place of a folder."},
+    {UPSTREAM_SETTING("map", SETTING_WORDS), SOURCE_LIST(map, map_count),
+     .example = "https://cms.example.com https://www.example.com",
+     .doc = "Two origins: what the upstream lists at the first is listed, and with serve = yes "
+            "served, at the second; its sitemaps are read from the upstream's origin. "
+            "Repeatable."},
     {UPSTREAM_SETTING("connect", SETTING_ADDRESS), IN_SOURCE(connect), .example = "192.0.2.7:443",
      .doc = "Address and port of the upstream, where its name already leads to this server."},
     {UPSTREAM_SETTING("poll", SETTING_DURATION), IN_SOURCE(poll_ms), .min = 60 * SECOND, .max = DAY,

@@ -10,7 +10,9 @@
 
 #include "config/settings.h"
 #include "server/base/file.h"
+#include "server/base/str.h"
 #include "server/rules/entry.h"
+#include "server/rules/host_map.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
@@ -343,6 +345,38 @@ static void evaluate_split(const struct config_source *source, struct mistakes *
                          source->named.name, source->split[i]);
 }
 
+char *config_source_map(const struct config_source *source, bool *failed)
+{
+    struct str text = STR_INIT;
+
+    if (source->map_count == 0)
+        return NULL;
+    for (size_t i = 0; i < source->map_count; i++) {
+        str_append_text(&text, i == 0 ? "" : i % 2 == 0 ? "\n" : " ");
+        str_append_text(&text, source->map[i]);
+    }
+    *failed = *failed || text.failed;
+    if (!text.failed)
+        return text.data;
+    str_done(&text);
+    return NULL;
+}
+
+static void check_map(const struct config_source *source, struct mistakes *m)
+{
+    char why[128];
+    bool failed = false;
+    char *text = config_source_map(source, &failed);
+    struct host_map *map = text != NULL ? host_map_new(text, why, sizeof why) : NULL;
+
+    if (failed)
+        mistakes_add(m, "out of memory");
+    else if (text != NULL && map == NULL)
+        mistakes_add(m, "[source \"%s\"]: map %s", source->named.name, why);
+    host_map_free(map);
+    free(text);
+}
+
 static void check_upstream(const struct config_source *source, struct mistakes *m)
 {
     char secret[CONFIG_CREDENTIALS_SIZE], why[256];
@@ -352,6 +386,7 @@ static void check_upstream(const struct config_source *source, struct mistakes *
                      "[source \"%s\"]: serve cannot be combined with check = no: what is served is "
                      "what polls have read",
                      source->named.name);
+    check_map(source, m);
     if (source->ca_file != NULL && access(source->ca_file, R_OK) != 0)
         mistakes_add(m, "ca_file %s cannot be read: %s", source->ca_file, strerror(errno));
     if (source->credentials_file == NULL)

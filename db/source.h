@@ -67,6 +67,7 @@ struct source_made {
     const char *url;                 /* of the folder, ends in '/' */
     const char *index;               /* the URL of the index; NULL: the deepest that fits */
     const char *patterns, *excludes; /* one a line; NULL: the usual ones, none */
+    const char *map;                 /* of a remote one: host map, a pair a line; NULL: none */
     bool watch, serve, check;
     uint32_t rescan_ms, settle_ms, poll_ms, drop_after_ms;
 };
@@ -85,6 +86,7 @@ struct source_made {
     X(SETTLE, span, settle_ms, "settle", "settle", "settle_ms", 10000)
 #define SOURCE_SETTINGS_OF_UPSTREAM(X)                                                             \
     X(UPSTREAM, text, upstream, "upstream", "upstream", "upstream", NULL)                          \
+    X(MAP, lines, map, "map", "map", "host_map", NULL)                                             \
     X(POLL, span, poll_ms, "poll", "poll", "poll_ms", 15u * 60000)                                 \
     X(CHECK, yes_no, check, "check", "check", "checked", true)                                     \
     X(DROP_AFTER, span, drop_after_ms, "drop_after", "drop-after", "drop_after_ms", 72u * 3600000)

@@ -102,6 +102,10 @@ static bool is_public_checked(const struct config *config, const struct config_s
 
 static bool add_upstream(struct source_plan *p, const struct config_source *from)
 {
+    bool failed = false;
+    char *map = config_source_map(from, &failed);
+    if (failed || (map != NULL && own(p, map) == NULL))
+        return false;
     struct remote_settings *to = &p->remotes[p->remote_count++];
     *to = (struct remote_settings){
         .name = from->named.name,
@@ -116,6 +120,7 @@ static bool add_upstream(struct source_plan *p, const struct config_source *from
         .drop_after_s = from->drop_after_ms / 1000,
         .splits = from->split,
         .split_bytes = p->config->max_spool_bytes / 2,
+        .map = map,
         .managed = true,
     };
     return from->credentials_file == NULL || read_credentials(p, from, to);

@@ -196,6 +196,7 @@ CREATE TABLE source_made(
   index_url TEXT,                      -- NULL: the deepest index that fits
   patterns TEXT,                       -- one a line, NULL: the default
   excludes TEXT,
+  host_map TEXT,                       -- of a remote source: pairs of origins, one a line; NULL: none
   watch INTEGER NOT NULL,
   serve INTEGER NOT NULL,
   checked INTEGER NOT NULL,            -- its sitemaps are polled

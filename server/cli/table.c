@@ -28,6 +28,8 @@
     {"--directory", "DIR", "absolute path of the folder on the server"},                           \
         {"--url", "URL", "URL of the folder; ends with a slash"},                                  \
         {"--upstream", "URL", "URL of a remote sitemap index, in place of a folder"},              \
+        {"--map", "PAIR",                                                                          \
+         "\"FROM TO\", origins: what it lists at FROM is served at TO; repeatable"},               \
         {"--index", "URL", "index that lists it (default: the deepest whose directory holds it)"}, \
         {"--pattern", "NAME", "files of the folder to read; repeatable"},                          \
         {"--exclude", "NAME", "files of the folder to ignore; repeatable"},                        \

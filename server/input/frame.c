@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "server/base/text.h"
+#include "server/input/host_rewriter.h"
 #include "server/rules/lastmod.h"
 
 /* ---- errors and entries ---- */
@@ -505,6 +506,7 @@ void frame_done(struct frame *f)
 {
     for (size_t i = 0; i < FRAME_MAX_CODINGS + 1; i++)
         gunzip_free(f->layers[i].gunzip);
+    host_rewriter_free(f->rewriter);
     if (f->handler)
         f->handler->free(f->self);
 }
@@ -587,6 +589,27 @@ bool frame_is_gzip(const struct frame *f)
     return f->layers[f->codings].stage == STAGE_GZIP;
 }
 
+/* The same, of what the host map has rewritten. */
+static bool take_rewritten(void *context, const char *bytes, size_t len)
+{
+    struct frame *f = context;
+    if (f->copy != NULL)
+        f->copy(f->copy_context, bytes, len);
+    return take_decoded(f, bytes, len);
+}
+
+static bool take_text(struct frame *f, const char *bytes, size_t len)
+{
+    const struct host_map *map = f->core->options.map;
+    if (map == NULL)
+        return take_decoded(f, bytes, len);
+    if (f->rewriter == NULL)
+        f->rewriter = host_rewriter_new(map, take_rewritten, f);
+    if (f->rewriter == NULL)
+        return reader_state_no_memory(f->core);
+    return host_rewriter_feed(f->rewriter, bytes, len);
+}
+
 static bool feed_layer(struct frame_layer *l, const char *bytes, size_t len);
 
 /* What is inside a layer: the next layer, or the text. */
@@ -594,8 +617,7 @@ static bool take_inner(void *context, const char *bytes, size_t len)
 {
     struct frame_layer *l = context;
     struct frame *f = l->frame;
-    return l == &f->layers[f->codings] ? take_decoded(f, bytes, len)
-                                       : feed_layer(l + 1, bytes, len);
+    return l == &f->layers[f->codings] ? take_text(f, bytes, len) : feed_layer(l + 1, bytes, len);
 }
 
 /* gunzip has failed. What it had decoded may still show that the input is not one of ours. */
@@ -645,7 +667,7 @@ static bool decide_magic(struct frame_layer *l, unsigned char second)
 static bool feed_layer(struct frame_layer *l, const char *bytes, size_t len)
 {
     struct frame *f = l->frame;
-    if (f->copy != NULL && !is_coding(l))
+    if (f->copy != NULL && f->core->options.map == NULL && !is_coding(l))
         f->copy(f->copy_context, bytes, len);
     if (l->stage == STAGE_MAGIC && !l->magic_held && len > 0) {
         l->magic = (unsigned char)*bytes++;
@@ -687,6 +709,8 @@ bool frame_finish(struct frame *f)
     for (unsigned i = 0; i <= f->codings; i++)
         if (!finish_layer(&f->layers[i]))
             return false;
+    if (f->rewriter != NULL && !host_rewriter_finish(f->rewriter))
+        return false;
     return hand_on(f, 0) && (!f->handler || f->handler->finish(f->self));
 }
 

@@ -1,10 +1,9 @@
-/* What every input goes through, whatever its format: bytes -> (gunzip) -> block -> handler. The
- * frame removes the content codings of an HTTP answer (RFC 9110 8.4), then the file's own gzip,
- * strips a byte order mark and leading white space, bounds the decoded bytes and shows the
- * beginning to its owner, who opens the handler of the format; the handler decodes.
- * The block is full before it is handed on, so that a handler gets the same pieces, of
- * FRAME_BLOCK_BYTES at most, however the bytes arrive: what it says, and when, depends on nothing
- * else then.
+/* What every input goes through, whatever its format: bytes -> (gunzip) -> (host map) -> block ->
+ * handler. The frame removes the content codings of an HTTP answer (RFC 9110 8.4), then the file's
+ * own gzip, strips a byte order mark and leading white space, bounds the decoded bytes and shows
+ * the beginning to its owner, who opens the handler of the format; the handler decodes. The block
+ * is full before it is handed on, so that a handler gets the same pieces, of FRAME_BLOCK_BYTES at
+ * most, however the bytes arrive: what it says, and when, depends on nothing else then.
  *
  * Internal to server/input/, but for gunzip, which the doctor uses too. One thread at a time.
  *
@@ -162,7 +161,8 @@ struct handler {
     void (*free)(void *self);
 };
 
-/* Is given a file's bytes, content codings removed, as they come. */
+/* Is given a file's bytes, content codings removed, as they come; where there is a host map the
+ * decoded and rewritten ones. */
 typedef void frame_copy(void *context, const char *bytes, size_t len);
 
 /* Opens the handler (frame_use) of what begins with `head`: FRAME_HEAD_BYTES or more, or all there
@@ -187,6 +187,7 @@ struct frame {
     const char *too_large;                            /* the code for more than max_bytes */
     struct frame_layer layers[FRAME_MAX_CODINGS + 1]; /* outermost first; the last: the file's */
     unsigned codings;                                 /* how many of them are content codings */
+    struct host_rewriter *rewriter;                   /* NULL until there is a map and a byte */
     frame_copy *copy;                                 /* NULL: nobody */
     void *copy_context;
     bool bom_done, finished;

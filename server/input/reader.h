@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "server/rules/entry.h"
+#include "server/rules/host_map.h"
 
 /* One line or array element: a page URL with the extensions that it may have. */
 #define READER_MAX_ITEM_BYTES 393216u
@@ -33,14 +34,15 @@ struct reader_options {
     bool lenient; /* a bad lastmod costs only itself (import, on_error=skip, sources); so does a bad
                      extension */
     bool allow_gzip;
-    bool drop_lastmod;        /* --drop-lastmod: as if no lastmod had been given */
-    bool allow_export_fields; /* NDJSON of `export` has id, page, position, … : read or ignored;
-                                 else an unknown field is refused */
-    bool allow_placed;        /* of these, position and source alone */
-    uint64_t max_bytes;       /* decoded; 0: no limit */
-    uint64_t max_entries;     /* 0: no limit */
-    uint32_t max_ratio;       /* decoded : encoded, judged past 1 MiB decoded; 0: no limit */
-    int64_t now;              /* Unix seconds */
+    bool drop_lastmod;          /* --drop-lastmod: as if no lastmod had been given */
+    bool allow_export_fields;   /* NDJSON of `export` has id, page, position, … : read or ignored;
+                                   else an unknown field is refused */
+    bool allow_placed;          /* of these, position and source alone */
+    uint64_t max_bytes;         /* decoded; 0: no limit */
+    uint64_t max_entries;       /* 0: no limit */
+    uint32_t max_ratio;         /* decoded : encoded, judged past 1 MiB decoded; 0: no limit */
+    int64_t now;                /* Unix seconds */
+    const struct host_map *map; /* what the bytes are put through first; NULL: nothing. Borrowed */
 };
 
 enum reader_status {

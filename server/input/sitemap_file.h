@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "server/rules/code.h"
+#include "server/rules/host_map.h"
 #include "server/rules/limits.h"
 #include "server/rules/url.h"
 
@@ -89,6 +90,7 @@ struct sitemap_expect {
     const char *const *hosts;
     size_t host_count;
     enum sitemap_packing packing;
+    const struct host_map *map; /* that it is read through; `url` is mapped already. NULL: none */
 };
 
 struct sitemap_file {

@@ -729,8 +729,10 @@ struct sitemap_verifier *sitemap_verifier_new(const struct sitemap_expect *expec
         return NULL;
     }
     sitemap_pages_init(&v->work.pages, expect);
-    v->work.core.options = (struct reader_options){
-        .allow_gzip = true, .max_bytes = SITEMAP_FILE_MAX_BYTES, .max_ratio = MAX_RATIO};
+    v->work.core.options = (struct reader_options){.allow_gzip = true,
+                                                   .max_bytes = SITEMAP_FILE_MAX_BYTES,
+                                                   .max_ratio = MAX_RATIO,
+                                                   .map = expect->map};
     frame_init(&v->frame, &v->work.core, open_form, v);
     v->frame.too_large = "file-too-large";
     return v;

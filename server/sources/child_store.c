@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include <zlib.h>
 
 #include "db/catalogue.h"
 #include "db/check.h"
@@ -57,6 +58,7 @@ struct child_copy {
     struct child_store *store;
     int fd;
     bool failed;
+    gzFile packed; /* NULL: it is not */
     int64_t site_id;
     char name[NAME_SIZE], beside[BESIDE_SIZE];
     char loc[LOC_MAX_CHARS + 1];
@@ -185,7 +187,26 @@ static void fail(struct child_copy *copy, const char *what)
     copy->failed = true;
 }
 
-struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, const char *loc)
+/* Packs behind what is there. It has a descriptor of its own. */
+static gzFile open_packed(int fd)
+{
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    gzFile packed = own >= 0 ? gzdopen(own, "wb") : NULL;
+    if (packed == NULL && own >= 0)
+        close(own);
+    return packed;
+}
+
+/* Ends the packing. False: what was packed is not whole. */
+static bool close_packed(struct child_copy *copy)
+{
+    gzFile packed = copy->packed;
+    copy->packed = NULL;
+    return packed == NULL || gzclose(packed) == Z_OK;
+}
+
+struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, const char *loc,
+                                    bool packed)
 {
     /* The place of the hash, which is known only at the end. */
     static const uint64_t none[2];
@@ -197,6 +218,7 @@ struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, cons
     }
     copy->store = s;
     copy->failed = false;
+    copy->packed = NULL;
     copy->site_id = site_id;
     memcpy(copy->loc, loc, strlen(loc) + 1);
     name_of(site_id, loc, copy->name);
@@ -215,6 +237,8 @@ struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, cons
     }
     if (!write_all(copy->fd, head, write_head(head, sizeof head, none, loc)))
         fail(copy, "a copy of a sitemap cannot be written");
+    if (packed && !copy->failed && !(copy->packed = open_packed(copy->fd)))
+        fail(copy, "a copy of a sitemap cannot be packed");
     return copy;
 }
 
@@ -225,7 +249,9 @@ void child_copy_write(struct child_copy *copy, const char *bytes, size_t len)
     bool room = file_has_reserve(copy->fd);
     if (!room)
         errno = ENOSPC;
-    if (!room || !write_all(copy->fd, bytes, len))
+    bool put = room && (copy->packed ? len == 0 || gzwrite(copy->packed, bytes, (unsigned)len) > 0
+                                     : write_all(copy->fd, bytes, len));
+    if (!put)
         fail(copy, "a copy of a sitemap cannot be written");
 }
 
@@ -233,6 +259,7 @@ void child_copy_drop(struct child_copy *copy)
 {
     if (copy == NULL)
         return;
+    close_packed(copy);
     close(copy->fd);
     unlink_new(copy);
     free(copy);
@@ -260,7 +287,8 @@ bool child_copy_keep(struct child_copy *copy, const uint64_t hash[2], int64_t da
     struct child_store *s = copy->store;
     struct stat st = {.st_size = 0};
     uint64_t before = size_of(s->folder_fd, copy->name);
-    bool kept = !copy->failed && fstat(copy->fd, &st) == 0 && settle_copy(copy, hash, date);
+    bool kept = close_packed(copy) && !copy->failed && fstat(copy->fd, &st) == 0 &&
+                settle_copy(copy, hash, date);
     if (!kept) {
         if (!copy->failed)
             fail(copy, "a copy of a sitemap cannot be written");

@@ -53,8 +53,10 @@ void child_store_free(struct child_store *s); /* takes NULL */
 /* ---- writing */
 
 struct child_copy;
-/* Begins a copy. NULL where it cannot be made (the disk, memory): the event is reported. */
-struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, const char *loc);
+/* Begins a copy, which is `packed` (gzip, RFC 1952) as it is written where it says so. NULL where
+ * it cannot be made (the disk, memory): the event is reported. */
+struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, const char *loc,
+                                    bool packed);
 /* Appends. What goes wrong shows when it is kept. */
 void child_copy_write(struct child_copy *copy, const char *bytes, size_t len);
 /* Puts it in the place of the copy before and frees it. `hash` is the content's as in struct

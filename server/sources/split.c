@@ -484,7 +484,8 @@ static bool read_file(struct split *s)
                                            .max_bytes = SPLIT_MAX_BYTES,
                                            .max_entries = SPLIT_MAX_URLS,
                                            .max_ratio = FILE_RATIO,
-                                           .now = s->file->now};
+                                           .now = s->file->now,
+                                           .map = s->file->map};
     const struct reader_sink sink = {
         .context = s, .entry = take_entry, .reject = take_reject, .remark = take_remark};
     struct reader *reader = reader_new(&options, &sink);

@@ -24,6 +24,7 @@ struct split_file {
     const char *index;            /* that lists the urlset; NULL: the deepest that may */
     int64_t site_id;              /* the one that it may list in; 0: any */
     int64_t now;                  /* Unix seconds */
+    const struct host_map *map;   /* that it is read through; `url` is mapped already. NULL: none */
     int64_t max_removed;
     bool dry_run;
     /* That it may take of the disk, beside the catalogue; 0: no bound. And a quarter of it more,

@@ -393,6 +393,14 @@ class Server:
 
     # What tests ask of it.
 
+    def reload(self, config):
+        """Another configuration file in the place of the one that it was made with."""
+        with open(os.path.join(str(self.folder), "sitemapd.conf"), "w", encoding="utf-8") as file:
+            file.write(config)
+        reloads = len(self.told("reload", 0))
+        self.process.send_signal(signal.SIGHUP)
+        eventually(lambda: len(self.told("reload")) > reloads, "the configuration is read anew")
+
     def get(self, target, headers=(), method="GET", **more):
         return ask(self.public, method, target, headers, **more)
 

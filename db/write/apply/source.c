@@ -12,6 +12,7 @@
 
 #include "server/base/str.h"
 #include "server/rules/entry.h"
+#include "server/rules/host_map.h"
 
 #define MINUTE 60000u
 #define DAY    (24u * 60 * MINUTE)
@@ -102,11 +103,23 @@ static void check_folder(struct source_made *made, struct url *url, struct chang
     made->url = url->text;
 }
 
+static void check_map(const char *text, struct change_result *result)
+{
+    char why[128];
+    struct host_map *map = host_map_new(text, why, sizeof why);
+    if (map == NULL)
+        refuse(result, "map", why);
+    host_map_free(map);
+}
+
 static void check_upstream(struct source_made *made, struct url *url, struct change_result *result)
 {
     enum rule_code code = url_parse(made->upstream, strlen(made->upstream), url, NULL);
     if (code != RULE_OK)
         result_refuse(result, code, "upstream");
+    if (result->status == CATALOGUE_OK && made->map)
+        check_map(made->map, result);
+    check_list(made->map, "map", result);
     if (result->status == CATALOGUE_OK && made->serve && !made->check)
         refuse(result, "serve", "cannot be combined with check = no");
     check_span(made->poll_ms, MINUTE, DAY, "poll", "must be from 1m to 24h", result);
@@ -125,7 +138,7 @@ static void check_alone(const struct change *change, struct source_made *made, s
                "a source has either a directory or an upstream");
     else if (change->made_set & (folder ? SOURCE_SET_OF_UPSTREAM : SOURCE_SET_OF_FOLDER))
         refuse(result, folder ? "upstream" : "directory",
-               folder ? "upstream, poll, check and drop_after are not for a folder"
+               folder ? "upstream, map, poll, check and drop_after are not for a folder"
                       : "directory, url, patterns, excludes, watch, rescan and settle are not for "
                         "an upstream");
     else if (folder)

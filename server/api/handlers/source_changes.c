@@ -121,7 +121,7 @@ static const char *join(struct call *call, const struct json_field *field, struc
     for (const char *const *at = field->texts; !*failed && *at != NULL; at++) {
         if (**at == '\0' || strchr(*at, '\n') != NULL) {
             errors_reply_rule(&call->request->reply, RULE_SOURCE, field->name,
-                              "must be names of files, without line breaks");
+                              "must be texts without line breaks, and not empty");
             *failed = true;
         }
         if (out->len > 0)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/rules/host_map.h"
 #include "server/rules/limits.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/sources.h"
@@ -69,6 +70,20 @@ static void list(struct str *out, const char *name, const char *const *values)
     str_append_text(out, values != NULL ? "]" : "");
 }
 
+/* A pair of origins in each. */
+static void map(struct str *out, const char *text)
+{
+    char why[128];
+    struct host_map *map = text != NULL ? host_map_new(text, why, sizeof why) : NULL;
+    out->failed = out->failed || (text != NULL && map == NULL);
+    str_append_text(out, map != NULL ? ",\"map\":[" : ",\"map\":null");
+    for (size_t i = 0; map != NULL && i < map->count; i++) /* origins need no escapes */
+        str_append_format(out, "%s\"%s %s\"", i > 0 ? "," : "", map->pairs[i].from,
+                          map->pairs[i].to);
+    str_append_text(out, map != NULL ? "]" : "");
+    host_map_free(map);
+}
+
 static void begin(struct str *out, const char *name, const char *kind, bool managed,
                   const struct registry_site *site)
 {
@@ -100,6 +115,7 @@ void source_json_begin_remote(struct str *out, const struct remote_settings *s,
 {
     begin(out, s->name, "remote", s->managed, source_site_of_remote(registry, s));
     text(out, "upstream", s->upstream);
+    map(out, s->map);
     text(out, "connect", s->connect);
     text(out, "index", s->index);
     number(out, "poll", s->poll_s);

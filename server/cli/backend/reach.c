@@ -78,6 +78,18 @@ static int read_secret(struct reach *r)
     return cli_fail(r->source->named.name, "%s", why);
 }
 
+static int read_map(struct reach *r)
+{
+    bool failed = false;
+    char why[128] = "out of memory";
+    char *text = r->source != NULL ? config_source_map(r->source, &failed) : NULL;
+
+    r->map = text != NULL ? host_map_new(text, why, sizeof why) : NULL;
+    failed = failed || (text != NULL && r->map == NULL);
+    free(text);
+    return failed ? cli_fail(r->source->named.name, "map %s", why) : EXIT_DONE;
+}
+
 int reach_init(struct cli *cli, const char *text, struct reach *out)
 {
     int status;
@@ -94,6 +106,8 @@ int reach_init(struct cli *cli, const char *text, struct reach *out)
     if (status == EXIT_DONE)
         status = read_guard(cli->config, out);
     if (status == EXIT_DONE)
+        status = read_map(out);
+    if (status == EXIT_DONE)
         status = read_secret(out);
     if (status == EXIT_DONE && cli->config->contact != NULL)
         snprintf(out->agent, sizeof out->agent, "sitemapd/%s (+%s)", SITEMAPD_VERSION,
@@ -106,6 +120,7 @@ int reach_init(struct cli *cli, const char *text, struct reach *out)
 void reach_done(struct reach *r)
 {
     address_guard_done(&r->guard);
+    host_map_free(r->map);
     explicit_bzero(r->secret, sizeof r->secret);
 }
 

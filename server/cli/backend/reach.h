@@ -14,6 +14,7 @@ struct reach {
     const struct config_source *source; /* whose upstream that is; NULL: of none */
     char secret[CONFIG_CREDENTIALS_SIZE];
     char agent[512];
+    struct host_map *map; /* that source's; NULL: none */
     struct address_guard guard;
     const char *connect;
     uint32_t timeout_ms;

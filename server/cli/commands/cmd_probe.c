@@ -81,10 +81,21 @@ static void print_pace(const struct fetch_reply *r)
 
 /* ---- the list -------------------------------------------------------------------------- */
 
-/* The list of a source: whether a poll of it would take it. An exit status. */
-static int print_list(const struct reach_answer *a)
+/* A sitemap as it is asked for, and as it is served. */
+static void print_mapped(const struct reach *reach, const char *loc)
 {
-    struct upstream *list = upstream_new((int64_t)time(NULL), NULL);
+    struct url url, asked;
+
+    if (url_split(loc, strlen(loc), &url) && host_map_ask(reach->map, &reach->url, &url, &asked))
+        printf(LABEL "%s is served as %s\n", "mapped", asked.text, url.text);
+    else
+        printf(LABEL "the first sitemap, %s, is on no host of the map\n", "mapped", loc);
+}
+
+/* The list of a source: whether a poll of it would take it. An exit status. */
+static int print_list(const struct reach *reach, const struct reach_answer *a)
+{
+    struct upstream *list = upstream_new((int64_t)time(NULL), NULL, reach->map);
     struct upstream_counts counts;
     const char *code;
     char why[256], codings[CODINGS_TEXT];
@@ -96,6 +107,8 @@ static int print_list(const struct reach_answer *a)
     upstream_feed(list, a->reply.body.data, a->reply.body.len);
     code = upstream_finish(list, why, sizeof why);
     counts = upstream_count(list);
+    if (code == NULL && reach->map != NULL)
+        print_mapped(reach, upstream_first(list));
     upstream_free(list);
     if (code != NULL) {
         printf(LABEL "broken as an upstream: ", "verdict");
@@ -111,10 +124,11 @@ static int print_list(const struct reach_answer *a)
     return EXIT_DONE;
 }
 
-static int print_verdict(const struct reach_answer *a, const struct reach_verdict *v)
+static int print_verdict(const struct reach *reach, const struct reach_answer *a,
+                         const struct reach_verdict *v)
 {
     if (v->list)
-        return print_list(a);
+        return print_list(reach, a);
     if (v->state != CHECK_GOOD) {
         printf(LABEL "%s: ", "verdict", check_state_word(v->state));
         if (v->line > 0)
@@ -160,6 +174,8 @@ int command_probe(struct cli *cli)
 
         if (reach.connect != NULL)
             print_text("connect", reach.connect);
+        for (size_t i = 0; reach.map != NULL && i < reach.map->count; i++)
+            printf(LABEL "%s -> %s\n", "map", reach.map->pairs[i].from, reach.map->pairs[i].to);
         if (reach.secret[0] != '\0')
             print_text("secret", "goes along, to the host of the first URL");
         reach_ask(&reach, NULL, gz ? "Accept-Encoding: identity\r\n" : "Accept-Encoding: gzip\r\n",
@@ -169,7 +185,7 @@ int command_probe(struct cli *cli)
         if (answer.status == FETCH_OK)
             print_pace(&answer.reply);
         if (reach_check(&answer, &verdict))
-            status = print_verdict(&answer, &verdict);
+            status = print_verdict(&reach, &answer, &verdict);
         else
             status = cli_fail(text, "out of memory");
         reach_answer_done(&answer);

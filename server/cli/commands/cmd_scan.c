@@ -25,6 +25,7 @@ struct scan_plan {
     struct registry *registry;     /* has the texts of a made source */
     struct remote_settings remote; /* in place of a folder, where it has an upstream */
     char secret[CONFIG_CREDENTIALS_SIZE];
+    char *map; /* owned */
 };
 
 static const struct config_source *configured(const struct cli *cli, const char *name)
@@ -38,6 +39,11 @@ static const struct config_source *configured(const struct cli *cli, const char 
 static int plan_upstream(const struct config_source *source, struct scan_plan *plan)
 {
     char why[256];
+    bool failed = false;
+
+    plan->map = config_source_map(source, &failed);
+    if (failed)
+        return cli_fail(source->named.name, "out of memory");
 
     plan->remote = (struct remote_settings){
         .name = source->named.name,
@@ -49,6 +55,7 @@ static int plan_upstream(const struct config_source *source, struct scan_plan *p
         .check = source->check,
         .drop_after_s = source->drop_after_ms / 1000,
         .splits = source->split,
+        .map = plan->map,
         .managed = true,
     };
     if (source->credentials_file == NULL)
@@ -358,6 +365,7 @@ int command_scan(struct cli *cli)
     }
     free(plan.lists);
     explicit_bzero(plan.secret, sizeof plan.secret);
+    free(plan.map);
     registry_unref(plan.registry);
     return status;
 }

@@ -75,7 +75,7 @@ static int read_lines(struct cli *cli, const char *option, unsigned bit, struct 
         return cli_fail(option, "out of memory");
     for (size_t i = 0; values[i] != NULL && status == EXIT_DONE; i++) {
         if (strchr(values[i], '\n') != NULL)
-            status = cli_misuse(option, "must be the name of a file, without line breaks");
+            status = cli_misuse(option, "must be without line breaks");
         if (i > 0)
             str_append_char(text, '\n');
         str_append_text(text, values[i]);

@@ -1,6 +1,7 @@
 /* One poll of a sitemap that is watched: what is known of it before, and what is written of what
  * came of it. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,13 +238,24 @@ static bool is_same_trouble(enum check_state a, enum check_state b)
     return a == b || (interval_is_none(a) && interval_is_none(b));
 }
 
+/* A client that requests it where it is served sees this server's copy. */
+static const char *say_where(struct poll *p, const char *detail)
+{
+    struct url loc;
+    if (!url_split(p->record.loc, strlen(p->record.loc), &loc) || url_same_origin(&loc, &p->url))
+        return detail;
+    snprintf(p->detail, sizeof p->detail, "%.250s; asked at %.*s", detail, (int)p->url.origin_len,
+             p->url.text);
+    return p->detail;
+}
+
 static uint32_t settle_bad(struct poll *p, const struct child_verdict *v,
                            struct check_record *record)
 {
     struct interval_bounds bounds = run_bounds(p->remote);
     record->failures = is_same_trouble(p->record.state, v->state) ? record->failures + 1 : 1;
     record->problem = v->problem;
-    record->detail = *v->detail ? v->detail : NULL;
+    record->detail = *v->detail ? say_where(p, v->detail) : NULL;
     record->line = v->line;
     int64_t since = record->failures == 1 ? p->now : record->since;
     if (p->source && interval_is_none(v->state) && !(record->marks & CHECK_DROPPED) &&
@@ -450,13 +462,20 @@ static bool has_copy(const struct poll *p)
                                                p->record.loc, p->record.hash);
 }
 
+/* Whether it was read through another host map. */
+static bool is_mapped_anew(const struct poll *p)
+{
+    int64_t since = p->source ? p->source->mapped_at : 0;
+    return since != 0 && p->record.full_at <= since;
+}
+
 /* Whether it is asked for only as it is new: it has validators, and was read whole of late. */
 static bool asks_what_is_new(const struct poll *p)
 {
     const struct check_record *k = &p->record;
     return k->state == CHECK_GOOD && split_is_as_kept(p) && has_copy(p) &&
            !(k->marks & CHECK_VALIDATORS_LIE) && p->now - k->full_at < FULL_EVERY_S &&
-           p->now >= k->full_at && (k->etag || k->last_modified);
+           p->now >= k->full_at && !is_mapped_anew(p) && (k->etag || k->last_modified);
 }
 
 /* NOT_FOUND: it is watched no more. BUSY: as many of its site are polled as may be. */
@@ -475,7 +494,7 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
     p->source = run_source(p->remote, p->record.source);
     bool wanted = *p->record.source != '\0' ? p->source && p->source->settings->check
                                             : p->site && p->site->check;
-    if (!wanted || !p->site || !url_split(p->record.loc, strlen(p->record.loc), &p->url))
+    if (!wanted || !p->site || !run_ask_url(p->source, p->record.loc, &p->url))
         return CATALOGUE_NOT_FOUND;
     if (of_site(p->remote, p->record.site_id) > RUN_SHARE)
         return CATALOGUE_BUSY;

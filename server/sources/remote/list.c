@@ -68,6 +68,8 @@ static void write_list(struct poll *p, unsigned http_status)
                                            .failures = s->failures,
                                            .checked_at = p->now,
                                            .good_at = s->good_at,
+                                           .urls = (uint64_t)s->mapped_at,
+                                           .hash = {s->map_digest[0], s->map_digest[1]},
                                            .changed_at = s->answered,
                                            .full_at = s->full_at,
                                            .since = s->since,

@@ -126,7 +126,7 @@ enum catalogue_status remote_scan_once(const struct remote_settings *settings,
     enum catalogue_status status = CATALOGUE_REFUSED;
     once->result = (struct change_result){0};
     url_parse(settings->upstream, strlen(settings->upstream), &o.upstream, NULL);
-    o.list = upstream_new(run_now(), &o.upstream);
+    o.list = upstream_new(run_now(), &o.upstream, plan ? plan->settings->host_map : NULL);
     if (o.list == NULL)
         status = CATALOGUE_NO_MEMORY;
     if (plan && o.list && (status = make_headers(&o, once->catalogue)) == CATALOGUE_OK) {

@@ -9,6 +9,7 @@
 
 #include "db/source.h"
 #include "server/base/str.h"
+#include "server/rules/host_map.h"
 #include "server/rules/url.h"
 #include "server/sources/remote/run.h"
 
@@ -45,6 +46,7 @@ struct remote_settings remote_settings_of(const struct source_made *made)
         .serve = made->serve,
         .drop_after_s = made->drop_after_ms / 1000,
         .site_id = made->site_id,
+        .map = made->map,
     };
 }
 
@@ -52,6 +54,13 @@ bool remote_settings_check(const struct remote_settings *settings, char *why, si
 {
     struct url url;
     const char *credentials = settings->credentials;
+    char wrong[128];
+    struct host_map *map = settings->map ? host_map_new(settings->map, wrong, sizeof wrong) : NULL;
+    host_map_free(map);
+    if (settings->map && !map) {
+        snprintf(why, why_size, "map %s", wrong);
+        return false;
+    }
     if (url_parse(settings->upstream, strlen(settings->upstream), &url, NULL) != RULE_OK) {
         snprintf(why, why_size, "upstream is not a URL: %.200s", settings->upstream);
         return false;
@@ -99,6 +108,7 @@ static const char *const *copy_urls(const char *const *from, bool *failed)
 
 bool remote_settings_copy(const struct remote_settings *from, struct remote_settings *to)
 {
+    char why[128];
     bool failed = false;
     *to = *from;
     to->name = text_copy(from->name, &failed);
@@ -108,6 +118,9 @@ bool remote_settings_copy(const struct remote_settings *from, struct remote_sett
     to->ca_file = text_copy(from->ca_file, &failed);
     to->credentials = text_copy(from->credentials, &failed);
     to->splits = copy_urls(from->splits, &failed);
+    to->map = text_copy(from->map, &failed);
+    to->host_map = to->map ? host_map_new(to->map, why, sizeof why) : NULL;
+    failed = failed || (to->map && !to->host_map);
     return !failed;
 }
 
@@ -115,11 +128,12 @@ void remote_settings_done(struct remote_settings *s)
 {
     if (s->credentials)
         explicit_bzero((char *)(uintptr_t)s->credentials, strlen(s->credentials));
-    const char *const texts[] = {s->name,    s->upstream, s->index,
-                                 s->connect, s->ca_file,  s->credentials};
+    const char *const texts[] = {s->name,    s->upstream,    s->index, s->connect,
+                                 s->ca_file, s->credentials, s->map};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free_text(texts[i]);
     texts_free(s->splits);
+    host_map_free(s->host_map);
 }
 
 void remote_plan_free(struct remote_plan *plan)
@@ -142,7 +156,7 @@ bool remote_settings_equal(const struct remote_settings *a, const struct remote_
            a->site_id == b->site_id && a->poll_s == b->poll_s && a->check == b->check &&
            a->serve == b->serve && a->public_check == b->public_check &&
            a->drop_after_s == b->drop_after_s && a->split_bytes == b->split_bytes &&
-           texts_equal(a->splits, b->splits);
+           texts_equal(a->splits, b->splits) && text_equal(a->map, b->map);
 }
 
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b)
@@ -183,9 +197,9 @@ static bool copy_sources(struct remote_plan *plan, size_t count,
     *failed = *failed || plan->settings == NULL;
     for (size_t i = 0; !*failed && i < count; i++) {
         const struct remote_settings *from = &settings[i];
-        *failed = !remote_settings_copy(from, &plan->settings[plan->count++]);
         if (!remote_settings_check(from, why, why_size))
             return false;
+        *failed = !remote_settings_copy(from, &plan->settings[plan->count++]);
     }
     return true;
 }

@@ -102,23 +102,35 @@ static bool take_body(void *context, const struct fetch_reply *reply, const char
     return false;
 }
 
+/* What was unpacked to be rewritten is packed again, where its name says so. */
+static bool is_packed(const struct poll *p)
+{
+    struct url url;
+    return p->source->settings->host_map && url_split(p->record.loc, strlen(p->record.loc), &url) &&
+           ends_with(&url, ".gz");
+}
+
 static void take_copy(void *context, const char *bytes, size_t len)
 {
     struct poll *p = context;
     if (p->copy == NULL)
-        p->copy = child_copy_begin(p->remote->options.store, p->record.site_id, p->record.loc);
+        p->copy = child_copy_begin(p->remote->options.store, p->record.site_id, p->record.loc,
+                                   is_packed(p));
     if (p->copy)
         child_copy_write(p->copy, bytes, len);
 }
 
 static bool make_reader(struct poll *p)
 {
+    const struct host_map *map = p->source ? p->source->settings->host_map : NULL;
+    host_map_url(map, &p->url, &p->served_at);
     const struct sitemap_expect expect = {
         .now = p->now,
-        .url = &p->url,
+        .url = &p->served_at,
         .hosts = p->hosts,
         .host_count = p->site ? 1 + p->site->alias_host_count + p->site->cross_host_count : 0,
         .packing = sitemap_packing_of(p->url.text, (size_t)p->url.origin_len + p->url.path_len),
+        .map = map,
     };
     upstream_free(p->upstream);
     sitemap_verifier_free(p->verifier);
@@ -130,7 +142,7 @@ static bool make_reader(struct poll *p)
         p->copy = NULL;
     }
     if (p->list)
-        return (p->upstream = upstream_new(p->now, &p->source->upstream)) != NULL;
+        return (p->upstream = upstream_new(p->now, &p->source->upstream, map)) != NULL;
     p->verifier = sitemap_verifier_new(&expect);
     if (p->verifier && p->look == NULL && check_serves(p))
         sitemap_verifier_copy(p->verifier, take_copy, p);

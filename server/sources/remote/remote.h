@@ -38,6 +38,8 @@ struct remote_settings {
      * work. */
     const char *const *splits;
     uint64_t split_bytes;
+    const char *map;           /* pairs of origins (server/rules/host_map.h); NULL: none */
+    struct host_map *host_map; /* the same, read; of copies alone, which own it */
 };
 
 /* A copy with texts of its own, URLs of `splits` in their normal form; false when out of memory.

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <xxhash.h>
 
 #include "server/base/clock.h"
+#include "server/rules/host_map.h"
 #include "server/sources/child_store.h"
 #include "server/sources/remote/run.h"
 
@@ -99,6 +101,16 @@ struct remote_source *run_source(struct remote *r, const char *name)
         if (strcmp(r->plan->settings[i].name, name) == 0)
             return &r->sources[i];
     return NULL;
+}
+
+bool run_ask_url(const struct remote_source *source, const char *loc, struct url *out)
+{
+    struct url url;
+    if (!url_split(loc, strlen(loc), &url))
+        return false;
+    host_map_ask(source ? source->settings->host_map : NULL, source ? &source->upstream : NULL,
+                 &url, out);
+    return true;
 }
 
 void run_put(struct remote *r, struct remote_host *host, struct due due)
@@ -253,6 +265,16 @@ static void keep(char **to, const char *text)
     *to = text ? strdup(text) : NULL;
 }
 
+/* All zero: it has none. */
+static void digest_map(const struct remote_settings *settings, uint64_t out[2])
+{
+    XXH128_hash_t hash = {0, 0};
+    if (settings->map)
+        hash = XXH3_128bits(settings->map, strlen(settings->map));
+    out[0] = hash.high64;
+    out[1] = hash.low64;
+}
+
 static void load_list(struct remote *r, struct remote_source *s, struct catalogue_view *view)
 {
     struct check_record k;
@@ -261,6 +283,8 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     struct remote_status told = {0};
     s->next_at = run_now();
     s->whole = true;
+    s->mapped_at = 0;
+    digest_map(s->settings, s->map_digest);
     if (status != CATALOGUE_OK)
         return;
     s->list_id = k.id;
@@ -276,7 +300,10 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     keep(&s->etag, k.etag);
     keep(&s->modified, k.last_modified);
     keep(&s->problem, k.problem);
-    if (k.next_at <= s->next_at + (int64_t)s->settings->poll_s * 2)
+    bool same_map = memcmp(k.hash, s->map_digest, sizeof k.hash) == 0;
+    s->mapped_at = same_map ? (int64_t)k.urls : s->next_at;
+    s->whole = s->whole || !same_map;
+    if (same_map && k.next_at <= s->next_at + (int64_t)s->settings->poll_s * 2)
         s->next_at = k.next_at;
     told.failing = k.problem != NULL;
     told.failed_at = k.problem ? k.since : 0;
@@ -440,6 +467,7 @@ static struct remote_source *make_sources(const struct remote_plan *plan)
     struct remote_source *sources = calloc(plan->count + 1, sizeof *sources);
     for (size_t i = 0; sources && i < plan->count; i++) {
         sources[i].settings = &plan->settings[i];
+        sources[i].mapped_at = INT64_MAX;
         url_parse(plan->settings[i].upstream, strlen(plan->settings[i].upstream),
                   &sources[i].upstream, NULL);
     }
@@ -585,9 +613,10 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     if (status == CATALOGUE_OK && ask->copied &&
         child_store_has(r->options.store, ask->site_id, ask->loc, k.hash))
         status = CATALOGUE_NOT_FOUND; /* it is there by now */
-    struct remote_host *host = status == CATALOGUE_OK && url_split(ask->loc, strlen(ask->loc), &url)
-                                   ? run_host(r, &url)
-                                   : NULL;
+    struct remote_host *host =
+        status == CATALOGUE_OK && run_ask_url(run_source(r, k.source), ask->loc, &url)
+            ? run_host(r, &url)
+            : NULL;
     if (host == NULL) {
         remote_ask_fail(ask, "it is not watched");
         return true;

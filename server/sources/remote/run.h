@@ -71,7 +71,9 @@ struct remote_source {
     struct url upstream;
     int64_t list_id; /* of its row; 0: not made yet */
     int64_t next_at, answered, full_at, good_at, since;
-    int64_t full_from; /* full_at of its row when its poll began */
+    int64_t full_from;      /* full_at of its row when its poll began */
+    uint64_t map_digest[2]; /* of its host map */
+    int64_t mapped_at; /* Unix seconds: since when it is this; 0: ever, INT64_MAX: not known yet */
     uint32_t failures;
     char *etag, *modified, *problem; /* owned; NULL: none */
     bool claims_are_now;
@@ -170,7 +172,8 @@ struct poll {
     struct fetch_transfer *transfer;
     struct fetch_request request;
     struct remote_plan *plan; /* whose texts the request has; held */
-    struct url url;
+    struct url url;           /* that is asked */
+    struct url served_at;     /* the same, as it is served here */
     unsigned hops;
     bool conditional, list, decided;
     bool headed; /* its reader knows the answer's head */
@@ -199,6 +202,7 @@ struct poll {
     bool splits;
     struct url split_url;
     struct split_end *ended; /* owned; NULL: nothing came of it yet */
+    char detail[512];        /* of the result, where it has more than the verdict's */
     struct child_copy *copy; /* owned; NULL: its source does not serve, or nothing came yet */
     /* It was good, and is asked for by its public address now. Owned; NULL: it is not. */
     struct public_look *look;
@@ -238,6 +242,8 @@ struct remote_host *run_host(struct remote *r, const struct url *url); /* NULL: 
  * each answer would let them grow without end. Called where nobody holds one. */
 void run_sweep_hosts(struct remote *r);
 struct remote_source *run_source(struct remote *r, const char *name); /* NULL: none */
+/* Where the sitemap at a loc is asked for; `source` may be NULL. False: it has no such outline. */
+bool run_ask_url(const struct remote_source *source, const char *loc, struct url *out);
 int64_t run_now(void);
 uint32_t run_chance(struct remote *r);
 /* Puts a sitemap back into its host's heap. */

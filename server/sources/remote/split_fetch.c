@@ -381,6 +381,7 @@ bool split_begin(struct poll *p)
                                   .index = settings->index,
                                   .site_id = p->record.site_id,
                                   .now = p->now,
+                                  .map = settings->host_map,
                                   .max_removed = max_removed_of(p->source, p->record.loc),
                                   .max_disk = settings->split_bytes,
                                   .stop = &f->thread.stops};

@@ -16,8 +16,9 @@
 
 struct upstream {
     struct reader *reader;
-    const struct url *url; /* NULL: it may not be a sitemap itself */
-    bool single;           /* it is */
+    bool may_be_single; /* a sitemap itself, at `url` as it is served here */
+    bool single;        /* it is */
+    struct url url;
     bool out_of_memory;
     struct record_list members; /* path, and claim or problem and detail */
     size_t good, dated;
@@ -68,7 +69,7 @@ static bool take_bad(void *context, const struct rejection *rejection)
     return add_member(u, &member);
 }
 
-struct upstream *upstream_new(int64_t now, const struct url *url)
+struct upstream *upstream_new(int64_t now, const struct url *url, const struct host_map *map)
 {
     const struct reader_options options = {.format = READER_XML,
                                            .lenient = true,
@@ -76,11 +77,14 @@ struct upstream *upstream_new(int64_t now, const struct url *url)
                                            .max_bytes = LIST_MAX_BYTES,
                                            .max_entries = LIST_MAX,
                                            .max_ratio = LIST_MAX_RATIO,
-                                           .now = now};
+                                           .now = now,
+                                           .map = map};
     struct upstream *u = calloc(1, sizeof *u);
     if (u == NULL)
         return NULL;
-    u->url = url;
+    u->may_be_single = url != NULL;
+    if (url != NULL)
+        host_map_url(map, url, &u->url);
     const struct reader_sink sink = {.context = u, .entry = take_entry, .reject = take_bad};
     u->reader = reader_new(&options, &sink);
     if (u->reader == NULL) {
@@ -104,9 +108,9 @@ static const char is_urlset[] = "urlset-not-index";
 
 const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
 {
-    if (reader_finish(u->reader) != READER_OK && u->url != NULL && !u->single &&
+    if (reader_finish(u->reader) != READER_OK && u->may_be_single && !u->single &&
         strcmp(reader_error(u->reader)->code, is_urlset) == 0) {
-        const struct entry itself = {.loc = u->url->text};
+        const struct entry itself = {.loc = u->url.text};
         u->single = true;
         take_entry(u, &itself);
     }
@@ -136,7 +140,7 @@ const char *upstream_check_single(const struct upstream *u, struct catalogue *c,
         return NULL;
     bool known =
         catalogue_view_source_state(view, source, &state) == CATALOGUE_OK &&
-        catalogue_view_source_file(view, source, u->url->text, &file, &found) == CATALOGUE_OK;
+        catalogue_view_source_file(view, source, u->url.text, &file, &found) == CATALOGUE_OK;
     catalogue_view_end(view);
     if (known && (state.files == 0 || (state.files == 1 && found)))
         return NULL;
@@ -147,6 +151,14 @@ const char *upstream_check_single(const struct upstream *u, struct catalogue *c,
 struct upstream_counts upstream_count(const struct upstream *u)
 {
     return (struct upstream_counts){u->members.count, u->good, u->dated};
+}
+
+const char *upstream_first(const struct upstream *u)
+{
+    for (size_t i = 0; i < u->members.count; i++)
+        if (u->members.at[i].file.problem == NULL)
+            return u->members.at[i].file.path;
+    return NULL;
 }
 
 void upstream_free(struct upstream *u)

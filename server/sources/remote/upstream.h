@@ -17,9 +17,9 @@
 
 struct upstream;
 
-/* Reads an answer's body. `url`: the upstream's, borrowed, which may be a sitemap itself; NULL: it
- * may not. NULL: out of memory. */
-struct upstream *upstream_new(int64_t now, const struct url *url);
+/* Reads an answer's body, through the host map (NULL: none; borrowed). `url`: the upstream's, which
+ * may be a sitemap itself; NULL: it may not. NULL: out of memory. */
+struct upstream *upstream_new(int64_t now, const struct url *url, const struct host_map *map);
 /* Before the first byte: the answer's Content-Encoding, as in reader_content_encoding. */
 void upstream_content_encoding(struct upstream *u, const char *value);
 /* False: it need not go on. */
@@ -37,6 +37,8 @@ struct upstream_counts {
     size_t members, good, dated;
 };
 struct upstream_counts upstream_count(const struct upstream *u);
+/* The first member that can be listed, as it is served here; NULL: there is none. */
+const char *upstream_first(const struct upstream *u);
 void upstream_free(struct upstream *u);
 
 /* What a scan of a list needs, beside the list. */

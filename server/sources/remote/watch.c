@@ -265,7 +265,7 @@ static bool load_row(void *context, const struct check_due *row)
     /* What came later than was loaded is loaded when that lands. */
     if (l->fresh && (source == NULL || !source->fresh || row->id > r->max_id))
         return true;
-    if (!wanted || site == NULL || !url_split(row->loc, strlen(row->loc), &url))
+    if (!wanted || site == NULL || !run_ask_url(source, row->loc, &url))
         return true;
     struct remote_host *host = run_host(r, &url);
     if (host == NULL)
