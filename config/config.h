@@ -39,6 +39,7 @@ struct config_site {
     uint32_t max_indexes; /* index files over all its indexes */
     char *page_pattern;   /* NULL: the default */
     bool check;           /* what the API registers is read where it is */
+    char *connect; /* address and port in place of where the host's name leads; NULL: there */
     bool
         public_check; /* sitemaps that are polled past the web server are looked at publicly, too */
     char *indexnow_key; /* NULL: no notification */

@@ -261,10 +261,13 @@ static const struct setting site_settings[] = {
      .doc = "Most index files of the site, pages of all indexes together."},
     {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
      .doc = "Poll the registered sitemaps and report those that are broken."},
+    {SITE_SETTING("connect", SETTING_ADDRESS), IN_SITE(connect), .example = "192.0.2.7:443",
+     .doc = "Address and port of the web server that has the site's sitemaps, where its name "
+            "already leads to this server: polls ask there."},
     {SITE_SETTING("public_check", SETTING_BOOL), IN_SITE(public_check), .fallback = "yes",
-     .doc =
-         "Once a day fetch some sitemaps of sources with connect by their public address, too, and "
-         "report those that differ (public-differs)."},
+     .doc = "Fetch sitemaps that are polled past the web server (connect) by their public address, "
+            "too: "
+            "of a source some a day. Those that differ are reported (public-differs)."},
     {SITE_SETTING("indexnow_key", SETTING_WORD), IN_SITE(indexnow_key),
      .example = "5f1c6a0e7d2b49c8",
      .doc = "Key of 8 to 128 letters, digits and dashes. It is served as /KEY.txt, and IndexNow is "

@@ -543,9 +543,27 @@ static bool start_files(struct source_set *set)
     return set->files != NULL;
 }
 
-/* Strings stay the configuration's, and `agent` who calls it. */
-static struct remote_bounds bounds_of(const struct config *config, struct str *agent)
+/* Those with `connect`; strings stay the configuration's. The caller's; NULL when out of memory. */
+static struct remote_site *connected_sites(const struct config *config, size_t *count)
 {
+    struct remote_site *sites = calloc(config->site_count + 1, sizeof *sites);
+    *count = 0;
+    for (size_t i = 0; sites != NULL && i < config->site_count; i++) {
+        const struct config_site *site = &config->sites[i];
+        if (site->connect != NULL)
+            sites[(*count)++] = (struct remote_site){.origin = site->origin,
+                                                     .connect = site->connect,
+                                                     .public_check = site->public_check};
+    }
+    return sites;
+}
+
+/* Strings stay the configuration's, and `agent` and `sites` who calls it. */
+static struct remote_bounds bounds_of(const struct config *config, struct str *agent,
+                                      struct remote_site **sites)
+{
+    size_t count;
+    *sites = connected_sites(config, &count);
     str_append_text(agent, "sitemapd/" SITEMAPD_VERSION);
     if (config->contact != NULL)
         str_append_format(agent, " (+%s)", config->contact);
@@ -556,6 +574,8 @@ static struct remote_bounds bounds_of(const struct config *config, struct str *a
         .min_interval_s = config->fetch_min_interval_ms / 1000,
         .max_interval_s = config->fetch_max_interval_ms / 1000,
         .allow_addresses = config->allow_addresses,
+        .site_count = count,
+        .sites = *sites,
     };
 }
 
@@ -563,9 +583,10 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
                          size_t why_size)
 {
     struct str agent = STR_INIT;
+    struct remote_site *sites;
     struct remote_options options = {
         .catalogue = set->catalogue,
-        .bounds = bounds_of(plan->config, &agent),
+        .bounds = bounds_of(plan->config, &agent, &sites),
         .count = plan->remote_count,
         .settings = plan->remotes,
         .store = set->store,
@@ -577,13 +598,14 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
     };
     struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");
-    bool done =
-        roster != NULL && !agent.failed && remote_start(&options, &set->remote, why, why_size);
+    bool done = roster != NULL && sites != NULL && !agent.failed &&
+                remote_start(&options, &set->remote, why, why_size);
     if (done)
         roster_put(&set->remotes, roster);
     else
         roster_let_go(roster);
     str_done(&agent);
+    free(sites);
     return done;
 }
 
@@ -591,11 +613,12 @@ static bool change_remote(struct source_set *set, const struct source_plan *plan
                           size_t why_size)
 {
     struct str agent = STR_INIT;
-    struct remote_bounds bounds = bounds_of(plan->config, &agent);
+    struct remote_site *sites;
+    struct remote_bounds bounds = bounds_of(plan->config, &agent, &sites);
     struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");
     bool done =
-        roster != NULL && !agent.failed &&
+        roster != NULL && sites != NULL && !agent.failed &&
         remote_reconfigure(set->remote, &bounds, plan->remote_count, plan->remotes, why, why_size);
     if (done)
         roster_put(&set->remotes, roster);
@@ -603,6 +626,7 @@ static bool change_remote(struct source_set *set, const struct source_plan *plan
         roster_let_go(roster);
     remote_look(set->remote); /* sites may be checked now that were not */
     str_done(&agent);
+    free(sites);
     return done;
 }
 

@@ -497,3 +497,34 @@ def test_the_public_address_is_left_alone(start):
         eventually(lambda: "/a.xml" in old.paths(), "it is polled")
         reply = server.api("POST", f"/v1/checks?loc={base}/a.xml")
         assert reply.json()["check"]["state"] == "good" and door.asked == []
+
+
+def test_a_site_is_polled_past_the_web_server(start):
+    """`connect` of a site: after the switch its registered sitemaps, and its sources, are read from the old server; each
+    registered one is asked for by its public address, too. A source that a token made is asked as everybody asks."""
+    with Origin() as door, Origin("127.0.0.3") as old:
+        base = f"http://{door.address}:{door.port}"
+        for path in ("/a.xml", "/b.xml", "/c.xml"):
+            old.answers[path] = door.answers[path] = answer(200, urlset(base + "/page"))
+        old.answers["/list.xml"] = answer(200, index(base + "/c.xml"))
+        text = config(base, poll="1h").replace("127.0.0.2\n", "127.0.0.2\nallow_address = 127.0.0.3\n")
+        text = text.replace("[source", f"check = yes\nconnect = {old.address}:{old.port}\n[source")
+        server = start(sites=(), config=text)
+        for path in ("/a.xml", "/b.xml"):
+            assert server.register(base + path).status in (200, 201)
+        poll = lambda path: server.api("POST", f"/v1/checks?loc={base}{path}").json()["check"]
+        eventually(lambda: {"/list.xml", "/a.xml", "/b.xml", "/c.xml"} <= set(old.paths()), "all are read past the web server")
+        assert (poll("/a.xml")["state"], poll("/c.xml")["state"]) == ("good", "good")
+        assert {"/a.xml", "/c.xml"} <= set(door.paths()) and "/list.xml" not in door.paths()
+        door.answers["/a.xml"] = answer(404)
+        bad = poll("/a.xml")
+        assert (bad["state"], bad["code"]) == ("unreachable", "public-differs") and f"{old.address}:{old.port} has it" in bad["detail"], bad
+        door.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        assert poll("/a.xml")["state"] == "good"
+        made = server.api("POST", "/v1/sources", {"name": "made", "upstream": base + "/list.xml"}, token=server.make_token("m", "--site", base, "--role", "admin"))
+        assert made.status == 201, made
+        eventually(lambda: "/list.xml" in door.paths(), "it is asked as everybody asks")
+        # Another address is taken by a reload.
+        server.reload(text.replace(f"connect = {old.address}:{old.port}\n", ""))
+        count = len(old.asked)
+        assert poll("/b.xml")["state"] == "good" and len(old.asked) == count

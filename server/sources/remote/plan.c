@@ -144,6 +144,11 @@ void remote_plan_free(struct remote_plan *plan)
         remote_settings_done(&plan->settings[i]);
     free(plan->settings);
     address_guard_done(&plan->guard);
+    for (size_t i = 0; i < plan->bounds.site_count; i++) {
+        free_text(plan->sites[i].origin);
+        free_text(plan->sites[i].connect);
+    }
+    free(plan->sites);
     free_text(plan->bounds.agent);
     free(plan);
 }
@@ -169,6 +174,11 @@ bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_pl
                 a->bounds.max_interval_s == b->bounds.max_interval_s;
     for (size_t i = 0; same && i < a->guard.allow_count; i++)
         same = memcmp(x[i].bytes, y[i].bytes, sizeof x[i].bytes) == 0 && x[i].bits == y[i].bits;
+    same = same && a->bounds.site_count == b->bounds.site_count;
+    for (size_t i = 0; same && i < a->bounds.site_count; i++)
+        same = text_equal(a->sites[i].origin, b->sites[i].origin) &&
+               text_equal(a->sites[i].connect, b->sites[i].connect) &&
+               a->sites[i].public_check == b->sites[i].public_check;
     return same;
 }
 
@@ -187,6 +197,21 @@ const struct address_guard *remote_guard(const struct remote_plan *plan,
     static const struct address_guard public_alone = {0};
     bool configured = (source && source->managed) || (site && site->managed);
     return configured ? &plan->guard : &public_alone;
+}
+
+static bool copy_sites(struct remote_plan *plan, const struct remote_bounds *from)
+{
+    bool failed = false;
+    plan->bounds.site_count = 0;
+    plan->sites = calloc(from->site_count + 1, sizeof *plan->sites);
+    for (size_t i = 0; plan->sites && i < from->site_count; i++) {
+        plan->sites[i] = from->sites[i];
+        plan->sites[i].origin = text_copy(from->sites[i].origin, &failed);
+        plan->sites[i].connect = text_copy(from->sites[i].connect, &failed);
+        plan->bounds.site_count++;
+    }
+    plan->bounds.sites = plan->sites;
+    return plan->sites && !failed;
 }
 
 static bool copy_sources(struct remote_plan *plan, size_t count,
@@ -219,6 +244,7 @@ struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t c
     plan->bounds.allow_addresses = NULL;
     plan->bounds.agent = text_copy(bounds->agent, &failed);
     failed |= !address_guard_init(&plan->guard, bounds->allow_addresses);
+    failed |= !copy_sites(plan, bounds);
     bool good = copy_sources(plan, count, settings, &failed, why, why_size);
     if (failed)
         snprintf(why, why_size, "out of memory");

@@ -149,8 +149,28 @@ static bool make_reader(struct poll *p)
     return p->verifier != NULL;
 }
 
+const char *poll_connect(const struct poll *p, const struct url *url, bool *looks)
+{
+    const struct remote_bounds *bounds = &p->remote->plan->bounds;
+    *looks = p->source && p->source->settings->public_check;
+    if (is_own_origin(p, url) && p->source->settings->connect)
+        return p->source->settings->connect;
+    /* What tokens make a source of is asked as everybody asks it. */
+    bool open = p->source == NULL || p->source->settings->managed;
+    for (size_t i = 0; open && i < bounds->site_count; i++) {
+        const struct remote_site *site = &bounds->sites[i];
+        if (strlen(site->origin) == url->origin_len &&
+            memcmp(site->origin, url->text, url->origin_len) == 0) {
+            *looks = site->public_check;
+            return site->connect;
+        }
+    }
+    return NULL;
+}
+
 bool poll_ask(struct poll *p)
 {
+    bool looks;
     struct remote *r = p->remote;
     bool own = is_own_origin(p, &p->url) && !p->look; /* crawlers have neither */
     /* A list is of no site, but of the one that API or command line made its source for. */
@@ -170,7 +190,7 @@ bool poll_ask(struct poll *p)
         .stall_s = POLL_STALL_S,
         .stall_bytes = POLL_STALL_BYTES,
         .max_bytes = POLL_OTHER_MAX_BYTES,
-        .connect = own ? p->source->settings->connect : NULL,
+        .connect = p->look ? NULL : poll_connect(p, &p->url, &looks),
         .guard = remote_guard(r->plan, p->source ? p->source->settings : NULL, site),
         .ca_more = own ? p->source->settings->ca_file : NULL,
         .credentials = own && p->url.https ? p->source->settings->credentials : NULL,

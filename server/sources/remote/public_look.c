@@ -35,10 +35,11 @@ static bool differed(const struct poll *p)
     return p->record.problem != NULL && strcmp(p->record.problem, problem) == 0;
 }
 
+/* Registered sitemaps, which no source samples, with each poll. */
 static bool is_due(struct poll *p)
 {
     struct remote_source *s = p->source;
-    if ((p->ask && !p->ask->copied) || differed(p))
+    if (s == NULL || (p->ask && !p->ask->copied) || differed(p))
         return true;
     if (p->now >= s->public_at || s->public_at > p->now + EVERY_S) {
         s->public_at = p->now + EVERY_S;
@@ -55,10 +56,10 @@ bool public_look_begin(struct poll *p, const struct child_verdict *v, struct fet
 {
     struct public_look *l;
     struct url url;
-    if (p->list || p->splits || p->look || v->state != CHECK_GOOD || !p->source ||
-        !p->source->settings->connect || !p->source->settings->public_check ||
-        !url_split(p->record.loc, strlen(p->record.loc), &url) ||
-        !url_same_origin(&p->source->upstream, &url) || !is_due(p) || !(l = calloc(1, sizeof *l)))
+    bool looks;
+    if (p->list || p->splits || p->look || v->state != CHECK_GOOD ||
+        !url_split(p->record.loc, strlen(p->record.loc), &url) || !poll_connect(p, &url, &looks) ||
+        !looks || !is_due(p) || !(l = calloc(1, sizeof *l)))
         return false;
     l->verdict = *v;
     l->reply = *reply;
@@ -83,12 +84,16 @@ bool public_look_begin(struct poll *p, const struct child_verdict *v, struct fet
 void public_look_end(struct poll *p, const struct child_verdict *v)
 {
     struct public_look *l = p->look;
+    struct url url;
+    bool looks;
+    url_split(p->record.loc, strlen(p->record.loc), &url);
+    const char *connect = poll_connect(p, &url, &looks);
     poll_leave_host(p, HOST_DROPPED, 0, -1); /* another server: it does not slow what polls ask */
     if (interval_is_none(v->state)) {
         l->differs = true;
         snprintf(l->detail, sizeof l->detail, "by its public address it %s%.120s; %.60s has it",
                  strncmp(v->detail, "answers", 7) == 0 ? "" : "is not usable: ", v->detail,
-                 p->source->settings->connect);
+                 connect ? connect : "its web server");
     } else if (v->state != CHECK_GOOD && differed(p)) { /* it does not say: it is as it was */
         l->differs = true;
         snprintf(l->detail, sizeof l->detail, "%s", p->record.detail ? p->record.detail : "");

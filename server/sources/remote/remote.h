@@ -56,6 +56,13 @@ struct remote_settings remote_settings_of(const struct source_made *made);
 /* What the node that polls of a shared catalogue leads (catalogue_leads). */
 #define REMOTE_LEAD "remote"
 
+/* A site whose name leads to this server, or whose sitemaps are asked for elsewhere. */
+struct remote_site {
+    const char *origin;
+    const char *connect; /* "host:port" to connect to for it */
+    bool public_check;   /* and look past it, as crawlers get its registered sitemaps */
+};
+
 /* The bounds of all polls, [fetch]. Strings borrowed; copied. */
 struct remote_bounds {
     const char *agent; /* User-Agent, whole: "sitemapd/VERSION (+contact)" */
@@ -65,6 +72,8 @@ struct remote_bounds {
     /* NULL-terminated CIDRs beside the public internet, for sources that are `managed` and for
      * sites of the configuration; NULL */
     const char *const *allow_addresses;
+    size_t site_count;
+    const struct remote_site *sites; /* those with `connect` */
 };
 
 /* A sitemap's state, or whether its date is stale, is another now. Valid for the call. */

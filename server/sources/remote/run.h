@@ -35,6 +35,7 @@
 struct remote_plan {
     unsigned held;
     struct remote_bounds bounds;
+    struct remote_site *sites;  /* owned; those of `bounds` */
     struct address_guard guard; /* remote_guard says for whom */
     size_t count;
     struct remote_settings *settings;
@@ -261,6 +262,9 @@ struct poll *poll_new(struct remote *r, struct remote_host *host); /* NULL: no m
 void poll_free(struct poll *p);
 void poll_headers(struct poll *p, const char *etag, const char *modified);
 bool poll_ask(struct poll *p); /* false: no memory */
+/* Where to connect to for the origin of `url`, past the web server that crawlers use; NULL: where
+ * its name leads. `*looks`: and then to look at some by their public address (public_look.c). */
+const char *poll_connect(const struct poll *p, const struct url *url, bool *looks);
 /* Tells what reads the body what the head says of it. Before each piece; the first call counts. */
 void poll_take_head(struct poll *p, const struct fetch_reply *reply);
 /* It is asked: from now on it counts for its host's pace. */
