@@ -44,6 +44,7 @@ struct config_site {
         public_check; /* sitemaps that are polled past the web server are looked at publicly, too */
     char *indexnow_key; /* NULL: no notification */
     char *indexnow_endpoint;
+    bool indexnow_bulk; /* also when much of a mirrored sitemap changes at once */
     size_t source_root_count;
     const char *const
         *source_roots; /* beneath these the site's own tokens may make folder sources */

@@ -277,6 +277,9 @@ static const struct setting site_settings[] = {
      .fallback = "https://api.indexnow.org/indexnow",
      .doc =
          "Endpoint to notify; search engines that take part pass notifications on to each other."},
+    {SITE_SETTING("indexnow_bulk", SETTING_BOOL), IN_SITE(indexnow_bulk), .fallback = "no",
+     .doc = "Notify also where more than a tenth of the page URLs of a mirrored sitemap (and more "
+            "than 100) change at once; without it that is logged only."},
     {SITE_SETTING("source_root", SETTING_PATH), SITE_LIST(source_roots, source_root_count),
      .example = "/srv/sitemaps/main",
      .doc = "Folder below which sources may read that are made with the site's own admin token. "

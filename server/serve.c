@@ -578,7 +578,8 @@ void app_retune_indexnow(struct app *app, struct config *config)
     if (indexnow_is_same(app->live, config))
         return;
     indexnow_stop(app->indexnow);
-    app->indexnow = indexnow_start(config, app->catalogue, &app->context.indexnow);
+    app->indexnow =
+        indexnow_start(config, app->catalogue, app->context.children, &app->context.indexnow);
 }
 
 static bool start_sources(struct app *app)
@@ -598,7 +599,8 @@ static bool start_sources(struct app *app)
     app->context.sources_settle = source_set_settle;
     app->context.sources_may_read = source_set_may_read;
     start_notify(app, app->config);
-    app->indexnow = indexnow_start(app->config, app->catalogue, &app->context.indexnow);
+    app->indexnow =
+        indexnow_start(app->config, app->catalogue, app->context.children, &app->context.indexnow);
     return true;
 }
 

@@ -55,7 +55,7 @@ RULES = {
         ("server/http", "server/pages", "server/input", "server/sources", "server/crawlers", "db", "server/base", "server/rules", "server/log", "server/crypto/token"),
         (),
     ),
-    "server/notify": (("config", "db", "server/api/routes", "server/client", "server/log", "server/base", "server/rules"), ()),
+    "server/notify": (("config", "db", "server/api/routes", "server/sources", "server/client", "server/log", "server/base", "server/rules"), ()),
     "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
         ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/crypto/tls", "server/crypto/token", "server/client", "server/doctor", "server/crawlers"),

@@ -9,6 +9,7 @@
  * change: what is there already, crawlers have from its sitemaps. Of several machines one tells. */
 #include "server/notify/indexnow.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "server/client/loop.h"
 #include "server/log/log.h"
 #include "server/notify/again.h"
+#include "server/sources/child_news.h"
 
 #define LEAD            "indexnow" /* of several nodes one tells */
 #define LOOK_MS         5000       /* what comes within it goes together */
@@ -36,6 +38,8 @@
 #define PASSED_PARTS     64u
 #define PASSED_REVISIONS 1000u
 #define PASSED_MS        3600000 /* or so long ago: the history does not reach back for ever */
+/* Of a mirrored sitemap so many page URLs are sent whatever part of it they are. */
+#define NEWS_FREE 100u
 
 struct batch {
     struct indexnow_position from, to;
@@ -44,6 +48,7 @@ struct batch {
     size_t *places, count, room;
     struct str body;
     size_t given;
+    size_t taken;   /* of a mirrored sitemap's news, those of other hosts, too */
     unsigned parts; /* that were looked at */
     bool more;      /* there are others */
 };
@@ -61,12 +66,17 @@ struct told_site {
     int64_t pass_at;   /* when the position moves though there is nothing to tell; 0: it need not */
     unsigned tries;
     bool sending;
-    atomic_int move; /* of its position: the writer's thread says the result */
+    int64_t site_id; /* 0: it is not there */
+    /* Of a mirrored sitemap, whose page URLs the batch has: NULL: it has a urlset's. */
+    struct child_news *news;
+    uint64_t news_from, news_count; /* how many were told before the batch, and of how many */
+    atomic_int move;                /* of its position: the writer's thread says the result */
 };
 
 struct indexnow {
     struct config *config; /* a reference */
     struct catalogue *catalogue;
+    struct child_store *store; /* NULL: no sitemap is mirrored */
     struct indexnow_counts *counts;
     struct address_guard guard;
     struct fetch_loop *loop;
@@ -83,6 +93,7 @@ static void batch_clear(struct batch *b)
     b->to = b->from = (struct indexnow_position){0};
     b->newest_at = 0;
     b->parts = 0;
+    b->taken = 0;
     b->more = false;
     str_clear(&b->texts);
     str_clear(&b->body);
@@ -116,29 +127,31 @@ static bool is_of_site(const struct told_site *s, const char *loc)
     return strncmp(loc, s->origin.text, len) == 0 && loc[len] == '/';
 }
 
+static bool add_loc(struct batch *b, const char *loc)
+{
+    if (b->count == b->room) {
+        size_t *grown = reallocarray(b->places, b->room * 2 + 64, sizeof *grown);
+        if (grown == NULL)
+            return false;
+        b->places = grown;
+        b->room = b->room * 2 + 64;
+    }
+    b->places[b->count++] = b->texts.len;
+    str_append(&b->texts, loc, strlen(loc) + 1);
+    return !b->texts.failed;
+}
+
 static void gather_row(void *context, const struct entry_record *before,
                        const struct entry_record *after)
 {
     struct gathering *g = context;
-    struct batch *b = &g->site->batch;
     const struct entry_record *row = after != NULL ? after : before;
     const struct registry_index *list = registry_list_by_id(g->registry, row->index_id);
 
     if (list == NULL || list->kind != LIST_URLSET || !is_news(before, after) ||
         !is_of_site(g->site, row->loc))
         return;
-    if (b->count == b->room) {
-        size_t *grown = reallocarray(b->places, b->room * 2 + 64, sizeof *grown);
-        if (grown == NULL) {
-            g->failed = true;
-            return;
-        }
-        b->places = grown;
-        b->room = b->room * 2 + 64;
-    }
-    b->places[b->count++] = b->texts.len;
-    str_append(&b->texts, row->loc, strlen(row->loc) + 1);
-    g->failed |= b->texts.failed;
+    g->failed |= !add_loc(&g->site->batch, row->loc);
 }
 
 static bool is_full(const struct batch *b)
@@ -332,6 +345,13 @@ static ssize_t give(void *context, char *bytes, size_t size)
     return (ssize_t)len;
 }
 
+static void end_news(struct told_site *s, bool told)
+{
+    if (s->news != NULL)
+        child_news_done(s->news, told);
+    s->news = NULL;
+}
+
 /* Behind the batch. */
 static void move_on(struct told_site *s)
 {
@@ -339,6 +359,13 @@ static void move_on(struct told_site *s)
     const struct registry_site *site = NULL;
 
     s->tries = 0;
+    if (s->news != NULL) {
+        s->news_from += s->batch.taken;
+        if (s->news_from >= s->news_count)
+            end_news(s, true);
+        batch_clear(&s->batch);
+        return;
+    }
     atomic_store(&s->move, MOVE_FAILED);
     if (catalogue_registry(s->n->catalogue, &registry) != CATALOGUE_OK)
         return;
@@ -453,6 +480,7 @@ static void stand_back(struct indexnow *n)
     for (size_t i = 0; i < n->site_count; i++) {
         if (n->sites[i].sending || atomic_load(&n->sites[i].move) != MOVE_NONE)
             continue;
+        end_news(&n->sites[i], false);
         record_well(&n->sites[i]);
         batch_clear(&n->sites[i].batch);
         n->sites[i].seen = 0;
@@ -484,7 +512,9 @@ static void look(struct indexnow *n)
         status = catalogue_view_registry(view, &registry);
     for (size_t i = 0; status == CATALOGUE_OK && i < n->site_count; i++) {
         struct told_site *s = whose_turn(n, i);
-        if (s->batch.count > 0 || atomic_load(&s->move) != MOVE_NONE ||
+        const struct registry_site *site = registry_site_by_origin(registry, s->config->origin);
+        s->site_id = site != NULL ? site->id : 0;
+        if (s->batch.count > 0 || s->news != NULL || atomic_load(&s->move) != MOVE_NONE ||
             has_passed(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
             continue;
         enum catalogue_status gathered = gather(s, view, registry, now.revision);
@@ -497,6 +527,74 @@ static void look(struct indexnow *n)
     }
     registry_unref(registry);
     catalogue_view_end(view);
+}
+
+/* ---- mirrored sitemaps ----------------------------------------------------------------- */
+
+static bool take_news(void *context, const char *loc)
+{
+    struct told_site *s = context;
+
+    if (is_full(&s->batch) || (is_of_site(s, loc) && !add_loc(&s->batch, loc)))
+        return false;
+    s->batch.taken++;
+    return true;
+}
+
+/* Whether so much at once is a template, a relaunch, a sitemap cut anew: no news of its pages. */
+static bool is_bulk(const struct told_site *s, const struct child_news_counts *counts)
+{
+    uint64_t pages = counts->before > counts->now ? counts->before : counts->now;
+    return !s->config->indexnow_bulk && counts->news > NEWS_FREE && counts->news * 10 > pages;
+}
+
+/* The next mirrored sitemap of the site that has news. */
+static bool begin_news(struct told_site *s)
+{
+    struct child_news_counts counts;
+
+    child_news_want(s->n->store, s->site_id);
+    s->news_from = 0;
+    while ((s->news = child_news_next(s->n->store, s->site_id, &counts)) != NULL) {
+        s->news_count = counts.news;
+        if (!is_bulk(s, &counts))
+            return true;
+        log_event(LOG_LEVEL_INFO, "indexnow-bulk",
+                  "%s: %" PRIu64 " of %" PRIu64 " page URLs changed at once; IndexNow is not "
+                  "notified of them (indexnow_bulk)",
+                  counts.loc, counts.news, counts.now);
+        end_news(s, true);
+    }
+    return false;
+}
+
+static void gather_news(struct told_site *s)
+{
+    if (s->news == NULL && !begin_news(s))
+        return;
+    batch_clear(&s->batch);
+    s->batch.newest_at = clock_unix_ms() / 1000;
+    child_news_read(s->news, s->news_from, take_news, s);
+    drop_repeated(&s->batch);
+    if (s->batch.count > 0)
+        make_body(s);
+    if (s->batch.body.failed || (s->batch.taken == 0 && s->news_from < s->news_count))
+        batch_clear(&s->batch); /* no memory: later */
+    else if (s->batch.count > 0)
+        send_batch(s);
+    else
+        move_on(s); /* all are on other hosts */
+}
+
+/* Where there is nothing to tell of urlsets. */
+static void look_at_copies(struct indexnow *n)
+{
+    for (size_t i = 0; n->store != NULL && i < n->site_count; i++) {
+        struct told_site *s = whose_turn(n, i);
+        if (s->site_id != 0 && s->batch.count == 0 && atomic_load(&s->move) == MOVE_NONE &&
+            n->sending < SENDING_MAX && s->next_at <= clock_now_ms() && !thread_stops(&n->thread))
+            gather_news(s);
+    }
 }
 
 static void send_again(struct indexnow *n)
@@ -532,6 +630,7 @@ static void indexnow_run(void *context)
                 settle_move(&n->sites[i], leads);
             if (leads) {
                 look(n);
+                look_at_copies(n);
                 send_again(n);
             } else {
                 stand_back(n);
@@ -570,6 +669,7 @@ static void free_indexnow(struct indexnow *n)
     fetch_loop_free(n->loop);
     for (size_t i = 0; i < n->site_count; i++) {
         record_well(&n->sites[i]);
+        end_news(&n->sites[i], false);
         batch_done(&n->sites[i].batch);
     }
     free(n->sites);
@@ -587,7 +687,7 @@ static bool has_key(const struct config *config)
 }
 
 struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
-                                struct indexnow_counts *counts)
+                                struct child_store *store, struct indexnow_counts *counts)
 {
     struct indexnow *n = has_key(config) ? calloc(1, sizeof *n) : NULL;
 
@@ -595,6 +695,7 @@ struct indexnow *indexnow_start(struct config *config, struct catalogue *catalog
         return NULL;
     n->config = config_ref(config);
     n->catalogue = catalogue;
+    n->store = store;
     n->counts = counts;
     n->loop = add_sites(n) ? fetch_loop_new() : NULL;
     if (n->loop != NULL && thread_start(&n->thread, "indexnow", indexnow_run, n))
@@ -607,7 +708,8 @@ struct indexnow *indexnow_start(struct config *config, struct catalogue *catalog
 static bool same_site(const struct config_site *a, const struct config_site *b)
 {
     return text_equal(a->origin, b->origin) && text_equal(a->indexnow_key, b->indexnow_key) &&
-           text_equal(a->indexnow_endpoint, b->indexnow_endpoint);
+           text_equal(a->indexnow_endpoint, b->indexnow_endpoint) &&
+           a->indexnow_bulk == b->indexnow_bulk;
 }
 
 bool indexnow_is_same(const struct config *a, const struct config *b)

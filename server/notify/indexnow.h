@@ -1,7 +1,8 @@
 /* [site] indexnow_key: tells search engines that take part (indexnow.org) which page URLs came,
- * changed or went. One thread, which reads the history's rows of urlsets from where it ended
- * (db/indexnow.h), sends them in batches by the one client under the guard of addresses, and keeps
- * how far it came: at least once. Part of the assembly. */
+ * changed or went: of urlsets, and of mirrored sitemaps that this server serves. One thread, which
+ * reads the history's rows of urlsets from where it ended (db/indexnow.h), sends them in batches by
+ * the one client under the guard of addresses, and keeps how far it came: at least once. Part of
+ * the assembly. */
 #pragma once
 
 #include "config/config.h"
@@ -10,9 +11,11 @@
 
 struct indexnow;
 
-/* NULL where no site has a key, or, told, where it cannot. Catalogue and counts live longer. */
+struct child_store;
+/* NULL where no site has a key, or, told, where it cannot. Catalogue, counts and store (NULL: no
+ * sitemap is mirrored) live longer. */
 struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
-                                struct indexnow_counts *counts);
+                                struct child_store *store, struct indexnow_counts *counts);
 /* Whether the two are notified alike. */
 bool indexnow_is_same(const struct config *a, const struct config *b);
 /* Ends the thread at once; what is under way is sent again by the next start. Takes NULL. */

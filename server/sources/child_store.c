@@ -33,12 +33,15 @@
 #define HEAD_BYTES  (sizeof MARK + HASH_CHARS + LOC_MAX_CHARS + 2)
 #define NAME_SIZE   (20 + 1 + HASH_CHARS + 1) /* "SITE/HASH" */
 #define BESIDE_SIZE (NAME_SIZE + 4)           /* "SITE/HASH.new" */
+#define NEWS_SIZE   (NAME_SIZE + 5)           /* "SITE/news/HASH" */
 
 /* How often all of it is looked after, and how soon again where something is missing. */
 #define LOOK_MS    (10 * 60 * 1000)
 #define MISSING_MS 2000
 /* Missing copies that are asked for between two looks. */
 #define FETCH_MOST 500u
+/* How long news wait to be told. */
+#define NEWS_KEPT_S (2 * 86400)
 
 struct child_store {
     struct child_store_options options;
@@ -271,6 +274,19 @@ static uint64_t size_of(int folder, const char *name)
     return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+/* Where news are wanted, the copy before is kept: that of the first change that was not sent yet.
+ */
+static void keep_news(const struct child_copy *copy, const uint64_t hash[2])
+{
+    int folder = copy->store->folder_fd;
+    char news[NEWS_SIZE];
+    const char *file = strchr(copy->name, '/');
+    snprintf(news, sizeof news, "%" PRId64 "/news%s", copy->site_id, file);
+    if (!child_store_has(copy->store, copy->site_id, copy->loc, hash))
+        linkat(folder, copy->name, folder, news,
+               0); /* fails where none is wanted, or one is kept */
+}
+
 /* Makes the file whole and gives it its date, then its place. */
 static bool settle_copy(struct child_copy *copy, const uint64_t hash[2], int64_t date)
 {
@@ -278,6 +294,7 @@ static bool settle_copy(struct child_copy *copy, const uint64_t hash[2], int64_t
     size_t len = write_head(head, sizeof head, hash, copy->loc);
     const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = date}};
     int folder = copy->store->folder_fd;
+    keep_news(copy, hash);
     return pwrite(copy->fd, head, len, 0) == (ssize_t)len && futimens(copy->fd, times) == 0 &&
            fsync(copy->fd) == 0 && renameat(folder, copy->beside, folder, copy->name) == 0;
 }
@@ -375,6 +392,28 @@ int child_store_open(struct child_store *s, int64_t site_id, const char *loc, ui
     return fd;
 }
 
+int child_store_folder(struct child_store *s)
+{
+    return open_folder(s, false);
+}
+
+int child_store_open_file(struct child_store *s, const char *name, uint64_t *from,
+                          char loc[LOC_MAX_CHARS + 1])
+{
+    struct head head;
+    int folder = open_folder(s, false);
+    int fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && !read_head(fd, &head)) {
+        close(fd);
+        return -1;
+    }
+    if (fd >= 0) {
+        *from = head.len;
+        memcpy(loc, head.loc, sizeof head.loc);
+    }
+    return fd;
+}
+
 /* ---- looking after it */
 
 struct stored {
@@ -388,7 +427,7 @@ struct round {
     struct stored *all; /* owned */
     size_t count, room;
     uint64_t bytes;
-    bool failed;
+    bool failed, drops_news;
     /* Of what is missing. */
     uint64_t missing;
     unsigned asked;
@@ -469,6 +508,32 @@ static void look_at_file(struct round *r, int64_t site_id, int site_fd, const ch
     close(fd);
 }
 
+/* News of what is served no more, or that nobody took for long, are none. */
+static void look_at_news(struct round *r, int site_fd)
+{
+    struct stat st;
+    int fd = openat(site_fd, "news", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *files = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *file;
+    if (files == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    while ((file = readdir(files)) != NULL) {
+        char copy[HASH_CHARS + 1];
+        if (file->d_name[0] == '.' || fstatat(fd, file->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        snprintf(copy, sizeof copy, "%.32s", file->d_name);
+        bool old = time(NULL) - st.st_ctim.tv_sec > NEWS_KEPT_S;
+        if (old || r->drops_news || faccessat(site_fd, copy, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+            unlinkat(fd, file->d_name, 0);
+        else if (st.st_nlink == 1)
+            r->bytes += (uint64_t)st.st_size;
+    }
+    closedir(files);
+}
+
 static void look_at_site(struct round *r, int folder, const char *name)
 {
     char *end;
@@ -486,6 +551,7 @@ static void look_at_site(struct round *r, int folder, const char *name)
     while (!stops(r->store) && !r->failed && (file = readdir(files)) != NULL)
         if (file->d_name[0] != '.')
             look_at_file(r, site_id, dirfd(files), file->d_name);
+    look_at_news(r, fd);
     closedir(files);
 }
 
@@ -667,6 +733,7 @@ static void store_run(void *context)
         struct round r = {.store = s,
                           .locs = calloc(FETCH_MOST, sizeof *r.locs),
                           .sites = calloc(FETCH_MOST, sizeof *r.sites)};
+        r.drops_news = atomic_load(&s->full); /* the copies themselves come first */
         look_at_all(&r);
         if (!r.failed && !stops(s)) {
             make_room(&r);

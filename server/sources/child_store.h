@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/rules/limits.h"
+
 struct catalogue;
 struct child_store;
 
@@ -75,6 +77,13 @@ bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
  * where no source with `serve` lists it, ENODATA where one does and there is no copy. Reads the
  * catalogue and the disk. */
 int child_store_open(struct child_store *s, int64_t site_id, const char *loc, uint64_t *from);
+
+/* For server/sources/child_news.h. The folder, -1: there is none yet; the store's. */
+int child_store_folder(struct child_store *s);
+/* Opens a file of the store by its name in the folder, for the caller: where the sitemap begins in
+ * it, and its loc. -1: it is not there, or no copy. */
+int child_store_open_file(struct child_store *s, const char *name, uint64_t *from,
+                          char loc[LOC_MAX_CHARS + 1]);
 
 struct child_store_stats {
     uint64_t copies, bytes; /* on disk, as of the last look */

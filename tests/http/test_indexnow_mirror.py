@@ -1,0 +1,141 @@
+"""IndexNow of mirrored sitemaps: pages that a poll finds new, changed or gone in one that this server serves."""
+
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+
+from engine import KEY, endpoint  # noqa: F401
+from harness import eventually
+from origin import Origin, answer, index, urlset
+
+
+class Mirror:
+    def __init__(self, start, origin, endpoint, more=""):
+        self.origin, self.endpoint = origin, endpoint
+        self.base = f"http://{origin.address}:{origin.port}"
+        del endpoint.told[:]
+        self.origin.answers["/list.xml"] = answer(200, index(self.base + "/a.xml"))
+        self.config = (f"[fetch]\nallow_address = 127.0.0.0/8\nrate = 1000\n[site \"m\"]\norigin = {self.base}\nindex = /sitemap_index.xml\n"
+                       f"indexnow_key = {KEY}\nindexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n{more}"
+                       f"[source \"shop\"]\nupstream = {self.base}/list.xml\nserve = yes\n")
+        self.start = start
+
+    def serve(self):
+        self.server = self.start(sites=(), config=self.config)
+        eventually(lambda: self.news_folder(), "news are wanted")
+        return self.server
+
+    def news_folder(self):
+        return list(Path(self.server.database + ".children").glob("*/news"))
+
+    def news(self):
+        return [file for folder in self.news_folder() for file in folder.iterdir()]
+
+    def put(self, *pages, path="/a.xml"):
+        """Pages: a path, or a path and its date."""
+        rows = "".join(f"<url><loc>{self.base}{p[0]}</loc><lastmod>{p[1]}</lastmod></url>" if isinstance(p, tuple) else f"<url><loc>{p if '://' in p else self.base + p}</loc></url>" for p in pages)
+        body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{rows}</urlset>'.encode()
+        self.origin.answers[path] = answer(200, body)
+        return body
+
+    def poll(self, path="/a.xml"):
+        reply = self.server.api("POST", f"/v1/checks?loc={quote(self.base + path, safe='')}")
+        assert reply.status == 200 and reply.json()["check"]["state"] == "good", reply
+
+    def told(self, code=200):
+        return [url.removeprefix(self.base) for got, body in self.endpoint.told for url in body["urlList"] if got == code]
+
+
+@pytest.mark.waits
+def test_what_a_poll_finds_is_told_once(start, endpoint):  # noqa: F811
+    with Origin() as origin:
+        m = Mirror(start, origin, endpoint)
+        m.put(("/kept", "2025-01-01"), ("/changed", "2025-01-01"), "/gone")
+        server = m.serve()
+        eventually(lambda: "/a.xml" in origin.paths(), "it is read")
+        m.poll()
+        assert m.news() == [], "the first read is no news"
+        m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new", "https://elsewhere.example/page")
+        m.poll()
+        eventually(lambda: sorted(m.told()) == ["/changed", "/gone", "/new"], "it is told")
+        eventually(lambda: m.news() == [], "it is news no more")
+        body = endpoint.told[0][1]
+        assert body["key"] == KEY and body["keyLocation"] == f"{m.base}/{KEY}.txt"
+        # The same pages in other bytes are none; what came before a restart was told.
+        m.origin.answers["/a.xml"] = answer(200, m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new").replace(b"</url>", b"</url>\n"))
+        m.poll()
+        eventually(lambda: m.news() == [], "nothing is news")
+        server.restart()
+        m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new", "/last")
+        m.poll()
+        eventually(lambda: m.told()[3:] == ["/last"], "only what is new is told")
+
+
+@pytest.mark.waits
+def test_what_is_refused_outlives_a_kill_and_is_told_whole(start, endpoint):  # noqa: F811
+    with Origin() as origin:
+        m = Mirror(start, origin, endpoint)
+        m.put("/one")
+        server = m.serve()
+        eventually(lambda: "/a.xml" in origin.paths(), "it is read")
+        m.poll()
+        endpoint.answer = 503
+        m.put("/one", "/two")
+        m.poll()
+        eventually(lambda: m.told(503) == ["/two"], "it is refused")
+        m.put("/one", "/two", "/three")
+        m.poll()
+        server.kill()
+        endpoint.answer = 200
+        server.start()
+        eventually(lambda: sorted(m.told()) == ["/three", "/two"], "both are told")
+        eventually(lambda: m.news() == [], "once")
+
+
+@pytest.mark.waits
+def test_much_at_once_is_told_where_it_is_wanted(start, endpoint):  # noqa: F811
+    with Origin() as origin:
+        m = Mirror(start, origin, endpoint)
+        m.put(*(f"/old/{i}" for i in range(12000)))
+        server = m.serve()
+        eventually(lambda: "/a.xml" in origin.paths(), "it is read")
+        m.poll()
+        pages = [f"/new/{i}" for i in range(12000)]
+        m.put(*pages)
+        m.poll()
+        eventually(lambda: "24000 of 12000 page URLs changed at once" in server.log(), "it is logged")
+        eventually(lambda: m.news() == [], "and no news")
+        assert m.told() == []
+        server.reload(m.config.replace("indexnow_key", "indexnow_bulk = yes\nindexnow_key"))
+        m.put(*(f"/old/{i}" for i in range(12000)))
+        m.poll()
+        eventually(lambda: len(m.told()) == 24000, "all are told, batch by batch")
+        assert len({*m.told()}) == 24000 and max(len(body["urlList"]) for _, body in endpoint.told) == 10000
+        eventually(lambda: m.news() == [], "once")
+
+
+@pytest.mark.waits
+def test_what_leaves_the_list_and_what_is_no_list_of_pages(start, endpoint):  # noqa: F811
+    with Origin() as origin:
+        m = Mirror(start, origin, endpoint)
+        m.put("/one")
+        m.put("/two", path="/b.xml")
+        origin.answers["/list.xml"] = answer(200, index(m.base + "/a.xml", m.base + "/b.xml"))
+        feed = lambda link: answer(200, f'<rss version="2.0"><channel><title>t</title><item><link>{m.base}{link}</link></item></channel></rss>'.encode())
+        server = m.serve()
+        eventually(lambda: {"/a.xml", "/b.xml"} <= set(origin.paths()), "both are read")
+        m.poll()
+        m.poll("/b.xml")
+        m.poll()
+        origin.answers["/a.xml"] = feed("/post")
+        m.poll()
+        origin.answers["/list.xml"] = answer(200, index(m.base + "/a.xml"))
+        assert server.api("POST", "/v1/sources/shop/scan?max_removed=1").status == 200
+        origin.answers["/a.xml"] = feed("/other")
+        m.poll()
+        eventually(lambda: m.news() == [], "none of it is news")
+        assert m.told() == []
