@@ -77,9 +77,11 @@ struct site_fields {
     bool robots_off;    /* /robots.txt is left to others; then robots is NULL */
 };
 
-#define URLSET_SET_INDEX     1u
-#define URLSET_SET_MAX_PAGES 2u
-#define URLSET_SET_EXPIRES   4u
+#define URLSET_SET_INDEX      1u
+#define URLSET_SET_MAX_PAGES  2u
+#define URLSET_SET_EXPIRES    4u
+#define URLSET_SET_PAGE_URLS  8u
+#define URLSET_SET_PAGE_BYTES 16u
 
 /* What a urlset is made with. */
 struct urlset_fields {
@@ -87,6 +89,9 @@ struct urlset_fields {
     const char *index;  /* whose entries its pages are; NULL: the deepest that holds its URL */
     unsigned with;      /* EXTENSION_…; it stays as it was made */
     uint32_t max_pages; /* 0: LIMIT_URLSET_PAGES */
+    /* Of each page; 0: the protocol's limits, of news Google's. Where they are lowered, a page that
+     * has more keeps it, and gets no more. */
+    uint32_t max_page_urls, max_page_bytes;
     /* 0: rows stay; of one with EXTENSION_NEWS two days where it is made with 0. It may be given to
      * a urlset that had none while that is empty. */
     int64_t expires_s;

@@ -28,7 +28,8 @@ struct registry_index {
     int64_t of_index;   /* the index, of the same site, whose entries its pages are */
     unsigned with;      /* EXTENSION_…: what its rows may bear, and its frame declares */
     uint32_t max_pages; /* that it may have */
-    int64_t expires_s;  /* rows that are older leave by themselves; 0: none does */
+    uint32_t max_page_urls, max_page_bytes; /* of each; as they count, never 0 */
+    int64_t expires_s; /* rows that are older leave by themselves; 0: none does */
 };
 
 struct registry_site {

@@ -65,7 +65,9 @@ CREATE TABLE sitemap_index(
   of_index INTEGER NOT NULL DEFAULT 0, -- urlset: the index that lists its pages
   extensions INTEGER NOT NULL DEFAULT 0,  -- urlset: the extensions its rows may have, a set of bits
   max_pages INTEGER NOT NULL DEFAULT 0,   -- urlset: most pages
-  expires_s INTEGER NOT NULL DEFAULT 0    -- urlset: rows older than this are removed, 0: none
+  expires_s INTEGER NOT NULL DEFAULT 0,   -- urlset: rows older than this are removed, 0: none
+  max_page_urls INTEGER NOT NULL DEFAULT 0,   -- urlset: of a page, 0: the protocol's limit
+  max_page_bytes INTEGER NOT NULL DEFAULT 0   -- urlset: the same
 ) STRICT;
 CREATE UNIQUE INDEX sitemap_index_path ON sitemap_index(site, path) WHERE removed = 0;
 CREATE INDEX sitemap_index_expires ON sitemap_index(id) WHERE expires_s > 0;

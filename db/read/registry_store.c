@@ -5,6 +5,7 @@
 
 #include "db/file/connection.h"
 #include "db/read/row.h"
+#include "server/rules/page/extension.h"
 #include "server/rules/scope.h"
 
 /* ---- memory ---------------------------------------------------------------------------- */
@@ -322,7 +323,8 @@ static const char sql_sites[] =
     " typeof(robots) = 'text', frozen, checked FROM site WHERE removed = 0 ORDER BY origin";
 static const char sql_robots[] = "SELECT robots FROM site WHERE id = ?1";
 static const char sql_indexes[] =
-    "SELECT id, site, path, page_pattern, frozen, kind, of_index, extensions, max_pages, expires_s"
+    "SELECT id, site, path, page_pattern, frozen, kind, of_index, extensions, max_pages, expires_s,"
+    " max_page_urls, max_page_bytes"
     " FROM sitemap_index WHERE removed = 0 ORDER BY site, kind, path";
 static const char sql_hosts[] = "SELECT site, kind, host FROM site_host ORDER BY site, kind, host";
 static const char sql_pages[] =
@@ -400,6 +402,8 @@ static enum catalogue_status take_index(struct registry_store *store, sqlite3_st
     index->with = (unsigned)sqlite3_column_int64(row, 7);
     index->max_pages = (uint32_t)sqlite3_column_int64(row, 8);
     index->expires_s = sqlite3_column_int64(row, 9);
+    index->max_page_urls = page_limit_urls((uint32_t)sqlite3_column_int64(row, 10), index->with);
+    index->max_page_bytes = page_limit_bytes((uint32_t)sqlite3_column_int64(row, 11));
     /* Page names are made of both without further checks; a list of an unknown kind is not served
      * as one of another. */
     if (index->kind > LIST_URLSET || index->path == NULL || index->page_pattern == NULL ||

@@ -192,7 +192,7 @@ static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *i
     return status;
 }
 
-/* What kind of list it is, which never changes. */
+/* What kind of list it is, which never changes, and what its pages may have. */
 static enum catalogue_status load_kind(struct tx *tx, struct occupancy_index *index)
 {
     sqlite3_stmt *row = tx_statement(tx, ST_LIST_READ);
@@ -203,10 +203,11 @@ static enum catalogue_status load_kind(struct tx *tx, struct occupancy_index *in
     enum catalogue_status status = statement_first(row, &found);
     index->kind = found ? (enum list_kind)sqlite3_column_int(row, 0) : LIST_INDEX;
     unsigned with = found ? (unsigned)sqlite3_column_int64(row, 1) : 0;
+    index->page_rows = page_limit_urls(found ? (uint32_t)sqlite3_column_int64(row, 2) : 0, with);
+    index->page_bytes = page_limit_bytes(found ? (uint32_t)sqlite3_column_int64(row, 3) : 0);
     sqlite3_reset(row);
     index->frame_bytes =
         index->kind == LIST_URLSET ? render_urlset_frame_bytes(with) : render_frame_bytes();
-    index->page_rows = with & EXTENSION_NEWS ? LIMIT_NEWS_ROWS : LIMIT_PAGE_ENTRIES;
     return status;
 }
 
@@ -316,7 +317,7 @@ _Static_assert(sizeof LIGHTEST_LOC - 1 == LOC_MIN_CHARS, "the shortest loc");
 
 static bool page_has_room(const struct occupancy_page *page, uint32_t weight)
 {
-    return page->entries < page->of->page_rows && page->bytes + weight <= LIMIT_PAGE_BYTES;
+    return page->entries < page->of->page_rows && page->bytes + weight <= page->of->page_bytes;
 }
 
 /* True where an entry may come to page `number`: there is room, and if it is empty now, the site
@@ -505,6 +506,13 @@ enum catalogue_status occupancy_release(struct tx *tx, struct occupancy_index *i
     return CATALOGUE_OK;
 }
 
+void occupancy_relimit(struct occupancy_index *index, uint32_t page_rows, uint32_t page_bytes)
+{
+    index->page_rows = page_rows;
+    index->page_bytes = page_bytes;
+    index->first_open = 1;
+}
+
 enum catalogue_status occupancy_touch(struct tx *tx, struct occupancy_index *index,
                                       uint32_t position)
 {
@@ -517,7 +525,7 @@ bool occupancy_may_grow(const struct occupancy_index *index, uint32_t position, 
 {
     uint32_t number = position / LIMIT_PAGE_ENTRIES + 1;
     return number <= index->page_count &&
-           index->pages[number - 1]->bytes - before + after <= LIMIT_PAGE_BYTES;
+           index->pages[number - 1]->bytes - before + after <= index->page_bytes;
 }
 
 enum catalogue_status occupancy_reweigh(struct tx *tx, struct occupancy_index *index,

@@ -59,8 +59,8 @@ struct occupancy_site {
 struct occupancy_index {
     int64_t id;
     enum list_kind kind;
-    uint32_t frame_bytes; /* of an empty page */
-    uint32_t page_rows;   /* that a page may have */
+    uint32_t frame_bytes;           /* of an empty page */
+    uint32_t page_rows, page_bytes; /* that a page may have */
     struct occupancy_site *site;
     struct occupancy_page **pages; /* by number - 1; each not NULL */
     uint32_t page_count;
@@ -96,6 +96,8 @@ void occupancy_drop(struct occupancy *occupancy);
  * OCCUPANCY_MAX_BYTES. */
 void occupancy_settle(struct occupancy *occupancy);
 
+/* What a page of it may have is another by now: pages that had room for nothing may have some. */
+void occupancy_relimit(struct occupancy_index *index, uint32_t page_rows, uint32_t page_bytes);
 /* The index, loaded where it must be. Borrowed until the cache is dropped. */
 enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t index_id,
                                       struct occupancy_index **out);

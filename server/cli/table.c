@@ -252,6 +252,9 @@ const struct cli_command cli_commands[] = {
          {"--with", "WORDS", "extensions of its page URLs: images,alternates,news; fixed for good"},
          {"--pattern", "P", "names of further pages (default: {stem}-{n}{suffix})"},
          {"--max-pages", "N", "most pages (default: 1000)"},
+         {"--max-page-urls", "N",
+          "most page URLs of a page, from 1000 (default: 50000, of news 1000)"},
+         {"--max-page-bytes", "N", "most bytes of a page, from 1048576 (default: 52428800)"},
          {"--expires", "SPAN",
           "remove page URLs that are older: 12h, never (default: with news 2d, else never)"},
          {0},
@@ -272,6 +275,8 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          {"--index", "URL", "another index, of the same site"},
          {"--max-pages", "N", "most pages"},
+         {"--max-page-urls", "N", "most page URLs of a page; one that has more keeps them"},
+         {"--max-page-bytes", "N", "most bytes of a page; the same"},
          {"--expires", "SPAN", "remove page URLs that are older: 2d, 12h, never"},
          OPTION_MAX_REMOVED,
          {0},

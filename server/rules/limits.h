@@ -14,6 +14,9 @@
 #define LIMIT_URLSET_PAGES     1000u
 #define LIMIT_URLSET_PAGES_MAX 50000u
 #define LIMIT_NEWS_ROWS        1000u
+/* The least that a urlset's pages may be held to: smaller ones would be as many files. */
+#define LIMIT_PAGE_ENTRIES_MIN 1000u
+#define LIMIT_PAGE_BYTES_MIN   1048576u
 #define LIMIT_SITE_URLSETS     500u
 
 #define SEGMENT_POSITIONS 250u /* positions rendered and compressed as one unit */

@@ -100,6 +100,42 @@ def test_a_site_of_the_configuration_has_urlsets(start):
     assert b"/part/a<" in server.get("/part/urls.xml").body
 
 
+def test_pages_are_held_to_less_than_the_protocol_allows(start):
+    server = start()
+    assert server.api("POST", "/v1/urlsets", {"url": URLSET, "max_page_urls": 999}).json()["field"] == "max_page_urls"
+    assert server.api("POST", "/v1/urlsets", {"url": URLSET, "max_page_bytes": 1048575}).json()["field"] == "max_page_bytes"
+    made = server.api("POST", "/v1/urlsets", {"url": URLSET, "max_page_urls": 1000})
+    assert (made.status, made.json()["max_page_urls"], made.json()["max_page_bytes"]) == (201, 1000, 52428800), made
+    path = f"/v1/urlsets/{made.json()['id']}"
+    add = lambda first, last, text="": server.bulk([{"loc": f"{ORIGIN}/part/{i}{text}"} for i in range(first, last)], f"/v1/urls?urlset={URLSET}")
+    pages = lambda: {page["number"]: page["entries"] for page in server.api("GET", path).json()["pages"]}
+    assert add(0, 2500).status == 200
+    assert pages() == {1: 1000, 2: 1000, 3: 500}
+    # Larger pages take what comes from then on; what was lowered keeps what it has, and gets no more.
+    assert server.api("PATCH", path, {"max_page_urls": 2000}).json()["max_page_urls"] == 2000
+    assert add(2500, 5000).status == 200
+    assert pages() == {1: 2000, 2: 2000, 3: 1000}
+    assert server.api("PATCH", path, {"max_page_urls": 1000}).status == 200
+    server.restart()
+    assert add(5000, 5010).status == 200
+    assert pages() == {1: 2000, 2: 2000, 3: 1000, 4: 10}
+    assert server.api("DELETE", f"/v1/urls?loc={ORIGIN}/part/0&urlset={URLSET}").status in (200, 204)
+    assert add(5010, 5011).status == 200
+    assert pages()[1] == 1999
+    # Bytes: of long URLs some five hundred are a mebibyte.
+    assert server.api("PATCH", path, {"max_page_urls": 50000, "max_page_bytes": 1048576}).status == 200
+    assert add(6000, 8000, "/" + "x" * 1900).status == 200
+    shown = server.api("GET", path).json()["pages"]
+    assert all(page["bytes"] <= 1048576 for page in shown) and len(shown) > 4, shown
+    assert sum(page["entries"] for page in shown) == 5010 + 2000
+    assert server.cli("urlset", "set", URLSET, "--max-page-urls", "3000").code == 0
+    assert '"max_page_urls":3000' in server.cli("urlset", "list", "--json").out
+    assert server.cli("urlset", "set", URLSET, "--max-page-bytes", "5").code == 2
+    assert server.cli("check").code == 0
+    news = server.api("POST", "/v1/urlsets", {"url": ORIGIN + "/part/news.xml", "with": ["news"], "max_page_urls": 5000})
+    assert news.json()["max_page_urls"] == 1000, "Google's limit"
+
+
 def test_hints_are_dropped_and_reported_once(server):
     row = {"loc": ORIGIN + "/part/h", "urlset": URLSET, "priority": 0.5, "changefreq": "daily"}
     single = server.api("POST", "/v1/urls", row).json()

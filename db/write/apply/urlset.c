@@ -25,6 +25,12 @@ static bool check_fields(const struct urlset_fields *fields, struct change_resul
         refuse_field(result, "with", "must name extensions that are known");
     else if (fields->max_pages > LIMIT_URLSET_PAGES_MAX)
         refuse_field(result, "max_pages", "must be at most 50000");
+    else if (fields->max_page_urls != 0 && (fields->max_page_urls < LIMIT_PAGE_ENTRIES_MIN ||
+                                            fields->max_page_urls > LIMIT_PAGE_ENTRIES))
+        refuse_field(result, "max_page_urls", "must be from 1000 to 50000");
+    else if (fields->max_page_bytes != 0 && (fields->max_page_bytes < LIMIT_PAGE_BYTES_MIN ||
+                                             fields->max_page_bytes > LIMIT_PAGE_BYTES))
+        refuse_field(result, "max_page_bytes", "must be from 1048576 (1 MiB) to 52428800 (50 MiB)");
     else if (fields->expires_s < 0)
         refuse_field(result, "expires", "must be a time");
     return result->status == CATALOGUE_OK;
@@ -86,6 +92,8 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
     sqlite3_bind_int64(row, 5, fresh.with);
     sqlite3_bind_int64(row, 6, fresh.max_pages);
     sqlite3_bind_int64(row, 7, fresh.expires_s);
+    sqlite3_bind_int64(row, 8, fields->max_page_urls);
+    sqlite3_bind_int64(row, 9, fields->max_page_bytes);
     return admin_insert(tx, row, result);
 }
 
@@ -108,6 +116,10 @@ static enum catalogue_status check_update(struct tx *tx, const struct change *ch
     *to = *urlset;
     if (fields->set & URLSET_SET_MAX_PAGES)
         to->max_pages = fields->max_pages > 0 ? fields->max_pages : LIMIT_URLSET_PAGES;
+    if (fields->set & URLSET_SET_PAGE_URLS)
+        to->max_page_urls = page_limit_urls(fields->max_page_urls, to->with);
+    if (fields->set & URLSET_SET_PAGE_BYTES)
+        to->max_page_bytes = page_limit_bytes(fields->max_page_bytes);
     if (fields->set & URLSET_SET_EXPIRES)
         to->expires_s = fields->expires_s;
     if (fields->set & URLSET_SET_INDEX) {
@@ -132,6 +144,15 @@ static enum catalogue_status check_update(struct tx *tx, const struct change *ch
     return index_names_check(tx, r, site, to, 1, urlset->max_pages + 1, to->max_pages, result);
 }
 
+static enum catalogue_status relimit(struct tx *tx, const struct registry_index *to)
+{
+    struct occupancy_index *occupancy;
+    enum catalogue_status status = occupancy_index(tx, to->site_id, to->id, &occupancy);
+    if (status == CATALOGUE_OK)
+        occupancy_relimit(occupancy, to->max_page_urls, to->max_page_bytes);
+    return status;
+}
+
 enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *change,
                                           struct change_result *result, bool *keep)
 {
@@ -148,11 +169,15 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     bool moves = to.of_index != urlset->of_index;
-    if (!moves && to.max_pages == urlset->max_pages && to.expires_s == urlset->expires_s) {
+    bool relimits =
+        to.max_page_urls != urlset->max_page_urls || to.max_page_bytes != urlset->max_page_bytes;
+    if (!moves && !relimits && to.max_pages == urlset->max_pages &&
+        to.expires_s == urlset->expires_s) {
         result->unchanged = 1;
         return CATALOGUE_OK;
     }
-    status = tx_run(tx, ST_URLSET_UPDATE, to.id, to.of_index, (int64_t)to.max_pages, to.expires_s);
+    status = tx_run(tx, ST_URLSET_UPDATE, to.id, to.of_index, (int64_t)to.max_pages, to.expires_s,
+                    (int64_t)to.max_page_urls, (int64_t)to.max_page_bytes);
     result->updated = 1;
     result->changed = true;
     tx_registry_touch(tx);
@@ -163,6 +188,8 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     if (result->status != CATALOGUE_OK) {
         *keep = result->changed = false;
         result->updated = 0;
+    } else if (status == CATALOGUE_OK && relimits) {
+        status = relimit(tx, &to);
     }
     return status;
 }

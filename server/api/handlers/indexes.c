@@ -77,7 +77,10 @@ static void append_urlset(struct str *out, const struct registry *registry,
         str_append_json_text(out, extensions[i].word);
         before = ",";
     }
-    str_append_format(out, "],\"max_pages\":%" PRIu32, urlset->max_pages);
+    str_append_format(out,
+                      "],\"max_pages\":%" PRIu32 ",\"max_page_urls\":%" PRIu32
+                      ",\"max_page_bytes\":%" PRIu32,
+                      urlset->max_pages, urlset->max_page_urls, urlset->max_page_bytes);
     grant_write_span(urlset->expires_s, span);
     str_append_json_member(out, "expires", urlset->expires_s > 0 ? span : NULL);
 }
@@ -378,9 +381,19 @@ static bool read_url(struct index_write *self, const char *text)
     return one;
 }
 
-/* Of the fields index, with, max_pages and expires, of which each may be absent. False, with the
- * reply filled, where one is wrong. */
-static bool read_urlset(struct call *call, const struct json_field fields[4])
+#define PAGE_LIMIT_FIELDS                                                                          \
+    {.name = "max_page_urls",                                                                      \
+     .type = JSON_FIELD_NUMBER,                                                                    \
+     .min = LIMIT_PAGE_ENTRIES_MIN,                                                                \
+     .max = LIMIT_PAGE_ENTRIES},                                                                   \
+    {                                                                                              \
+        .name = "max_page_bytes", .type = JSON_FIELD_NUMBER, .min = LIMIT_PAGE_BYTES_MIN,          \
+        .max = LIMIT_PAGE_BYTES                                                                    \
+    }
+
+/* Of the fields index, with, max_pages, expires, max_page_urls and max_page_bytes, of which each
+ * may be absent. False, with the reply filled, where one is wrong. */
+static bool read_urlset(struct call *call, const struct json_field fields[6])
 {
     const struct json_field *index = &fields[0], *with = &fields[1], *pages = &fields[2],
                             *expires = &fields[3];
@@ -397,6 +410,8 @@ static bool read_urlset(struct call *call, const struct json_field fields[4])
         urlset->with |= bit;
     }
     urlset->max_pages = (uint32_t)pages->number;
+    urlset->max_page_urls = (uint32_t)fields[4].number;
+    urlset->max_page_bytes = (uint32_t)fields[5].number;
     if (expires->text != NULL && !grant_read_span(expires->text, &urlset->expires_s)) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, "expires",
                           "must be a duration such as 2d, 12h or 90m, or null");
@@ -404,7 +419,9 @@ static bool read_urlset(struct call *call, const struct json_field fields[4])
     }
     urlset->set = (index->present ? URLSET_SET_INDEX : 0) |
                   (pages->present ? URLSET_SET_MAX_PAGES : 0) |
-                  (expires->present ? URLSET_SET_EXPIRES : 0);
+                  (expires->present ? URLSET_SET_EXPIRES : 0) |
+                  (fields[4].present ? URLSET_SET_PAGE_URLS : 0) |
+                  (fields[5].present ? URLSET_SET_PAGE_BYTES : 0);
     return true;
 }
 
@@ -418,10 +435,11 @@ enum handled indexes_post(void *context, struct request *request)
         {.name = "with", .type = JSON_FIELD_TEXTS},
         {.name = "max_pages", .type = JSON_FIELD_NUMBER, .min = 1, .max = LIMIT_URLSET_PAGES_MAX},
         {.name = "expires", .type = JSON_FIELD_OPTION},
+        PAGE_LIMIT_FIELDS,
     };
 
     (void)context;
-    if (!call_body(&self->call, fields, is_index(&self->call) ? 2 : 6))
+    if (!call_body(&self->call, fields, is_index(&self->call) ? 2 : 8))
         return HANDLED;
     if (strlen(fields[0].text) > INDEX_PATH_MAX_CHARS + HOST_MAX_CHARS + 16) {
         errors_reply_rule(&request->reply, RULE_INDEX_PATH, "url", "is too long for an index");
@@ -500,10 +518,11 @@ static enum handled patch_urlset(struct index_write *self)
         {.name = "with", .type = JSON_FIELD_TEXTS},
         {.name = "max_pages", .type = JSON_FIELD_NUMBER, .min = 1, .max = LIMIT_URLSET_PAGES_MAX},
         {.name = "expires", .type = JSON_FIELD_OPTION},
+        PAGE_LIMIT_FIELDS,
         {.name = "frozen", .type = JSON_FIELD_BOOL},
     };
 
-    if (!call_set_options(call) || !call_body(call, fields, 5) || !read_urlset(call, fields))
+    if (!call_set_options(call) || !call_body(call, fields, 7) || !read_urlset(call, fields))
         return HANDLED;
     if (fields[1].present) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "with",
@@ -511,20 +530,20 @@ static enum handled patch_urlset(struct index_write *self)
                           "another urlset");
         return HANDLED;
     }
-    if (fields[4].present == (call->change.urlset.set != 0)) {
-        errors_reply_rule(
-            &call->request->reply, RULE_FIELD_MISSING, NULL,
-            "nothing to change: give frozen alone, or any of index, max_pages and expires");
+    if (fields[6].present == (call->change.urlset.set != 0)) {
+        errors_reply_rule(&call->request->reply, RULE_FIELD_MISSING, NULL,
+                          "nothing to change: give frozen alone, or any of index, max_pages, "
+                          "max_page_urls, max_page_bytes and expires");
         return HANDLED;
     }
     name_index(self);
-    if (fields[4].present && call->change.dry_run) {
+    if (fields[6].present && call->change.dry_run) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "frozen",
                           "cannot be combined with dry_run");
         return HANDLED;
     }
-    call->change.frozen = fields[4].on;
-    call->change.kind = fields[4].present ? CHANGE_INDEX_FREEZE : CHANGE_URLSET_UPDATE;
+    call->change.frozen = fields[6].on;
+    call->change.kind = fields[6].present ? CHANGE_INDEX_FREEZE : CHANGE_URLSET_UPDATE;
     return call_write(call, answer_urlset_changed);
 }
 

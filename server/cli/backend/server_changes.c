@@ -321,7 +321,7 @@ static void add_index(struct server *s, const struct change *change, struct chan
     result->changed = call(s, "POST", &target, body, result, NULL);
 }
 
-/* Index, max_pages and expires, as far as they are set. */
+/* What is set. */
 static json_t *urlset_body(const struct urlset_fields *urlset)
 {
     json_t *body = json_object();
@@ -332,6 +332,10 @@ static json_t *urlset_body(const struct urlset_fields *urlset)
         json_object_set_new(body, "index", json_string(urlset->index));
     if ((urlset->set & URLSET_SET_MAX_PAGES) != 0)
         json_object_set_new(body, "max_pages", json_integer(urlset->max_pages));
+    if ((urlset->set & URLSET_SET_PAGE_URLS) != 0)
+        json_object_set_new(body, "max_page_urls", json_integer(urlset->max_page_urls));
+    if ((urlset->set & URLSET_SET_PAGE_BYTES) != 0)
+        json_object_set_new(body, "max_page_bytes", json_integer(urlset->max_page_bytes));
     if ((urlset->set & URLSET_SET_EXPIRES) != 0)
         json_object_set_new(body, "expires",
                             urlset->expires_s > 0 ? json_string(span) : json_null());

@@ -73,6 +73,8 @@ static void take_urlset(const struct registry_site *site, const json_t *urlset,
     json_array_foreach(json_object_get(urlset, "with"), i, word) if (json_is_string(word))
         out->with |= extension_named(json_string_value(word));
     out->max_pages = (uint32_t)member_number(urlset, "max_pages");
+    out->max_page_urls = (uint32_t)member_number(urlset, "max_page_urls");
+    out->max_page_bytes = (uint32_t)member_number(urlset, "max_page_bytes");
     if (!grant_read_span(expires, &out->expires_s))
         out->expires_s = 0;
 }

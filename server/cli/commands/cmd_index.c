@@ -29,24 +29,43 @@ int command_index_add(struct cli *cli)
 
 /* ---- urlsets ----------------------------------------------------------------------------- */
 
-/* Reads --index, --max-pages and --expires into the change. */
-static int read_urlset(const struct arguments *a, struct change *change)
+/* Reads the number of an option, from `least` to `most`; without the option it stays 0. */
+static int read_number(const struct arguments *a, const char *option, uint32_t least, uint32_t most,
+                       uint32_t *out)
 {
-    const char *pages = arguments_value(a, "--max-pages"),
-               *expires = arguments_value(a, "--expires");
-    struct urlset_fields *urlset = &change->urlset;
+    const char *text = arguments_value(a, option);
     uint64_t value = 0;
 
+    if (text != NULL && (!query_number(text, most, &value) || value < least))
+        return cli_misuse(option, "must be a number from %u to %u", least, most);
+    *out = (uint32_t)value;
+    return EXIT_DONE;
+}
+
+/* Reads what a urlset is made with, or changed to, into the change. */
+static int read_urlset(const struct arguments *a, struct change *change)
+{
+    const char *expires = arguments_value(a, "--expires");
+    struct urlset_fields *urlset = &change->urlset;
+    int status = read_number(a, "--max-pages", 1, LIMIT_URLSET_PAGES_MAX, &urlset->max_pages);
+
     urlset->index = arguments_value(a, "--index");
-    if (pages != NULL && (!query_number(pages, LIMIT_URLSET_PAGES_MAX, &value) || value == 0))
-        return cli_misuse("--max-pages", "must be a number from 1 to %u", LIMIT_URLSET_PAGES_MAX);
-    urlset->max_pages = (uint32_t)value;
+    if (status == EXIT_DONE)
+        status = read_number(a, "--max-page-urls", LIMIT_PAGE_ENTRIES_MIN, LIMIT_PAGE_ENTRIES,
+                             &urlset->max_page_urls);
+    if (status == EXIT_DONE)
+        status = read_number(a, "--max-page-bytes", LIMIT_PAGE_BYTES_MIN, LIMIT_PAGE_BYTES,
+                             &urlset->max_page_bytes);
+    if (status != EXIT_DONE)
+        return status;
     if (expires != NULL && strcmp(expires, "never") != 0 &&
         !grant_read_span(expires, &urlset->expires_s))
         return cli_misuse("--expires", "must be a duration such as 2d, 12h or 90m, or never");
     urlset->set = (urlset->index != NULL ? URLSET_SET_INDEX : 0) |
-                  (pages != NULL ? URLSET_SET_MAX_PAGES : 0) |
-                  (expires != NULL ? URLSET_SET_EXPIRES : 0);
+                  (urlset->max_pages != 0 ? URLSET_SET_MAX_PAGES : 0) |
+                  (expires != NULL ? URLSET_SET_EXPIRES : 0) |
+                  (urlset->max_page_urls != 0 ? URLSET_SET_PAGE_URLS : 0) |
+                  (urlset->max_page_bytes != 0 ? URLSET_SET_PAGE_BYTES : 0);
     return EXIT_DONE;
 }
 
@@ -136,7 +155,10 @@ int command_urlset_set(struct cli *cli)
     int status = read_urlset(&cli->arguments, &change);
 
     if (status == EXIT_DONE && change.urlset.set == 0)
-        return cli_misuse(name, "nothing to change; give --index, --max-pages or --expires");
+        return cli_misuse(
+            name,
+            "nothing to change; give --index, --max-pages, --max-page-urls, --max-page-bytes or "
+            "--expires");
     if (status == EXIT_DONE)
         status = session_max_removed(cli, &change.max_removed);
     if (status == EXIT_DONE)
@@ -265,8 +287,11 @@ static void append_urlset(struct str *out, const struct registry_site *site,
         if ((urlset->with & extensions[i].bit) != 0)
             str_append_format(&with, "%s\"%s\"", with.len > 0 ? "," : "", extensions[i].word);
     grant_write_span(urlset->expires_s, span);
-    str_append_format(out, ",\"with\":[%s],\"max_pages\":%" PRIu32, str_text(&with),
-                      urlset->max_pages);
+    str_append_format(out,
+                      ",\"with\":[%s],\"max_pages\":%" PRIu32 ",\"max_page_urls\":%" PRIu32
+                      ",\"max_page_bytes\":%" PRIu32,
+                      str_text(&with), urlset->max_pages, urlset->max_page_urls,
+                      urlset->max_page_bytes);
     str_append_json_member(out, "expires", urlset->expires_s > 0 ? span : NULL);
     str_done(&with);
     str_done(&index_url);

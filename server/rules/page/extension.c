@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/rules/limits.h"
+
 const struct extension extensions[EXTENSION_COUNT] = {
     {EXTENSION_NEWS, "news", "news", "http://www.google.com/schemas/sitemap-news/0.9"},
     {EXTENSION_IMAGES, "images", "image", "http://www.google.com/schemas/sitemap-image/1.1"},
@@ -40,4 +42,15 @@ void extension_words(unsigned set, char out[EXTENSION_WORDS_SIZE])
         if ((set & extensions[i].bit) != 0)
             len += (size_t)snprintf(out + len, EXTENSION_WORDS_SIZE - len, "%s%s",
                                     len > 0 ? "," : "", extensions[i].word);
+}
+
+uint32_t page_limit_urls(uint32_t asked, unsigned with)
+{
+    uint32_t most = with & EXTENSION_NEWS ? LIMIT_NEWS_ROWS : LIMIT_PAGE_ENTRIES;
+    return asked == 0 || asked > most ? most : asked;
+}
+
+uint32_t page_limit_bytes(uint32_t asked)
+{
+    return asked == 0 || asked > LIMIT_PAGE_BYTES ? LIMIT_PAGE_BYTES : asked;
 }

@@ -2,6 +2,8 @@
  * for it. Pure, thread safe. */
 #pragma once
 
+#include <stdint.h>
+
 /* A set of them is kept in the catalogue: bits never change their meaning. */
 #define EXTENSION_IMAGES     1u /* image:image (Google's image sitemaps) */
 #define EXTENSION_ALTERNATES 2u /* xhtml:link rel="alternate" hreflang="…" */
@@ -24,6 +26,11 @@ unsigned extension_named(const char *word);
 /* "news,images": their words, in that order, with commas between; "" for none. */
 #define EXTENSION_WORDS_SIZE 32
 void extension_words(unsigned set, char out[EXTENSION_WORDS_SIZE]);
+
+/* How many rows a page of a urlset with these extensions may have, and how many bytes, where that
+ * is asked for; 0: as many as the protocol lets it, of news as many as Google does. */
+uint32_t page_limit_urls(uint32_t asked, unsigned with);
+uint32_t page_limit_bytes(uint32_t asked);
 
 /* Of a row's fragment which extensions it has, by its elements' prefixes. */
 unsigned extensions_of(const char *fragment);
