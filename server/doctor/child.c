@@ -302,10 +302,24 @@ static bool check_date(struct visit *v, const char *loc, const char *lastmod,
     return true;
 }
 
+/* What Google's crawlers fetch of any file, where nothing else is documented. */
+#define LARGE_BYTES 15000000u
+
+static bool check_size(struct visit *v, const char *loc, const struct sitemap_file *file)
+{
+    if (file->bytes <= LARGE_BYTES)
+        return false;
+    visit_report(v, DOCTOR_NOTE, "child", &(struct visit_about){.code = "large", .url = loc},
+                 "consider smaller sitemaps (of a urlset: max_page_bytes): the protocol allows 50 "
+                 "MiB, and some crawlers stop at 15 MB",
+                 "%s: %" PRIu64 " MB uncompressed", loc, file->bytes / 1000000);
+    return true;
+}
+
 static void check_file(struct visit *v, const char *loc, const char *lastmod,
                        const struct sitemap_file *file)
 {
-    bool stale;
+    bool stale, large;
 
     if (file->kind == SITEMAP_FILE_EMPTY) {
         say_file(v, DOCTOR_WARNING, loc, file);
@@ -313,7 +327,8 @@ static void check_file(struct visit *v, const char *loc, const char *lastmod,
         say_file(v, DOCTOR_WRONG, loc, file);
     } else {
         stale = check_date(v, loc, lastmod, file);
-        if (!visit_remarks(v, loc, &file->remarks) && !stale)
+        large = check_size(v, loc, file);
+        if (!visit_remarks(v, loc, &file->remarks) && !stale && !large)
             visit_report(v, DOCTOR_OK, "child", &(struct visit_about){.url = loc}, NULL,
                          "%s: %s%" PRIu64 " %s", loc, file->feed ? "a feed of " : "", file->urls,
                          plural(file->urls, "URL", "URLs"));

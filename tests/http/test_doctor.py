@@ -851,3 +851,14 @@ def test_what_it_shows_is_escaped(proxy):
     assert "\\xc2\\x9b31m\\x9b32m \xe9" in command.out, command.out
     command = sitemapd("doctor", proxy.index, "--sample", "0", "--json")
     assert "\\u009b31m\ufffd32m \xe9" in command.out and "\x9b" not in command.out, command.out
+
+
+def test_a_large_sitemap_is_noted(proxy):
+    """15 MB and no more is fine; above it some crawlers stop, though the protocol allows 50 MiB."""
+    status, headers, body = child("/a", "/b")
+    pad = lambda size: body + b"\n" * (size - len(body))
+    proxy.pages["/maps/00.xml"] = (status, headers, pad(14_999_000))
+    assert [f for f in doctor(proxy.index, "--sample", "60") if f["level"] != "ok"] == []
+    proxy.pages["/maps/00.xml"] = (status, headers, pad(15_001_000))
+    found = only(doctor(proxy.index, "--sample", "60"), "note", "child", "15 MB uncompressed")
+    assert found["code"] == "large" and "max_page_bytes" in found["todo"]
