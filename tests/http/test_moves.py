@@ -18,8 +18,8 @@ SITE = f"http://{HOST}"
 TEXT = b"User-agent: *\nDisallow: /private/\n"
 
 
-def sitemap(path, date="2026-01-02"):
-    return urlset(f"{SITE}/of{re.sub('[^a-z0-9]', '-', path)}", f"{SITE}/more", lastmod=date)
+def sitemap(path, date="2026-01-02", site=SITE):
+    return urlset(f"{site}/of{re.sub('[^a-z0-9]', '-', path)}", f"{site}/more", lastmod=date)
 
 
 class Old:
@@ -28,15 +28,15 @@ class Old:
     def __init__(self, named, paths, date="2026-02-03T04:05:06Z", robots=True, kind="application/xml"):
         self.named, self.paths, self.date, self.robots, self.kind = named, paths, date, robots, kind
 
-    def fill(self, origin):
+    def fill(self, origin, site=SITE):
         headers = {"Content_Type": self.kind}
         if self.robots:
-            origin.answers["/robots.txt"] = answer(200, TEXT + f"Sitemap: {SITE}{self.named}\n".encode())
+            origin.answers["/robots.txt"] = answer(200, TEXT + f"Sitemap: {site}{self.named}\n".encode())
         if self.paths:
-            members = [SITE + path.replace("&", "&amp;") for path in self.paths]
+            members = [site + path.replace("&", "&amp;") for path in self.paths]
             origin.answers[self.named] = answer(200, index(*((loc, self.date) if self.date else loc for loc in members)), **headers)
         for path in self.children():
-            origin.answers[path] = answer(200, sitemap(path), **headers)
+            origin.answers[path] = answer(200, sitemap(path, site=site), **headers)
         origin.answers["/about"] = answer(200, b"a page")
 
     def children(self):
@@ -94,3 +94,35 @@ def test_a_site_moves(start, tmp_path, kind):
         assert {path: (reply.body, reply["ETag"], reply["Last-Modified"]) for path in old.children() if (reply := get(path))} == before
         assert all(get(path, {"If-None-Match": before[path][1]}).status == 304 for path in before)
         assert get("/about").status == 404 and get(first + ("&" if "?" in first else "?") + "x=1").status in (200, 404)
+
+
+def test_a_site_that_is_broken_moves(start):
+    """What is printed for it works, says what is broken, and what is good is served; what is not is reported and costs the rest nothing."""
+    paths = ["/good.xml", "/gone.xml", "/cut.xml", "/page.xml", "/refused.xml", "/gone.xml?page=2"]
+    old = Old("/sitemap_index.xml", paths)
+    with Origin() as origin:
+        old.fill(origin)
+        origin.answers["/gone.xml"] = origin.answers["/gone.xml?page=2"] = answer(404, b"no")
+        origin.answers["/cut.xml"] = answer(200, sitemap("/cut.xml")[:-40])
+        origin.answers["/page.xml"] = answer(200, b"<!doctype html><html><body>Not found</body></html>", Content_Type="text/html")
+        origin.answers["/refused.xml"] = answer(403, b"no")
+        printed = sitemapd("migrate", SITE, "--serve", "--sample", "10", "--connect", f"{origin.address}:{origin.port}")
+        assert printed.code in (0, 1), printed
+        told = printed.out + printed.err
+        assert all(re.search(rf"^; - {SITE}{re.escape(path)}: ", told, re.M) for path in ("/gone.xml", "/cut.xml", "/page.xml", "/refused.xml")), told
+        server = start(sites=(), config=printed.out)
+        get = lambda path: ask(server.public, "GET", path, host=HOST)
+        eventually(lambda: get("/good.xml").body == sitemap("/good.xml"), "what is good is served")
+        ours = re.search(r"^index = (\S+)$", printed.out, re.M)[1]
+        eventually(lambda: len(locs(get(ours).body)) == len(paths), "all are listed: crawlers may get what polls do not")
+        states = lambda: {c["loc"].removeprefix(SITE): c["check"]["state"] for c in server.api("GET", "/v1/checks").json()["checks"]}
+        wanted = {"/good.xml": "good", "/gone.xml": "gone", "/gone.xml?page=2": "gone", "/cut.xml": "broken", "/page.xml": "not-a-sitemap", "/refused.xml": "refused"}
+        eventually(lambda: states() == wanted, "each is reported")
+        assert "source-checks" in {r["code"] for r in server.api("GET", "/readyz").json()["reasons"]}
+        for path in set(paths) - {"/good.xml"}:
+            assert get(path).status == 503, path
+        # Each is served once it is mended, and stays when it breaks again.
+        origin.answers["/cut.xml"] = answer(200, sitemap("/cut.xml"))
+        assert server.api("POST", f"/v1/checks?loc={SITE}/cut.xml").json()["check"]["state"] == "good"
+        origin.answers.clear()
+        assert get("/cut.xml").body == sitemap("/cut.xml") and get("/good.xml").status == 200
