@@ -21,7 +21,7 @@ file(GLOB documents ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*
 install(FILES README.md CHANGELOG.md ARCHITECTURE.md STYLE.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(FILES ${documents} DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT documents)
 install(FILES config/sitemapd.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/config COMPONENT documents)
-install(DIRECTORY deploy/crawlers deploy/proxies deploy/prometheus deploy/grafana deploy/logrotate
+install(DIRECTORY deploy/buckets deploy/crawlers deploy/proxies deploy/prometheus deploy/grafana deploy/logrotate
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/deploy USE_SOURCE_PERMISSIONS COMPONENT documents)
 
 if(NOT SITEMAPD_PACKAGE)

@@ -13,7 +13,7 @@ import pytest
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NO_ARGUMENT = ("kubernetes/run", "openapi-lint/run", "coverage")
 TELL = (
-    "coverage", "console/run", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run", "mutate/run",
+    "buckets/run", "coverage", "console/run", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run", "mutate/run",
     "openapi-lint/run", "package/run", "proxies/run", "run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
 )
 WRONG = [
@@ -31,7 +31,7 @@ WRONG = [
     ("systemd/run", ["surplus"]), ("systemd/run", ["one", "two"]),
     ("valgrind/run", ["test_surplus"]),
 ]
-BUILD = [("metrics/run", []), ("systemd/run", []), ("soak/run", ["1"]), ("stress/sources", ["1"]), ("proxies/run", []), ("fault/run", ["disk"]), ("load/run", [])]
+BUILD = [("metrics/run", []), ("systemd/run", []), ("soak/run", ["1"]), ("stress/sources", ["1"]), ("proxies/run", []), ("buckets/run", []), ("fault/run", ["disk"]), ("load/run", [])]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def run(tmp_path):
     for name in ("apt-get", "cmake", "ninja", "mmdebstrap", "dockerd", "unshare", "npm", "sudo"):
         (tools / name).write_text(f"#!/bin/sh\necho {name} was called, and fails\nexit 9\n")
     (tools / "dpkg-query").write_text("#!/bin/sh\necho installed all\n")
-    for name in ("nginx", "haproxy", "caddy", "strace", "systemd-analyze", "curl", "openssl", "promtool"):
+    for name in ("nginx", "haproxy", "caddy", "rclone", "strace", "systemd-analyze", "curl", "openssl", "promtool"):
         (tools / name).write_text("#!/bin/sh\nexit 9\n")
     for tool in tools.iterdir():
         tool.chmod(0o755)

@@ -151,12 +151,13 @@ def race(targets, rounds, seconds):
     return micros, rates
 
 
-def full_gets(address, path, connections=64):
-    return lambda seconds: wrk(address, path, CRAWLER_HEADERS, seconds, connections)
+def full_gets(address, path, connections=64, headers=None):
+    return lambda seconds: wrk(address, path, {**CRAWLER_HEADERS, **(headers or {})}, seconds, connections)
 
 
-def conditional_gets(address, path, folder):
-    headers = {**CRAWLER_HEADERS, "If-None-Match": header_of(fetch(address, path)[0], "ETag")}
+def conditional_gets(address, path, folder, headers=None):
+    own = {**CRAWLER_HEADERS, **(headers or {})}
+    headers = {**own, "If-None-Match": header_of(fetch(address, path, own)[0], "ETag")}
     head = get(address, path, headers)[0]
     if status_of(head) != 304:
         raise BenchError(f"{address}{path} does not answer 304 to {headers['If-None-Match']}")
