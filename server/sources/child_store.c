@@ -424,9 +424,11 @@ struct stored {
 
 struct round {
     struct child_store *store;
+    uint64_t copies, bytes;
+    /* Each of them, where some are to go. */
+    bool gathers;
     struct stored *all; /* owned */
     size_t count, room;
-    uint64_t bytes;
     bool failed, drops_news;
     /* Of what is missing. */
     uint64_t missing;
@@ -466,6 +468,10 @@ static bool is_wanted(struct child_store *s, int64_t site_id, int fd)
 
 static void keep_in_mind(struct round *r, int64_t site_id, const struct stat *st, const char *hash)
 {
+    r->copies++;
+    r->bytes += (uint64_t)st->st_size;
+    if (!r->gathers)
+        return;
     if (r->count == r->room) {
         size_t room = r->room == 0 ? 1024 : r->room * 2;
         struct stored *grown = reallocarray(r->all, room, sizeof *grown);
@@ -481,7 +487,6 @@ static void keep_in_mind(struct round *r, int64_t site_id, const struct stat *st
                               (int64_t)st->st_ctim.tv_sec * CLOCK_SECOND_NS + st->st_ctim.tv_nsec,
                           .bytes = (uint64_t)st->st_size};
     snprintf(at->hash, sizeof at->hash, "%s", hash);
-    r->bytes += at->bytes;
 }
 
 /* A file beside its place is somebody's at this moment, or was left by a crash. */
@@ -626,10 +631,6 @@ static void make_room(struct round *r)
     struct child_store *s = r->store;
     uint64_t max = atomic_load(&s->max_bytes);
     size_t count;
-    if (r->bytes <= max) {
-        atomic_store(&s->full, false);
-        return;
-    }
     if (!atomic_exchange(&s->full, true))
         s->options.event(
             s->options.context, 1, "child-store-full",
@@ -649,7 +650,7 @@ static void make_room(struct round *r)
             continue;
         most->bytes -= at->bytes;
         r->bytes -= at->bytes;
-        r->count--;
+        r->copies--;
     }
     free(shares);
 }
@@ -735,10 +736,18 @@ static void store_run(void *context)
                           .sites = calloc(FETCH_MOST, sizeof *r.sites)};
         r.drops_news = atomic_load(&s->full); /* the copies themselves come first */
         look_at_all(&r);
+        if (r.bytes > atomic_load(&s->max_bytes) && !stops(s)) {
+            r.copies = r.bytes = 0;
+            r.gathers = true;
+            look_at_all(&r);
+        }
         if (!r.failed && !stops(s)) {
-            make_room(&r);
+            if (r.gathers)
+                make_room(&r);
+            else
+                atomic_store(&s->full, false);
             atomic_store(&s->bytes, r.bytes);
-            atomic_store(&s->copies, r.count);
+            atomic_store(&s->copies, r.copies);
             if (r.locs != NULL && r.sites != NULL)
                 s->options.each_source(s->options.context, look_at_source, &r);
             atomic_store(&s->missing, r.missing > r.asked ? r.missing - r.asked : 0);
