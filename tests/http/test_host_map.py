@@ -213,3 +213,22 @@ def test_a_tenant_maps_nobody_elses_host(start):
         assert b"<loc>" not in ask(server.public, "GET", "/sitemap_index.xml", host="www.other.example").body
         assert ask(server.public, "GET", "/a.xml", host="www.other.example").status == 404
         assert server.api("PATCH", "/v1/sources/cms", {"map": []}, token=token).json()["map"] is None
+
+
+def test_migrate_says_how_a_headless_cms_is_mirrored(start):
+    """The site's index, which its front end passes through, has the CMS's host in it."""
+    with Origin() as cms, Origin("127.0.0.3") as front:
+        w = World(start, cms)
+        site = f"http://{front.address}:{front.port}"
+        front.answers["/robots.txt"] = answer(200, f"User-agent: *\nSitemap: {site}/sitemap.xml\n".encode())
+        w.put("/a.xml", urlset(w.base + "/page"))
+        w.put("/b.xml", urlset(w.base + "/more"))
+        cms.answers["/sitemap.xml"] = front.answers["/sitemap.xml"] = answer(200, index(w.base + "/a.xml", w.base + "/b.xml"))
+        printed = sitemapd("migrate", site, "--serve", env={"SITEMAPD_FETCH_ALLOW_ADDRESS": "127.0.0.0/8"})
+        assert printed.code == 0 and f";map = {w.base} {site}\n" in printed.out, printed
+        lines = [line for line in printed.out.splitlines() if not line.startswith("upstream") and not line.startswith("connect")]
+        config = "\n".join(line.removeprefix(";") if line.startswith((";upstream", ";map")) else line for line in lines)
+        w.server = w.start(sites=(), config=FETCH + config)
+        get = lambda path: ask(w.server.public, "GET", path, host=site.removeprefix("http://"))
+        eventually(lambda: (get("/a.xml").body, get("/b.xml").body) == (urlset(site + "/page"), urlset(site + "/more")), "both are served")
+        assert w.base.encode() not in get("/sitemap.xml").body

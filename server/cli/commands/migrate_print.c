@@ -343,6 +343,44 @@ static void append_serve(const struct old_site *s, struct str *out)
         str_append_text(out, "serve = yes\n");
 }
 
+/* The one other origin that all sitemaps of an index are at. False: there is no such. */
+static bool find_other_origin(const struct old_site *s, size_t number, struct url *other)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < s->member_count; i++) {
+        struct url url;
+        const char *loc = s->members[i].loc;
+
+        if (s->members[i].from != number)
+            continue;
+        if (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK || migrate_is_own(s, &url) ||
+            (count > 0 && !url_same_origin(&url, other)))
+            return false;
+        *other = url;
+        count++;
+    }
+    return count > 0;
+}
+
+/* A headless CMS lists the host that it runs on. */
+static void append_map(const struct old_site *s, size_t number, struct str *out)
+{
+    struct url other;
+    const struct url *own = &s->indexes[number].url;
+
+    if (!migrate_is_own(s, own) || !find_other_origin(s, number, &other))
+        return;
+    note(s, out,
+         "all its sitemaps are on %.*s; if that is a CMS with the pages of this site, replace "
+         "upstream and connect by these lines, and pass their paths on as well: they are served "
+         "here, with this host inside",
+         other.origin_len, other.text);
+    str_append_format(out, ";upstream = %.*s%s\n;map = %.*s %.*s\n%s", other.origin_len, other.text,
+                      own->text + own->origin_len, other.origin_len, other.text,
+                      s->robots.origin_len, s->robots.text, s->serves ? "" : ";serve = yes\n");
+}
+
 static void append_source(const struct old_site *s, size_t number, size_t nth, struct str *out)
 {
     const struct old_index *old = &s->indexes[number];
@@ -355,6 +393,7 @@ static void append_source(const struct old_site *s, size_t number, size_t nth, s
                       old->url.text, s->robots.origin_len, s->robots.text,
                       s->indexes[root_of(s, number)].path);
     append_serve(s, out);
+    append_map(s, number, out);
     append_connect(s, &old->url, out);
 }
 
