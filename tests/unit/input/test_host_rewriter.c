@@ -1,5 +1,7 @@
 #include "server/input/host_rewriter.h"
 
+#include <strings.h>
+
 #include "server/base/str.h"
 #include "tests/unit/input/check.h"
 
@@ -107,6 +109,102 @@ static void test_lists(void **state)
     check("\xef\xbb\xbfhttps://cms.example.com/a", "\xef\xbb\xbfhttps://www.example.com/a");
 }
 
+/* Of pieces drawn at random the output is the same however they are cut, and the map's first
+ * origins aside it is the input. */
+static void test_any_pieces(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {
+        "<",
+        ">",
+        "</",
+        "/>",
+        "<loc>",
+        "</loc>",
+        "<link ",
+        "href=",
+        "\"",
+        "'",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<?",
+        "?>",
+        " ",
+        "\n",
+        ":",
+        "/",
+        "x",
+        "loc",
+        "_loc",
+        "https://",
+        "https://cms.example.com",
+        "https://cms.example.com:8443",
+        "http://cms.exa",
+        "mple.com",
+        "&amp;",
+        "\xef\xbb\xbf",
+        "]",
+        "=",
+        "!",
+        "HTTPS://CMS.EXAMPLE.COM",
+        "<!DOCTYPE",
+        "a",
+        "-",
+    };
+    char why[128];
+    struct host_map *map = host_map_new(MAP, why, sizeof why);
+    uint64_t seed = 88172645463325252u;
+    for (size_t round = 0; round < 20000; round++) {
+        struct str in = STR_INIT, whole = STR_INIT, cut = STR_INIT;
+        for (size_t i = 0; i < 24; i++) {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            str_append_text(&in, pieces[seed % (sizeof pieces / sizeof *pieces)]);
+        }
+        struct host_rewriter *w = host_rewriter_new(map, take, &whole);
+        assert_true(host_rewriter_feed(w, in.data, in.len) && host_rewriter_finish(w));
+        host_rewriter_free(w);
+        w = host_rewriter_new(map, take, &cut);
+        for (size_t at = 0, step; at < in.len; at += step) {
+            step = 1 + (seed >> 20) % 5;
+            step = at + step < in.len ? step : in.len - at;
+            assert_true(host_rewriter_feed(w, in.data + at, step));
+        }
+        assert_true(host_rewriter_finish(w));
+        host_rewriter_free(w);
+        if (strcmp(str_text(&whole), str_text(&cut)) != 0)
+            fail_msg("in:    %s\nwhole: %s\ncut:   %s", in.data, str_text(&whole), str_text(&cut));
+        size_t a = 0, b = 0;
+        while (a < in.len && b < whole.len) {
+            static const char *const changes[][2] = {
+                {"https://cms.example.com:8443", "https://a.example"},
+                {"https://cms.example.com", "https://www.example.com"},
+                {"http://cms.example.com", "https://www.example.com"}};
+            if (in.data[a] == whole.data[b] && strncasecmp(in.data + a, "http", 4) != 0) {
+                a++, b++;
+                continue;
+            }
+            size_t i = 0;
+            for (; i < 3; i++)
+                if (strncasecmp(in.data + a, changes[i][0], strlen(changes[i][0])) == 0 &&
+                    strncmp(whole.data + b, changes[i][1], strlen(changes[i][1])) == 0)
+                    break;
+            if (i == 3 && in.data[a] != whole.data[b])
+                fail_msg("in: %s\nout: %s", in.data, whole.data);
+            a += i < 3 ? strlen(changes[i][0]) : 1;
+            b += i < 3 ? strlen(changes[i][1]) : 1;
+        }
+        assert_true(a == in.len && b == whole.len);
+        str_done(&in);
+        str_done(&whole);
+        str_done(&cut);
+    }
+    host_map_free(map);
+}
+
 static void test_maps(void **state)
 {
     (void)state;
@@ -151,7 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elements),   cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_what_stays), cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_maps),       cmocka_unit_test(test_any_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
