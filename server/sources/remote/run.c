@@ -599,6 +599,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     struct check_record k;
     struct url url;
     struct due due = {0};
+    bool has_url = false;
     if (r->flight || r->batch_count > 0 || r->polling >= RUN_TRANSFERS) {
         run_flush(r);
         return false;
@@ -606,17 +607,16 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     enum catalogue_status status = catalogue_view_begin(r->catalogue, &view);
     if (status == CATALOGUE_OK) {
         status = catalogue_view_check_by_loc(view, ask->site_id, ask->loc, &k);
-        if (status == CATALOGUE_OK)
+        if (status == CATALOGUE_OK) {
             due = (struct due){k.id, (uint32_t)k.next_at, k.interval_s};
-        catalogue_view_end(view);
+            has_url = run_ask_url(run_source(r, k.source), ask->loc, &url);
+        }
+        catalogue_view_end(view); /* and with it the record's texts */
     }
     if (status == CATALOGUE_OK && ask->copied &&
         child_store_has(r->options.store, ask->site_id, ask->loc, k.hash))
         status = CATALOGUE_NOT_FOUND; /* it is there by now */
-    struct remote_host *host =
-        status == CATALOGUE_OK && run_ask_url(run_source(r, k.source), ask->loc, &url)
-            ? run_host(r, &url)
-            : NULL;
+    struct remote_host *host = status == CATALOGUE_OK && has_url ? run_host(r, &url) : NULL;
     if (host == NULL) {
         remote_ask_fail(ask, "it is not watched");
         return true;
