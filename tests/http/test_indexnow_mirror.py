@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from engine import KEY, endpoint  # noqa: F401
@@ -50,7 +48,6 @@ class Mirror:
         return [url.removeprefix(self.base) for got, body in self.endpoint.told for url in body["urlList"] if got == code]
 
 
-@pytest.mark.waits
 def test_what_a_poll_finds_is_told_once(start, endpoint):  # noqa: F811
     with Origin() as origin:
         m = Mirror(start, origin, endpoint)
@@ -75,7 +72,6 @@ def test_what_a_poll_finds_is_told_once(start, endpoint):  # noqa: F811
         eventually(lambda: m.told()[3:] == ["/last"], "only what is new is told")
 
 
-@pytest.mark.waits
 def test_what_is_refused_outlives_a_kill_and_is_told_whole(start, endpoint):  # noqa: F811
     with Origin() as origin:
         m = Mirror(start, origin, endpoint)
@@ -96,7 +92,6 @@ def test_what_is_refused_outlives_a_kill_and_is_told_whole(start, endpoint):  # 
         eventually(lambda: m.news() == [], "once")
 
 
-@pytest.mark.waits
 def test_much_at_once_is_told_where_it_is_wanted(start, endpoint):  # noqa: F811
     with Origin() as origin:
         m = Mirror(start, origin, endpoint)
@@ -118,7 +113,6 @@ def test_much_at_once_is_told_where_it_is_wanted(start, endpoint):  # noqa: F811
         eventually(lambda: m.news() == [], "once")
 
 
-@pytest.mark.waits
 def test_what_leaves_the_list_and_what_is_no_list_of_pages(start, endpoint):  # noqa: F811
     with Origin() as origin:
         m = Mirror(start, origin, endpoint)
