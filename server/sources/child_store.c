@@ -89,14 +89,28 @@ static void name_of(int64_t site_id, const char *loc, char out[NAME_SIZE])
              (uint64_t)hash.high64, (uint64_t)hash.low64);
 }
 
-/* The folder, opened once; -1 with errno. Made where `makes`. */
+/* Somebody removed it, as may be done at any time. */
+static bool is_removed(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* The folder, opened once; -1 with errno. Made where `makes`. One that was removed is made anew
+ * under the same number, which others may be using. */
 static int open_folder(struct child_store *s, bool makes)
 {
     pthread_mutex_lock(&s->lock);
-    if (s->folder_fd < 0 && makes)
+    bool removed = makes && is_removed(s->folder_fd);
+    if ((s->folder_fd < 0 || removed) && makes)
         mkdir(s->folder, 0700);
-    if (s->folder_fd < 0)
-        s->folder_fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->folder_fd < 0 || removed) {
+        int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (s->folder_fd < 0)
+            s->folder_fd = fd;
+        else if (fd >= 0 && dup3(fd, s->folder_fd, O_CLOEXEC) >= 0)
+            close(fd);
+    }
     int fd = s->folder_fd;
     pthread_mutex_unlock(&s->lock);
     return fd;

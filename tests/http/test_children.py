@@ -300,6 +300,21 @@ def test_a_store_that_cannot_be_written_costs_only_the_copies(world):
     assert server.told("child-store-recovered") and world.reasons() == set() and server.metrics()["sitemapd_child_store_failing"] == 0
 
 
+def test_the_folder_of_copies_may_be_deleted_at_any_time(world):
+    body = urlset(world.base + "/page")
+    world.origin.answers["/a.xml"] = answer(200, body)
+    world.list("/a.xml")
+    server = world.serve()
+    world.is_stored(1)
+    shutil.rmtree(server.database + ".children")
+    assert world.poll("/a.xml") == "good"
+    world.is_stored(1)
+    assert world.get("/a.xml").body == body and world.reasons() == set()
+    shutil.rmtree(server.database + ".children")
+    server.restart()
+    assert eventually(lambda: world.get("/a.xml").body == body, "it is fetched again")
+
+
 def test_a_source_of_the_api_serves_too(world):
     body = urlset(world.base + "/page")
     world.origin.answers["/a.xml"] = answer(200, body)

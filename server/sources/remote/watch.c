@@ -25,11 +25,11 @@ struct gather {
 };
 
 /* First polls go out at a pace that leaves room for others. */
-static int64_t first_poll(struct remote *r, const char *loc)
+static int64_t first_poll(struct remote *r, const struct remote_source *source, const char *loc)
 {
     struct url url;
     int64_t now = run_now();
-    struct remote_host *host = url_split(loc, strlen(loc), &url) ? run_host(r, &url) : NULL;
+    struct remote_host *host = run_ask_url(source, loc, &url) ? run_host(r, &url) : NULL;
     if (host == NULL)
         return now;
     double at = host->spread_at > (double)now ? host->spread_at : (double)now;
@@ -56,12 +56,13 @@ void watch_count_moved(struct remote *r, struct remote_source *source, int from,
 static bool add(void *context, int64_t site_id, const char *loc)
 {
     struct gather *g = context;
-    struct check_write write = {.kind = CHECK_ADD,
-                                .record = {.loc = loc,
-                                           .source = g->source,
-                                           .site_id = site_id,
-                                           .next_at = first_poll(g->remote, loc),
-                                           .interval_s = interval_first(run_bounds(g->remote))}};
+    struct check_write write = {
+        .kind = CHECK_ADD,
+        .record = {.loc = loc,
+                   .source = g->source,
+                   .site_id = site_id,
+                   .next_at = first_poll(g->remote, run_source(g->remote, g->source), loc),
+                   .interval_s = interval_first(run_bounds(g->remote))}};
     bool written = run_write(g->remote, &write);
     if (written)
         watch_count_moved(g->remote, run_source(g->remote, g->source), -1, CHECK_NEW);
