@@ -140,7 +140,8 @@ static bool read_copy(struct telling *t, const char *end)
     while (reader && bytes && (got = pread(fd, bytes, READ_BYTES, (off_t)from)) > 0 &&
            reader_feed(reader, bytes, (size_t)got) == READER_OK)
         from += (uint64_t)got;
-    bool read = reader && bytes && got == 0 && reader_finish(reader) == READER_OK && !t->failed;
+    t->failed = t->failed || reader == NULL || bytes == NULL || got < 0;
+    bool read = !t->failed && got == 0 && reader_finish(reader) == READER_OK && !t->failed;
     reader_free(reader);
     free(bytes);
     close(fd);
@@ -210,7 +211,7 @@ static bool find_name(struct child_store *s, int64_t site_id, char out[33])
     return found;
 }
 
-/* Takes hold of the copy now. */
+/* Takes hold of the copy now. False with errno; ENOENT where there is none. */
 static bool link_now(struct child_news *news, char loc[LOC_MAX_CHARS + 1])
 {
     int folder = child_store_folder(news->store);
@@ -221,54 +222,11 @@ static bool link_now(struct child_news *news, char loc[LOC_MAX_CHARS + 1])
     unlinkat(folder, now, 0);
     if (linkat(folder, copy, folder, now, 0) != 0)
         return false;
+    errno = ENOENT; /* a file of another kind counts as missing */
     int fd = child_store_open_file(news->store, now, &from, loc);
     if (fd >= 0)
         close(fd);
     return fd >= 0;
-}
-
-struct child_news *child_news_next(struct child_store *s, int64_t site_id,
-                                   struct child_news_counts *counts)
-{
-    struct child_news *news = calloc(1, sizeof *news);
-    *counts = (struct child_news_counts){.news = 0};
-    while (news && find_name(s, site_id, news->name)) {
-        struct telling before = {.news = news, .gathers = true};
-        struct telling t = {.news = news};
-        news->store = s;
-        news->site_id = site_id;
-        news->before.count = 0;
-        bool whole = link_now(news, counts->loc) && read_copy(&before, "");
-        if (whole && news->before.count > 0)
-            qsort(news->before.at, news->before.count, sizeof *news->before.at, by_loc);
-        whole = whole && read_both(&t);
-        if (before.failed)
-            break;
-        counts->before = before.pages;
-        counts->now = t.pages - before.pages;
-        counts->news = t.found;
-        if (whole && t.found > 0)
-            return news;
-        /* It cannot be read as page URLs, or says the same in other words. */
-        struct child_news *over = malloc(sizeof *over);
-        if (over == NULL)
-            break;
-        *over = *news;
-        *news = (struct child_news){.site_id = 0};
-        child_news_done(over, true);
-    }
-    if (news)
-        free(news->before.at);
-    free(news);
-    return NULL;
-}
-
-size_t child_news_read(struct child_news *news, uint64_t from,
-                       bool (*take)(void *context, const char *loc), void *context)
-{
-    struct telling t = {.news = news, .from = from, .take = take, .context = context};
-    read_both(&t);
-    return t.given;
 }
 
 /* Whether there is a newer copy than the one that was told of. */
@@ -282,7 +240,9 @@ static bool is_newer(const struct child_news *news, const char *now)
            fstatat(folder, now, &told, AT_SYMLINK_NOFOLLOW) == 0 && copy.st_ino != told.st_ino;
 }
 
-void child_news_done(struct child_news *news, bool told)
+/* Lets go of the two copies. `told`: the one now takes the place of the one before, or, where no
+ * newer one came meanwhile, there are no news any more. */
+static void settle(const struct child_news *news, bool told)
 {
     char before[80], now[80];
     int folder = child_store_folder(news->store);
@@ -293,6 +253,66 @@ void child_news_done(struct child_news *news, bool told)
     else if (told)
         unlinkat(folder, before, 0);
     unlinkat(folder, now, 0);
-    free(news->before.at);
+}
+
+static void free_news(struct child_news *news)
+{
+    if (news)
+        free(news->before.at);
     free(news);
+}
+
+void child_news_done(struct child_news *news, bool told)
+{
+    settle(news, told);
+    free_news(news);
+}
+
+/* Finds what is news of the sitemap. False: nothing, or it cannot be read as page URLs; `*failed`:
+ * not now (memory, the disk). */
+static bool compare(struct child_news *news, struct child_news_counts *counts, bool *failed)
+{
+    struct telling before = {.news = news, .gathers = true};
+    struct telling both = {.news = news};
+    struct pages *p = &news->before;
+    p->count = 0;
+    bool linked = link_now(news, counts->loc);
+    *failed = !linked && errno != ENOENT;
+    bool whole = linked && read_copy(&before, "");
+    if (whole && p->count > 0)
+        qsort(p->at, p->count, sizeof *p->at, by_loc);
+    whole = whole && read_both(&both);
+    *failed = *failed || before.failed || both.failed;
+    counts->before = before.pages;
+    counts->now = both.pages - before.pages;
+    counts->news = both.found;
+    return whole && both.found > 0;
+}
+
+struct child_news *child_news_next(struct child_store *s, int64_t site_id,
+                                   struct child_news_counts *counts)
+{
+    struct child_news *news = calloc(1, sizeof *news);
+    char last[sizeof news->name] = ""; /* one that cannot be removed ends it */
+    bool failed = false;
+    *counts = (struct child_news_counts){.news = 0};
+    if (news)
+        *news = (struct child_news){.store = s, .site_id = site_id};
+    while (news && !failed && find_name(s, site_id, news->name) && strcmp(news->name, last) != 0) {
+        memcpy(last, news->name, sizeof last);
+        if (compare(news, counts, &failed))
+            return news;
+        if (!failed)
+            settle(news, true);
+    }
+    free_news(news);
+    return NULL;
+}
+
+size_t child_news_read(struct child_news *news, uint64_t from,
+                       bool (*take)(void *context, const char *loc), void *context)
+{
+    struct telling t = {.news = news, .from = from, .take = take, .context = context};
+    read_both(&t);
+    return t.given;
 }

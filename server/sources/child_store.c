@@ -48,9 +48,10 @@ struct child_store {
     char *folder; /* owned */
     struct thread thread;
     atomic_uint_fast64_t max_bytes, copies, bytes, missing;
-    atomic_bool failing; /* the last write failed: told once */
-    atomic_bool full;    /* the same of the bound */
-    int folder_fd;       /* -1: not there yet; `lock` */
+    atomic_bool failing;     /* the last write failed: told once */
+    atomic_bool full;        /* the same of the bound */
+    atomic_bool news_failed; /* told once */
+    int folder_fd;           /* -1: not there yet; `lock` */
     pthread_mutex_t lock;
     /* Whom the thread waits for; `lock`. */
     pthread_cond_t fetched;
@@ -296,9 +297,14 @@ static void keep_news(const struct child_copy *copy, const uint64_t hash[2])
     char news[NEWS_SIZE];
     const char *file = strchr(copy->name, '/');
     snprintf(news, sizeof news, "%" PRId64 "/news%s", copy->site_id, file);
-    if (!child_store_has(copy->store, copy->site_id, copy->loc, hash))
-        linkat(folder, copy->name, folder, news,
-               0); /* fails where none is wanted, or one is kept */
+    if (child_store_has(copy->store, copy->site_id, copy->loc, hash) ||
+        linkat(folder, copy->name, folder, news, 0) == 0)
+        return;
+    /* None is wanted, or there is no copy before; one is kept already. */
+    if (errno != ENOENT && errno != EEXIST && !atomic_exchange(&copy->store->news_failed, true))
+        report(copy->store, 1, "child-news-failed",
+               "what changed in a sitemap cannot be kept for IndexNow, which is not notified of it",
+               errno);
 }
 
 /* Makes the file whole and gives it its date, then its place. */

@@ -55,7 +55,7 @@ static void node_open(struct node *n, const char *name)
     n->f.options = (struct catalogue_options){
         .path = n->f.path,
         .server = true,
-        .write_timeout_ms = 20000,
+        .write_timeout_ms = 300000,
         .shrink_percent = 30,
         .history_keep_ms = 3600000,
         .history_max_bytes = 200000,
@@ -296,7 +296,7 @@ static void nothing_is_written_while_the_log_is_away(void **state)
     struct node *n = &k.nodes[2];
     memory_fault(n->name, MEMORY_AWAY);
     await(state_of(n).away_ms > 0, "away");
-    n->f.options.write_timeout_ms = 20000;
+    n->f.options.write_timeout_ms = 300000;
     struct change_result result = put_plain(&n->f, ORIGIN "/m/away.xml", NULL);
     assert_int_equal(result.status, CATALOGUE_SHARED_AWAY);
     assert_int_equal(put_plain(&k.nodes[0].f, ORIGIN "/m/there.xml", NULL).status, CATALOGUE_OK);
@@ -443,7 +443,7 @@ static void what_crawlers_fetched_is_reported(void **state)
     memory_fault(b->name, MEMORY_AWAY);
     await(state_of(b).away_ms > 0, "away");
     assert_int_equal(keep_crawlers(b, 1, 500, 600, 3), CATALOGUE_OK);
-    b->f.options.write_timeout_ms = 20000;
+    b->f.options.write_timeout_ms = 300000;
     assert_int_equal(report_crawlers(b), CATALOGUE_SHARED_AWAY);
     memory_fault(b->name, MEMORY_GOOD);
     await(state_of(b).away_ms == 0, "back");
@@ -1171,7 +1171,7 @@ static void a_copy_put_elsewhere_is_a_catalogue_of_its_own(void **state)
     if (catalogue_restore(backup, path, &options, why, sizeof why) != CATALOGUE_OK)
         fail_msg("%s", why);
     own.options.path = path;
-    own.options.write_timeout_ms = 20000;
+    own.options.write_timeout_ms = 300000;
     own.options.default_max_pages = LIMIT_SITE_PAGES;
     fixture_reopen(&own);
     assert_int_equal(sqlite3_open(path, &own.db), SQLITE_OK);

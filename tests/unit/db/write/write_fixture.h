@@ -169,7 +169,7 @@ static inline void fixture_open_bare(struct write_fixture *f)
     assert_non_null(mkdtemp(f->folder));
     snprintf(f->path, sizeof f->path, "%s/c.db", f->folder);
     f->options = (struct catalogue_options){.path = f->path,
-                                            .write_timeout_ms = 20000,
+                                            .write_timeout_ms = 300000,
                                             .shrink_percent = 30,
                                             .clock = fixture_now,
                                             .default_max_pages = LIMIT_SITE_PAGES};
