@@ -315,8 +315,11 @@ static void test_a_flood_of_connections(void **state)
 
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &flood[i]), 0);
-    for (int i = 0; i < 50; i++)
-        assert_int_equal(ask_from(l, 2, NULL), 200);
+    /* The kernel's queue is full of those that come and go: it may drop an honest one, which asks
+     * again. */
+    for (int i = 0, lost = 0; i < 50; i++)
+        while (ask_from(l, 2, NULL) != 200)
+            assert_true(++lost < 50);
     int64_t start = live_now_ms();
     listener_quiesce(l);
     assert_in_range(live_now_ms() - start, 0, LIVE_PATIENCE_MS);
