@@ -6,56 +6,49 @@
 
 static const char space[] = " \t\r\n";
 
-/* Writes the next origin of `*text` to `out`, with a NUL. False: there is none. */
-static bool take_origin(const char **text, char *out, size_t *len)
+static const char not_pairs[] =
+    "must be pairs of origins, as https://cms.example.com https://www.example.com";
+
+/* Takes the next word of `*text`, an origin. NULL, or what is wrong. The normal form of an origin
+ * may be longer than what was written: [::1:2] is [::0.1.0.2]. */
+static const char *take_origin(const char **text, char **origin, size_t *len)
 {
     struct url url;
     const char *word = *text + strspn(*text, space);
     size_t word_len = strcspn(word, space);
     *text = word + word_len;
     if (url_parse_origin(word, word_len, &url) != RULE_OK)
-        return false;
+        return not_pairs;
     *len = url.origin_len;
-    memcpy(out, url.text, *len);
-    out[*len] = '\0';
-    return true;
+    *origin = strndup(url.text, *len);
+    return *origin != NULL ? NULL : "out of memory";
 }
 
 /* NULL, or what is wrong. */
-static const char *take_pair(struct host_map *m, const char **text, char **room)
+static const char *take_pair(struct host_map *m, const char **text)
 {
-    struct host_map_pair *pair = &m->pairs[m->count];
-    char *from = *room;
     if (m->count == HOST_MAP_MAX)
         return "names more than 32 pairs of origins";
-    if (!take_origin(text, from, &pair->from_len))
-        return "must be pairs of origins, as https://cms.example.com https://www.example.com";
-    char *to = from + pair->from_len + 1;
-    if (!take_origin(text, to, &pair->to_len))
-        return "must be pairs of origins, as https://cms.example.com https://www.example.com";
-    *room = to + pair->to_len + 1;
-    pair->from = from;
-    pair->to = to;
-    if (strcmp(from, to) == 0)
+    struct host_map_pair *pair = &m->pairs[m->count++];
+    const char *wrong = take_origin(text, &pair->from, &pair->from_len);
+    if (wrong == NULL)
+        wrong = take_origin(text, &pair->to, &pair->to_len);
+    if (wrong != NULL)
+        return wrong;
+    if (strcmp(pair->from, pair->to) == 0)
         return "leads an origin to itself";
-    for (size_t i = 0; i < m->count; i++)
-        if (strcmp(m->pairs[i].from, from) == 0)
+    for (const struct host_map_pair *other = m->pairs; other < pair; other++)
+        if (strcmp(other->from, pair->from) == 0)
             return "names the same first origin twice";
-    m->count++;
     return NULL;
 }
 
 struct host_map *host_map_new(const char *text, char *why, size_t why_size)
 {
     struct host_map *m = calloc(1, sizeof *m);
-    /* A NUL in the place of each space, and one more for each; a host's normal form is not longer
-     * than what was written, but for a root slash that goes. */
-    char *room = m != NULL ? malloc(strlen(text) + 2) : NULL;
-    const char *wrong = room == NULL ? "out of memory" : NULL;
-    if (m != NULL)
-        m->texts = room;
+    const char *wrong = m == NULL ? "out of memory" : NULL;
     while (wrong == NULL && text[strspn(text, space)] != '\0')
-        wrong = take_pair(m, &text, &room);
+        wrong = take_pair(m, &text);
     if (wrong == NULL)
         return m;
     snprintf(why, why_size, "%s", wrong);
@@ -65,8 +58,10 @@ struct host_map *host_map_new(const char *text, char *why, size_t why_size)
 
 void host_map_free(struct host_map *m)
 {
-    if (m != NULL)
-        free(m->texts);
+    for (size_t i = 0; m != NULL && i < m->count; i++) {
+        free(m->pairs[i].from);
+        free(m->pairs[i].to);
+    }
     free(m);
 }
 

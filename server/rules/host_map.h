@@ -11,14 +11,13 @@
 #define HOST_MAP_MAX 32u /* pairs of a map */
 
 struct host_map_pair {
-    const char *from, *to; /* normalised origins, without a slash */
+    char *from, *to; /* owned; normalised origins, without a slash */
     size_t from_len, to_len;
 };
 
 struct host_map {
     size_t count;
     struct host_map_pair pairs[HOST_MAP_MAX];
-    char *texts; /* owned; what the pairs borrow from */
 };
 
 /* Reads pairs of origins with white space between all: "https://cms.example.com

@@ -109,6 +109,26 @@ static void test_lists(void **state)
     check("\xef\xbb\xbfhttps://cms.example.com/a", "\xef\xbb\xbfhttps://www.example.com/a");
 }
 
+/* An address is written in its normal form, which may be longer than what it was given as. */
+static void test_origins_that_become_longer(void **state)
+{
+    (void)state;
+    char text[4096] = "", why[128];
+    size_t len = 0;
+    for (int i = 0; i < 32; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len,
+                                "http://[::ffff:1:%x] http://[::1:%x] ", i + 1, i + 1);
+    struct host_map *map = host_map_new(text, why, sizeof why);
+    assert_non_null(map);
+    assert_int_equal(map->count, 32);
+    for (size_t i = 0; i < map->count; i++) {
+        assert_int_equal(strlen(map->pairs[i].from), map->pairs[i].from_len);
+        assert_int_equal(strlen(map->pairs[i].to), map->pairs[i].to_len);
+    }
+    assert_true(map->pairs[0].to_len > strlen("http://[::1:1]"));
+    host_map_free(map);
+}
+
 /* Of pieces drawn at random the output is the same however they are cut, and the map's first
  * origins aside it is the input. */
 static void test_any_pieces(void **state)
@@ -249,7 +269,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elements),   cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_what_stays), cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_maps),       cmocka_unit_test(test_any_pieces),
+        cmocka_unit_test(test_maps),       cmocka_unit_test(test_origins_that_become_longer),
+        cmocka_unit_test(test_any_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
