@@ -513,11 +513,16 @@ static void check_scan(struct check *check)
 /* The engine's own messages; more of them say no more. */
 #define CHECK_MAX_MESSAGES "100"
 
+/* Nothing is reported once something could not be read: nothing can be concluded from that. */
 static void check_report(struct check *check, const char *format, ...)
 {
     char sentence[512];
     va_list arguments;
 
+    if (check->failure == CATALOGUE_OK && sqlite3_errcode(check->db) == SQLITE_NOMEM)
+        check->failure = CATALOGUE_NO_MEMORY; /* a column's text */
+    if (check->failure != CATALOGUE_OK)
+        return;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);

@@ -151,9 +151,11 @@ static int copy_objects(sqlite3 *db, sqlite3 *fresh)
                                 " sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)'",
                                 -1, &from, NULL);
     while (rc == SQLITE_OK && (rc = sqlite3_step(from)) == SQLITE_ROW) {
-        for (int column = 0; column < 3; column++)
-            sqlite3_bind_value(to, column + 1, sqlite3_column_value(from, column));
-        rc = sqlite3_step(to) == SQLITE_DONE ? SQLITE_OK : sqlite3_errcode(fresh);
+        rc = SQLITE_OK;
+        for (int column = 0; rc == SQLITE_OK && column < 3; column++) /* copies the text */
+            rc = sqlite3_bind_value(to, column + 1, sqlite3_column_value(from, column));
+        if (rc == SQLITE_OK && sqlite3_step(to) != SQLITE_DONE)
+            rc = sqlite3_errcode(fresh);
         sqlite3_reset(to);
     }
     sqlite3_finalize(from);

@@ -48,7 +48,7 @@ enum catalogue_status replay_read_at(struct replay *r, struct shared_position *a
 enum catalogue_status replay_write_at(struct replay *r, const struct shared_position *at)
 {
     sqlite3_bind_int64(r->write_at, 1, (sqlite3_int64)at->seq);
-    sqlite3_bind_blob(r->write_at, 2, at->chain, SHARED_CHAIN_BYTES, SQLITE_TRANSIENT);
+    sqlite3_bind_blob(r->write_at, 2, at->chain, SHARED_CHAIN_BYTES, SQLITE_STATIC);
     return run(r->write_at);
 }
 

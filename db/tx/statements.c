@@ -76,13 +76,13 @@ int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text
     return sqlite3_bind_text(statement, parameter, text, -1, SQLITE_STATIC);
 }
 
-void statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2])
+bool statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2])
 {
     unsigned char bytes[16];
-    if (row_hash_bytes(hash, bytes))
-        sqlite3_bind_blob(statement, parameter, bytes, sizeof bytes, SQLITE_TRANSIENT);
-    else
-        sqlite3_bind_null(statement, parameter);
+    if (!row_hash_bytes(hash, bytes))
+        return sqlite3_bind_null(statement, parameter) == SQLITE_OK;
+    return sqlite3_bind_blob(statement, parameter, bytes, sizeof bytes, SQLITE_TRANSIENT) ==
+           SQLITE_OK;
 }
 
 enum catalogue_status statement_run(sqlite3_stmt *statement)

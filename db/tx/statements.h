@@ -36,7 +36,8 @@ sqlite3_stmt *statements_get(struct statements *s, enum statement which);
 
 /* Binds text or, where `text` is NULL, NULL. Borrowed until the statement is reset. */
 int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text);
-void statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2]);
+/* Binds a copy of the hash, or NULL where it is not known. False: no memory, and NULL is bound. */
+bool statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2]);
 /* Steps once to the end and resets. */
 enum catalogue_status statement_run(sqlite3_stmt *statement);
 /* Steps to the first row: `*found` tells whether there is one. The caller resets. */

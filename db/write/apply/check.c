@@ -169,8 +169,9 @@ static enum catalogue_status write_row(struct checked *c, bool forget)
         sqlite3_bind_int64(row, 2 + i, numbers[i]);
     statement_bind_text(row, 2 + count, forget ? NULL : r->etag);
     statement_bind_text(row, 3 + count, forget ? NULL : r->last_modified);
-    statement_bind_hash(row, 4 + count, forget ? none : r->hash);
-    statement_bind_hash(row, 5 + count, forget ? none : r->dateless);
+    if (!statement_bind_hash(row, 4 + count, forget ? none : r->hash) ||
+        !statement_bind_hash(row, 5 + count, forget ? none : r->dateless))
+        return CATALOGUE_NO_MEMORY;
     statement_bind_text(row, 6 + count, r->newest_lastmod);
     statement_bind_text(row, 7 + count, r->remarks);
     statement_bind_text(row, 8 + count, r->problem);
@@ -239,7 +240,8 @@ static enum catalogue_status write_file(struct checked *c, const struct put_row 
     sqlite3_bind_int64(row, 1, c->source);
     statement_bind_text(row, 2, c->loc);
     statement_bind_text(row, 3, entry->has_lastmod ? entry->lastmod : NULL);
-    statement_bind_hash(row, 4, r->hash);
+    if (!statement_bind_hash(row, 4, r->hash))
+        return CATALOGUE_NO_MEMORY;
     sqlite3_bind_int64(row, 5, (sqlite3_int64)r->urls);
     sqlite3_bind_int64(row, 6, (sqlite3_int64)r->bytes);
     statement_bind_text(row, 7, r->newest_lastmod);

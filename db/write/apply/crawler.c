@@ -124,7 +124,7 @@ static enum catalogue_status put_day(struct tx *tx, const char *node,
     statement_bind_text(row, 2, kept->crawler);
     for (int i = 0; i < count; i++)
         sqlite3_bind_int64(row, 3 + i, numbers[i]);
-    sqlite3_bind_blob(row, 3 + count, lags, sizeof lags, SQLITE_TRANSIENT);
+    sqlite3_bind_blob(row, 3 + count, lags, sizeof lags, SQLITE_STATIC);
     return statement_run(row);
 }
 

@@ -246,7 +246,8 @@ static enum catalogue_status scan_row_run(struct scan *s, enum statement which,
     sqlite3_bind_int(row, 5, (int)file->state);
     sqlite3_bind_int(row, 6, refused);
     bind_stat(row, 7, file);
-    statement_bind_hash(row, 11, file->hash);
+    if (!statement_bind_hash(row, 11, file->hash))
+        return CATALOGUE_NO_MEMORY;
     statement_bind_text(row, 12, file->lastmod);
     sqlite3_bind_int64(row, 13, (sqlite3_int64)file->urls);
     sqlite3_bind_int64(row, 14, (sqlite3_int64)file->bytes);
