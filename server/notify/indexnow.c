@@ -20,7 +20,7 @@
 #include "server/client/loop.h"
 #include "server/log/log.h"
 #include "server/notify/again.h"
-#include "server/sources/child_news.h"
+#include "server/sources/child_changes.h"
 
 #define LEAD            "indexnow" /* of several nodes one tells */
 #define LOOK_MS         5000       /* what comes within it goes together */
@@ -39,7 +39,8 @@
 #define PASSED_REVISIONS 1000u
 #define PASSED_MS        3600000 /* or so long ago: the history does not reach back for ever */
 /* Of a mirrored sitemap so many page URLs are sent whatever part of it they are. */
-#define NEWS_FREE 100u
+#define BULK_FREE  100u
+#define COMPARE_MS 1000 /* of each look, for comparing copies */
 
 struct batch {
     struct indexnow_position from, to;
@@ -48,7 +49,7 @@ struct batch {
     size_t *places, count, room;
     struct str body;
     size_t given;
-    size_t taken;   /* of a mirrored sitemap's news, those of other hosts, too */
+    size_t taken;   /* of a mirrored sitemap's changes, those of other hosts, too */
     unsigned parts; /* that were looked at */
     bool more;      /* there are others */
 };
@@ -68,9 +69,9 @@ struct told_site {
     bool sending;
     int64_t site_id; /* 0: it is not there */
     /* Of a mirrored sitemap, whose page URLs the batch has: NULL: it has a urlset's. */
-    struct child_news *news;
-    uint64_t news_from, news_count; /* how many were told before the batch, and of how many */
-    atomic_int move;                /* of its position: the writer's thread says the result */
+    struct child_changes *changes;
+    uint64_t changes_from, changes_count; /* how many were sent before the batch, and of how many */
+    atomic_int move;                      /* of its position: the writer's thread says the result */
 };
 
 struct indexnow {
@@ -345,11 +346,11 @@ static ssize_t give(void *context, char *bytes, size_t size)
     return (ssize_t)len;
 }
 
-static void end_news(struct told_site *s, bool told)
+static void close_changes(struct told_site *s, bool sent)
 {
-    if (s->news != NULL)
-        child_news_done(s->news, told);
-    s->news = NULL;
+    if (s->changes != NULL)
+        child_changes_close(s->changes, sent);
+    s->changes = NULL;
 }
 
 /* Behind the batch. */
@@ -359,10 +360,10 @@ static void move_on(struct told_site *s)
     const struct registry_site *site = NULL;
 
     s->tries = 0;
-    if (s->news != NULL) {
-        s->news_from += s->batch.taken;
-        if (s->news_from >= s->news_count)
-            end_news(s, true);
+    if (s->changes != NULL) {
+        s->changes_from += s->batch.taken;
+        if (s->changes_from >= s->changes_count)
+            close_changes(s, true);
         batch_clear(&s->batch);
         return;
     }
@@ -480,7 +481,7 @@ static void stand_back(struct indexnow *n)
     for (size_t i = 0; i < n->site_count; i++) {
         if (n->sites[i].sending || atomic_load(&n->sites[i].move) != MOVE_NONE)
             continue;
-        end_news(&n->sites[i], false);
+        close_changes(&n->sites[i], false);
         record_well(&n->sites[i]);
         batch_clear(&n->sites[i].batch);
         n->sites[i].seen = 0;
@@ -514,7 +515,7 @@ static void look(struct indexnow *n)
         struct told_site *s = whose_turn(n, i);
         const struct registry_site *site = registry_site_by_origin(registry, s->config->origin);
         s->site_id = site != NULL ? site->id : 0;
-        if (s->batch.count > 0 || s->news != NULL || atomic_load(&s->move) != MOVE_NONE ||
+        if (s->batch.count > 0 || s->changes != NULL || atomic_load(&s->move) != MOVE_NONE ||
             has_passed(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
             continue;
         enum catalogue_status gathered = gather(s, view, registry, now.revision);
@@ -531,7 +532,7 @@ static void look(struct indexnow *n)
 
 /* ---- mirrored sitemaps ----------------------------------------------------------------- */
 
-static bool take_news(void *context, const char *loc)
+static bool take_changed(void *context, const char *loc)
 {
     struct told_site *s = context;
 
@@ -541,59 +542,69 @@ static bool take_news(void *context, const char *loc)
     return true;
 }
 
-/* Whether so much at once is a template, a relaunch, a sitemap cut anew: no news of its pages. */
-static bool is_bulk(const struct told_site *s, const struct child_news_counts *counts)
+/* Whether so much at once is a template, a relaunch or another division into sitemaps, of which
+ * nobody is to be notified. */
+static bool is_bulk(const struct told_site *s, const struct child_changes_counts *counts)
 {
     uint64_t pages = counts->before > counts->now ? counts->before : counts->now;
-    return !s->config->indexnow_bulk && counts->news > NEWS_FREE && counts->news * 10 > pages;
+    return !s->config->indexnow_bulk && counts->changed > BULK_FREE && counts->changed * 10 > pages;
 }
 
-/* The next mirrored sitemap of the site that has news. */
-static bool begin_news(struct told_site *s)
+/* The next mirrored sitemap of the site with changes. */
+static bool open_changes(struct told_site *s, int64_t until_ms)
 {
-    struct child_news_counts counts;
+    struct child_changes_counts counts;
 
-    child_news_want(s->n->store, s->site_id);
-    s->news_from = 0;
-    while ((s->news = child_news_next(s->n->store, s->site_id, &counts)) != NULL) {
-        s->news_count = counts.news;
+    child_changes_enable(s->n->store, s->site_id);
+    s->changes_from = 0;
+    while (!thread_stops(&s->n->thread) &&
+           (s->changes = child_changes_open(s->n->store, s->site_id, until_ms, &counts)) != NULL) {
+        s->changes_count = counts.changed;
         if (!is_bulk(s, &counts))
             return true;
         log_event(LOG_LEVEL_INFO, "indexnow-bulk",
                   "%s: %" PRIu64 " of %" PRIu64 " page URLs changed at once; IndexNow is not "
                   "notified of them (indexnow_bulk)",
-                  counts.loc, counts.news, counts.now);
-        end_news(s, true);
+                  counts.loc, counts.changed, counts.now);
+        close_changes(s, true);
+        if (clock_now_ms() >= until_ms)
+            return false;
     }
     return false;
 }
 
-static void gather_news(struct told_site *s)
+static void gather_changes(struct told_site *s, int64_t until_ms)
 {
-    if (s->news == NULL && !begin_news(s))
+    if (s->changes == NULL && !open_changes(s, until_ms))
         return;
     batch_clear(&s->batch);
     s->batch.newest_at = clock_unix_ms() / 1000;
-    child_news_read(s->news, s->news_from, take_news, s);
+    child_changes_read(s->changes, s->changes_from, take_changed, s);
     drop_repeated(&s->batch);
     if (s->batch.count > 0)
         make_body(s);
-    if (s->batch.body.failed || (s->batch.taken == 0 && s->news_from < s->news_count))
-        batch_clear(&s->batch); /* no memory: later */
-    else if (s->batch.count > 0)
+    if (s->batch.body.failed || (s->batch.taken == 0 && s->changes_from < s->changes_count)) {
+        batch_clear(&s->batch); /* no memory, or the copies are gone: compared anew, later */
+        close_changes(s, false);
+    } else if (s->batch.count > 0) {
         send_batch(s);
-    else
+    } else {
         move_on(s); /* all are on other hosts */
+    }
 }
 
-/* Where there is nothing to tell of urlsets. */
+/* Where there is nothing to send of urlsets. */
 static void look_at_copies(struct indexnow *n)
 {
+    int64_t until_ms = clock_now_ms() + COMPARE_MS;
+
     for (size_t i = 0; n->store != NULL && i < n->site_count; i++) {
         struct told_site *s = whose_turn(n, i);
+        if (clock_now_ms() >= until_ms || thread_stops(&n->thread))
+            return;
         if (s->site_id != 0 && s->batch.count == 0 && atomic_load(&s->move) == MOVE_NONE &&
-            n->sending < SENDING_MAX && s->next_at <= clock_now_ms() && !thread_stops(&n->thread))
-            gather_news(s);
+            n->sending < SENDING_MAX && s->next_at <= clock_now_ms())
+            gather_changes(s, until_ms);
     }
 }
 
@@ -669,7 +680,7 @@ static void free_indexnow(struct indexnow *n)
     fetch_loop_free(n->loop);
     for (size_t i = 0; i < n->site_count; i++) {
         record_well(&n->sites[i]);
-        end_news(&n->sites[i], false);
+        close_changes(&n->sites[i], false);
         batch_done(&n->sites[i].batch);
     }
     free(n->sites);

@@ -28,30 +28,30 @@
 #include "server/base/thread.h"
 #include "server/rules/limits.h"
 
-#define MARK        "sitemapd child 1\n"
-#define HASH_CHARS  32
-#define HEAD_BYTES  (sizeof MARK + HASH_CHARS + LOC_MAX_CHARS + 2)
-#define NAME_SIZE   (20 + 1 + HASH_CHARS + 1) /* "SITE/HASH" */
-#define BESIDE_SIZE (NAME_SIZE + 4)           /* "SITE/HASH.new" */
-#define NEWS_SIZE   (NAME_SIZE + 5)           /* "SITE/news/HASH" */
+#define MARK          "sitemapd child 1\n"
+#define HASH_CHARS    32
+#define HEAD_BYTES    (sizeof MARK + HASH_CHARS + LOC_MAX_CHARS + 2)
+#define NAME_SIZE     (20 + 1 + HASH_CHARS + 1) /* "SITE/HASH" */
+#define BESIDE_SIZE   (NAME_SIZE + 4)           /* "SITE/HASH.new" */
+#define REPLACED_SIZE (NAME_SIZE + 8)           /* "SITE/changed/HASH" */
 
 /* How often all of it is looked after, and how soon again where something is missing. */
 #define LOOK_MS    (10 * 60 * 1000)
 #define MISSING_MS 2000
 /* Missing copies that are asked for between two looks. */
 #define FETCH_MOST 500u
-/* How long news wait to be told. */
-#define NEWS_KEPT_S (2 * 86400)
+/* How long replaced copies wait for their changes to be sent. */
+#define REPLACED_KEPT_S (2 * 86400)
 
 struct child_store {
     struct child_store_options options;
     char *folder; /* owned */
     struct thread thread;
     atomic_uint_fast64_t max_bytes, copies, bytes, missing;
-    atomic_bool failing;     /* the last write failed: told once */
-    atomic_bool full;        /* the same of the bound */
-    atomic_bool news_failed; /* told once */
-    int folder_fd;           /* -1: not there yet; `lock` */
+    atomic_bool failing;        /* the last write failed: told once */
+    atomic_bool full;           /* the same of the bound */
+    atomic_bool keeping_failed; /* reported once */
+    int folder_fd;              /* -1: not there yet; `lock` */
     pthread_mutex_t lock;
     /* Whom the thread waits for; `lock`. */
     pthread_cond_t fetched;
@@ -289,20 +289,21 @@ static uint64_t size_of(int folder, const char *name)
     return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Where news are wanted, the copy before is kept: that of the first change that was not sent yet.
+/* Where changes are wanted, the copy before is kept: that of the first change that was not sent
+ * yet.
  */
-static void keep_news(const struct child_copy *copy, const uint64_t hash[2])
+static void keep_replaced(const struct child_copy *copy, const uint64_t hash[2])
 {
     int folder = copy->store->folder_fd;
-    char news[NEWS_SIZE];
+    char replaced[REPLACED_SIZE];
     const char *file = strchr(copy->name, '/');
-    snprintf(news, sizeof news, "%" PRId64 "/news%s", copy->site_id, file);
+    snprintf(replaced, sizeof replaced, "%" PRId64 "/changed%s", copy->site_id, file);
     if (child_store_has(copy->store, copy->site_id, copy->loc, hash) ||
-        linkat(folder, copy->name, folder, news, 0) == 0)
+        linkat(folder, copy->name, folder, replaced, 0) == 0)
         return;
     /* None is wanted, or there is no copy before; one is kept already. */
-    if (errno != ENOENT && errno != EEXIST && !atomic_exchange(&copy->store->news_failed, true))
-        report(copy->store, 1, "child-news-failed",
+    if (errno != ENOENT && errno != EEXIST && !atomic_exchange(&copy->store->keeping_failed, true))
+        report(copy->store, 1, "child-changes-failed",
                "what changed in a sitemap cannot be kept for IndexNow, which is not notified of it",
                errno);
 }
@@ -314,7 +315,7 @@ static bool settle_copy(struct child_copy *copy, const uint64_t hash[2], int64_t
     size_t len = write_head(head, sizeof head, hash, copy->loc);
     const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = date}};
     int folder = copy->store->folder_fd;
-    keep_news(copy, hash);
+    keep_replaced(copy, hash);
     return pwrite(copy->fd, head, len, 0) == (ssize_t)len && futimens(copy->fd, times) == 0 &&
            fsync(copy->fd) == 0 && renameat(folder, copy->beside, folder, copy->name) == 0;
 }
@@ -449,7 +450,7 @@ struct round {
     bool gathers;
     struct stored *all; /* owned */
     size_t count, room;
-    bool failed, drops_news;
+    bool failed, drops_replaced;
     /* Of what is missing. */
     uint64_t missing;
     unsigned asked;
@@ -533,11 +534,12 @@ static void look_at_file(struct round *r, int64_t site_id, int site_fd, const ch
     close(fd);
 }
 
-/* News of what is served no more, or that nobody took for long, are none. */
-static void look_at_news(struct round *r, int site_fd)
+/* Drops replaced copies of what is no longer served, and those whose changes nobody sent for long.
+ */
+static void look_at_replaced(struct round *r, int site_fd)
 {
     struct stat st;
-    int fd = openat(site_fd, "news", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(site_fd, "changed", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *files = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *file;
     if (files == NULL) {
@@ -550,8 +552,8 @@ static void look_at_news(struct round *r, int site_fd)
         if (file->d_name[0] == '.' || fstatat(fd, file->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         snprintf(copy, sizeof copy, "%.32s", file->d_name);
-        bool old = time(NULL) - st.st_ctim.tv_sec > NEWS_KEPT_S;
-        if (old || r->drops_news || faccessat(site_fd, copy, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        bool old = time(NULL) - st.st_ctim.tv_sec > REPLACED_KEPT_S;
+        if (old || r->drops_replaced || faccessat(site_fd, copy, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
             unlinkat(fd, file->d_name, 0);
         else if (st.st_nlink == 1)
             r->bytes += (uint64_t)st.st_size;
@@ -576,7 +578,7 @@ static void look_at_site(struct round *r, int folder, const char *name)
     while (!stops(r->store) && !r->failed && (file = readdir(files)) != NULL)
         if (file->d_name[0] != '.')
             look_at_file(r, site_id, dirfd(files), file->d_name);
-    look_at_news(r, fd);
+    look_at_replaced(r, fd);
     closedir(files);
 }
 
@@ -754,7 +756,7 @@ static void store_run(void *context)
         struct round r = {.store = s,
                           .locs = calloc(FETCH_MOST, sizeof *r.locs),
                           .sites = calloc(FETCH_MOST, sizeof *r.sites)};
-        r.drops_news = atomic_load(&s->full); /* the copies themselves come first */
+        r.drops_replaced = atomic_load(&s->full); /* the copies themselves come first */
         look_at_all(&r);
         if (r.bytes > atomic_load(&s->max_bytes) && !stops(s)) {
             r.copies = r.bytes = 0;

@@ -78,7 +78,7 @@ bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
  * catalogue and the disk. */
 int child_store_open(struct child_store *s, int64_t site_id, const char *loc, uint64_t *from);
 
-/* For server/sources/child_news.h. The folder, -1: there is none yet; the store's. */
+/* For server/sources/child_changes.h. The folder, -1: there is none yet; the store's. */
 int child_store_folder(struct child_store *s);
 /* Opens a file of the store by its name in the folder, for the caller: where the sitemap begins in
  * it, and its loc. -1: it is not there, or no copy. */

@@ -1,4 +1,4 @@
-"""IndexNow of mirrored sitemaps: pages that a poll finds new, changed or gone in one that this server serves."""
+"""IndexNow of mirrored sitemaps: pages that a poll finds added, changed or removed in one that this server serves."""
 
 import sys
 from pathlib import Path
@@ -24,14 +24,14 @@ class Mirror:
 
     def serve(self):
         self.server = self.start(sites=(), config=self.config)
-        eventually(lambda: self.news_folder(), "news are wanted")
+        eventually(lambda: self.changed_folder(), "replaced copies are kept")
         return self.server
 
-    def news_folder(self):
-        return list(Path(self.server.database + ".children").glob("*/news"))
+    def changed_folder(self):
+        return list(Path(self.server.database + ".children").glob("*/changed"))
 
-    def news(self):
-        return [file for folder in self.news_folder() for file in folder.iterdir()]
+    def changed(self):
+        return [file for folder in self.changed_folder() for file in folder.iterdir()]
 
     def put(self, *pages, path="/a.xml"):
         """Pages: a path, or a path and its date."""
@@ -55,17 +55,17 @@ def test_what_a_poll_finds_is_told_once(start, endpoint):  # noqa: F811
         server = m.serve()
         eventually(lambda: "/a.xml" in origin.paths(), "it is read")
         m.poll()
-        assert m.news() == [], "the first read is no news"
+        assert m.changed() == [], "the first read is no change"
         m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new", "https://elsewhere.example/page")
         m.poll()
         eventually(lambda: sorted(m.told()) == ["/changed", "/gone", "/new"], "it is told")
-        eventually(lambda: m.news() == [], "it is news no more")
+        eventually(lambda: m.changed() == [], "it was sent")
         body = endpoint.told[0][1]
         assert body["key"] == KEY and body["keyLocation"] == f"{m.base}/{KEY}.txt"
         # The same pages in other bytes are none; what came before a restart was told.
         m.origin.answers["/a.xml"] = answer(200, m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new").replace(b"</url>", b"</url>\n"))
         m.poll()
-        eventually(lambda: m.news() == [], "nothing is news")
+        eventually(lambda: m.changed() == [], "nothing changed")
         server.restart()
         m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new", "/last")
         m.poll()
@@ -89,7 +89,7 @@ def test_what_is_refused_outlives_a_kill_and_is_told_whole(start, endpoint):  # 
         endpoint.answer = 200
         server.start()
         eventually(lambda: sorted(m.told()) == ["/three", "/two"], "both are told")
-        eventually(lambda: m.news() == [], "once")
+        eventually(lambda: m.changed() == [], "once")
 
 
 def test_much_at_once_is_told_where_it_is_wanted(start, endpoint):  # noqa: F811
@@ -103,14 +103,14 @@ def test_much_at_once_is_told_where_it_is_wanted(start, endpoint):  # noqa: F811
         m.put(*pages)
         m.poll()
         eventually(lambda: "24000 of 12000 page URLs changed at once" in server.log(), "it is logged")
-        eventually(lambda: m.news() == [], "and no news")
+        eventually(lambda: m.changed() == [], "and dropped")
         assert m.told() == []
         server.reload(m.config.replace("indexnow_key", "indexnow_bulk = yes\nindexnow_key"))
         m.put(*(f"/old/{i}" for i in range(12000)))
         m.poll()
         eventually(lambda: len(m.told()) == 24000, "all are told, batch by batch")
         assert len({*m.told()}) == 24000 and max(len(body["urlList"]) for _, body in endpoint.told) == 10000
-        eventually(lambda: m.news() == [], "once")
+        eventually(lambda: m.changed() == [], "once")
 
 
 def test_what_leaves_the_list_and_what_is_no_list_of_pages(start, endpoint):  # noqa: F811
@@ -131,5 +131,25 @@ def test_what_leaves_the_list_and_what_is_no_list_of_pages(start, endpoint):  # 
         assert server.api("POST", "/v1/sources/shop/scan?max_removed=1").status == 200
         origin.answers["/a.xml"] = feed("/other")
         m.poll()
-        eventually(lambda: m.news() == [], "none of it is news")
+        eventually(lambda: m.changed() == [], "none of it is sent")
         assert m.told() == []
+
+
+def test_copies_that_vanish_meanwhile_block_nothing(start, endpoint):  # noqa: F811
+    with Origin() as origin:
+        m = Mirror(start, origin, endpoint, "indexnow_bulk = yes\n")
+        m.put("/none")
+        server = m.serve()
+        eventually(lambda: "/a.xml" in origin.paths(), "it is read")
+        m.poll()
+        endpoint.answer = 503
+        m.put(*(f"/page/{i}" for i in range(12000)))  # two batches
+        m.poll()
+        eventually(lambda: m.told(503), "it is refused")
+        for file in m.changed():
+            file.unlink()
+        endpoint.answer = 200
+        eventually(lambda: len(m.told()) == 10000, "the batch at hand is sent", 90)
+        m.put("/last")
+        m.poll()
+        eventually(lambda: "/last" in m.told(), "what changed later is sent", 90)

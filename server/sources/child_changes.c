@@ -1,0 +1,314 @@
+/* SITE/changed/HASH is the copy that was sent last, SITE/changed/HASH.now the one that is compared
+ * with it, by the hashes of each page's loc and of its lastmod and extensions. */
+#include "server/sources/child_changes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "server/base/clock.h"
+#include "server/input/reader.h"
+#include "server/input/sitemap_file.h"
+
+#define READ_BYTES 65536u
+#define MAX_RATIO  500u
+
+struct page {
+    uint64_t loc, content; /* hashes */
+    bool found;            /* in the other copy */
+};
+
+/* The pages of the copy before, by their locs' hashes. */
+struct pages {
+    struct page *at; /* owned */
+    size_t count, room;
+};
+
+struct child_changes {
+    struct child_store *store;
+    int64_t site_id;
+    char name[33];
+    struct pages before;
+};
+
+/* A reading of the copies. Changed page URLs come in this order: those of the copy now, then those
+ * that were removed. */
+struct reading {
+    struct child_changes *changes;
+    uint64_t pages, changed, from;
+    size_t taken;
+    bool (*take)(void *context, const char *loc); /* NULL: they are counted */
+    void *context;
+    enum { GATHER, FIND_CHANGED, FIND_REMOVED } step;
+    bool full, failed;
+};
+
+static void name_of(const struct child_changes *changes, const char *end, char out[80])
+{
+    snprintf(out, 80, "%" PRId64 "/changed/%s%s", changes->site_id, changes->name, end);
+}
+
+static int by_loc(const void *a, const void *b)
+{
+    const struct page *x = a, *y = b;
+    return (x->loc > y->loc) - (x->loc < y->loc);
+}
+
+static struct page page_of(const struct entry *entry)
+{
+    const char *lastmod = entry->lastmod ? entry->lastmod : "";
+    const char *extensions = entry->extensions ? entry->extensions : "";
+    return (struct page){.loc = XXH3_64bits(entry->loc, strlen(entry->loc)),
+                         .content = XXH3_64bits_withSeed(extensions, strlen(extensions),
+                                                         XXH3_64bits(lastmod, strlen(lastmod)))};
+}
+
+static bool gather(struct reading *r, const struct page *page)
+{
+    struct pages *p = &r->changes->before;
+    if (p->count == p->room) {
+        size_t room = p->room == 0 ? 1024 : p->room * 2;
+        struct page *grown = reallocarray(p->at, room, sizeof *grown);
+        r->failed = grown == NULL;
+        if (r->failed)
+            return false;
+        p->at = grown;
+        p->room = room;
+    }
+    p->at[p->count++] = *page;
+    return true;
+}
+
+static void give(struct reading *r, const char *loc)
+{
+    if (r->changed++ < r->from || r->take == NULL || r->full)
+        return;
+    r->full = !r->take(r->context, loc);
+    r->taken += !r->full;
+}
+
+static bool take_page(void *context, const struct entry *entry)
+{
+    struct reading *r = context;
+    struct page page = page_of(entry);
+    r->pages++;
+    if (r->step == GATHER)
+        return gather(r, &page);
+    struct pages *p = &r->changes->before;
+    struct page *before = bsearch(&page, p->at, p->count, sizeof page, by_loc);
+    if (r->step == FIND_REMOVED ? before && !before->found
+                                : !before || before->content != page.content)
+        give(r, entry->loc);
+    if (before)
+        before->found = true;
+    return true;
+}
+
+static bool pass_over(void *context, const struct rejection *rejection)
+{
+    (void)context;
+    (void)rejection;
+    return true;
+}
+
+/* Reads one of the two copies. False: it cannot be read as page URLs. */
+static bool read_copy(struct reading *r, const char *end)
+{
+    const struct reader_options options = {.format = READER_AUTO,
+                                           .pages = true,
+                                           .lenient = true,
+                                           .allow_gzip = true,
+                                           .max_bytes = SITEMAP_FILE_MAX_BYTES,
+                                           .max_entries = SITEMAP_FILE_MAX_URLS,
+                                           .max_ratio = MAX_RATIO,
+                                           .now = time(NULL)};
+    const struct reader_sink sink = {.context = r, .entry = take_page, .reject = pass_over};
+    char name[80], loc[LOC_MAX_CHARS + 1];
+    uint64_t from;
+    name_of(r->changes, end, name);
+    int fd = child_store_open_file(r->changes->store, name, &from, loc);
+    if (fd < 0)
+        return false;
+    struct reader *reader = reader_new(&options, &sink);
+    char *bytes = malloc(READ_BYTES);
+    ssize_t got = 0;
+    while (reader && bytes && (got = pread(fd, bytes, READ_BYTES, (off_t)from)) > 0 &&
+           reader_feed(reader, bytes, (size_t)got) == READER_OK)
+        from += (uint64_t)got;
+    r->failed = r->failed || reader == NULL || bytes == NULL || got < 0;
+    bool read = !r->failed && got == 0 && reader_finish(reader) == READER_OK && !r->failed;
+    reader_free(reader);
+    free(bytes);
+    close(fd);
+    return read;
+}
+
+/* Both copies, once the one before is known. */
+static bool read_both(struct reading *r)
+{
+    struct pages *p = &r->changes->before;
+    for (size_t i = 0; i < p->count; i++)
+        p->at[i].found = false;
+    r->step = FIND_CHANGED;
+    if (!read_copy(r, ".now"))
+        return false;
+    r->step = FIND_REMOVED;
+    return read_copy(r, "");
+}
+
+/* ---- on disk ---- */
+
+void child_changes_enable(struct child_store *s, int64_t site_id)
+{
+    char name[80];
+    int folder = child_store_folder(s);
+    snprintf(name, sizeof name, "%" PRId64 "/changed", site_id);
+    if (folder >= 0)
+        mkdirat(folder, name, 0700);
+}
+
+/* The names in the site's folder of replaced copies, which is closed by closedir; NULL: there is
+ * none. */
+static DIR *open_folder(struct child_store *s, int64_t site_id)
+{
+    char name[80];
+    int folder = child_store_folder(s);
+    snprintf(name, sizeof name, "%" PRId64 "/changed", site_id);
+    int fd =
+        folder >= 0 ? openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    DIR *files = fd >= 0 ? fdopendir(fd) : NULL;
+    if (files == NULL && fd >= 0)
+        close(fd);
+    return files;
+}
+
+static bool find_name(struct child_store *s, int64_t site_id, char out[33])
+{
+    const struct dirent *file;
+    bool found = false;
+    DIR *files = open_folder(s, site_id);
+    while (files && !found && (file = readdir(files)) != NULL) {
+        found = strlen(file->d_name) == 32;
+        if (found)
+            memcpy(out, file->d_name, 33);
+    }
+    if (files)
+        closedir(files);
+    return found;
+}
+
+/* Takes hold of the copy now. False with errno; ENOENT where there is none. */
+static bool link_now(struct child_changes *changes, char loc[LOC_MAX_CHARS + 1])
+{
+    int folder = child_store_folder(changes->store);
+    char copy[80], now[80];
+    uint64_t from;
+    snprintf(copy, sizeof copy, "%" PRId64 "/%s", changes->site_id, changes->name);
+    name_of(changes, ".now", now);
+    unlinkat(folder, now, 0);
+    if (linkat(folder, copy, folder, now, 0) != 0)
+        return false;
+    errno = ENOENT; /* a file of another kind counts as missing */
+    int fd = child_store_open_file(changes->store, now, &from, loc);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Whether there is a newer copy than the one that was sent. */
+static bool is_newer(const struct child_changes *changes, const char *now)
+{
+    struct stat copy, sent;
+    char name[80];
+    int folder = child_store_folder(changes->store);
+    snprintf(name, sizeof name, "%" PRId64 "/%s", changes->site_id, changes->name);
+    return fstatat(folder, name, &copy, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(folder, now, &sent, AT_SYMLINK_NOFOLLOW) == 0 && copy.st_ino != sent.st_ino;
+}
+
+/* Drops the two copies. `sent`: the one now replaces the one before, where a newer one came
+ * meanwhile. */
+static void drop_copies(const struct child_changes *changes, bool sent)
+{
+    char before[80], now[80];
+    int folder = child_store_folder(changes->store);
+    name_of(changes, "", before);
+    name_of(changes, ".now", now);
+    if (sent && is_newer(changes, now))
+        renameat(folder, now, folder, before);
+    else if (sent)
+        unlinkat(folder, before, 0);
+    unlinkat(folder, now, 0);
+}
+
+static void free_changes(struct child_changes *changes)
+{
+    if (changes)
+        free(changes->before.at);
+    free(changes);
+}
+
+void child_changes_close(struct child_changes *changes, bool sent)
+{
+    drop_copies(changes, sent);
+    free_changes(changes);
+}
+
+/* Counts what changed. False: nothing, or a copy cannot be read as page URLs; `*failed`: not now
+ * (memory, the disk). */
+static bool compare(struct child_changes *changes, struct child_changes_counts *counts,
+                    bool *failed)
+{
+    struct reading before = {.changes = changes, .step = GATHER};
+    struct reading both = {.changes = changes};
+    struct pages *p = &changes->before;
+    p->count = 0;
+    bool linked = link_now(changes, counts->loc);
+    *failed = !linked && errno != ENOENT;
+    bool whole = linked && read_copy(&before, "");
+    if (whole && p->count > 0)
+        qsort(p->at, p->count, sizeof *p->at, by_loc);
+    whole = whole && read_both(&both);
+    *failed = *failed || before.failed || both.failed;
+    counts->before = before.pages;
+    counts->now = both.pages - before.pages;
+    counts->changed = both.changed;
+    return whole && both.changed > 0;
+}
+
+struct child_changes *child_changes_open(struct child_store *s, int64_t site_id, int64_t until_ms,
+                                         struct child_changes_counts *counts)
+{
+    struct child_changes *changes = calloc(1, sizeof *changes);
+    char last[sizeof changes->name] = ""; /* one that cannot be removed ends it */
+    bool failed = false;
+    *counts = (struct child_changes_counts){.changed = 0};
+    if (changes)
+        *changes = (struct child_changes){.store = s, .site_id = site_id};
+    while (changes && !failed && (last[0] == '\0' || clock_now_ms() < until_ms) &&
+           find_name(s, site_id, changes->name) && strcmp(changes->name, last) != 0) {
+        memcpy(last, changes->name, sizeof last);
+        if (compare(changes, counts, &failed))
+            return changes;
+        if (!failed)
+            drop_copies(changes, true);
+    }
+    free_changes(changes);
+    return NULL;
+}
+
+size_t child_changes_read(struct child_changes *changes, uint64_t from,
+                          bool (*take)(void *context, const char *loc), void *context)
+{
+    struct reading r = {.changes = changes, .from = from, .take = take, .context = context};
+    read_both(&r);
+    return r.taken;
+}
