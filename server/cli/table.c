@@ -249,7 +249,8 @@ const struct cli_command cli_commands[] = {
      "news is for articles only, since all its page URLs expire.",
      (const struct cli_option[]){
          {"--index", "URL", "index that lists its pages (default: the deepest that holds it)"},
-         {"--with", "WORDS", "extensions of its page URLs: images,alternates,news; fixed for good"},
+         {"--with", "WORDS",
+          "extensions of its page URLs: images,videos,alternates,news; fixed for good"},
          {"--pattern", "P", "names of further pages (default: {stem}-{n}{suffix})"},
          {"--max-pages", "N", "most pages (default: 1000)"},
          {"--max-page-urls", "N",
@@ -309,7 +310,8 @@ const struct cli_command cli_commands[] = {
      .names = CLI_NAMES_URLSET, .pages = true},
     {"url add", "LOC", "register a page URL, or update it",
      "Registers the page at LOC in a urlset, or updates it. What is not given stays as it is. "
-     "Images, alternates and news are replaced together: if you give one of them, give all.",
+     "Images, videos, alternates and news are replaced together: if you give one of them, give "
+     "all.",
      (const struct cli_option[]){
          OPTION_URLSET,
          {"--lastmod", "T", "when the page changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
@@ -438,7 +440,8 @@ const struct cli_command cli_commands[] = {
      "--replace, each index that the list names, or that its locs belong to, becomes exactly the "
      "list, in one step: entries of the same source that are not in the list are removed, those of "
      "other sources stay; --source '*' replaces all of them. With --urlset the list is of page "
-     "URLs: a sitemap (XML with its images, alternates and news, or text), NDJSON or a plain list.",
+     "URLs: a sitemap (XML with its images, videos, alternates and news, or text), NDJSON or a "
+     "plain list.",
      (const struct cli_option[]){
          {"--index", "URL",
           "the index for entries that name none (default: the deepest that holds it)"},

@@ -131,8 +131,8 @@ async function removeDialog(context, row, then) {
 }
 
 /* "3 images, de, fr, news: The title" */
-const extensions = ({images, alternates, news}) => [
-  images && count(images.length, 'image'), alternates && Object.keys(alternates).join(', '), news && 'news: ' + news.title,
+const extensions = ({images, videos, alternates, news}) => [
+  images && count(images.length, 'image'), videos && count(videos.length, 'video'), alternates && Object.keys(alternates).join(', '), news && 'news: ' + news.title,
 ].filter(Boolean).join(', ');
 
 const UNITS = {m: 60e3, h: 3600e3, d: 86400e3, w: 604800e3};
@@ -286,6 +286,7 @@ export async function entry(context, where) {
         ['Expires', urlset && urlset.expires && time(expiry(one, urlset))],
       ]),
       one.images && section('Images', lines(one.images.map((url) => outside(url)))),
+      one.videos && section('Videos', lines(one.videos.map((video) => [outside(video.content_loc || video.player_loc), ' ', video.title]))),
       one.alternates && section('Other languages', lines(Object.entries(one.alternates).map(([lang, url]) => [badge('', lang), ' ', outside(url)]))),
       one.news && section('News', facts([['Title', one.news.title], ['Published', time(one.news.publication_date)], ['Publication', `${one.news.publication.name} (${one.news.publication.language})`]])),
       one.warnings.length > 0 && section('Warnings', lines(one.warnings.map((code) => [warningText(code), ' ', codeOf(code)]))),

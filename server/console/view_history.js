@@ -160,7 +160,7 @@ export function restoreDialog(context, index, revision) {
   });
 }
 
-const FIELDS = {lastmod: 'last modified', digest: 'digest', source: 'source', index: 'index', page: 'page', images: 'images', alternates: 'other languages', news: 'news'};
+const FIELDS = {lastmod: 'last modified', digest: 'digest', source: 'source', index: 'index', page: 'page', images: 'images', videos: 'videos', alternates: 'other languages', news: 'news'};
 const valueOf = (side, name) => (side[name] ? [side[name]].flat().map((one) => (typeof one === 'object' ? JSON.stringify(one) : one)).join(' ') : 'none');
 
 function difference(row) {

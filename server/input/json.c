@@ -365,13 +365,161 @@ static void read_news(const struct fields *f, json_t *value)
     read_news_members(f, value, false);
 }
 
+/* A value of a video's field as the text that an element has, which `text` keeps. False: another
+ * type. */
+static bool video_text(const json_t *value, enum video_kind kind, struct str *text)
+{
+    str_clear(text);
+    switch (kind) {
+    case VIDEO_WHOLE:
+        if (json_is_integer(value))
+            str_append_format(text, "%lld", (long long)json_integer_value(value));
+        return json_is_integer(value);
+    case VIDEO_DECIMAL:
+        if (json_is_number(value))
+            str_append_format(text, "%.2f", json_number_value(value));
+        return json_is_number(value);
+    case VIDEO_YES_NO:
+        str_append_text(text, json_is_true(value) ? "yes" : "no");
+        return json_is_boolean(value);
+    default:
+        str_append(text, json_string_value(value), json_string_length(value));
+        return json_is_string(value);
+    }
+}
+
+static void add_video(const struct fields *f, enum video_field field, const char *attribute,
+                      const struct str *text)
+{
+    f->judged->failed = f->judged->failed || text->failed;
+    fault(f, fragment_add_video(f->judged->fragment, field, attribute, str_text(text), text->len));
+}
+
+/* {"allow": ["AT", "DE"]}, or deny. */
+static bool read_video_relation(const struct fields *f, enum video_field field, json_t *value,
+                                struct str *text)
+{
+    const char *relation = json_object_iter_key(json_object_iter(value));
+    json_t *words = json_object_iter_value(json_object_iter(value)), *word;
+    size_t i;
+    str_clear(text);
+    if (json_object_size(value) != 1 || !json_is_array(words) || json_array_size(words) == 0)
+        return false;
+    json_array_foreach(words, i, word)
+    {
+        if (!json_is_string(word) || strpbrk(json_string_value(word), " ,\t\r\n") != NULL)
+            return false;
+        str_append_format(text, "%s%s", i > 0 ? " " : "", json_string_value(word));
+    }
+    add_video(f, field, relation, text);
+    return true;
+}
+
+/* {"name": "…", "info": "https://…"} */
+static bool read_video_uploader(const struct fields *f, enum video_field field, json_t *value,
+                                struct str *text)
+{
+    const json_t *info = json_object_get(value, "info");
+    if (json_object_size(value) != (info != NULL ? 2 : 1) ||
+        (info != NULL && !json_is_string(info)) ||
+        !video_text(json_object_get(value, "name"), VIDEO_NAME, text))
+        return false;
+    add_video(f, field, info != NULL ? json_string_value(info) : "", text);
+    return true;
+}
+
+static bool read_video_texts(const struct fields *f, enum video_field field, json_t *value,
+                             struct str *text)
+{
+    json_t *one;
+    size_t i;
+    json_array_foreach(value, i, one)
+    {
+        if (!video_text(one, VIDEO_TEXT, text))
+            return false;
+        if (f->raw->extension_fault == RULE_OK)
+            add_video(f, field, "", text);
+    }
+    return json_is_array(value);
+}
+
+static void read_video_field(const struct fields *f, enum video_field field, json_t *value,
+                             const char *name, struct str *text)
+{
+    static const char *const must[] = {
+        [VIDEO_URL] = "must be a string",
+        [VIDEO_TEXT] = "must be a string",
+        [VIDEO_DATE] = "must be a string",
+        [VIDEO_WHOLE] = "must be a whole number",
+        [VIDEO_DECIMAL] = "must be a number",
+        [VIDEO_YES_NO] = "must be true or false",
+        [VIDEO_TEXTS] = "must be an array of strings",
+        [VIDEO_RELATION] = "must be an object of one array of words, named allow or deny",
+        [VIDEO_NAME] = "must be an object of a name and, optionally, the URL info",
+    };
+    enum video_kind kind = video_fields[field].kind;
+    bool fits;
+    if (kind == VIDEO_RELATION)
+        fits = read_video_relation(f, field, value, text);
+    else if (kind == VIDEO_NAME)
+        fits = read_video_uploader(f, field, value, text);
+    else if (kind == VIDEO_TEXTS)
+        fits = read_video_texts(f, field, value, text);
+    else if ((fits = video_text(value, kind, text)))
+        add_video(f, field, "", text);
+    if (!fits)
+        wrong_type(f, name, must[kind]);
+}
+
+static void read_video(const struct fields *f, size_t number, json_t *video)
+{
+    struct str text = STR_INIT;
+    const char *name;
+    json_t *value;
+    char shown[96];
+    fragment_begin_video(f->judged->fragment);
+    json_object_foreach(video, name, value)
+    {
+        enum video_field field = video_field_named(name);
+        snprintf(shown, sizeof shown, "videos[%zu].%.60s", number, name);
+        if (f->raw->extension_fault != RULE_OK)
+            break;
+        if (field < VIDEO_FIELD_COUNT && !json_is_null(value))
+            read_video_field(f, field, value, shown, &text);
+        else if (field == VIDEO_FIELD_COUNT && video_field_is_obsolete(name))
+            fragment_drop_video_field(f->judged->fragment);
+        else if (field == VIDEO_FIELD_COUNT)
+            fault(f, fragment_fault(f->judged->fragment, RULE_FIELD_UNKNOWN, shown));
+    }
+    str_done(&text);
+    if (f->raw->extension_fault == RULE_OK)
+        fault(f, fragment_end_video(f->judged->fragment));
+}
+
+static void read_videos(const struct fields *f, json_t *value)
+{
+    char field[48];
+    if (!json_is_array(value) && !json_is_null(value))
+        wrong_type(f, "videos", "must be an array of objects, or null");
+    for (size_t i = 0; i < json_array_size(value) && f->raw->extension_fault == RULE_OK; i++) {
+        snprintf(field, sizeof field, "videos[%zu]", i);
+        if (!json_is_object(json_array_get(value, i)))
+            wrong_type(f, field, "must be an object");
+        else
+            read_video(f, i, json_array_get(value, i));
+    }
+}
+
 /* False: the name is of none of them. */
 static bool read_of_page(const struct fields *f, const char *name, json_t *value)
 {
     static const struct {
         const char *name;
         void (*read)(const struct fields *f, json_t *value);
-    } members[] = {{"alternates", read_alternates}, {"images", read_images}, {"news", read_news}};
+    } members[] = {{"alternates", read_alternates},
+                   {"images", read_images},
+                   {"news", read_news},
+                   {"videos", read_videos}};
     if (!f->options->pages)
         return false;
     if (strcmp(name, "changefreq") == 0 || strcmp(name, "priority") == 0) {

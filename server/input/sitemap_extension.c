@@ -13,8 +13,6 @@
 #define PAGE_DEPTH 2u    /* of a <url> */
 #define MAX_IMAGES 1000u /* of a page (Google, "Image sitemaps") */
 
-static const char thumbnail[] = "video:thumbnail_loc";
-
 void sitemap_extension_done(struct sitemap_extension *e)
 {
     if (e->fragment)
@@ -89,6 +87,31 @@ static void take_news(struct sitemap_extension *e, struct sitemap_pages *pages, 
         remark(pages, e->at, code, given, strlen(given));
 }
 
+/* What breaks a rule in a video: its field, and what was given. */
+static void remark_video(struct sitemap_extension *e, struct sitemap_pages *pages,
+                         enum rule_code code, const char *text, size_t len)
+{
+    char given[SITEMAP_REMARK_GIVEN];
+    snprintf(given, sizeof given, "%.60s%s%.*s", e->fragment->field, len > 0 ? " " : "",
+             (int)(len < 48 ? len : 48), text);
+    if (code != RULE_OK)
+        remark(pages, e->at, code, given, strlen(given));
+}
+
+/* An element of a video. */
+static void open_video_field(struct sitemap_extension *e, unsigned depth, const char *local,
+                             const char **attributes, struct place at)
+{
+    enum video_field field = video_field_named(local);
+    if (field == VIDEO_FIELD_COUNT || !begin(e))
+        return;
+    const char *wanted = video_field_attribute(field);
+    snprintf(e->attribute, sizeof e->attribute, "%s",
+             wanted != NULL ? attribute(attributes, wanted) : "");
+    e->open[e->open_count++] = (struct sitemap_extension_open){IN_VIDEO_FIELD, depth, at};
+    e->field = (int)field;
+}
+
 /* Each namespace that is not quite its extension's, once. */
 static void record_variant(struct sitemap_extension *e, struct sitemap_pages *pages,
                            const char *name, unsigned space, struct place at)
@@ -105,8 +128,8 @@ static void open_element(struct sitemap_extension *e, enum sitemap_extension_in 
     e->open[e->open_count++] = (struct sitemap_extension_open){in, depth, at};
     if (in == IN_IMAGE)
         e->image_has_loc = false;
-    if (in == IN_VIDEO)
-        e->has_thumbnail = false;
+    if (in == IN_VIDEO && begin(e))
+        fragment_begin_video(e->fragment);
     if (in == IN_NEWS && begin(e))
         fragment_begin_news(e->fragment);
 }
@@ -130,8 +153,7 @@ void sitemap_extension_start(struct sitemap_extension *e, struct sitemap_pages *
         {EXTENSION_NEWS, IN_PUBLICATION, "language", IN_FIELD, NEWS_LANGUAGE},
         {EXTENSION_NEWS, IN_NEWS, "publication_date", IN_FIELD, NEWS_DATE},
         {EXTENSION_NEWS, IN_NEWS, "title", IN_FIELD, NEWS_TITLE},
-        {XML_EXTENSION_VIDEOS, IN_PAGE, "video", IN_VIDEO, 0},
-        {XML_EXTENSION_VIDEOS, IN_VIDEO, "thumbnail_loc", IN_THUMBNAIL, 0},
+        {EXTENSION_VIDEOS, IN_PAGE, "video", IN_VIDEO, 0},
     };
     unsigned space = xml_name_extension(name);
     const char *local = xml_name_local(name);
@@ -144,6 +166,10 @@ void sitemap_extension_start(struct sitemap_extension *e, struct sitemap_pages *
         return;
     if (space == EXTENSION_ALTERNATES && in == IN_PAGE && strcmp(local, "link") == 0)
         take_link(e, pages, attributes, at);
+    if (space == EXTENSION_VIDEOS && in == IN_VIDEO) {
+        open_video_field(e, depth, local, attributes, at);
+        return;
+    }
     for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++)
         if (elements[i].space == space && elements[i].in == in &&
             strcmp(elements[i].local, local) == 0) {
@@ -170,12 +196,16 @@ static void close_element(struct sitemap_extension *e, struct sitemap_pages *pag
     case IN_NEWS:
         e->news_at = e->at;
         break;
-    case IN_THUMBNAIL:
-        e->has_thumbnail = len > 0;
+    case IN_VIDEO_FIELD:
+        if (begin(e))
+            remark_video(e, pages,
+                         fragment_add_video(e->fragment, (enum video_field)e->field, e->attribute,
+                                            text, len),
+                         text, len);
         break;
     case IN_VIDEO:
-        if (!e->has_thumbnail)
-            remark(pages, e->at, RULE_FIELD_MISSING, thumbnail, strlen(thumbnail));
+        if (begin(e))
+            remark_video(e, pages, fragment_end_video(e->fragment), "", 0);
         break;
     case IN_PUBLICATION:
     case IN_PAGE:
@@ -199,8 +229,8 @@ void sitemap_extension_end_page(struct sitemap_extension *e, struct sitemap_page
     if (e->begun && f->has_news && !f->news_spoilt && fragment_end(f) == RULE_FIELD_MISSING)
         remark(pages, e->news_at, RULE_FIELD_MISSING, f->field, strlen(f->field));
     pages->news += e->begun && f->has_news;
-    e->no_memory =
-        e->no_memory || (e->begun && (f->text.failed || f->images.failed || f->alternates.failed));
+    e->no_memory = e->no_memory || (e->begun && (f->text.failed || f->images.failed ||
+                                                 f->videos.failed || f->alternates.failed));
     e->begun = false;
     e->images = 0;
     e->open_count = 0;

@@ -110,7 +110,7 @@ enum sitemap_extension_in {
     IN_PUBLICATION,
     IN_FIELD,
     IN_VIDEO,
-    IN_THUMBNAIL,
+    IN_VIDEO_FIELD,
 };
 
 struct fragment;
@@ -121,9 +121,10 @@ struct sitemap_extension {
     bool no_memory;
     bool begun; /* the page has one */
     unsigned images;
-    bool image_has_loc, has_thumbnail;
-    int field;         /* of IN_FIELD, an enum news_field */
-    unsigned variants; /* EXTENSION_… whose namespaces were remarked */
+    bool image_has_loc;
+    int field; /* of IN_FIELD, an enum news_field; of IN_VIDEO_FIELD, an enum video_field */
+    char attribute[LOC_MAX_CHARS + 2]; /* of IN_VIDEO_FIELD */
+    unsigned variants;                 /* EXTENSION_… whose namespaces were remarked */
     struct place at, news_at;
     unsigned open_count;
     struct sitemap_extension_open {

@@ -257,7 +257,7 @@ static const struct {
 } extension_spaces[] = {
     {"google.com/schemas/sitemap-image/", EXTENSION_IMAGES, true},
     {"google.com/schemas/sitemap-news/", EXTENSION_NEWS, true},
-    {"google.com/schemas/sitemap-video/", XML_EXTENSION_VIDEOS, true},
+    {"google.com/schemas/sitemap-video/", EXTENSION_VIDEOS, true},
     {"w3.org/1999/xhtml", EXTENSION_ALTERNATES, false},
     {"w3.org/1999/xhtml/", EXTENSION_ALTERNATES, false},
     {"w3.org/TR/xhtml11/xhtml11_schema.html", EXTENSION_ALTERNATES, false},
@@ -289,13 +289,10 @@ unsigned xml_name_extension(const char *name)
 
 bool xml_name_is_exact(const char *name)
 {
-    static const char videos[] = "http://www.google.com/schemas/sitemap-video/1.1";
     size_t len = (size_t)(xml_name_local(name) - name);
     unsigned bit = xml_name_extension(name);
     if (len == 0)
         return false;
-    if (bit == XML_EXTENSION_VIDEOS)
-        return len == sizeof videos && memcmp(name, videos, len - 1) == 0;
     for (size_t i = 0; i < EXTENSION_COUNT; i++)
         if (extensions[i].bit == bit)
             return strlen(extensions[i].name_space) == len - 1 &&

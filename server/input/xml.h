@@ -75,9 +75,8 @@ void xml_name_shown(const struct xml *x, const char *name, char *out, size_t siz
  */
 #define XML_SPACE_WHY 192
 void xml_space_explain(const char *name, char out[XML_SPACE_WHY]);
-/* Of an extension (server/rules/page/extension.h) its EXTENSION_…, or of videos, which are not
- * kept; else 0. A known misspelling of its namespace counts. */
-#define XML_EXTENSION_VIDEOS 0x100u
+/* Of an extension (server/rules/page/extension.h) its EXTENSION_…, else 0. A known misspelling of
+ * its namespace counts. */
 unsigned xml_name_extension(const char *name);
 /* Whether the namespace is the extension's own, and no misspelling of it. */
 bool xml_name_is_exact(const char *name);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@
 
 /* One <sitemap> or <url> element: what is gathered of it, and what becomes of that. */
 
-#define LASTMOD_BYTES   256  /* a date has 35 at most; a longer text is not a date */
-#define EXTENSION_BYTES 8192 /* of a URL or a title, which are refused long before */
+#define LASTMOD_BYTES   256   /* a date has 35 at most; a longer text is not a date */
+#define EXTENSION_BYTES 16384 /* of a URL or a text, which are refused long before */
 
 struct xml_item {
     uint64_t line; /* where it begins */
@@ -114,6 +115,8 @@ enum place_in_tree {
     IN_NEWS,
     IN_PUBLICATION,
     IN_NEWS_FIELD,
+    IN_VIDEO,
+    IN_VIDEO_FIELD,
     IN_IGNORED,
 };
 
@@ -132,10 +135,12 @@ struct xml_list {
     bool between;      /* expat has read to the end of an item, and has no more */
     /* Of a urlset; in an index all of it is ignored. */
     bool pages;
-    struct fragment *fragment; /* the owner's */
-    enum news_field field;     /* of IN_NEWS_FIELD */
+    struct fragment *fragment;    /* the owner's */
+    enum news_field field;        /* of IN_NEWS_FIELD */
+    enum video_field video_field; /* of IN_VIDEO_FIELD, with its attribute */
+    char attribute[LOC_MAX_CHARS + 2];
     bool image_has_loc;
-    struct xml_text text; /* of IN_IMAGE_LOC, IN_NEWS_FIELD */
+    struct xml_text text; /* of IN_IMAGE_LOC, IN_NEWS_FIELD, IN_VIDEO_FIELD */
     char text_data[EXTENSION_BYTES];
     struct xml_item item;
 };
@@ -259,6 +264,28 @@ static void begin_field(struct xml_list *x, enum place_in_tree at, enum news_fie
     xml_text_init(&x->text, x->text_data, sizeof x->text_data);
 }
 
+/* An element of a video. One that Google does not read any more, or never did, is passed over. */
+static void begin_video_field(struct xml_list *x, const char *name, const XML_Char **attributes)
+{
+    const char *local = xml_name_local(name);
+    enum video_field field = video_field_named(local);
+    if (field == VIDEO_FIELD_COUNT) {
+        bool obsolete = video_field_is_obsolete(local);
+        if (obsolete)
+            fragment_drop_video_field(x->fragment);
+        begin_ignored(x, name, !obsolete);
+        return;
+    }
+    for (size_t i = 0; attributes[i] != NULL; i += 2)
+        if (video_field_is_obsolete(attributes[i]))
+            fragment_drop_video_field(x->fragment);
+    const char *wanted = video_field_attribute(field);
+    snprintf(x->attribute, sizeof x->attribute, "%s",
+             wanted != NULL ? attribute(attributes, wanted) : "");
+    x->video_field = field;
+    begin_field(x, IN_VIDEO_FIELD, 0);
+}
+
 /* What of its extensions `x->at` and the element's name make of it. False: nothing. */
 static bool begin_extension(struct xml_list *x, const char *name, const XML_Char **attributes)
 {
@@ -277,6 +304,7 @@ static bool begin_extension(struct xml_list *x, const char *name, const XML_Char
         {EXTENSION_NEWS, IN_PUBLICATION, "language", IN_NEWS_FIELD, NEWS_LANGUAGE},
         {EXTENSION_NEWS, IN_NEWS, "publication_date", IN_NEWS_FIELD, NEWS_DATE},
         {EXTENSION_NEWS, IN_NEWS, "title", IN_NEWS_FIELD, NEWS_TITLE},
+        {EXTENSION_VIDEOS, IN_ITEM, "video", IN_VIDEO, 0},
     };
     unsigned space = xml_name_extension(name);
     const char *local = xml_name_local(name);
@@ -287,6 +315,10 @@ static bool begin_extension(struct xml_list *x, const char *name, const XML_Char
         begin_link(x, name, attributes);
         return true;
     }
+    if (space == EXTENSION_VIDEOS && x->at == IN_VIDEO) {
+        begin_video_field(x, name, attributes);
+        return true;
+    }
     for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++)
         if (elements[i].space == space && elements[i].in == x->at &&
             strcmp(elements[i].local, local) == 0) {
@@ -295,6 +327,8 @@ static bool begin_extension(struct xml_list *x, const char *name, const XML_Char
                 x->image_has_loc = false;
             if (x->at == IN_NEWS)
                 fragment_begin_news(x->fragment);
+            if (x->at == IN_VIDEO)
+                fragment_begin_video(x->fragment);
             return true;
         }
     return false;
@@ -315,6 +349,13 @@ static void end_extension(struct xml_list *x, enum place_in_tree at)
         const char *url = x->text_data;
         trim_url(x, &url, &len);
         take_code(x, fragment_add_image(x->fragment, url, len));
+    } else if (at == IN_VIDEO_FIELD) {
+        const char *text = x->text_data;
+        if (video_fields[x->video_field].kind == VIDEO_URL)
+            trim_url(x, &text, &len);
+        take_code(x, fragment_add_video(x->fragment, x->video_field, x->attribute, text, len));
+    } else if (at == IN_VIDEO) {
+        take_code(x, fragment_end_video(x->fragment));
     } else if (at == IN_IMAGE && !x->image_has_loc) {
         take_code(x, fragment_add_image(x->fragment, "", 0));
     }
@@ -393,7 +434,8 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
             x->at = x->ignored_in;
         break;
     case IN_IMAGE:
-        end_extension(x, IN_IMAGE); /* fall through */
+    case IN_VIDEO:
+        end_extension(x, x->at); /* fall through */
     case IN_LOC:
     case IN_LASTMOD:
     case IN_NEWS:
@@ -406,6 +448,10 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
     case IN_NEWS_FIELD:
         end_extension(x, IN_NEWS_FIELD);
         x->at = x->field == NEWS_NAME || x->field == NEWS_LANGUAGE ? IN_PUBLICATION : IN_NEWS;
+        break;
+    case IN_VIDEO_FIELD:
+        end_extension(x, IN_VIDEO_FIELD);
+        x->at = IN_VIDEO;
         break;
     case IN_PUBLICATION:
         x->at = IN_NEWS;
@@ -432,7 +478,7 @@ static void XMLCALL on_text(void *user, const XML_Char *text, int len)
         xml_text_append(&x->item.loc, text, size);
     } else if (x->at == IN_LASTMOD && x->item.lastmods == 1) {
         xml_text_append(&x->item.lastmod, text, size);
-    } else if (x->at == IN_IMAGE_LOC || x->at == IN_NEWS_FIELD) {
+    } else if (x->at == IN_IMAGE_LOC || x->at == IN_NEWS_FIELD || x->at == IN_VIDEO_FIELD) {
         xml_text_append(&x->text, text, size);
     } else if (x->at == IN_ITEM) {
         xml_text_append(&x->item.direct, text, size);

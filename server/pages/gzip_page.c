@@ -241,7 +241,7 @@ static const struct gzip_page_frame *frame_of(struct builder *b, const struct pa
 {
     if (page->kind == LIST_INDEX)
         return b->style && render_may_style(page->bytes, page_style) ? &b->styled : &b->plain;
-    bool styled = b->style && render_may_style(page->bytes, urlset_style);
+    bool styled = b->style && render_may_style(page->bytes, urlset_style_of(page->with));
     struct gzip_page_frame *frame = &b->urlsets[styled][page->with & EXTENSIONS_ALL];
     if (frame->raw_head.len > 0)
         return frame;
@@ -504,7 +504,7 @@ enum catalogue_status publish_render_page(struct catalogue_view *v, int64_t inde
     struct collect collect = {.raw = out, .kind = page.kind};
     if (page.kind == LIST_URLSET)
         render_urlset_head(out, page.with & EXTENSIONS_ALL,
-                           style && render_may_style(page.bytes, urlset_style));
+                           style && render_may_style(page.bytes, urlset_style_of(page.with)));
     else
         render_head(out, style && render_may_style(page.bytes, page_style));
     status = catalogue_view_positions(v, index_id, (number - 1) * LIMIT_PAGE_ENTRIES,

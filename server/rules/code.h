@@ -117,14 +117,16 @@
     X(RULE_LANGUAGE, "language-malformed",                                                         \
       "is not a language tag such as en, de-CH or zh-Hant (BCP 47)")                               \
     X(RULE_EXTENSION_UNKNOWN, "extension-unknown",                                                 \
-      "is an unknown extension; use images, alternates or news")                                   \
+      "is an unknown extension; use images, videos, alternates or news")                           \
     X(RULE_TEXT, "text-malformed", "must be 1 to 2048 bytes of UTF-8 without control characters")  \
     X(RULE_FIELD_MISSING, "field-missing", "is required and is missing")                           \
     /* remarks: page URLs */                                                                       \
     X(RULE_EXTENSION_DROPPED, "extension-dropped",                                                 \
-      "has an image, alternate or news that breaks the rules; that was left out")                  \
+      "has an image, video, alternate or news that breaks the rules; that was left out")           \
     X(RULE_HINT_DROPPED, "hint-dropped",                                                           \
-      "has a changefreq or priority, which no search engine uses; dropped")
+      "has a changefreq, priority or video field that no search engine uses; dropped")             \
+    /* refusals: videos of page URLs */                                                            \
+    X(RULE_VIDEO, "video-malformed", "is not a valid field of a video")
 
 enum rule_code {
 #define X(enumerator, word, sentence) enumerator,

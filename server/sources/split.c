@@ -41,6 +41,7 @@
 #define ROWS_A_VIEW 20000u
 #define FILE_RATIO  1000u /* decoded to packed, as of a sitemap */
 #define NEW_URLSET  (EXTENSION_IMAGES | EXTENSION_ALTERNATES)
+#define IF_ANY      (EXTENSION_NEWS | EXTENSION_VIDEOS) /* only where the file has some */
 
 struct row_hash {
     uint64_t loc[2], say;
@@ -99,7 +100,7 @@ struct split {
     XXH3_state_t *hash;
     struct str part; /* of a row's extensions those that the urlset was made for */
     bool gathers;    /* the second time */
-    bool has_news;
+    unsigned has;    /* of IF_ANY */
     struct spool *spool;
 };
 
@@ -404,7 +405,7 @@ static bool take_entry(void *context, const struct entry *read)
         return true;
     }
     s->out->urls++;
-    s->has_news |= entry->extensions && (extensions_of(entry->extensions) & EXTENSION_NEWS);
+    s->has |= entry->extensions ? extensions_of(entry->extensions) & IF_ANY : 0;
     return add_row(s, &hash) &&
            (s->aside == NULL || filter_has(&s->known, &hash) || put_aside(s, entry, (uint32_t)at));
 }
@@ -720,8 +721,7 @@ static bool make_urlset(struct split *s)
         .via = "source",
         .grant = {.site_id = s->file->site_id},
         .index_url = s->url.text,
-        .urlset = {.index = s->file->index,
-                   .with = NEW_URLSET | (s->has_news ? EXTENSION_NEWS : 0)},
+        .urlset = {.index = s->file->index, .with = NEW_URLSET | s->has},
     };
     bool made = apply(s, &change, &result);
     change_result_done(&result);

@@ -61,9 +61,10 @@ def test_a_page_of_a_urlset_is_a_list(driver, pages):
     """With what its rows have; and with the style off it has the bytes and the tag that it has where there is none."""
     server = pages("yes", [])
     urlset = ORIGIN + "/all.xml"
-    assert server.api("POST", "/v1/urlsets", {"url": urlset, "with": ["images", "alternates", "news"], "expires": None}).status == 201
+    assert server.api("POST", "/v1/urlsets", {"url": urlset, "with": ["images", "videos", "alternates", "news"], "expires": None}).status == 201
     rows = [{"loc": f"{ORIGIN}/p/{n}", "lastmod": f"2026-11-{n:02}T08:30:00Z"} for n in range(1, 9)] + [{"loc": LONG}]
     rows[0] |= {"images": [ORIGIN + "/1.jpg", LONG], "alternates": {"de": ORIGIN + "/de/1"},
+                "videos": [{"thumbnail_loc": ORIGIN + "/1.png", "title": "A video", "description": "Of it", "content_loc": ORIGIN + "/1.mp4", "duration": 60, "tag": ["one"]}],
                 "news": {"publication": {"name": "The Times", "language": "en"}, "publication_date": "2026-11-01", "title": "A title"}}
     assert server.api("POST", "/v1/urls?urlset=" + urlset, rows).json()["created"] == 9
     styled = server.get("/all.xml")
@@ -72,8 +73,9 @@ def test_a_page_of_a_urlset_is_a_list(driver, pages):
         assert style_of(driver, "url", "display") == "flex" and style_of(driver, "publication", "display") == "none"
         assert "each line is one page of this site" in driver.execute_script("return getComputedStyle(document.documentElement, '::before').content")
         lines = driver.execute_script("return [...document.querySelectorAll('url:first-of-type > *')].filter((e) => e.getClientRects().length > 0).map((e) => [e.textContent, e.getBoundingClientRect().top])")
-        assert [text for text, _ in lines] == [ORIGIN + "/p/1", "2026-11-01T08:30:00Z", "The Timesen2026-11-01A title", ORIGIN + "/1.jpg", LONG]
-        assert lines[1][1] < lines[2][1] < lines[3][1] < lines[4][1], lines
+        assert [text for text, _ in lines] == [ORIGIN + "/p/1", "2026-11-01T08:30:00Z", "The Timesen2026-11-01A title", ORIGIN + "/1.jpg", LONG, f"{ORIGIN}/1.pngA videoOf it{ORIGIN}/1.mp460one"]
+        assert driver.execute_script("return [...document.querySelectorAll('video *')].filter((e) => e.getClientRects().length > 0).map((e) => e.textContent)") == ["A video"]
+        assert lines[1][1] < lines[2][1] < lines[3][1] < lines[4][1] < lines[5][1], lines
         assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth"), (dark, width)
         if folder := os.environ.get("SITEMAPD_SCREENSHOTS"):
             driver.save_screenshot(f"{folder}/urlset-{'dark' if dark else 'light'}-{width}.png")

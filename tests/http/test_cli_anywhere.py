@@ -50,7 +50,7 @@ LISTS = {
     f"<url><loc>{ORIGIN}/shop/1</loc><lastmod>2026-02-03</lastmod><changefreq>daily</changefreq>"
     "<image:image><image:loc>https://cdn.example.net/1.jpg</image:loc></image:image>"
     "<image:image><image:loc>relative.jpg</image:loc></image:image></url>"
-    f'<url><loc>{ORIGIN}/shop/2?a=1&amp;b=2</loc><xhtml:link rel="alternate" hreflang="de-ch" href="{ORIGIN}/de/2"/><v:video/></url></urlset>',
+    f'<url><loc>{ORIGIN}/shop/2?a=1&amp;b=2</loc><xhtml:link rel="alternate" hreflang="de-ch" href="{ORIGIN}/de/2"/><v:clip/></url></urlset>',
     "pages.ndjson": json.dumps({"loc": ORIGIN + "/shop/3", "images": ["https://cdn.example.net/3.jpg"], "alternates": {"x-default": ORIGIN + "/"}}) + "\n",
     "pages.txt": f"{ORIGIN}/shop/4\n{ORIGIN}/shop/5\n",
     "robots.txt": "User-agent: *\nDisallow: /private/\n",
@@ -102,7 +102,7 @@ SCRIPT = [
 URLSETS = [
     "urlset list", "urlset list --json", f"url list --urlset {ORIGIN}/products.xml", "url list",
     f"urlset add {ORIGIN}/products.xml --with images,alternates", f"urlset add {ORIGIN}/products.xml", f"urlset add {ORIGIN}/plain.xml --max-pages 3 --expires 12w",
-    f"urlset add {ORIGIN}/x.xml --with videos", f"urlset add {ORIGIN}/x.xml --expires soon", f"urlset add {ORIGIN}/x.xml --max-pages 0", "urlset add /x.xml",
+    f"urlset add {ORIGIN}/x.xml --with audio", f"urlset add {ORIGIN}/x.xml --expires soon", f"urlset add {ORIGIN}/x.xml --max-pages 0", "urlset add /x.xml",
     f"urlset add {ORIGIN}/x.xml --index {ORIGIN}/none.xml", "urlset add https://nowhere.example/x.xml", f"urlset add {INDEX}",
     "urlset list", "urlset list --json", "index list",
     f"url add {ORIGIN}/shop/0 --urlset /products.xml --lastmod 2026-01-31 --image https://cdn.example.net/0.jpg --alternate de={ORIGIN}/de/0 --json",

@@ -596,9 +596,11 @@ recipe("removeSitemap", 204, removed_while_it_matches)
 # /v1/urls
 of_urls = lambda url, query="": f"/v1/urls?urlset={q(url)}{query}"
 own = lambda w, **more: w.urlset(**more)["url"]
-with_all = {"with": ["images", "alternates", "news"], "expires": "900w"}
+with_all = {"with": ["images", "videos", "alternates", "news"], "expires": "900w"}
 NEWS = {"publication": {"name": "The Bugle", "language": "en"}, "publication_date": "2026-01-31", "title": "One & two"}
-EXTENDED = {"images": ["https://cdn.example.net/1.jpg"], "alternates": {"de-CH": ORIGIN + "/de", "x-default": ORIGIN + "/"}, "news": NEWS}
+VIDEO = {"thumbnail_loc": "https://cdn.example.net/1.jpg", "title": "One", "description": "Two", "content_loc": "https://cdn.example.net/1.mp4", "duration": 60, "rating": 4.5,
+         "view_count": 7, "tag": ["a"], "live": False, "restriction": {"deny": ["DE"]}, "platform": {"allow": ["web"]}, "uploader": {"name": "U", "info": ORIGIN + "/u"}}
+EXTENDED = {"images": ["https://cdn.example.net/1.jpg"], "videos": [VIDEO], "alternates": {"de-CH": ORIGIN + "/de", "x-default": ORIGIN + "/"}, "news": NEWS}
 rows = lambda w, body, query="", **more: w.api("POST", "/v1/urls" + query, body, **more)
 get("listUrls", lambda w: of_urls(own(w, rows=2), "&limit=1"))
 get("listUrls", lambda w: of_urls(own(w, rows=1), f"&prefix={q(ORIGIN + '/made/')}&source=environment"))
@@ -683,7 +685,7 @@ recipe("addUrlset", 201, lambda w: w.api("POST", "/v1/urlsets", {"url": f"{ORIGI
 recipe("addUrlset", 201, lambda w: repeated(w, "POST", "/v1/urlsets", {"url": f"{ORIGIN}/urlset{next(w.number)}.xml"}))
 recipe("addUrlset", 403, by_reader("POST", "/v1/urlsets", {"url": ORIGIN + "/no.xml"}))
 recipe("addUrlset", 409, lambda w: w.api("POST", "/v1/urlsets", {"url": own(w)}))
-recipe("addUrlset", 422, lambda w: w.api("POST", "/v1/urlsets", {"url": ORIGIN + "/no.xml", "with": ["videos"]}))
+recipe("addUrlset", 422, lambda w: w.api("POST", "/v1/urlsets", {"url": ORIGIN + "/no.xml", "with": ["audio"]}))
 recipe("addUrlset", 422, lambda w: w.api("POST", "/v1/urlsets", {"url": ORIGIN + "/no.txt"}))
 recipe("addUrlset", 422, lambda w: w.api("POST", "/v1/urlsets", {"url": ORIGIN + "/no.xml", "index": NO_INDEX}))
 get("getUrlset", lambda w: urlset_path(w, rows=2))

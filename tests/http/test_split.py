@@ -94,14 +94,14 @@ def test_nights(shop):
     night.remove(rows[7])
     night += [(url("new"), "<image:image><image:loc>https://cdn.example.com/1.png</image:loc></image:image><priority>1</priority>"),
               (url("new"), ""), ("https://elsewhere.example.net/p", "")]
-    night[night.index(rows[9])] = (url(9), "<lastmod>2026-02-02</lastmod><video:video><video:title>no</video:title></video:video>")
+    night[night.index(rows[9])] = (url(9), "<lastmod>2026-02-02</lastmod><video:video><video:title>no</video:title></video:video><geo>x</geo>")
     put(shop, xml(night))
     eventually(lambda: changes(shop)[1:], "the second night", 120)
     assert changes(shop)[1:] == [(1, 1, 1, 0)]
     wanted = [loc for loc, _ in rows]
     wanted[7] = url("new")
     eventually(lambda: listed(shop) == wanted, "places are kept, and a free one taken; published a moment after it is written")
-    assert f"all.xml: its {COUNT} page URLs are a urlset: 1 added, 1 updated, 1 removed; left out: 1 refused, 1 repeated, 1 other elements and dates (<video:video> in line " in shop.told("source-file-split", 2)[-1]
+    assert f"all.xml: its {COUNT} page URLs are a urlset: 1 added, 1 updated, 1 removed; left out: 1 refused, 1 repeated, 2 other elements and dates (<geo> in line " in shop.told("source-file-split", 2)[-1]
     page = shop.get("/all.xml").xml().decode()
     assert f"<loc>{url('new')}</loc><image:image><image:loc>https://cdn.example.com/1.png</image:loc></image:image></url>" in page
     assert f"<loc>{url(9)}</loc><lastmod>2026-02-02</lastmod></url>" in page

@@ -92,7 +92,7 @@ def test_an_article(run):
 
 
 def test_what_is_reported(run):
-    assert '--with: unknown extension "videos"' in run("urlset", "add", ORIGIN + "/v.xml", "--with", "images,videos", code=2).err
+    assert '--with: unknown extension "audio"' in run("urlset", "add", ORIGIN + "/v.xml", "--with", "images,audio", code=2).err
     assert run("urlset", "set", SHOP, "--max-pages", "7").out == f"{SHOP}: changed\n"
     run("url", "add", ORIGIN + "/1", "--urlset", SHOP)
     assert "\n3 urlsets, 1 page, 1 page URL, " in run("status").out

@@ -1,4 +1,4 @@
-"""Pages of urlsets under schemas of our own: the frame, images, alternates and news."""
+"""Pages of urlsets under schemas of our own: the frame, images, videos, alternates and news."""
 
 import os
 import random
@@ -10,13 +10,18 @@ from harness import DATA, ORIGIN, gunzip
 
 URLSET = ORIGIN + "/all.xml"
 NEWS = {"publication": {"name": "N", "language": "EN"}, "publication_date": "2026-01-31", "title": "T"}
+VIDEO = {"thumbnail_loc": "https://cdn.example.net/t.jpg", "title": "Grill & <smoke>", "description": "How\n to", "player_loc": "https://cdn.example.net/p?a=1&b=2"}
 ROWS = [
     {"loc": ORIGIN + "/plain"},
     {"loc": ORIGIN + "/p?a=1&b=€", "lastmod": "2026-01-31", "images": ["https://cdn.example.net/1.jpg?w=1&h=2", "https://CDN.example.net:443/2.jpg"]},
     {"loc": ORIGIN + "/languages", "lastmod": "2026-01-31T10:20:30+01:00", "alternates": {
         "zh-hant": "https://zh.example.net/", "X-DEFAULT": ORIGIN + "/languages", "de-ch": ORIGIN + "/de/?a=1&b=2"}},
     {"loc": ORIGIN + "/article", "news": {"publication": {"name": " Q&A\n <Weekly> ", "language": "zh-CN"}, "publication_date": "2026-01-31T10:20Z", "title": "\"]]>\" isn't the end — 新闻"}},
-    {"loc": ORIGIN + "/all", "lastmod": "2026-01-31T10:20:30.5Z", "images": ["https://cdn.example.net/1.jpg"], "alternates": {"fr": "https://fr.example.net/"}, "news": NEWS},
+    {"loc": ORIGIN + "/videos", "videos": [VIDEO, VIDEO | {
+        "content_loc": "https://CDN.example.net/v.mp4", "duration": 600, "expiration_date": "2030-01-31T10:20Z", "rating": 4.25, "view_count": 12345,
+        "publication_date": "2026-01-31", "tag": ["steak", "meat & fire"], "family_friendly": True, "restriction": {"allow": ["de", "AT"]},
+        "requires_subscription": False, "uploader": {"name": "G. \"Grill\" M.", "info": ORIGIN + "/users/g"}, "platform": {"deny": ["tv"]}, "live": False}]},
+    {"loc": ORIGIN + "/all", "lastmod": "2026-01-31T10:20:30.5Z", "images": ["https://cdn.example.net/1.jpg"], "alternates": {"fr": "https://fr.example.net/"}, "news": NEWS, "videos": [VIDEO]},
 ]
 
 
@@ -28,7 +33,7 @@ def why_invalid(xml):
 
 @pytest.fixture
 def made(server):
-    body = {"url": URLSET, "with": ["images", "alternates", "news"], "expires": None}
+    body = {"url": URLSET, "with": ["images", "videos", "alternates", "news"], "expires": None}
     assert server.api("POST", "/v1/urlsets", body).status == 201
     return server
 
@@ -57,6 +62,10 @@ WRONG = [
     (b' rel="alternate"', b"", "rel"),
     (b"<news:title>T</news:title>", b"", "news"),
     (b"<news:language>en<", b"<news:language>english<", "language"),
+    (b"<video:title>Grill &amp; &lt;smoke&gt;</video:title>", b"", "description"),
+    (b"<video:rating>4.25<", b"<video:rating>5.25<", "rating"),
+    (b' relationship="allow"', b"", "relationship"),
+    (b"<video:live>", b"<video:price>1</video:price><video:live>", "price"),
 ]
 
 
@@ -77,6 +86,9 @@ def test_pages_of_chance_are_valid(made):
             row["images"] = [f"https://cdn.example.net/{i}-{k}?{query()}" for k in range(chance.randint(0, 9))]
         if chance.random() < 0.5:
             row["alternates"] = {l: f"https://{l}.example.net/{i}".lower() for l in chance.sample(["de", "de-CH", "zh-Hant-TW", "es-419", "x-default", "sr-Latn"], 3)}
+        if chance.random() < 0.5:
+            row["videos"] = [VIDEO | {"title": word(), "description": word(), "tag": [word() for _ in range(chance.randint(0, 5))], "rating": chance.randint(0, 500) / 100,
+                                      "duration": chance.randint(1, 28800), "uploader": {"name": word()}} for _ in range(chance.randint(0, 3))]
         if chance.random() < 0.5:
             row["news"] = {"publication": {"name": word(), "language": chance.choice(["en", "fil", "zh-tw"])},
                            "publication_date": chance.choice(["2026-01-31", "2026-01-31T10:20Z", "2026-01-31T10:20:30.25+02:00"]), "title": word()}

@@ -412,7 +412,7 @@ static const char *read_extensions(const json_t *entry, struct shown_entry *kept
     char *text = NULL;
 
     if (json_object_get(entry, "images") != NULL || json_object_get(entry, "alternates") != NULL ||
-        json_object_get(entry, "news") != NULL)
+        json_object_get(entry, "news") != NULL || json_object_get(entry, "videos") != NULL)
         text = json_dumps(entry, JSON_COMPACT);
     if (text != NULL)
         json_entry_parse(text, strlen(text), 0, &options, &kept->page, &rejection);

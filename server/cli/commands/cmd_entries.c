@@ -389,7 +389,7 @@ static int list_entries(struct cli *cli, bool json, bool export)
     status = names_index_option(cli, registry, &list.index);
     if (status == EXIT_DONE) {
         l.width = json || export ? 0
-                  : l.pages      ? (int)strlen("news,images,alternates")
+                  : l.pages      ? (int)strlen("news,images,videos,alternates")
                                  : widest_index(registry);
         status = cli->backend->calls->list(cli->backend, &list, print_entry, &l);
     }

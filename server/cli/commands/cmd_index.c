@@ -81,8 +81,8 @@ static int read_with(const char *text, unsigned *out)
         snprintf(word, sizeof word, "%.*s", (int)(len < 15 ? len : 15), text);
         bit = extension_named(word);
         if (bit == 0)
-            return cli_misuse("--with", "unknown extension \"%s\"; use images, alternates or news",
-                              word);
+            return cli_misuse(
+                "--with", "unknown extension \"%s\"; use images, videos, alternates or news", word);
         *out |= bit;
         text += len;
     }

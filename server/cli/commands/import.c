@@ -268,12 +268,14 @@ static const char *noun_of(unsigned extension, uint64_t count)
     static const char *const nouns[EXTENSION_COUNT][2] = {
         {"news item", "news items"},
         {"image", "images"},
+        {"video", "videos"},
         {"alternate", "alternates"}}; /* as extensions[] */
 
     return plural(count, nouns[extension][0], nouns[extension][1]);
 }
 
-/* Reports each distinct reason for which images, alternates and news items are left out, once. */
+/* Reports each distinct reason for which images, videos, alternates and news items are left out,
+ * once. */
 static void report_loss(const struct import *import)
 {
     const struct import_loss *loss = &import->loss;
@@ -283,7 +285,9 @@ static void report_loss(const struct import *import)
         const struct fragment_reason *what = &reason->what;
 
         cli_note(import->file, "%" PRIu64 " %s %s: %s (%s); first in line %" PRIu64 ": %s",
-                 what->count, noun_of(what->extension, what->count),
+                 what->count,
+                 what->field_only ? plural(what->count, "field of a video", "fields of videos")
+                                  : noun_of(what->extension, what->count),
                  import->skip ? "left out" : "invalid", what->sentence, rule_code_word(what->code),
                  reason->line, what->field);
     }

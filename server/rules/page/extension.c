@@ -8,6 +8,7 @@
 const struct extension extensions[EXTENSION_COUNT] = {
     {EXTENSION_NEWS, "news", "news", "http://www.google.com/schemas/sitemap-news/0.9"},
     {EXTENSION_IMAGES, "images", "image", "http://www.google.com/schemas/sitemap-image/1.1"},
+    {EXTENSION_VIDEOS, "videos", "video", "http://www.google.com/schemas/sitemap-video/1.1"},
     {EXTENSION_ALTERNATES, "alternates", "xhtml", "http://www.w3.org/1999/xhtml"},
 };
 

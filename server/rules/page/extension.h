@@ -8,8 +8,9 @@
 #define EXTENSION_IMAGES     1u /* image:image (Google's image sitemaps) */
 #define EXTENSION_ALTERNATES 2u /* xhtml:link rel="alternate" hreflang="…" */
 #define EXTENSION_NEWS       4u /* news:news (Google News sitemaps) */
-#define EXTENSIONS_ALL       7u
-#define EXTENSION_COUNT      3u
+#define EXTENSION_VIDEOS     8u /* video:video (Google's video sitemaps) */
+#define EXTENSIONS_ALL       15u
+#define EXTENSION_COUNT      4u
 
 struct extension {
     unsigned bit;

@@ -8,6 +8,7 @@
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/loc.h"
+#include "server/rules/page/extension_text.h"
 #include "server/rules/page/render.h"
 #include "server/rules/url.h"
 
@@ -29,6 +30,8 @@ void fragment_begin(struct fragment *f, bool lenient)
 {
     str_clear(&f->images);
     str_clear(&f->alternates);
+    str_clear(&f->videos);
+    video_clear(&f->video);
     for (size_t i = 0; i < NEWS_FIELD_COUNT; i++)
         str_clear(&f->news[i]);
     str_clear(&f->text);
@@ -36,7 +39,7 @@ void fragment_begin(struct fragment *f, bool lenient)
     memset(f->seen, 0, sizeof f->seen);
     f->loss = (struct fragment_loss){.reason_count = 0};
     f->lenient = lenient;
-    f->has_news = f->news_spoilt = f->overfull = false;
+    f->has_news = f->news_spoilt = f->video_spoilt = f->overfull = false;
     f->remarks = 0;
     f->field[0] = f->why[0] = '\0';
 }
@@ -45,6 +48,8 @@ void fragment_done(struct fragment *f)
 {
     str_done(&f->images);
     str_done(&f->alternates);
+    str_done(&f->videos);
+    video_done(&f->video);
     for (size_t i = 0; i < NEWS_FIELD_COUNT; i++)
         str_done(&f->news[i]);
     str_done(&f->text);
@@ -84,26 +89,35 @@ enum rule_code fragment_fault(struct fragment *f, enum rule_code code, const cha
 }
 
 /* Places in extensions[]. */
-enum { AT_NEWS, AT_IMAGES, AT_ALTERNATES };
+enum { AT_NEWS, AT_IMAGES, AT_VIDEOS, AT_ALTERNATES };
 
-static void lose(struct fragment *f, unsigned extension, enum rule_code code, const char *field,
-                 const char *sentence, uint64_t count)
+static void add_reason(struct fragment *f, const struct fragment_reason *lost, const char *field)
 {
     struct fragment_loss *loss = &f->loss;
 
-    loss->lost[extension] += count;
     for (unsigned i = 0; i < loss->reason_count; i++) {
         struct fragment_reason *reason = &loss->reasons[i];
-        if (reason->extension == extension && strcmp(reason->sentence, sentence) == 0) {
-            reason->count += count;
+        if (reason->extension == lost->extension && reason->field_only == lost->field_only &&
+            strcmp(reason->sentence, lost->sentence) == 0) {
+            reason->count += lost->count;
             return;
         }
     }
     if (loss->reason_count == FRAGMENT_MAX_REASONS)
         return;
     struct fragment_reason *added = &loss->reasons[loss->reason_count++];
-    *added = (struct fragment_reason){code, extension, count, sentence, ""};
+    *added = *lost;
     cut(added->field, sizeof added->field, field);
+}
+
+static void lose(struct fragment *f, unsigned extension, enum rule_code code, const char *field,
+                 const char *sentence, uint64_t count)
+{
+    const struct fragment_reason lost = {
+        .code = code, .extension = extension, .count = count, .sentence = sentence};
+
+    f->loss.lost[extension] += count;
+    add_reason(f, &lost, field);
 }
 
 /* There is no room for them. */
@@ -132,6 +146,13 @@ static enum rule_code break_news(struct fragment *f, enum rule_code code, enum n
 {
     f->news_spoilt = true;
     return break_rule(f, AT_NEWS, code, news_names[field], sentence);
+}
+
+static void cut_back(struct str *out, size_t len)
+{
+    out->len = len;
+    if (out->data != NULL)
+        out->data[len] = '\0';
 }
 
 /* ---- images and alternates ---- */
@@ -236,39 +257,6 @@ void fragment_begin_news(struct fragment *f)
     f->seen[AT_NEWS] = 1;
 }
 
-static bool is_white(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/* XML 1.0 2.2 has neither these two nor controls. */
-static bool is_noncharacter(const char *text, size_t step)
-{
-    return step == 3 &&
-           (memcmp(text, "\xef\xbf\xbe", 3) == 0 || memcmp(text, "\xef\xbf\xbf", 3) == 0);
-}
-
-static bool read_text(const char *text, size_t len, struct str *out)
-{
-    for (size_t at = 0; at < len;) {
-        size_t step = utf8_char_len(text + at, len - at);
-
-        if (is_white(text[at])) {
-            at++;
-            continue;
-        }
-        if (step == 0 || utf8_is_control(text + at, step) || is_noncharacter(text + at, step))
-            return false;
-        if (out->len > 0 && is_white(text[at - 1]))
-            str_append_char(out, ' ');
-        str_append(out, text + at, step);
-        if (out->len > NEWS_TEXT_MAX_BYTES)
-            return false;
-        at += step;
-    }
-    return out->len > 0 || out->failed;
-}
-
 /* As the schema of sitemap-news 0.9 has it, in any case. */
 static bool read_news_language(const char *text, size_t len, struct str *out)
 {
@@ -316,20 +304,82 @@ enum rule_code fragment_add_news(struct fragment *f, enum news_field field, cons
     case NEWS_DATE:
         return read_date(f, text, len, now);
     default:
-        if (read_text(text, len, out))
+        if (extension_text_read(text, len, NEWS_TEXT_MAX_BYTES, out))
             return RULE_OK;
         return break_news(f, RULE_TEXT, field, rule_code_sentence(RULE_TEXT));
     }
 }
 
-/* ---- the whole ---- */
+/* ---- videos ---- */
 
-static void cut_back(struct str *out, size_t len)
+void fragment_begin_video(struct fragment *f)
 {
-    out->len = len;
-    if (out->data != NULL)
-        out->data[len] = '\0';
+    video_clear(&f->video);
+    f->video_spoilt = false;
+    f->seen[AT_VIDEOS]++;
 }
+
+static void name_video_field(const struct fragment *f, enum video_field field, char out[64])
+{
+    snprintf(out, 64, "videos[%" PRIu64 "].%s", f->seen[AT_VIDEOS] - 1, video_fields[field].name);
+}
+
+enum rule_code fragment_add_video(struct fragment *f, enum video_field field, const char *attribute,
+                                  const char *text, size_t len)
+{
+    const char *sentence;
+    char name[64];
+
+    if (f->video_spoilt)
+        return RULE_OK;
+    enum rule_code code = video_take(&f->video, field, attribute, text, len, &sentence);
+    if (code == RULE_OK)
+        return code;
+    name_video_field(f, field, name);
+    if (f->lenient && !video_fields[field].needed) {
+        const struct fragment_reason lost = {.code = code,
+                                             .extension = AT_VIDEOS,
+                                             .field_only = true,
+                                             .count = 1,
+                                             .sentence = sentence};
+        if (f->loss.reason_count == 0)
+            tell(f, code, name, sentence);
+        add_reason(f, &lost, name);
+        f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);
+        return RULE_OK;
+    }
+    f->video_spoilt = true;
+    return break_rule(f, AT_VIDEOS, code, name, sentence);
+}
+
+void fragment_drop_video_field(struct fragment *f)
+{
+    f->remarks |= RULE_BIT(RULE_HINT_DROPPED);
+}
+
+enum rule_code fragment_end_video(struct fragment *f)
+{
+    enum video_field missing = video_missing(&f->video);
+    size_t begin = f->videos.len;
+    char name[64];
+
+    f->videos.failed = f->videos.failed || video_failed(&f->video);
+    if (f->video_spoilt || f->videos.failed)
+        return RULE_OK;
+    if (missing < VIDEO_FIELD_COUNT) {
+        name_video_field(f, missing, name);
+        return break_rule(f, AT_VIDEOS, RULE_FIELD_MISSING, name,
+                          missing == VIDEO_CONTENT_LOC ? "is needed, or player_loc" : "is needed");
+    }
+    video_append(&f->videos, &f->video);
+    if (f->videos.len > EXTENSIONS_MAX_BYTES) {
+        cut_back(&f->videos, begin);
+        lose_overfull(f, AT_VIDEOS, 1);
+    }
+    return RULE_OK;
+}
+
+/* ---- the whole ---- */
 
 static void append_news(const struct fragment *f, struct str *out)
 {
@@ -399,11 +449,26 @@ static void append_images(struct fragment *f, size_t behind)
     }
 }
 
+/* The first videos that have room between what stands before and behind them. */
+static void cut_videos(struct fragment *f, size_t room)
+{
+    const char *text = str_text(&f->videos), *at = text;
+    uint64_t count = 0;
+
+    for (const char *next = at; video_step(&next) && (size_t)(next - text) <= room;)
+        at = next;
+    for (const char *next = at; video_step(&next); count++)
+        ;
+    if (count > 0)
+        lose_overfull(f, AT_VIDEOS, count);
+    cut_back(&f->videos, (size_t)(at - text));
+}
+
 enum rule_code fragment_end(struct fragment *f)
 {
     struct str alternates = STR_INIT;
 
-    bool failed = f->images.failed || f->alternates.failed;
+    bool failed = f->images.failed || f->videos.failed || f->alternates.failed;
 
     for (size_t i = 0; i < NEWS_FIELD_COUNT; i++)
         failed = failed || f->news[i].failed;
@@ -421,16 +486,21 @@ enum rule_code fragment_end(struct fragment *f)
         lose_overfull(f, AT_ALTERNATES, f->alternate_count);
         str_clear(&alternates);
     }
-    append_images(f, alternates.len);
+    cut_videos(f, EXTENSIONS_MAX_BYTES - f->text.len - alternates.len);
+    append_images(f, f->videos.len + alternates.len);
+    str_append(&f->text, str_text(&f->videos), f->videos.len);
     str_append(&f->text, str_text(&alternates), alternates.len);
     f->text.failed = f->text.failed || alternates.failed;
     str_done(&alternates);
     if (!f->overfull)
         return RULE_OK;
-    const char *field = f->seen[AT_IMAGES] > FRAGMENT_MAX_IMAGES || f->image_count > 0 ? "images"
-                        : f->alternate_count > 0 ? "alternates"
-                                                 : "news";
     enum rule_code code = RULE_EXTENSIONS_LONG;
+    const char *field = f->loss.reasons[0].field;
+    for (unsigned i = 0; i < f->loss.reason_count; i++)
+        if (f->loss.reasons[i].code == code) {
+            field = f->loss.reasons[i].field;
+            break;
+        }
     if (!f->lenient || f->loss.reasons[0].code == code)
         tell(f, code, field, rule_code_sentence(code));
     if (!f->lenient)
@@ -502,31 +572,9 @@ static bool take_link(const char **at, struct span *language, struct span *url)
     return whole;
 }
 
-/* As a JSON text, with the five escapes taken back in a copy. */
 static void append_text(struct str *out, struct span text)
 {
-    static const struct {
-        const char *escape;
-        char c;
-    } escapes[] = {{"&amp;", '&'}, {"&apos;", '\''}, {"&quot;", '"'}, {"&lt;", '<'}, {"&gt;", '>'}};
-    struct str plain = STR_INIT;
-
-    for (size_t at = 0; at < text.len;) {
-        size_t run = 0, i = 0;
-        while (at + run < text.len && text.at[at + run] != '&')
-            run++;
-        str_append(&plain, text.at + at, run);
-        at += run;
-        if (at == text.len)
-            break;
-        while (i < 5 && strncmp(text.at + at, escapes[i].escape, strlen(escapes[i].escape)) != 0)
-            i++;
-        str_append_char(&plain, i < 5 ? escapes[i].c : '&');
-        at += i < 5 ? strlen(escapes[i].escape) : 1;
-    }
-    str_append_json(out, str_text(&plain), plain.len);
-    out->failed = out->failed || plain.failed;
-    str_done(&plain);
+    extension_text_append_json(out, text.at, text.len);
 }
 
 void fragment_append_json(struct str *out, const char *fragment)
@@ -541,6 +589,13 @@ void fragment_append_json(struct str *out, const char *fragment)
         append_text(out, url);
     }
     if (*separator != '\0' && separator[1] == '\0')
+        str_append_char(out, ']');
+    separator = ",\"videos\":[";
+    for (const char *video = at; video_step(&at); video = at, separator = ",") {
+        str_append_text(out, separator);
+        video_append_json(out, video);
+    }
+    if (separator[1] == '\0')
         str_append_char(out, ']');
     separator = ",\"alternates\":{";
     for (; take_link(&at, &language, &url); separator = ",") {
@@ -578,6 +633,11 @@ void fragment_append_part(struct str *out, const char *fragment, unsigned wanted
     while (take_image(&at, &fields[0]))
         ;
     if ((wanted & EXTENSION_IMAGES) != 0)
+        str_append(out, begin, (size_t)(at - begin));
+    begin = at;
+    while (video_step(&at))
+        ;
+    if ((wanted & EXTENSION_VIDEOS) != 0)
         str_append(out, begin, (size_t)(at - begin));
     begin = at;
     while (take_link(&at, &fields[0], &fields[1]))

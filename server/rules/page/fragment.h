@@ -5,14 +5,15 @@
  *               title, license and geo_location are deprecated there and not kept.
  *   alternates  ("Localized versions of your pages", by sitemap) xhtml:link with hreflang (BCP 47,
  *               or x-default) and a whole URL of any host; each language once.
- *   news        ("News sitemaps") publication with name and language (ISO 639: two or three
- *               letters, or zh-cn, zh-tw), publication_date (W3C Datetime, with a day) and title,
- *               all needed.
- *               access, genres, keywords and stock_tickers are documented no more and not kept.
+ *   videos      ("Video sitemaps") see server/rules/page/video.h; price, category and other
+ * obsolete fields are dropped, with RULE_HINT_DROPPED. news        ("News sitemaps") publication
+ * with name and language (ISO 639: two or three letters, or zh-cn, zh-tw), publication_date (W3C
+ * Datetime, with a day) and title, all needed. access, genres, keywords and stock_tickers are
+ * documented no more and not kept.
  *
  * It is canonical: what is said in any way has one form.
- *   1. News, then images in their order, each URL once, then alternates in byte order of their
- *      languages; no byte between them, and none for what is not there:
+ *   1. News, then images in their order, each URL once, then videos in their order, then alternates
+ *      in byte order of their languages; no byte between them, and none for what is not there:
  *      <news:news><news:publication><news:name>N</news:name><news:language>en</news:language>
  *        </news:publication><news:publication_date>2026-01-01</news:publication_date>
  *        <news:title>T</news:title></news:news>                    (without these line ends)
@@ -35,6 +36,7 @@
 #include "server/rules/limits.h"
 #include "server/rules/page/extension.h"
 #include "server/rules/page/language.h"
+#include "server/rules/page/video.h"
 
 #define FRAGMENT_MAX_IMAGES     1000u /* Google's limit */
 #define FRAGMENT_MAX_ALTERNATES 300u
@@ -46,11 +48,12 @@ enum news_field { NEWS_NAME, NEWS_LANGUAGE, NEWS_DATE, NEWS_TITLE, NEWS_FIELD_CO
  * extension in extensions[] (extension.h). */
 #define FRAGMENT_MAX_REASONS 8u
 struct fragment_loss {
-    uint64_t lost[EXTENSION_COUNT]; /* news items, images, alternates */
+    uint64_t lost[EXTENSION_COUNT]; /* news items, images, videos, alternates */
     unsigned reason_count;          /* 0: nothing was lost */
     struct fragment_reason {
         enum rule_code code;
         unsigned extension; /* its place */
+        bool field_only;    /* a field of a video, which is kept */
         uint64_t count;
         const char *sentence; /* without the field; static */
         char field[112];      /* of the first */
@@ -61,6 +64,8 @@ struct fragment_loss {
 struct fragment {
     /* URLs as url_parse writes them, one behind the other; and names as they will stand. Owned. */
     struct str images, alternates, news[NEWS_FIELD_COUNT];
+    struct str videos; /* as they will stand; owned */
+    struct video video;
     unsigned image_count, alternate_count;
     uint64_t seen[EXTENSION_COUNT]; /* parts of each, whether they were taken or not */
     struct fragment_part {
@@ -72,7 +77,7 @@ struct fragment {
         char language[LANGUAGE_MAX_BYTES + 1];
     } alternate[FRAGMENT_MAX_ALTERNATES];
     bool lenient;
-    bool has_news, news_spoilt;
+    bool has_news, news_spoilt, video_spoilt;
     bool overfull; /* there were more parts, or larger ones, than may be */
     rule_set remarks;
     char field[112]; /* of the last fault: "images[3].loc", "alternates.de-CH", "news.title" */
@@ -83,7 +88,8 @@ struct fragment {
 
 /* Where it is `lenient`, what breaks a rule is left out, counted in `loss`, with
  * RULE_EXTENSION_DROPPED in remarks:
- * that image or alternate, or the news as a whole; of too many images the last ones. */
+ * that image or alternate, a field of a video that needs none, or the video or the news as a whole;
+ * of too many images or videos the last ones. */
 void fragment_begin(struct fragment *f, bool lenient);
 void fragment_done(struct fragment *f);
 
@@ -96,6 +102,14 @@ enum rule_code fragment_add_alternate(struct fragment *f, const char *language, 
 void fragment_begin_news(struct fragment *f);
 enum rule_code fragment_add_news(struct fragment *f, enum news_field field, const char *text,
                                  size_t len, int64_t now);
+/* A video, whose fields follow, each as video_take has it; then its end, RULE_FIELD_MISSING where
+ * one that is needed is not there. */
+void fragment_begin_video(struct fragment *f);
+enum rule_code fragment_add_video(struct fragment *f, enum video_field field, const char *attribute,
+                                  const char *text, size_t len);
+enum rule_code fragment_end_video(struct fragment *f);
+/* A field that Google once read: dropped. */
+void fragment_drop_video_field(struct fragment *f);
 /* A fault that a format found, however lenient: fills field (cut where it is too long) and why.
  * Returns `code`. */
 enum rule_code fragment_fault(struct fragment *f, enum rule_code code, const char *field);
@@ -106,9 +120,10 @@ enum rule_code fragment_end(struct fragment *f);
 
 /* ---- of a fragment that is kept; pure, thread safe ---- */
 
-/* Appends its members, each behind a comma: `,"images":[…],"alternates":{…},"news":{…}`; nothing of
- * what it has not. Of an invalid fragment it appends what there is up to there, and no JSON
- * that is not well-formed. NULL: none. */
+/* Appends its members, each behind a comma:
+ * `,"images":[…],"videos":[…],"alternates":{…},"news":{…}`; nothing of what it has not. Of an
+ * invalid fragment it appends what there is up to there, and no JSON that is not well-formed. NULL:
+ * none. */
 void fragment_append_json(struct str *out, const char *fragment);
 /* Appends of it what is `wanted` (EXTENSION_…). */
 void fragment_append_part(struct str *out, const char *fragment, unsigned wanted);

@@ -2,6 +2,7 @@
  * (xml-stylesheet, W3C REC 2010; data: URLs, RFC 2397). Crawlers skip it, and it is not an element,
  * so that the page stays valid under its schema. In the page and not in a file of its own: a file
  * would need a path that every proxy in front lets through. */
+#include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
 
 /* page_style.css and urlset_style.css without its blanks, percent-encoded (RFC 3986 2.1): a test
@@ -30,8 +31,21 @@ const char page_style[] =
 
 /* An image's URL and the title of news stand on lines of their own. xhtml:link is HTML's, which
  * browsers do not show. */
-const char urlset_style[] = STYLE(
-    "urlset",
-    "A%20sitemap%20for%20search%20engines:%20each%20line%20is%20one%20page%20of%20this%20"
-    "site%20and%20when%20it%20last%20changed.",
-    "url", "image,news{flex-basis:100%25;opacity:.75}publication,publication_date{display:none}");
+#define URLSET_STYLE(more)                                                                         \
+    STYLE("urlset",                                                                                \
+          "A%20sitemap%20for%20search%20engines:%20each%20line%20is%20one%20page%20of%20this%20"   \
+          "site%20and%20when%20it%20last%20changed.",                                              \
+          "url",                                                                                   \
+          "image,news{flex-basis:100%25;opacity:.75}publication,publication_date{display:"         \
+          "none}" more)
+
+static const char urlset_style[] = URLSET_STYLE("");
+
+/* Of a video its title. */
+static const char videos_style[] = URLSET_STYLE(
+    "video{flex-basis:100%25;opacity:.75}video%20*{display:none}video%20title{display:block}");
+
+const char *urlset_style_of(unsigned with)
+{
+    return (with & EXTENSION_VIDEOS) != 0 ? videos_style : urlset_style;
+}

@@ -42,7 +42,7 @@ void render_urlset_head(struct str *out, unsigned with, bool styled)
 {
     str_append_text(out, DECLARATION);
     if (styled)
-        str_append_text(out, urlset_style);
+        str_append_text(out, urlset_style_of(with));
     str_append_text(out, URLSET_ROOT);
     for (size_t i = 0; i < EXTENSION_COUNT; i++)
         if ((with & extensions[i].bit) != 0)

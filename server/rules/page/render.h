@@ -12,13 +12,14 @@
 
 /* How a browser shows a page of an index or a urlset: a processing instruction behind the XML
  * declaration with the style sheet in its address (page_style.c), and a newline. */
-extern const char page_style[], urlset_style[];
+extern const char page_style[];
+const char *urlset_style_of(unsigned with); /* EXTENSION_…; static */
 
 /* Appends declaration and <sitemapindex …>, a newline behind each, between them page_style where
  * the page is `styled`. */
 void render_head(struct str *out, bool styled);
 /* Whether a page that weighs this (render_frame_bytes and its entries) has room for the style: it
- * (page_style, urlset_style) is not counted, so that no page holds fewer entries for it. */
+ * (page_style, urlset_style_of) is not counted, so that no page holds fewer entries for it. */
 bool render_may_style(uint64_t page_bytes, const char *style);
 extern const char render_tail[]; /* </sitemapindex> and a newline */
 
@@ -35,8 +36,8 @@ uint32_t render_entry_bytes(const char *loc, size_t loc_len);
 /* What an empty page weighs: head and tail, without a style. */
 uint32_t render_frame_bytes(void);
 
-/* The same of a urlset, with urlset_style: `with` are the EXTENSION_… whose namespaces its frame
- * declares. */
+/* The same of a urlset, with urlset_style_of(with): `with` are the EXTENSION_… whose namespaces its
+ * frame declares. */
 void render_urlset_head(struct str *out, unsigned with, bool styled);
 extern const char render_urlset_tail[];
 /* `extensions` (NULL: none) stands as it is behind the lastmod. */

@@ -18,6 +18,17 @@
     "<news:news><news:publication><news:name>A &amp; B</news:name><news:language>en"               \
     "</news:language></news:publication><news:publication_date>2026-09-20"                         \
     "</news:publication_date><news:title>T</news:title></news:news>"
+#define GIVEN_VIDEO                                                                                \
+    "<v:thumbnail_loc> https://C.example/t </v:thumbnail_loc><v:title>\nT</v:title>"               \
+    "<v:description><![CDATA[D]]></v:description><v:content_loc>https://c.example/v"               \
+    "</v:content_loc>"
+#define VIDEO(more)                                                                                \
+    "<video:video><video:thumbnail_loc>https://c.example/t</video:thumbnail_loc><video:title>T"    \
+    "</video:title><video:description>D</video:description><video:content_loc>https://c.example/v" \
+    "</video:content_loc>" more "</video:video>"
+#define JSON_VIDEO                                                                                 \
+    "\"videos\":[{\"thumbnail_loc\":\"https://c.example/t\",\"title\":\"T\",\"description\":"      \
+    "\"D\",\"content_loc\":\"https://c.example/v\","
 #define ALL                                                                                        \
     NEWS IMAGE("https://c.example/1") IMAGE("https://c.example/2?a&amp;b")                         \
         LINK("de-CH", "https://a.example/de") LINK("x-default", U)
@@ -56,7 +67,7 @@ static const struct input_case strict[] = {
     {"hints in JSON", "{\"loc\":\"" U "\",\"changefreq\":7,\"priority\":0.5}", 0,
      "1 " U " +hint-dropped\n", READER_OK, NULL, 0, 0},
     {"what is not kept is told",
-     SITEMAP(ROW("<v:video><v:title>x</v:title></v:video>"
+     SITEMAP(ROW("<v:clip><v:title>x</v:title></v:clip>"
                  "<i:image><i:loc>https://c.example/1</i:loc><i:caption>c</i:caption></i:image>"
                  "<x:link rel='stylesheet' href='x'/><news/>")),
      0,
@@ -122,6 +133,64 @@ static const struct input_case strict[] = {
      "</news:publication_date><news:title>&lt;/news:title&gt;&lt;loc&gt;&quot;&apos;</news:title>"
      "</news:news>\n",
      READER_OK, NULL, 0, 0},
+    {"a video",
+     SITEMAP(ROW("<v:video>" GIVEN_VIDEO "<v:live>no</v:live><v:duration>60</v:duration>"
+                 "<v:restriction relationship='deny'>at de</v:restriction>"
+                 "<v:uploader info='https://c.example/u'>U</v:uploader><v:tag>a</v:tag><v:tag>b"
+                 "</v:tag><v:rating/></v:video>")),
+     0,
+     "1 " U " extensions=" VIDEO(
+         "<video:duration>60</video:duration><video:tag>a</video:tag><video:tag>b</video:tag>"
+         "<video:restriction relationship=\"deny\">AT DE</video:restriction>"
+         "<video:uploader info=\"https://c.example/u\">U</video:uploader>"
+         "<video:live>no</video:live>") "\n",
+     READER_OK, NULL, 0, 0},
+    {"a video in JSON",
+     "{\"loc\":\"" U "\"," JSON_VIDEO
+     "\"live\":false,\"duration\":60,\"restriction\":{\"deny\":[\"at\",\"de\"]},"
+     "\"uploader\":{\"name\":\"U\",\"info\":\"https://c.example/u\"},\"tag\":[\"a\",\"b\"],"
+     "\"rating\":null}]}",
+     0,
+     "1 " U " extensions=" VIDEO(
+         "<video:duration>60</video:duration><video:tag>a</video:tag><video:tag>b</video:tag>"
+         "<video:restriction relationship=\"deny\">AT DE</video:restriction>"
+         "<video:uploader info=\"https://c.example/u\">U</video:uploader>"
+         "<video:live>no</video:live>") "\n",
+     READER_OK, NULL, 0, 0},
+    {"obsolete fields of a video",
+     SITEMAP(ROW("<v:video>" GIVEN_VIDEO "<v:price currency='EUR'>1</v:price><v:category>c"
+                 "</v:category></v:video>")),
+     0, "1 " U " extensions=" VIDEO("") " +hint-dropped\n", READER_OK, NULL, 0, 0},
+    {"an obsolete attribute of a video",
+     SITEMAP(ROW("<v:video>" GIVEN_VIDEO "<v:player_loc autoplay='a=1'>https://c.example/p"
+                 "</v:player_loc></v:video>")),
+     0,
+     "1 " U " extensions=" VIDEO(
+         "<video:player_loc>https://c.example/p</video:player_loc>") " +hint-dropped\n",
+     READER_OK, NULL, 0, 0},
+    {"obsolete fields in JSON", "{\"loc\":\"" U "\"," JSON_VIDEO "\"price\":7}]}", 0,
+     "1 " U " extensions=" VIDEO("") " +hint-dropped\n", READER_OK, NULL, 0, 0},
+    {"an unknown field of a video", "{\"loc\":\"" U "\"," JSON_VIDEO "\"length\":7}]}", 0,
+     "1 !unknown-field videos[0].length " U "\n", READER_OK, NULL, 0, 0},
+    {"an invalid field of a video", SITEMAP(ROW("<v:video><v:duration>x</v:duration></v:video>")),
+     0, "1 !video-malformed videos[0].duration " U "\n", READER_OK, NULL, 0, 0},
+    {"a duration as a text", "{\"loc\":\"" U "\"," JSON_VIDEO "\"duration\":\"7\"}]}", 0,
+     "1 !wrong-type videos[0].duration " U "\n", READER_OK, NULL, 0, 0},
+    {"words in a word", "{\"loc\":\"" U "\"," JSON_VIDEO "\"platform\":{\"allow\":[\"tv web\"]}}]}",
+     0, "1 !wrong-type videos[0].platform " U "\n", READER_OK, NULL, 0, 0},
+    {"both relations",
+     "{\"loc\":\"" U "\"," JSON_VIDEO "\"platform\":{\"allow\":[\"tv\"],\"deny\":[\"web\"]}}]}", 0,
+     "1 !wrong-type videos[0].platform " U "\n", READER_OK, NULL, 0, 0},
+    {"another relation", "{\"loc\":\"" U "\"," JSON_VIDEO "\"platform\":{\"permit\":[\"tv\"]}}]}",
+     0, "1 !video-malformed videos[0].platform " U "\n", READER_OK, NULL, 0, 0},
+    {"an uploader of a name", "{\"loc\":\"" U "\"," JSON_VIDEO "\"uploader\":\"U\"}]}", 0,
+     "1 !wrong-type videos[0].uploader " U "\n", READER_OK, NULL, 0, 0},
+    {"tags in one text", "{\"loc\":\"" U "\"," JSON_VIDEO "\"tag\":\"a\"}]}", 0,
+     "1 !wrong-type videos[0].tag " U "\n", READER_OK, NULL, 0, 0},
+    {"a video that is none", "{\"loc\":\"" U "\",\"videos\":[{},7]}", 0,
+     "1 !field-missing videos[0].thumbnail_loc " U "\n", READER_OK, NULL, 0, 0},
+    {"no videos", "{\"loc\":\"" U "\",\"videos\":7}", 0, "1 !wrong-type videos " U "\n", READER_OK,
+     NULL, 0, 0},
     {"the loc first", SITEMAP("<url><loc>x</loc><i:image/></url>"), 0, "1 !loc-relative loc x\n",
      READER_OK, NULL, 0, 0},
 };
@@ -132,6 +201,10 @@ static const struct input_case lenient[] = {
                  "<i:image><i:loc>https://c.example/1</i:loc></i:image>")),
      0, "1 " U " extensions=" IMAGE("https://c.example/1") " +extension-dropped\n", READER_OK, NULL,
      0, 0},
+    {"a video",
+     SITEMAP(ROW("<v:video><v:title>T</v:title></v:video><v:video>" GIVEN_VIDEO
+                 "<v:duration>x</v:duration></v:video>")),
+     0, "1 " U " extensions=" VIDEO("") " +extension-dropped\n", READER_OK, NULL, 0, 0},
     {"news",
      SITEMAP(ROW("<n:news><n:publication/></n:news>"
                  "<x:link rel='alternate' hreflang='de' href='" U "'/>")),

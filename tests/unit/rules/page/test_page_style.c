@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "server/base/str.h"
+#include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
 
 #define BEGIN "<?xml-stylesheet type=\"text/css\" href=\"data:text/css,"
@@ -69,17 +70,31 @@ static void test_it_is_the_sheet(void **state)
 {
     (void)state;
     compare(page_style, "server/rules/page/page_style.css");
-    compare(urlset_style, "server/rules/page/urlset_style.css");
+    compare(urlset_style_of(0), "server/rules/page/urlset_style.css");
+}
+
+/* That of videos has rules of theirs before its last, and no other difference. */
+static void test_videos(void **state)
+{
+    (void)state;
+    const char *plain = urlset_style_of(EXTENSIONS_ALL & ~EXTENSION_VIDEOS);
+    const char *videos = urlset_style_of(EXTENSION_VIDEOS), *more = strstr(videos, "video{");
+    const char *end = more != NULL ? strstr(more, "@media") : NULL;
+    assert_ptr_equal(plain, urlset_style_of(0));
+    assert_non_null(end);
+    assert_memory_equal(videos, plain, (size_t)(more - videos));
+    assert_string_equal(plain + (more - videos), end);
 }
 
 /* Nothing in it ends the instruction, the attribute or the address (RFC 3986 2.2), or opens an
  * element for a reader that looks for bytes only. */
 static void test_bytes(void **state)
 {
-    const char *const styles[] = {page_style, urlset_style};
+    const char *const styles[] = {page_style, urlset_style_of(0),
+                                  urlset_style_of(EXTENSION_VIDEOS)};
 
     (void)state;
-    for (size_t n = 0; n < 2; n++)
+    for (size_t n = 0; n < 3; n++)
         for (size_t i = strlen(BEGIN); i < strlen(styles[n]) - strlen(END); i++)
             assert_true(isgraph((unsigned char)styles[n][i]) &&
                         strchr("\"<>&#?'\\^`|", styles[n][i]) == NULL);
@@ -89,6 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_the_sheet),
+        cmocka_unit_test(test_videos),
         cmocka_unit_test(test_bytes),
     };
 
