@@ -21,6 +21,12 @@ static inline bool ascii_is_alnum(char c)
     return ascii_is_alpha(c) || ascii_is_digit(c);
 }
 
+/* White space of XML 1.0 2.3 and of JSON (RFC 8259 2). */
+static inline bool ascii_is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /* `char` is signed here and unsigned there; this is neither's matter. */
 static inline bool ascii_is_high(char c)
 {

@@ -665,7 +665,8 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .topic = "Sources"},
-    {"source set", "NAME", "change a source", "Changes what the options name.",
+    {"source set", "NAME", "change a source",
+     "Changes what the options name. An empty value takes a setting back: --map \"\".",
      (const struct cli_option[]){OPTIONS_SOURCE, {0}}, 1, 1, command_source_set,
      .examples =
          (const struct cli_example[]){

@@ -55,11 +55,6 @@ void host_rewriter_free(struct host_rewriter *w)
     free(w);
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static void add_to_word(struct host_rewriter *w, char c)
 {
     if (w->word_len == NAME_BYTES) {
@@ -122,7 +117,7 @@ static void take_name(struct host_rewriter *w, char c)
 {
     if (c == ':') {
         w->word_len = 0;
-    } else if (is_space(c) || c == '/' || c == '>') {
+    } else if (ascii_is_space(c) || c == '/' || c == '>') {
         w->is_link = word_is(w, "link");
         w->wants_text = w->is_link || word_is(w, "loc") || word_ends_with(w, "_loc");
         w->slash = c == '/';
@@ -148,12 +143,12 @@ static void take_tag(struct host_rewriter *w, char c)
         enter(w, TEXT);
     } else if (c == ':') {
         w->word_len = 0;
-    } else if (c != '=' && !is_space(c)) {
+    } else if (c != '=' && !ascii_is_space(c)) {
         if (w->gap)
             w->word_len = 0;
         add_to_word(w, c);
     }
-    w->gap = is_space(c);
+    w->gap = ascii_is_space(c);
     w->slash = c == '/';
 }
 
@@ -172,7 +167,7 @@ static void take_byte(struct host_rewriter *w, char c)
     case START:
         if (c == '<')
             enter(w, OPEN);
-        else if (!is_space(c) && !strchr("\xef\xbb\xbf", c))
+        else if (!ascii_is_space(c) && !strchr("\xef\xbb\xbf", c))
             enter(w, LINE);
         break;
     case LINE:
@@ -217,17 +212,18 @@ static void take_byte(struct host_rewriter *w, char c)
 /* Whether an origin begins with this very byte. */
 static bool begins_origin(struct host_rewriter *w, char c)
 {
-    if (w->state == START && c != '<' && !is_space(c) && !strchr("\xef\xbb\xbf", c)) {
+    if (w->state == START && c != '<' && !ascii_is_space(c) && !strchr("\xef\xbb\xbf", c)) {
         w->state = LINE;
         return true;
     }
-    return (w->state == TEXT || w->state == CDATA) && w->wants_text && c != '<' && !is_space(c);
+    return (w->state == TEXT || w->state == CDATA) && w->wants_text && c != '<' &&
+           !ascii_is_space(c);
 }
 
 /* What may stand behind an origin. */
 static bool ends_origin(char c)
 {
-    return is_space(c) || (c != '\0' && strchr("/?#<\"']", c) != NULL);
+    return ascii_is_space(c) || (c != '\0' && strchr("/?#<\"']", c) != NULL);
 }
 
 /* The pair whose first origin is held. */
@@ -300,7 +296,7 @@ bool host_rewriter_feed(struct host_rewriter *w, const char *bytes, size_t len)
             enter_origin(w);
         if (w->state != ORIGIN)
             take_byte(w, *at);
-        else if (w->held_len > 0 || !is_space(*at))
+        else if (w->held_len > 0 || !ascii_is_space(*at))
             if (!take_origin(w, at, &run))
                 return false;
     }

@@ -776,15 +776,10 @@ static bool take_nested(struct json_stream *s, char c)
     return true;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 /* Between elements. */
 static bool take_frame(struct json_stream *s, char c)
 {
-    if (is_space(c))
+    if (ascii_is_space(c))
         return true;
     switch (s->state) {
     case AT_START:
@@ -824,7 +819,7 @@ static bool take_byte(struct json_stream *s, char c)
     case AT_STRING:
         return keep(s, c) && (!nesting_step(&s->nesting, c) || end_element(s));
     case AT_SCALAR:
-        if (c != ',' && c != ']' && !is_space(c))
+        if (c != ',' && c != ']' && !ascii_is_space(c))
             return keep(s, c);
         return end_element(s) && take_frame(s, c);
     default:

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "server/base/str.h"
+#include "server/base/text.h"
 #include "server/rules/hidden.h"
 #include "server/rules/limits.h"
 
@@ -55,17 +56,12 @@ rule_set loc_lint(const char *loc, size_t len, size_t path_at)
     return remarks;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 size_t explain_blank_front(const char *text, size_t len)
 {
     size_t at = 0, step;
 
     while (at < len) {
-        step = is_blank(text[at]) ? 1 : hidden_front(text + at, len - at);
+        step = ascii_is_space(text[at]) ? 1 : hidden_front(text + at, len - at);
         if (step == 0)
             break;
         at += step;
@@ -78,7 +74,7 @@ size_t explain_blank_back(const char *text, size_t len)
     size_t left = len, step;
 
     while (left > 0) {
-        step = is_blank(text[left - 1]) ? 1 : hidden_back(text, left);
+        step = ascii_is_space(text[left - 1]) ? 1 : hidden_back(text, left);
         if (step == 0)
             break;
         left -= step;

@@ -4,11 +4,6 @@
 
 #include "server/base/text.h"
 
-static bool is_white(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 /* XML 1.0 2.2 has neither these two nor controls. */
 static bool is_noncharacter(const char *text, size_t step)
 {
@@ -21,13 +16,13 @@ bool extension_text_read(const char *text, size_t len, size_t max_bytes, struct 
     for (size_t at = 0; at < len;) {
         size_t step = utf8_char_len(text + at, len - at);
 
-        if (is_white(text[at])) {
+        if (ascii_is_space(text[at])) {
             at++;
             continue;
         }
         if (step == 0 || utf8_is_control(text + at, step) || is_noncharacter(text + at, step))
             return false;
-        if (out->len > 0 && is_white(text[at - 1]))
+        if (out->len > 0 && ascii_is_space(text[at - 1]))
             str_append_char(out, ' ');
         str_append(out, text + at, step);
         if (out->len > max_bytes)

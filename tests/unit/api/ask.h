@@ -198,7 +198,7 @@ static inline struct answer ask_whole(struct world *w, const struct question *qu
         .query = query,
         .peer = question->peer != NULL ? question->peer : "192.0.2.1",
         .header = &x.header,
-        .now = 1800000000,
+        .now = time(NULL),
         .route = match.route,
         .path_tail = match.tail != NULL ? tail : NULL,
         .resume = resumed,
