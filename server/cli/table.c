@@ -311,7 +311,7 @@ const struct cli_command cli_commands[] = {
     {"url add", "LOC", "register a page URL, or update it",
      "Registers the page at LOC in a urlset, or updates it. What is not given stays as it is. "
      "Images, videos, alternates and news are replaced together: if you give one of them, give "
-     "all.",
+     "all. Videos come by import only, and these options remove them.",
      (const struct cli_option[]){
          OPTION_URLSET,
          {"--lastmod", "T", "when the page changed: 2026-11-21 or 2026-11-21T08:30:00Z"},

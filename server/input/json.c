@@ -365,6 +365,11 @@ static void read_news(const struct fields *f, json_t *value)
     read_news_members(f, value, false);
 }
 
+static bool is_integral(double number)
+{
+    return number >= 0 && number < 1e15 && !(number > (double)(int64_t)number);
+}
+
 /* A value of a video's field as the text that an element has, which `text` keeps. False: another
  * type. */
 static bool video_text(const json_t *value, enum video_kind kind, struct str *text)
@@ -372,13 +377,13 @@ static bool video_text(const json_t *value, enum video_kind kind, struct str *te
     str_clear(text);
     switch (kind) {
     case VIDEO_WHOLE:
+    case VIDEO_DECIMAL:
         if (json_is_integer(value))
             str_append_format(text, "%lld", (long long)json_integer_value(value));
-        return json_is_integer(value);
-    case VIDEO_DECIMAL:
-        if (json_is_number(value))
-            str_append_format(text, "%.2f", json_number_value(value));
-        return json_is_number(value);
+        else if (json_is_real(value))
+            str_append_format(text, "%.6f", json_real_value(value));
+        return json_is_number(value) && (kind == VIDEO_DECIMAL || json_is_integer(value) ||
+                                         is_integral(json_real_value(value)));
     case VIDEO_YES_NO:
         str_append_text(text, json_is_true(value) ? "yes" : "no");
         return json_is_boolean(value);
@@ -395,6 +400,12 @@ static void add_video(const struct fields *f, enum video_field field, const char
     fault(f, fragment_add_video(f->judged->fragment, field, attribute, str_text(text), text->len));
 }
 
+/* A string without a NUL. */
+static bool is_whole_text(const json_t *value)
+{
+    return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
+}
+
 /* {"allow": ["AT", "DE"]}, or deny. */
 static bool read_video_relation(const struct fields *f, enum video_field field, json_t *value,
                                 struct str *text)
@@ -407,9 +418,10 @@ static bool read_video_relation(const struct fields *f, enum video_field field, 
         return false;
     json_array_foreach(words, i, word)
     {
-        if (!json_is_string(word) || strpbrk(json_string_value(word), " ,\t\r\n") != NULL)
+        const char *given = json_string_value(word);
+        if (!is_whole_text(word) || *given == '\0' || strpbrk(given, " ,\t\r\n") != NULL)
             return false;
-        str_append_format(text, "%s%s", i > 0 ? " " : "", json_string_value(word));
+        str_append_format(text, "%s%s", i > 0 ? " " : "", given);
     }
     add_video(f, field, relation, text);
     return true;
@@ -421,7 +433,7 @@ static bool read_video_uploader(const struct fields *f, enum video_field field, 
 {
     const json_t *info = json_object_get(value, "info");
     if (json_object_size(value) != (info != NULL ? 2 : 1) ||
-        (info != NULL && !json_is_string(info)) ||
+        (info != NULL && !is_whole_text(info)) ||
         !video_text(json_object_get(value, "name"), VIDEO_NAME, text))
         return false;
     add_video(f, field, info != NULL ? json_string_value(info) : "", text);

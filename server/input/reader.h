@@ -26,9 +26,10 @@ enum reader_format {
 
 struct reader_options {
     enum reader_format format;
-    /* Page URLs, the rows of a urlset: JSON has "urlset" for "index", and "images", "alternates"
-     * and "news" (server/rules/fragment.h); what has one of the three, or is an element of a
-     * sitemap, says all of them. "changefreq" and "priority" are dropped, with RULE_HINT_DROPPED.
+    /* Page URLs, the rows of a urlset: JSON has "urlset" for "index", and "images", "videos",
+     * "alternates" and "news" (server/rules/page/fragment.h); what has one of the four, or is an
+     * element of a sitemap, says all of them. "changefreq" and "priority" are dropped, with
+     * RULE_HINT_DROPPED.
      */
     bool pages;
     bool lenient; /* a bad lastmod costs only itself (import, on_error=skip, sources); so does a bad

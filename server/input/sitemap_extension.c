@@ -106,8 +106,13 @@ static void open_video_field(struct sitemap_extension *e, unsigned depth, const 
     if (field == VIDEO_FIELD_COUNT || !begin(e))
         return;
     const char *wanted = video_field_attribute(field);
-    snprintf(e->attribute, sizeof e->attribute, "%s",
-             wanted != NULL ? attribute(attributes, wanted) : "");
+    const char *given = wanted != NULL ? attribute(attributes, wanted) : "";
+    size_t len = strlen(given), front = detect_space(given, len);
+    given += front;
+    len -= front + detect_space_behind(given, len - front);
+    bool fits = len < sizeof e->attribute;
+    memcpy(e->attribute, fits ? given : "\x01", fits ? len : 1); /* a longer one is invalid */
+    e->attribute[fits ? len : 1] = '\0';
     e->open[e->open_count++] = (struct sitemap_extension_open){IN_VIDEO_FIELD, depth, at};
     e->field = (int)field;
 }

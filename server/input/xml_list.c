@@ -15,8 +15,9 @@
 
 /* One <sitemap> or <url> element: what is gathered of it, and what becomes of that. */
 
-#define LASTMOD_BYTES   256   /* a date has 35 at most; a longer text is not a date */
-#define EXTENSION_BYTES 16384 /* of a URL or a text, which are refused long before */
+#define LASTMOD_BYTES   256    /* a date has 35 at most; a longer text is not a date */
+#define EXTENSION_BYTES 16384  /* of a URL or a text, which are refused long before */
+#define REFUSED         "\x01" /* in the place of a longer one of a video: no field may have it */
 
 struct xml_item {
     uint64_t line; /* where it begins */
@@ -280,8 +281,12 @@ static void begin_video_field(struct xml_list *x, const char *name, const XML_Ch
         if (video_field_is_obsolete(attributes[i]))
             fragment_drop_video_field(x->fragment);
     const char *wanted = video_field_attribute(field);
-    snprintf(x->attribute, sizeof x->attribute, "%s",
-             wanted != NULL ? attribute(attributes, wanted) : "");
+    const char *given = wanted != NULL ? attribute(attributes, wanted) : "";
+    size_t len = strlen(given);
+    trim_url(x, &given, &len);
+    bool fits = len < sizeof x->attribute;
+    memcpy(x->attribute, fits ? given : REFUSED, fits ? len : 1);
+    x->attribute[fits ? len : 1] = '\0';
     x->video_field = field;
     begin_field(x, IN_VIDEO_FIELD, 0);
 }
@@ -350,7 +355,8 @@ static void end_extension(struct xml_list *x, enum place_in_tree at)
         trim_url(x, &url, &len);
         take_code(x, fragment_add_image(x->fragment, url, len));
     } else if (at == IN_VIDEO_FIELD) {
-        const char *text = x->text_data;
+        const char *text = whole ? x->text_data : REFUSED;
+        len = whole ? len : 1;
         if (video_fields[x->video_field].kind == VIDEO_URL)
             trim_url(x, &text, &len);
         take_code(x, fragment_add_video(x->fragment, x->video_field, x->attribute, text, len));

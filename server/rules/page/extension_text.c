@@ -58,3 +58,19 @@ void extension_text_append_json(struct str *out, const char *text, size_t len)
     out->failed = out->failed || plain.failed;
     str_done(&plain);
 }
+
+bool extension_take(const char **at, const char *wanted)
+{
+    size_t len = strlen(wanted);
+    if (strncmp(*at, wanted, len) != 0)
+        return false;
+    *at += len;
+    return true;
+}
+
+bool extension_take_text(const char **at, const char *behind, struct extension_span *out)
+{
+    *out = (struct extension_span){*at, strcspn(*at, "<\"")};
+    *at += out->len;
+    return extension_take(at, behind);
+}

@@ -132,7 +132,7 @@ static void lose_overfull(struct fragment *f, unsigned extension, uint64_t count
 static enum rule_code break_rule(struct fragment *f, unsigned extension, enum rule_code code,
                                  const char *field, const char *sentence)
 {
-    if (f->loss.reason_count == 0)
+    if (!f->lenient || f->loss.reason_count == 0)
         tell(f, code, field, sentence);
     if (!f->lenient)
         return code;
@@ -336,7 +336,7 @@ enum rule_code fragment_add_video(struct fragment *f, enum video_field field, co
     if (code == RULE_OK)
         return code;
     name_video_field(f, field, name);
-    if (f->lenient && !video_fields[field].needed) {
+    if (f->lenient && video_field_may_go(field)) {
         const struct fragment_reason lost = {.code = code,
                                              .extension = AT_VIDEOS,
                                              .field_only = true,
@@ -511,75 +511,50 @@ enum rule_code fragment_end(struct fragment *f)
 
 /* ---- of a fragment that is kept ---- */
 
-struct span {
-    const char *at;
-    size_t len;
-};
-
-/* Steps over `wanted`. */
-static bool take(const char **at, const char *wanted)
-{
-    size_t len = strlen(wanted);
-
-    if (strncmp(*at, wanted, len) != 0)
-        return false;
-    *at += len;
-    return true;
-}
-
-/* Takes text up to the next markup or quote, which are escaped within it, then `behind`. */
-static bool take_text(const char **at, const char *behind, struct span *out)
-{
-    const char *start = *at;
-    size_t len = strcspn(start, "<\"");
-
-    *at += len;
-    *out = (struct span){start, len};
-    return take(at, behind);
-}
-
-static bool take_news_element(const char **at, struct span field[NEWS_FIELD_COUNT])
+static bool take_news_element(const char **at, struct extension_span field[NEWS_FIELD_COUNT])
 {
     const char *from = *at;
-    bool whole = take(&from, OPEN_NEWS) && take_text(&from, OPEN_LANGUAGE, &field[NEWS_NAME]) &&
-                 take_text(&from, OPEN_DATE, &field[NEWS_LANGUAGE]) &&
-                 take_text(&from, OPEN_TITLE, &field[NEWS_DATE]) &&
-                 take_text(&from, CLOSE_NEWS, &field[NEWS_TITLE]);
+    bool whole = extension_take(&from, OPEN_NEWS) &&
+                 extension_take_text(&from, OPEN_LANGUAGE, &field[NEWS_NAME]) &&
+                 extension_take_text(&from, OPEN_DATE, &field[NEWS_LANGUAGE]) &&
+                 extension_take_text(&from, OPEN_TITLE, &field[NEWS_DATE]) &&
+                 extension_take_text(&from, CLOSE_NEWS, &field[NEWS_TITLE]);
 
     if (whole)
         *at = from;
     return whole;
 }
 
-static bool take_image(const char **at, struct span *url)
+static bool take_image(const char **at, struct extension_span *url)
 {
     const char *from = *at;
-    bool whole = take(&from, OPEN_IMAGE) && take_text(&from, CLOSE_IMAGE, url);
+    bool whole = extension_take(&from, OPEN_IMAGE) && extension_take_text(&from, CLOSE_IMAGE, url);
 
     if (whole)
         *at = from;
     return whole;
 }
 
-static bool take_link(const char **at, struct span *language, struct span *url)
+static bool take_link(const char **at, struct extension_span *language, struct extension_span *url)
 {
     const char *from = *at;
-    bool whole = take(&from, OPEN_LINK) && take_text(&from, OPEN_HREF, language) &&
-                 take_text(&from, CLOSE_LINK, url);
+    bool whole = extension_take(&from, OPEN_LINK) &&
+                 extension_take_text(&from, OPEN_HREF, language) &&
+                 extension_take_text(&from, CLOSE_LINK, url);
 
     if (whole)
         *at = from;
     return whole;
 }
 
-static void append_text(struct str *out, struct span text)
+static void append_text(struct str *out, struct extension_span text)
 {
     extension_text_append_json(out, text.at, text.len);
 }
 
 void fragment_append_json(struct str *out, const char *fragment)
 {
-    struct span news[NEWS_FIELD_COUNT], url, language;
+    struct extension_span news[NEWS_FIELD_COUNT], url, language;
     const char *at = fragment != NULL ? fragment : "";
     bool has_news = take_news_element(&at, news);
     const char *separator = ",\"images\":[";
@@ -621,7 +596,7 @@ void fragment_append_json(struct str *out, const char *fragment)
 
 void fragment_append_part(struct str *out, const char *fragment, unsigned wanted)
 {
-    struct span fields[NEWS_FIELD_COUNT];
+    struct extension_span fields[NEWS_FIELD_COUNT];
     const char *at = fragment, *begin = at;
 
     if (fragment == NULL)

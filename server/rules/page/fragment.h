@@ -5,11 +5,12 @@
  *               title, license and geo_location are deprecated there and not kept.
  *   alternates  ("Localized versions of your pages", by sitemap) xhtml:link with hreflang (BCP 47,
  *               or x-default) and a whole URL of any host; each language once.
- *   videos      ("Video sitemaps") see server/rules/page/video.h; price, category and other
- * obsolete fields are dropped, with RULE_HINT_DROPPED. news        ("News sitemaps") publication
- * with name and language (ISO 639: two or three letters, or zh-cn, zh-tw), publication_date (W3C
- * Datetime, with a day) and title, all needed. access, genres, keywords and stock_tickers are
- * documented no more and not kept.
+ *   videos      ("Video sitemaps") see server/rules/page/video.h; obsolete fields (price,
+ *               category) are dropped, with RULE_HINT_DROPPED.
+ *   news        ("News sitemaps") publication with name and language (ISO 639: two or three
+ *               letters, or zh-cn, zh-tw), publication_date (W3C Datetime, with a day) and title,
+ *               all needed.
+ *               access, genres, keywords and stock_tickers are documented no more and not kept.
  *
  * It is canonical: what is said in any way has one form.
  *   1. News, then images in their order, each URL once, then videos in their order, then alternates
@@ -18,6 +19,7 @@
  *        </news:publication><news:publication_date>2026-01-01</news:publication_date>
  *        <news:title>T</news:title></news:news>                    (without these line ends)
  *      <image:image><image:loc>URL</image:loc></image:image>
+ *      <video:video><video:thumbnail_loc>URL</video:thumbnail_loc>…</video:video>
  *      <xhtml:link rel="alternate" hreflang="de-CH" href="URL"/>
  *   2. URLs are as url_parse writes them, languages as language_parse, x-default and the language
  *      of news in lower case, the date as lastmod_parse; a name or title has one space where there

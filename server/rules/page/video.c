@@ -48,6 +48,12 @@ bool video_field_is_obsolete(const char *name)
     return names[i] != NULL;
 }
 
+bool video_field_may_go(enum video_field field)
+{
+    return !video_fields[field].needed && field != VIDEO_RESTRICTION && field != VIDEO_PLATFORM &&
+           field != VIDEO_EXPIRATION_DATE && field != VIDEO_REQUIRES_SUBSCRIPTION;
+}
+
 const char *video_field_attribute(enum video_field field)
 {
     return video_fields[field].kind == VIDEO_RELATION ? "relationship"
@@ -118,12 +124,11 @@ static enum rule_code take_date(struct video *v, enum video_field field, const c
 {
     struct lastmod date;
     enum rule_code code = lastmod_parse(text, len, INT64_MAX / 2, &date, NULL);
+    *sentence = code != RULE_OK ? rule_code_sentence(code) : "has no day";
     if (code == RULE_OK && !date.renders)
         code = RULE_LASTMOD_INVALID;
     if (code == RULE_OK)
         put(v, field, NULL, date.text, strlen(date.text));
-    else
-        *sentence = rule_code_sentence(code);
     return code;
 }
 
@@ -154,7 +159,7 @@ static enum rule_code take_whole(struct video *v, enum video_field field, const 
     if (field == VIDEO_DURATION && (!good || value == 0 || value > DURATION_MAX_S))
         return refuse(sentence, "must be whole seconds from 1 to 28800");
     if (!good)
-        return refuse(sentence, "must be a whole number");
+        return refuse(sentence, "must be a whole number of at most 15 digits");
     char canonical[24];
     int size = snprintf(canonical, sizeof canonical, "%llu", (unsigned long long)value);
     put(v, field, NULL, canonical, (size_t)size);
@@ -165,11 +170,13 @@ static enum rule_code take_rating(struct video *v, const char *text, size_t len,
                                   const char **sentence)
 {
     size_t digits = count_digits(text, len), decimals = count_decimals(text + digits, len - digits);
-    if (digits != 1 || digits + decimals != len || text[0] > '5' ||
-        (text[0] == '5' && strspn(text + 1, ".0") < decimals))
+    bool more = false; /* than a whole number: the text has no NUL */
+    for (size_t i = 1; i < digits + decimals; i++)
+        more |= text[i] != '.' && text[i] != '0';
+    if (digits != 1 || digits + decimals != len || text[0] > '5' || (text[0] == '5' && more))
         return refuse(sentence, "must be a number from 0 to 5");
     decimals = decimals > 3 ? 3 : decimals; /* with the point */
-    while (decimals > 0 && strchr(".0", text[decimals]) != NULL)
+    while (decimals > 0 && (text[decimals] == '.' || text[decimals] == '0'))
         decimals--;
     put(v, VIDEO_RATING, NULL, text, 1 + decimals);
     return RULE_OK;
@@ -201,6 +208,8 @@ static enum rule_code take_relation(struct video *v, enum video_field field, con
     static const char space[] = " \t\r\n,";
     char words[3 * COUNTRIES_MAX + 8];
     size_t used = 0;
+    const char *must = field == VIDEO_RESTRICTION ? "must be countries of two letters (ISO 3166-1)"
+                                                  : "must be some of web, mobile and tv";
     bool allow = ascii_equals(relation, strlen(relation), "allow");
     if (!allow && !ascii_equals(relation, strlen(relation), "deny"))
         return refuse(sentence, "needs the relationship allow or deny");
@@ -212,9 +221,7 @@ static enum rule_code take_relation(struct video *v, enum video_field field, con
             continue;
         }
         if (!is_word_of(field, text + at, end - at) || used + (end - at) + 2 > sizeof words)
-            return refuse(sentence, field == VIDEO_RESTRICTION
-                                        ? "must be countries of two letters (ISO 3166-1)"
-                                        : "must be some of web, mobile and tv");
+            return refuse(sentence, must);
         if (used > 0)
             words[used++] = ' ';
         for (; at < end; at++) {
@@ -224,6 +231,8 @@ static enum rule_code take_relation(struct video *v, enum video_field field, con
                                                          : ascii_lower(text[at]);
         }
     }
+    if (used == 0)
+        return refuse(sentence, must);
     put(v, field, allow ? "allow" : "deny", words, used);
     return RULE_OK;
 }
@@ -316,40 +325,20 @@ void video_append(struct str *out, const struct video *v)
 
 /* ---- reading one back ---- */
 
-struct span {
-    const char *at;
-    size_t len;
-};
-
-static bool take(const char **at, const char *wanted)
-{
-    size_t len = strlen(wanted);
-    if (strncmp(*at, wanted, len) != 0)
-        return false;
-    *at += len;
-    return true;
-}
-
-static bool take_span(const char **at, const char *behind, struct span *out)
-{
-    *out = (struct span){*at, strcspn(*at, "<\"")};
-    *at += out->len;
-    return take(at, behind);
-}
-
 /* A field at `*at`, if it is there: its attribute, which may be empty, and its text. */
-static bool take_field(const char **at, enum video_field field, struct span *attribute,
-                       struct span *text)
+static bool take_field(const char **at, enum video_field field, struct extension_span *attribute,
+                       struct extension_span *text)
 {
     char open[64], middle[64], close[64];
     const char *from = *at, *name = video_field_attribute(field);
     snprintf(open, sizeof open, "<video:%s", video_fields[field].name);
     snprintf(middle, sizeof middle, " %s=\"", name != NULL ? name : "");
     snprintf(close, sizeof close, "</video:%s>", video_fields[field].name);
-    *attribute = (struct span){"", 0};
-    bool whole = take(&from, open) &&
-                 (name == NULL || !take(&from, middle) || take_span(&from, "\"", attribute)) &&
-                 take(&from, ">") && take_span(&from, close, text);
+    *attribute = (struct extension_span){"", 0};
+    bool whole = extension_take(&from, open) &&
+                 (name == NULL || !extension_take(&from, middle) ||
+                  extension_take_text(&from, "\"", attribute)) &&
+                 extension_take(&from, ">") && extension_take_text(&from, close, text);
     if (whole)
         *at = from;
     return whole;
@@ -358,20 +347,20 @@ static bool take_field(const char **at, enum video_field field, struct span *att
 bool video_step(const char **at)
 {
     const char *from = *at;
-    struct span attribute, text;
-    if (!take(&from, OPEN_VIDEO))
+    struct extension_span attribute, text;
+    if (!extension_take(&from, OPEN_VIDEO))
         return false;
     for (unsigned i = 0; i < VIDEO_FIELD_COUNT; i++)
         while (take_field(&from, (enum video_field)i, &attribute, &text) && i == VIDEO_TAG)
             ;
-    if (!take(&from, CLOSE_VIDEO))
+    if (!extension_take(&from, CLOSE_VIDEO))
         return false;
     *at = from;
     return true;
 }
 
 /* As it stands, where JSON has it as a number, else as a string. */
-static void append_number(struct str *out, struct span text)
+static void append_number(struct str *out, struct extension_span text)
 {
     size_t digits = count_digits(text.at, text.len);
     bool number = digits > 0 &&
@@ -384,7 +373,7 @@ static void append_number(struct str *out, struct span text)
 }
 
 /* Words with a space between them, as an array. */
-static void append_words(struct str *out, struct span text)
+static void append_words(struct str *out, struct extension_span text)
 {
     const char *separator = "[";
     for (size_t at = 0, len; at <= text.len; at += len + 1) {
@@ -397,8 +386,8 @@ static void append_words(struct str *out, struct span text)
     str_append_char(out, ']');
 }
 
-static void append_value(struct str *out, enum video_kind kind, struct span attribute,
-                         struct span text)
+static void append_value(struct str *out, enum video_kind kind, struct extension_span attribute,
+                         struct extension_span text)
 {
     switch (kind) {
     case VIDEO_WHOLE:
@@ -436,8 +425,8 @@ static void append_value(struct str *out, enum video_kind kind, struct span attr
 void video_append_json(struct str *out, const char *at)
 {
     const char *separator = "{", *end = at;
-    struct span attribute, text;
-    if (!video_step(&end) || !take(&at, OPEN_VIDEO))
+    struct extension_span attribute, text;
+    if (!video_step(&end) || !extension_take(&at, OPEN_VIDEO))
         return;
     for (unsigned i = 0; i < VIDEO_FIELD_COUNT; i++) {
         enum video_field field = (enum video_field)i;

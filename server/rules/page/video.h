@@ -2,16 +2,17 @@
  * each made canonical at once. Thread safe for different objects.
  *
  * Canonical: <video:video>, the fields in the order below, </video:video>, nothing between them.
- *   URLs                 as url_parse writes them, of any host
- *   dates                as lastmod_parse writes them, with a day; an expiration_date may be in the
- * future duration             whole seconds from 1 to 28800 (eight hours); a fraction is cut off
- *   rating               0 to 5, with two decimals at most and no zero behind them
- *   yes or no            in lower case; "true" and "false" are read, too
- *   restriction          <video:restriction relationship="allow">AT DE</video:restriction>:
- * two-letter countries (ISO 3166-1) in capitals; or deny platform             the same of web,
- * mobile and tv uploader             a name of 255 characters, with the URL of a page as `info` or
- * without tag                  32 at most, each an element Texts are those of extension_text_read.
- */
+ *   URLs         as url_parse writes them, of any host
+ *   dates        as lastmod_parse writes them, with a day; the future is allowed
+ *   duration     whole seconds from 1 to 28800 (eight hours); a fraction is cut off
+ *   rating       0 to 5; two decimals are kept, and no zero behind them
+ *   yes or no    in lower case; "true" and "false" are read, too
+ *   restriction  <video:restriction relationship="allow">AT DE</video:restriction>:
+ *                two-letter countries (ISO 3166-1) in capitals; or "deny"
+ *   platform     the same with some of web, mobile and tv
+ *   uploader     a name of 255 characters; the attribute `info` is a URL or absent
+ *   tag          32 at most, each an element
+ * Texts are those of extension_text_read. */
 #pragma once
 
 #include <stdbool.h>
@@ -72,6 +73,9 @@ enum video_field video_field_named(const char *name);
 /* Whether Google once read this field and no longer does (price, category, gallery_loc and others).
  */
 bool video_field_is_obsolete(const char *name);
+/* Whether a video is published without this field where its value is invalid: not one that is
+ * needed, and not one that says where or until when the video may be shown. */
+bool video_field_may_go(enum video_field field);
 /* The attribute that goes with a field: "relationship", "info"; NULL for most. */
 const char *video_field_attribute(enum video_field field);
 

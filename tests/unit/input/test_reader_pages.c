@@ -183,6 +183,30 @@ static const struct input_case strict[] = {
      "1 !wrong-type videos[0].platform " U "\n", READER_OK, NULL, 0, 0},
     {"another relation", "{\"loc\":\"" U "\"," JSON_VIDEO "\"platform\":{\"permit\":[\"tv\"]}}]}",
      0, "1 !video-malformed videos[0].platform " U "\n", READER_OK, NULL, 0, 0},
+    {"a NUL in a word",
+     "{\"loc\":\"" U "\"," JSON_VIDEO "\"restriction\":{\"allow\":[\"AT\\u0000x\"]}}]}", 0,
+     "1 !wrong-type videos[0].restriction " U "\n", READER_OK, NULL, 0, 0},
+    {"an empty word", "{\"loc\":\"" U "\"," JSON_VIDEO "\"restriction\":{\"allow\":[\"\"]}}]}", 0,
+     "1 !wrong-type videos[0].restriction " U "\n", READER_OK, NULL, 0, 0},
+    {"a NUL in a URL",
+     "{\"loc\":\"" U "\"," JSON_VIDEO
+     "\"uploader\":{\"name\":\"U\",\"info\":\"https://c.example/u\\u0000x\"}}]}",
+     0, "1 !wrong-type videos[0].uploader " U "\n", READER_OK, NULL, 0, 0},
+    {"a URL with blanks around it",
+     SITEMAP(ROW("<v:video>" GIVEN_VIDEO "<v:uploader info=' https://c.example/u '>U</v:uploader>"
+                 "</v:video>")),
+     0,
+     "1 " U
+     " extensions=" VIDEO("<video:uploader info=\"https://c.example/u\">U</video:uploader>") "\n",
+     READER_OK, NULL, 0, 0},
+    {"numbers in JSON", "{\"loc\":\"" U "\"," JSON_VIDEO "\"rating\":4.996,\"duration\":60.0}]}", 0,
+     "1 " U " extensions=" VIDEO(
+         "<video:duration>60</video:duration><video:rating>4.99</video:rating>") "\n",
+     READER_OK, NULL, 0, 0},
+    {"a rating just above", "{\"loc\":\"" U "\"," JSON_VIDEO "\"rating\":5.001}]}", 0,
+     "1 !video-malformed videos[0].rating " U "\n", READER_OK, NULL, 0, 0},
+    {"half a second", "{\"loc\":\"" U "\"," JSON_VIDEO "\"duration\":60.5}]}", 0,
+     "1 !wrong-type videos[0].duration " U "\n", READER_OK, NULL, 0, 0},
     {"an uploader of a name", "{\"loc\":\"" U "\"," JSON_VIDEO "\"uploader\":\"U\"}]}", 0,
      "1 !wrong-type videos[0].uploader " U "\n", READER_OK, NULL, 0, 0},
     {"tags in one text", "{\"loc\":\"" U "\"," JSON_VIDEO "\"tag\":\"a\"}]}", 0,
@@ -464,11 +488,47 @@ static void test_places(void **state)
     run(places, COUNT(places), false);
 }
 
+/* What is longer than a field may be is refused as a whole: what fits of it may be another value.
+ */
+static void test_long(void **state)
+{
+    static const struct {
+        const char *before, *fill, *behind, *field, *code;
+    } rows[] = {
+        {"<v:description>Good start", " ", "LOST</v:description>", "description",
+         "video-malformed"},
+        {"<v:restriction relationship='allow'>AT", " ", "DE</v:restriction>", "restriction",
+         "video-malformed"},
+        {"<v:expiration_date>2026-01-01", " ", "x</v:expiration_date>", "expiration_date",
+         "lastmod-invalid"},
+        {"<v:uploader info='https://c.example/", "%61", "'>U</v:uploader>", "uploader",
+         "video-malformed"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct str text = STR_INIT, want = STR_INIT;
+        str_append_text(&text, "<urlset" NAMESPACES "><url><loc>" U "</loc><v:video>");
+        str_append_text(&text, rows[i].before);
+        while (text.len < 20000)
+            str_append_text(&text, rows[i].fill);
+        str_append_text(&text, rows[i].behind);
+        str_append_text(&text, "</v:video></url></urlset>");
+        str_append_format(&want, "1 !%s videos[0].%s " U "\n", rows[i].code, rows[i].field);
+        const struct input_case one = {
+            rows[i].field, str_text(&text), 0, str_text(&want), READER_OK, NULL, 0, 0};
+        run(&one, 1, false);
+        str_done(&text);
+        str_done(&want);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strict), cmocka_unit_test(test_lenient),
-        cmocka_unit_test(test_plain_items), cmocka_unit_test(test_plain_behind_another),
-        cmocka_unit_test(test_places)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_long),
+                                       cmocka_unit_test(test_strict),
+                                       cmocka_unit_test(test_lenient),
+                                       cmocka_unit_test(test_plain_items),
+                                       cmocka_unit_test(test_plain_behind_another),
+                                       cmocka_unit_test(test_places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "tests/unit/rules/check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "server/rules/page/fragment.h"
 
@@ -164,6 +165,7 @@ static void test_refused(void **state)
         {"restriction", "", "DE", RULE_VIDEO},
         {"restriction", "allow", "DEU", RULE_VIDEO},
         {"restriction", "allow", "D\xc3", RULE_VIDEO},
+        {"restriction", "allow", " , ", RULE_VIDEO},
         {"platform", "deny", "watch", RULE_VIDEO},
         {"uploader", "javascript:x", "A", RULE_VIDEO},
         {"uploader", "", long_name, RULE_VIDEO},
@@ -181,6 +183,11 @@ static void test_refused(void **state)
         begin_needed(true);
         check_code(rows[i].given, add(rows[i].name, rows[i].attribute, rows[i].given), RULE_OK);
         assert_int_equal(fragment_end_video(&f), RULE_OK);
+        if (!video_field_may_go(video_field_named(rows[i].name))) {
+            assert_int_equal(fragment_end(&f), RULE_OK);
+            assert_string_equal(str_text(&f.text), ""); /* it would be shown where it may not */
+            continue;
+        }
         assert_int_equal(fragment_end(&f), RULE_OK);
         check_set(rows[i].given, f.remarks, RULE_BIT(RULE_EXTENSION_DROPPED));
         assert_string_equal(str_text(&f.text), "<video:video>" NEEDED "</video:video>");
@@ -200,6 +207,22 @@ static void test_refused(void **state)
     fragment_begin_video(&f);
     assert_int_equal(add("description", "", long_text), RULE_OK);
     assert_int_equal(add("description", "", "D"), RULE_DUPLICATE);
+}
+
+/* A text has no NUL behind it. */
+static void test_ends(void **state)
+{
+    static const char given[] = "5.000";
+    (void)state;
+    for (unsigned field = 0; field < VIDEO_FIELD_COUNT; field++)
+        for (size_t len = 1; len < sizeof given; len++) {
+            char *text = malloc(len);
+            memcpy(text, given, len);
+            begin_needed(true);
+            assert_int_equal(fragment_add_video(&f, (enum video_field)field, "allow", text, len),
+                             RULE_OK);
+            free(text);
+        }
 }
 
 static void test_needed(void **state)
@@ -279,9 +302,10 @@ static void test_no_video(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),  cmocka_unit_test(test_order),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_needed),
-        cmocka_unit_test(test_bounds),  cmocka_unit_test(test_no_video),
+        cmocka_unit_test(test_fields),   cmocka_unit_test(test_order),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_needed),
+        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_no_video),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     fragment_done(&f);
