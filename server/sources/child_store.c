@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,8 +37,9 @@
 #define REPLACED_SIZE (NAME_SIZE + 8)           /* "SITE/changed/HASH" */
 
 /* How often all of it is looked after, and how soon again where something is missing. */
-#define LOOK_MS    (10 * 60 * 1000)
-#define MISSING_MS 2000
+#define TRIM_COPIES 10000u /* and a tenth, of more copies than before */
+#define LOOK_MS     (10 * 60 * 1000)
+#define MISSING_MS  2000
 /* Missing copies that are asked for between two looks. */
 #define FETCH_MOST 500u
 /* How long replaced copies wait for their changes to be sent. */
@@ -752,6 +754,7 @@ static void store_run(void *context)
 {
     struct child_store *s = context;
     bool again = true;
+    uint64_t trimmed_at = 0; /* how many copies there were */
     while (thread_wait(&s->thread, again ? MISSING_MS : LOOK_MS)) {
         struct round r = {.store = s,
                           .locs = calloc(FETCH_MOST, sizeof *r.locs),
@@ -778,6 +781,11 @@ static void store_run(void *context)
         free(r.all);
         free(r.locs);
         free(r.sites);
+        /* Many polls leave much memory behind, in pieces. */
+        if (r.copies > trimmed_at + trimmed_at / 10 + TRIM_COPIES) {
+            trimmed_at = r.copies;
+            malloc_trim(0);
+        }
     }
 }
 
