@@ -161,13 +161,19 @@ static void take_until(struct host_rewriter *w, char c, const char *end)
 }
 
 /* A byte outside origins. */
+/* A byte of a byte order mark or white space, as may stand before the first. */
+static bool is_leading(char c)
+{
+    return ascii_is_space(c) || memchr("\xef\xbb\xbf", c, 3) != NULL;
+}
+
 static void take_byte(struct host_rewriter *w, char c)
 {
     switch (w->state) {
     case START:
         if (c == '<')
             enter(w, OPEN);
-        else if (!ascii_is_space(c) && !strchr("\xef\xbb\xbf", c))
+        else if (!is_leading(c))
             enter(w, LINE);
         break;
     case LINE:
@@ -212,7 +218,7 @@ static void take_byte(struct host_rewriter *w, char c)
 /* Whether an origin begins with this very byte. */
 static bool begins_origin(struct host_rewriter *w, char c)
 {
-    if (w->state == START && c != '<' && !ascii_is_space(c) && !strchr("\xef\xbb\xbf", c)) {
+    if (w->state == START && c != '<' && !is_leading(c)) {
         w->state = LINE;
         return true;
     }

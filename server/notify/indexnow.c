@@ -1,12 +1,19 @@
 /* A site's batch is what its history has behind the kept position, part by part: no more than
- * BATCH_MAX_URLS and, by a part, BATCH_MAX_BYTES, each URL once. Sites have turns, and one looks at
- * LOOK_PARTS at most: where these say nothing to tell, the position moves behind them alone, once
- * that is worth a write. A batch stays at hand until it was taken (200, 202) and the position has
- * moved behind it by compare and set, which nobody waits for, and which alone is tried again; then
- * the next is gathered. What is not taken is tried again, later and later or as the answer asks by
- * Retry-After; after a day of that, changes older than a day are given up and counted. Memory is
- * that of a batch for each site. A site that is notified for the first time begins with the next
- * change: what is there already, crawlers have from its sitemaps. Of several machines one tells. */
+ * BATCH_MAX_URLS and, by a part, BATCH_MAX_BYTES, each URL once. Sites take turns, and one looks at
+ * LOOK_PARTS at most: where these have nothing to send, the position moves behind them alone, once
+ * that is worth a write. A batch stays at hand until it was accepted (200, 202) and the position
+ * has moved behind it by compare and set, which nobody waits for, and which alone is tried again;
+ * then the next is gathered. What is not accepted is tried again, later and later or as the answer
+ * asks by Retry-After; after a day of that, changes older than a day are given up and counted. A
+ * site that is notified for the first time begins with the next change: what is there already,
+ * crawlers have from its sitemaps. Of several machines one sends.
+ *
+ * Where the history has nothing, a batch is of one mirrored sitemap: page URLs that its replaced
+ * copy and its copy now differ in (server/sources/child_changes.h). There no position is kept: the
+ * replaced copy itself says that something is to be sent.
+ *
+ * Memory is that of a batch for each site, and, while a mirrored sitemap is sent, 24 bytes for each
+ * page URL of its replaced copy. */
 #include "server/notify/indexnow.h"
 
 #include <inttypes.h>
@@ -22,9 +29,9 @@
 #include "server/notify/again.h"
 #include "server/sources/child_changes.h"
 
-#define LEAD            "indexnow" /* of several nodes one tells */
+#define LEAD            "indexnow" /* of several nodes one sends */
 #define LOOK_MS         5000       /* what comes within it goes together */
-#define PACE_MS         1000
+#define PACE_MS         1000       /* after a batch was accepted, the next look */
 #define STOP_LOOK_MS    10
 #define RETRY_MIN_MS    30000
 #define KEEP_SECONDS    86400
@@ -34,7 +41,7 @@
 #define BATCH_MAX_BYTES (2u << 20)
 #define SENDING_MAX     4u
 #define LOOK_PARTS      256u /* of about a thousand rows */
-/* So much of the history without anything to tell is worth a write. */
+/* So much of the history without anything to send is worth a write. */
 #define PASSED_PARTS     64u
 #define PASSED_REVISIONS 1000u
 #define PASSED_MS        3600000 /* or so long ago: the history does not reach back for ever */
@@ -56,15 +63,15 @@ struct batch {
 
 enum move { MOVE_NONE, MOVE_ASKED, MOVE_DONE, MOVE_FAILED };
 
-struct told_site {
+struct notified_site {
     struct indexnow *n;
     const struct config_site *config;
     struct url origin, endpoint;
     struct batch batch; /* empty: none is at hand */
-    uint64_t seen;      /* the catalogue's revision when there was nothing more to tell */
+    uint64_t seen;      /* the catalogue's revision when there was nothing more to send */
     int64_t next_at, failing_since;
-    uint64_t gap_told; /* where the history began then; 0: never */
-    int64_t pass_at;   /* when the position moves though there is nothing to tell; 0: it need not */
+    uint64_t gap_reported; /* where the history began then; 0: never */
+    int64_t pass_at; /* when the position moves though there is nothing to send; 0: it need not */
     unsigned tries;
     bool sending;
     int64_t site_id; /* 0: it is not there */
@@ -83,8 +90,9 @@ struct indexnow {
     struct fetch_loop *loop;
     struct thread thread;
     size_t site_count, turn; /* whose is next */
-    struct told_site *sites;
+    struct notified_site *sites;
     unsigned sending;
+    int64_t next_look;
 };
 
 /* ---- gathering ------------------------------------------------------------------------- */
@@ -109,7 +117,7 @@ static void batch_done(struct batch *b)
 }
 
 struct gathering {
-    struct told_site *site;
+    struct notified_site *site;
     const struct registry *registry;
     bool failed;
 };
@@ -122,7 +130,7 @@ static bool is_news(const struct entry_record *before, const struct entry_record
 }
 
 /* An engine takes a host's URLs only. */
-static bool is_of_site(const struct told_site *s, const char *loc)
+static bool is_of_site(const struct notified_site *s, const char *loc)
 {
     size_t len = s->origin.origin_len;
     return strncmp(loc, s->origin.text, len) == 0 && loc[len] == '/';
@@ -137,9 +145,12 @@ static bool add_loc(struct batch *b, const char *loc)
         b->places = grown;
         b->room = b->room * 2 + 64;
     }
-    b->places[b->count++] = b->texts.len;
+    size_t place = b->texts.len;
     str_append(&b->texts, loc, strlen(loc) + 1);
-    return !b->texts.failed;
+    if (b->texts.failed)
+        return false;
+    b->places[b->count++] = place;
+    return true;
 }
 
 static void gather_row(void *context, const struct entry_record *before,
@@ -208,7 +219,7 @@ static void drop_repeated(struct batch *b)
     b->count = kept;
 }
 
-static void report_gap(const struct told_site *s)
+static void report_gap(const struct notified_site *s)
 {
     log_event(LOG_LEVEL_WARNING, "indexnow-gap",
               "%s: the history no longer has the changes since the last notification; IndexNow is "
@@ -226,9 +237,9 @@ static enum catalogue_status gather_all(struct gathering *g, struct catalogue_vi
     bool whole = true;
 
     if (status == CATALOGUE_OK && first > b->to.revision) {
-        if (g->site->gap_told != first) /* else the position cannot be moved behind it yet */
+        if (g->site->gap_reported != first) /* else the position cannot be moved behind it yet */
             report_gap(g->site);
-        g->site->gap_told = first;
+        g->site->gap_reported = first;
         b->to = (struct indexnow_position){first, 0};
         g->site->pass_at = clock_now_ms(); /* it is reported once */
     }
@@ -258,13 +269,13 @@ static enum catalogue_status gather_all(struct gathering *g, struct catalogue_vi
 /* CONFLICT: it is where another node moved it. */
 static void moved(void *context, struct change_result *result)
 {
-    struct told_site *s = context;
+    struct notified_site *s = context;
     bool done = result->status == CATALOGUE_OK || result->status == CATALOGUE_CONFLICT;
 
     atomic_store(&s->move, done ? MOVE_DONE : MOVE_FAILED);
 }
 
-static void move_to(struct told_site *s, int64_t site_id)
+static void move_to(struct notified_site *s, int64_t site_id)
 {
     const struct change change = {
         .kind = CHANGE_INDEXNOW, .indexnow = {site_id, s->batch.from, s->batch.to}, .context = s};
@@ -274,8 +285,8 @@ static void move_to(struct told_site *s, int64_t site_id)
     catalogue_submit(s->n->catalogue, &change, moved);
 }
 
-/* There is nothing to tell of what was looked at. */
-static void pass(struct told_site *s, int64_t site_id)
+/* There is nothing to send of what was looked at. */
+static void pass(struct notified_site *s, int64_t site_id)
 {
     const struct batch *b = &s->batch;
     uint64_t revisions = b->to.revision - b->from.revision;
@@ -287,7 +298,7 @@ static void pass(struct told_site *s, int64_t site_id)
         s->pass_at = clock_now_ms() + PASSED_MS;
 }
 
-static void make_body(struct told_site *s)
+static void make_body(struct notified_site *s)
 {
     struct batch *b = &s->batch;
 
@@ -303,8 +314,8 @@ static void make_body(struct told_site *s)
     str_append_text(&b->body, "]}");
 }
 
-/* The site's next batch; its `count` stays 0 where there is nothing to tell. */
-static enum catalogue_status gather(struct told_site *s, struct catalogue_view *view,
+/* The site's next batch; its `count` stays 0 where there is nothing to send. */
+static enum catalogue_status gather(struct notified_site *s, struct catalogue_view *view,
                                     const struct registry *registry, uint64_t revision)
 {
     const struct registry_site *site = registry_site_by_origin(registry, s->config->origin);
@@ -338,7 +349,7 @@ static enum catalogue_status gather(struct told_site *s, struct catalogue_view *
 
 static ssize_t give(void *context, char *bytes, size_t size)
 {
-    struct batch *b = &((struct told_site *)context)->batch;
+    struct batch *b = &((struct notified_site *)context)->batch;
     size_t left = b->body.len - b->given, len = left < size ? left : size;
 
     memcpy(bytes, b->body.data + b->given, len);
@@ -346,15 +357,17 @@ static ssize_t give(void *context, char *bytes, size_t size)
     return (ssize_t)len;
 }
 
-static void close_changes(struct told_site *s, bool sent)
+/* False: `sent` copies cannot be dropped. */
+static bool close_changes(struct notified_site *s, bool sent)
 {
-    if (s->changes != NULL)
-        child_changes_close(s->changes, sent);
+    bool closed = s->changes == NULL || child_changes_close(s->changes, sent);
+
     s->changes = NULL;
+    return closed;
 }
 
 /* Behind the batch. */
-static void move_on(struct told_site *s)
+static void move_on(struct notified_site *s)
 {
     struct registry *registry = NULL;
     const struct registry_site *site = NULL;
@@ -378,8 +391,9 @@ static void move_on(struct told_site *s)
     registry_unref(registry);
 }
 
-/* The result of the move: of what was taken it alone is tried again, while nobody else tells. */
-static void settle_move(struct told_site *s, bool leads)
+/* The result of the move: of what was accepted it alone is tried again, while no other node sends.
+ */
+static void settle_move(struct notified_site *s, bool leads)
 {
     int move = atomic_load(&s->move);
 
@@ -394,14 +408,14 @@ static void settle_move(struct told_site *s, bool leads)
     atomic_store(&s->move, MOVE_NONE);
 }
 
-static void record_well(struct told_site *s)
+static void record_well(struct notified_site *s)
 {
     s->n->counts->failing -= s->failing_since != 0;
     s->failing_since = 0;
     s->tries = 0;
 }
 
-static void record_taken(struct told_site *s)
+static void record_taken(struct notified_site *s)
 {
     if (s->failing_since != 0)
         log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are accepted again by %s",
@@ -410,10 +424,12 @@ static void record_taken(struct told_site *s)
     s->n->counts->taken++;
     s->n->counts->urls += s->batch.count;
     s->next_at = clock_now_ms() + PACE_MS;
+    if (s->n->next_look > s->next_at)
+        s->n->next_look = s->next_at;
     move_on(s);
 }
 
-static void record_failed(struct told_site *s, const char *why, const struct fetch_reply *reply)
+static void record_failed(struct notified_site *s, const char *why, const struct fetch_reply *reply)
 {
     int64_t now = clock_unix_ms() / 1000;
 
@@ -437,7 +453,7 @@ static void record_failed(struct told_site *s, const char *why, const struct fet
 
 static void sent(void *context, enum fetch_status status, struct fetch_reply *reply)
 {
-    struct told_site *s = context;
+    struct notified_site *s = context;
     char why[64];
 
     s->sending = false;
@@ -449,7 +465,7 @@ static void sent(void *context, enum fetch_status status, struct fetch_reply *re
         record_failed(s, status == FETCH_OK ? why : reply->why, reply);
 }
 
-static void send_batch(struct told_site *s)
+static void send_batch(struct notified_site *s)
 {
     struct fetch_request request = {
         .url = &s->endpoint,
@@ -475,7 +491,7 @@ static void send_batch(struct told_site *s)
 
 /* ---- the thread ------------------------------------------------------------------------ */
 
-/* Another node tells: it finds in the catalogue what was not taken here. */
+/* Another node sends: it finds in the catalogue what was not accepted here. */
 static void stand_back(struct indexnow *n)
 {
     for (size_t i = 0; i < n->site_count; i++) {
@@ -489,14 +505,23 @@ static void stand_back(struct indexnow *n)
     }
 }
 
-static bool has_passed(const struct told_site *s, uint64_t revision)
+static bool is_seen(const struct notified_site *s, uint64_t revision)
 {
     return s->seen == revision && (s->pass_at == 0 || clock_now_ms() < s->pass_at);
 }
 
-static struct told_site *whose_turn(struct indexnow *n, size_t i)
+static struct notified_site *site_in_turn(struct indexnow *n, size_t i)
 {
     return &n->sites[(n->turn + i) % n->site_count];
+}
+
+/* The site is there no more: what was to be sent of it is dropped. */
+static void forget(struct notified_site *s)
+{
+    if (s->sending || atomic_load(&s->move) != MOVE_NONE)
+        return;
+    close_changes(s, false);
+    batch_clear(&s->batch);
 }
 
 /* Gathers where something was written since, or the next batch of what was. */
@@ -512,11 +537,13 @@ static void look(struct indexnow *n)
     if (status == CATALOGUE_OK)
         status = catalogue_view_registry(view, &registry);
     for (size_t i = 0; status == CATALOGUE_OK && i < n->site_count; i++) {
-        struct told_site *s = whose_turn(n, i);
+        struct notified_site *s = site_in_turn(n, i);
         const struct registry_site *site = registry_site_by_origin(registry, s->config->origin);
         s->site_id = site != NULL ? site->id : 0;
+        if (site == NULL)
+            forget(s);
         if (s->batch.count > 0 || s->changes != NULL || atomic_load(&s->move) != MOVE_NONE ||
-            has_passed(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
+            is_seen(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
             continue;
         enum catalogue_status gathered = gather(s, view, registry, now.revision);
         if (gathered != CATALOGUE_OK)
@@ -534,7 +561,7 @@ static void look(struct indexnow *n)
 
 static bool take_changed(void *context, const char *loc)
 {
-    struct told_site *s = context;
+    struct notified_site *s = context;
 
     if (is_full(&s->batch) || (is_of_site(s, loc) && !add_loc(&s->batch, loc)))
         return false;
@@ -544,18 +571,18 @@ static bool take_changed(void *context, const char *loc)
 
 /* Whether so much at once is a template, a relaunch or another division into sitemaps, of which
  * nobody is to be notified. */
-static bool is_bulk(const struct told_site *s, const struct child_changes_counts *counts)
+static bool is_bulk(const struct notified_site *s, const struct child_changes_counts *counts)
 {
     uint64_t pages = counts->before > counts->now ? counts->before : counts->now;
     return !s->config->indexnow_bulk && counts->changed > BULK_FREE && counts->changed * 10 > pages;
 }
 
 /* The next mirrored sitemap of the site with changes. */
-static bool open_changes(struct told_site *s, int64_t until_ms)
+static bool open_changes(struct notified_site *s, int64_t until_ms)
 {
     struct child_changes_counts counts;
 
-    child_changes_enable(s->n->store, s->site_id);
+    child_store_want_changes(s->n->store, s->site_id);
     s->changes_from = 0;
     while (!thread_stops(&s->n->thread) &&
            (s->changes = child_changes_open(s->n->store, s->site_id, until_ms, &counts)) != NULL) {
@@ -566,14 +593,13 @@ static bool open_changes(struct told_site *s, int64_t until_ms)
                   "%s: %" PRIu64 " of %" PRIu64 " page URLs changed at once; IndexNow is not "
                   "notified of them (indexnow_bulk)",
                   counts.loc, counts.changed, counts.now);
-        close_changes(s, true);
-        if (clock_now_ms() >= until_ms)
+        if (!close_changes(s, true) || clock_now_ms() >= until_ms)
             return false;
     }
     return false;
 }
 
-static void gather_changes(struct told_site *s, int64_t until_ms)
+static void gather_changes(struct notified_site *s, int64_t until_ms)
 {
     if (s->changes == NULL && !open_changes(s, until_ms))
         return;
@@ -599,7 +625,7 @@ static void look_at_copies(struct indexnow *n)
     int64_t until_ms = clock_now_ms() + COMPARE_MS;
 
     for (size_t i = 0; n->store != NULL && i < n->site_count; i++) {
-        struct told_site *s = whose_turn(n, i);
+        struct notified_site *s = site_in_turn(n, i);
         if (clock_now_ms() >= until_ms || thread_stops(&n->thread))
             return;
         if (s->site_id != 0 && s->batch.count == 0 && atomic_load(&s->move) == MOVE_NONE &&
@@ -611,7 +637,7 @@ static void look_at_copies(struct indexnow *n)
 static void send_again(struct indexnow *n)
 {
     for (size_t i = 0; i < n->site_count && n->sending < SENDING_MAX; i++) {
-        struct told_site *s = whose_turn(n, i);
+        struct notified_site *s = site_in_turn(n, i);
         if (s->batch.count > 0 && !s->sending && atomic_load(&s->move) == MOVE_NONE &&
             s->next_at <= clock_now_ms())
             send_batch(s);
@@ -631,11 +657,10 @@ static bool any_moves(const struct indexnow *n)
 static void indexnow_run(void *context)
 {
     struct indexnow *n = context;
-    int64_t next_look = 0;
-
     while (!thread_stops(&n->thread)) {
         int64_t now = clock_now_ms();
-        if (now >= next_look) {
+        if (now >= n->next_look) {
+            n->next_look = now + LOOK_MS;
             bool leads = catalogue_leads(n->catalogue, LEAD);
             for (size_t i = 0; i < n->site_count; i++)
                 settle_move(&n->sites[i], leads);
@@ -646,10 +671,9 @@ static void indexnow_run(void *context)
             } else {
                 stand_back(n);
             }
-            next_look = clock_now_ms() + LOOK_MS;
         }
         now = clock_now_ms();
-        fetch_loop_poll(n->loop, next_look > now ? (int)(next_look - now) : 0);
+        fetch_loop_poll(n->loop, n->next_look > now ? (int)(n->next_look - now) : 0);
     }
     while (any_moves(n)) /* the writer still knows of them */
         fetch_loop_poll(n->loop, STOP_LOOK_MS);
@@ -664,8 +688,8 @@ static bool add_sites(struct indexnow *n)
         return false;
     for (size_t i = 0; i < n->config->site_count; i++) {
         const struct config_site *config = &n->config->sites[i];
-        struct told_site *s = &n->sites[n->site_count];
-        *s = (struct told_site){.n = n, .config = config};
+        struct notified_site *s = &n->sites[n->site_count];
+        *s = (struct notified_site){.n = n, .config = config};
         n->site_count +=
             config->indexnow_key != NULL &&
             url_parse_origin(config->origin, strlen(config->origin), &s->origin) == RULE_OK &&

@@ -78,7 +78,11 @@ static bool put_origin(const struct url *url, const char *origin, size_t len, st
         return false;
     memcpy(text, origin, len);
     memcpy(text + len, url->text + url->origin_len, rest + 1);
-    return url_split(text, len + rest, out);
+    struct url changed;
+    if (!url_split(text, len + rest, &changed))
+        return false;
+    *out = changed;
+    return true;
 }
 
 bool host_map_url(const struct host_map *m, const struct url *url, struct url *out)

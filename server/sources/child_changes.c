@@ -35,7 +35,7 @@ struct pages {
 struct child_changes {
     struct child_store *store;
     int64_t site_id;
-    char name[33];
+    char name[CHILD_HASH_CHARS + 1];
     struct pages before;
 };
 
@@ -51,9 +51,9 @@ struct reading {
     bool full, failed;
 };
 
-static void name_of(const struct child_changes *changes, const char *end, char out[80])
+static void name_of(const struct child_changes *changes, const char *end, char out[CHILD_PATH_SIZE])
 {
-    snprintf(out, 80, "%" PRId64 "/changed/%s%s", changes->site_id, changes->name, end);
+    child_store_path(changes->site_id, CHILD_CHANGED, changes->name, end, out);
 }
 
 static int by_loc(const void *a, const void *b)
@@ -119,7 +119,7 @@ static bool pass_over(void *context, const struct rejection *rejection)
     return true;
 }
 
-/* Reads one of the two copies. False: it cannot be read as page URLs. */
+/* Reads one of the two copies. False: it cannot be read as page URLs, or, `failed`, not now. */
 static bool read_copy(struct reading *r, const char *end)
 {
     const struct reader_options options = {.format = READER_AUTO,
@@ -131,20 +131,26 @@ static bool read_copy(struct reading *r, const char *end)
                                            .max_ratio = MAX_RATIO,
                                            .now = time(NULL)};
     const struct reader_sink sink = {.context = r, .entry = take_page, .reject = pass_over};
-    char name[80], loc[LOC_MAX_CHARS + 1];
+    char name[CHILD_PATH_SIZE], loc[LOC_MAX_CHARS + 1];
     uint64_t from;
     name_of(r->changes, end, name);
     int fd = child_store_open_file(r->changes->store, name, &from, loc);
-    if (fd < 0)
+    if (fd < 0) {
+        r->failed = r->failed || errno != ENOENT;
         return false;
+    }
     struct reader *reader = reader_new(&options, &sink);
     char *bytes = malloc(READ_BYTES);
     ssize_t got = 0;
+    enum reader_status status = READER_OK;
     while (reader && bytes && (got = pread(fd, bytes, READ_BYTES, (off_t)from)) > 0 &&
-           reader_feed(reader, bytes, (size_t)got) == READER_OK)
+           (status = reader_feed(reader, bytes, (size_t)got)) == READER_OK)
         from += (uint64_t)got;
-    r->failed = r->failed || reader == NULL || bytes == NULL || got < 0;
-    bool read = !r->failed && got == 0 && reader_finish(reader) == READER_OK && !r->failed;
+    if (reader && got == 0)
+        status = reader_finish(reader);
+    r->failed =
+        r->failed || reader == NULL || bytes == NULL || got < 0 || status == READER_NO_MEMORY;
+    bool read = !r->failed && status == READER_OK;
     reader_free(reader);
     free(bytes);
     close(fd);
@@ -166,22 +172,13 @@ static bool read_both(struct reading *r)
 
 /* ---- on disk ---- */
 
-void child_changes_enable(struct child_store *s, int64_t site_id)
-{
-    char name[80];
-    int folder = child_store_folder(s);
-    snprintf(name, sizeof name, "%" PRId64 "/changed", site_id);
-    if (folder >= 0)
-        mkdirat(folder, name, 0700);
-}
-
 /* The names in the site's folder of replaced copies, which is closed by closedir; NULL: there is
  * none. */
 static DIR *open_folder(struct child_store *s, int64_t site_id)
 {
-    char name[80];
+    char name[CHILD_PATH_SIZE];
     int folder = child_store_folder(s);
-    snprintf(name, sizeof name, "%" PRId64 "/changed", site_id);
+    child_store_path(site_id, CHILD_CHANGED, "", "", name);
     int fd =
         folder >= 0 ? openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
     DIR *files = fd >= 0 ? fdopendir(fd) : NULL;
@@ -190,34 +187,19 @@ static DIR *open_folder(struct child_store *s, int64_t site_id)
     return files;
 }
 
-static bool find_name(struct child_store *s, int64_t site_id, char out[33])
-{
-    const struct dirent *file;
-    bool found = false;
-    DIR *files = open_folder(s, site_id);
-    while (files && !found && (file = readdir(files)) != NULL) {
-        found = strlen(file->d_name) == 32;
-        if (found)
-            memcpy(out, file->d_name, 33);
-    }
-    if (files)
-        closedir(files);
-    return found;
-}
-
 /* Takes hold of the copy now. False with errno; ENOENT where there is none. */
 static bool link_now(struct child_changes *changes, char loc[LOC_MAX_CHARS + 1])
 {
     int folder = child_store_folder(changes->store);
-    char copy[80], now[80];
+    char copy[CHILD_PATH_SIZE], now[CHILD_PATH_SIZE];
     uint64_t from;
-    snprintf(copy, sizeof copy, "%" PRId64 "/%s", changes->site_id, changes->name);
+    child_store_path(changes->site_id, "", changes->name, "", copy);
     name_of(changes, ".now", now);
     unlinkat(folder, now, 0);
-    if (linkat(folder, copy, folder, now, 0) != 0)
-        return false;
-    errno = ENOENT; /* a file of another kind counts as missing */
-    int fd = child_store_open_file(changes->store, now, &from, loc);
+    child_store_lock_places(changes->store); /* not between the two names of one copy */
+    bool linked = linkat(folder, copy, folder, now, 0) == 0;
+    child_store_unlock_places(changes->store);
+    int fd = linked ? child_store_open_file(changes->store, now, &from, loc) : -1;
     if (fd >= 0)
         close(fd);
     return fd >= 0;
@@ -227,26 +209,30 @@ static bool link_now(struct child_changes *changes, char loc[LOC_MAX_CHARS + 1])
 static bool is_newer(const struct child_changes *changes, const char *now)
 {
     struct stat copy, sent;
-    char name[80];
+    char name[CHILD_PATH_SIZE];
     int folder = child_store_folder(changes->store);
-    snprintf(name, sizeof name, "%" PRId64 "/%s", changes->site_id, changes->name);
+    child_store_path(changes->site_id, "", changes->name, "", name);
     return fstatat(folder, name, &copy, AT_SYMLINK_NOFOLLOW) == 0 &&
            fstatat(folder, now, &sent, AT_SYMLINK_NOFOLLOW) == 0 && copy.st_ino != sent.st_ino;
 }
 
 /* Drops the two copies. `sent`: the one now replaces the one before, where a newer one came
- * meanwhile. */
-static void drop_copies(const struct child_changes *changes, bool sent)
+ * meanwhile. False: they cannot be dropped. */
+static bool drop_copies(const struct child_changes *changes, bool sent)
 {
-    char before[80], now[80];
+    char before[CHILD_PATH_SIZE], now[CHILD_PATH_SIZE];
     int folder = child_store_folder(changes->store);
     name_of(changes, "", before);
     name_of(changes, ".now", now);
+    child_store_lock_places(changes->store);
+    int dropped = 0;
     if (sent && is_newer(changes, now))
-        renameat(folder, now, folder, before);
+        dropped = renameat(folder, now, folder, before);
     else if (sent)
-        unlinkat(folder, before, 0);
+        dropped = unlinkat(folder, before, 0);
+    child_store_unlock_places(changes->store);
     unlinkat(folder, now, 0);
+    return dropped == 0;
 }
 
 static void free_changes(struct child_changes *changes)
@@ -256,10 +242,11 @@ static void free_changes(struct child_changes *changes)
     free(changes);
 }
 
-void child_changes_close(struct child_changes *changes, bool sent)
+bool child_changes_close(struct child_changes *changes, bool sent)
 {
-    drop_copies(changes, sent);
+    bool dropped = drop_copies(changes, sent);
     free_changes(changes);
+    return dropped;
 }
 
 /* Counts what changed. False: nothing, or a copy cannot be read as page URLs; `*failed`: not now
@@ -284,23 +271,40 @@ static bool compare(struct child_changes *changes, struct child_changes_counts *
     return whole && both.changed > 0;
 }
 
+/* The next name of a replaced copy. */
+static bool next_name(DIR *files, char out[CHILD_HASH_CHARS + 1])
+{
+    const struct dirent *file;
+    while ((file = readdir(files)) != NULL)
+        if (strlen(file->d_name) == CHILD_HASH_CHARS) {
+            memcpy(out, file->d_name, CHILD_HASH_CHARS + 1);
+            return true;
+        }
+    return false;
+}
+
 struct child_changes *child_changes_open(struct child_store *s, int64_t site_id, int64_t until_ms,
                                          struct child_changes_counts *counts)
 {
     struct child_changes *changes = calloc(1, sizeof *changes);
-    char last[sizeof changes->name] = ""; /* one that cannot be removed ends it */
-    bool failed = false;
+    DIR *files = open_folder(s, site_id);
+    bool found = false, failed;
     *counts = (struct child_changes_counts){.changed = 0};
     if (changes)
         *changes = (struct child_changes){.store = s, .site_id = site_id};
-    while (changes && !failed && (last[0] == '\0' || clock_now_ms() < until_ms) &&
-           find_name(s, site_id, changes->name) && strcmp(changes->name, last) != 0) {
-        memcpy(last, changes->name, sizeof last);
-        if (compare(changes, counts, &failed))
-            return changes;
-        if (!failed)
-            drop_copies(changes, true);
+    /* What cannot be compared now leaves its turn to the next. */
+    for (unsigned tried = 0;
+         changes && files && !found && (tried < 2 || clock_now_ms() < until_ms) &&
+         next_name(files, changes->name);
+         tried++) {
+        found = compare(changes, counts, &failed);
+        if (!found)
+            drop_copies(changes, !failed);
     }
+    if (files)
+        closedir(files);
+    if (found)
+        return changes;
     free_changes(changes);
     return NULL;
 }

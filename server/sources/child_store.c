@@ -1,9 +1,11 @@
 /* On disk: FOLDER/SITE/HASH, where HASH is that of the loc. A file begins with a head of three
- * lines, a mark, the hash of the content and the loc, and the sitemap follows. The loc in it shows
- * what the file is a copy of, whatever two locs hash to; the hash shows whether the copy is of what
- * the catalogue knows, which another node may have read.
+ * lines, a mark, the hash of the content with the time of writing, and the loc, and the sitemap
+ * follows. The loc in it shows what the file is a copy of, whatever two locs hash to; the hash
+ * shows whether the copy is of what the catalogue knows, which another node may have read.
  *
- * A copy is written beside its place, synchronised, and renamed: a crash leaves the one before. */
+ * A copy is written beside its place, synchronised, and renamed: a crash leaves the one before.
+ * FOLDER/SITE/changed/ has the copies that were replaced (child_changes.h). What several threads do
+ * with the same names, they do under `places`. */
 #include "server/sources/child_store.h"
 
 #include <dirent.h>
@@ -29,32 +31,44 @@
 #include "server/base/thread.h"
 #include "server/rules/limits.h"
 
-#define MARK          "sitemapd child 1\n"
-#define HASH_CHARS    32
-#define HEAD_BYTES    (sizeof MARK + HASH_CHARS + LOC_MAX_CHARS + 2)
-#define NAME_SIZE     (20 + 1 + HASH_CHARS + 1) /* "SITE/HASH" */
-#define BESIDE_SIZE   (NAME_SIZE + 4)           /* "SITE/HASH.new" */
-#define REPLACED_SIZE (NAME_SIZE + 8)           /* "SITE/changed/HASH" */
+#define MARK        "sitemapd child 2\n"
+#define HASH_CHARS  CHILD_HASH_CHARS
+#define STAMP_CHARS (HASH_CHARS + 16)
+#define HEAD_BYTES  (sizeof MARK + STAMP_CHARS + LOC_MAX_CHARS + 2)
 
-/* How often all of it is looked after, and how soon again where something is missing. */
-#define TRIM_COPIES 10000u /* and a tenth, of more copies than before */
-#define LOOK_MS     (10 * 60 * 1000)
-#define MISSING_MS  2000
-/* Missing copies that are asked for between two looks. */
-#define FETCH_MOST 500u
+/* How often all of it is looked after, how soon the first time, and how soon again at most: where
+ * the time was over, or a wake says that the bound is exceeded. */
+#define LOOK_MS  (10 * 60 * 1000)
+#define FIRST_MS 2000
+#define AGAIN_MS 5000
+/* Memory is given back at so many more copies than before, and a tenth. */
+#define TRIM_COPIES 10000u
+/* Of a source whose sitemaps cannot be fetched so many are tried at each look; the rest, like
+ * these, gets its copies with the next polls. */
+#define FAILED_MOST 5u
 /* How long replaced copies wait for their changes to be sent. */
 #define REPLACED_KEPT_S (2 * 86400)
+
+struct wish {
+    int64_t site_id, at_ms;
+};
 
 struct child_store {
     struct child_store_options options;
     char *folder; /* owned */
     struct thread thread;
     atomic_uint_fast64_t max_bytes, copies, bytes, missing;
-    atomic_bool failing;        /* the last write failed: told once */
+    atomic_bool failing;        /* the last write failed: reported once */
     atomic_bool full;           /* the same of the bound */
     atomic_bool keeping_failed; /* reported once */
-    int folder_fd;              /* -1: not there yet; `lock` */
+    atomic_int folder_fd;       /* -1: not there yet; from then on the same number */
+    int64_t started_ms;
     pthread_mutex_t lock;
+    pthread_mutex_t places; /* never taken while `lock` is held */
+    /* The sites whose replaced copies are kept, and since when (clock_now_ms) that was not said
+     * again; `lock`. */
+    struct wish *wishes; /* owned */
+    size_t wish_count;
     /* Whom the thread waits for; `lock`. */
     pthread_cond_t fetched;
     bool fetching;
@@ -66,13 +80,15 @@ struct child_copy {
     bool failed;
     gzFile packed; /* NULL: it is not */
     int64_t site_id;
-    char name[NAME_SIZE], beside[BESIDE_SIZE];
+    char hash[HASH_CHARS + 1]; /* of the loc */
+    char name[CHILD_PATH_SIZE], beside[CHILD_PATH_SIZE];
     char loc[LOC_MAX_CHARS + 1];
 };
 
 /* What a file begins with. */
 struct head {
     uint64_t hash[2];
+    int64_t written_ns; /* Unix time */
     char loc[LOC_MAX_CHARS + 1];
     size_t len;
 };
@@ -85,11 +101,27 @@ static void report(const struct child_store *s, int level, const char *event, co
     s->options.event(s->options.context, level, event, detail);
 }
 
-static void name_of(int64_t site_id, const char *loc, char out[NAME_SIZE])
+void child_store_path(int64_t site_id, const char *within, const char *hash, const char *end,
+                      char out[CHILD_PATH_SIZE])
+{
+    snprintf(out, CHILD_PATH_SIZE, "%" PRId64 "/%s%s%s", site_id, within, hash, end);
+}
+
+void child_store_lock_places(struct child_store *s)
+{
+    pthread_mutex_lock(&s->places);
+}
+
+void child_store_unlock_places(struct child_store *s)
+{
+    pthread_mutex_unlock(&s->places);
+}
+
+static void hash_of(const char *loc, char out[HASH_CHARS + 1])
 {
     XXH128_hash_t hash = XXH3_128bits(loc, strlen(loc));
-    snprintf(out, NAME_SIZE, "%" PRId64 "/%016" PRIx64 "%016" PRIx64, site_id,
-             (uint64_t)hash.high64, (uint64_t)hash.low64);
+    snprintf(out, HASH_CHARS + 1, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
+             (uint64_t)hash.low64);
 }
 
 /* Somebody removed it, as may be done at any time. */
@@ -99,22 +131,36 @@ static bool is_removed(int fd)
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* The folder, opened once; -1 with errno. Made where `makes`. One that was removed is made anew
- * under the same number, which others may be using. */
-static int open_folder(struct child_store *s, bool makes)
+/* Opens the folder, which is made; again where it was removed, under the same number, which others
+ * may be using. -1 with errno. */
+static int make_folder(struct child_store *s)
 {
     pthread_mutex_lock(&s->lock);
-    bool removed = makes && is_removed(s->folder_fd);
-    if ((s->folder_fd < 0 || removed) && makes)
+    int fd = atomic_load(&s->folder_fd);
+    if (fd < 0 || is_removed(fd)) {
         mkdir(s->folder, 0700);
-    if (s->folder_fd < 0 || removed) {
-        int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (s->folder_fd < 0)
-            s->folder_fd = fd;
-        else if (fd >= 0 && dup3(fd, s->folder_fd, O_CLOEXEC) >= 0)
-            close(fd);
+        int made = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+            atomic_store(&s->folder_fd, made);
+        else if (made >= 0 && dup3(made, fd, O_CLOEXEC) >= 0)
+            close(made);
     }
-    int fd = s->folder_fd;
+    fd = atomic_load(&s->folder_fd);
+    pthread_mutex_unlock(&s->lock);
+    return fd;
+}
+
+/* The folder; -1: there is none. */
+static int open_folder(struct child_store *s)
+{
+    int fd = atomic_load(&s->folder_fd);
+    if (fd >= 0)
+        return fd;
+    pthread_mutex_lock(&s->lock);
+    if (atomic_load(&s->folder_fd) < 0)
+        atomic_store(&s->folder_fd,
+                     open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    fd = atomic_load(&s->folder_fd);
     pthread_mutex_unlock(&s->lock);
     return fd;
 }
@@ -123,23 +169,26 @@ static int open_folder(struct child_store *s, bool makes)
 
 static size_t write_head(char *out, size_t size, const uint64_t hash[2], const char *loc)
 {
-    return (size_t)snprintf(out, size, MARK "%016" PRIx64 "%016" PRIx64 "\n%s\n", hash[0], hash[1],
-                            loc);
+    return (size_t)snprintf(out, size, MARK "%016" PRIx64 "%016" PRIx64 "%016" PRIx64 "\n%s\n",
+                            hash[0], hash[1], (uint64_t)clock_unix_ns(), loc);
 }
 
 static bool read_head(int fd, struct head *out)
 {
     char text[HEAD_BYTES];
     ssize_t got = pread(fd, text, sizeof text - 1, 0);
-    const size_t loc_at = sizeof MARK - 1 + HASH_CHARS + 1;
+    const size_t loc_at = sizeof MARK - 1 + STAMP_CHARS + 1;
+    uint64_t written;
     if (got < (ssize_t)loc_at || memcmp(text, MARK, sizeof MARK - 1) != 0)
         return false;
     text[got] = '\0';
     const char *end = memchr(text + loc_at, '\n', (size_t)got - loc_at);
     size_t loc_len = end != NULL ? (size_t)(end - text) - loc_at : SIZE_MAX;
-    if (loc_len > LOC_MAX_CHARS || sscanf(text + sizeof MARK - 1, "%16" SCNx64 "%16" SCNx64,
-                                          &out->hash[0], &out->hash[1]) != 2)
+    if (loc_len > LOC_MAX_CHARS ||
+        sscanf(text + sizeof MARK - 1, "%16" SCNx64 "%16" SCNx64 "%16" SCNx64, &out->hash[0],
+               &out->hash[1], &written) != 3)
         return false;
+    out->written_ns = (int64_t)written;
     memcpy(out->loc, text + loc_at, loc_len);
     out->loc[loc_len] = '\0';
     out->len = loc_at + loc_len + 1;
@@ -149,11 +198,12 @@ static bool read_head(int fd, struct head *out)
 /* Opens a copy; -1 with errno, ENOENT also where the file is a copy of something else. */
 static int open_copy(struct child_store *s, int64_t site_id, const char *loc, struct head *head)
 {
-    char name[NAME_SIZE];
-    int folder = open_folder(s, false);
+    char name[CHILD_PATH_SIZE], hash[HASH_CHARS + 1];
+    int folder = open_folder(s);
     if (folder < 0)
         return -1;
-    name_of(site_id, loc, name);
+    hash_of(loc, hash);
+    child_store_path(site_id, "", hash, "", name);
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0 && (!read_head(fd, head) || strcmp(head->loc, loc) != 0)) {
         close(fd);
@@ -196,10 +246,10 @@ static bool write_all(int fd, const char *bytes, size_t len)
 
 static void unlink_new(const struct child_copy *copy)
 {
-    unlinkat(copy->store->folder_fd, copy->beside, 0);
+    unlinkat(atomic_load(&copy->store->folder_fd), copy->beside, 0);
 }
 
-/* Told once until a copy is kept again. */
+/* Reported once until a copy is kept again. */
 static void fail(struct child_copy *copy, const char *what)
 {
     if (!atomic_exchange(&copy->store->failing, true))
@@ -225,12 +275,28 @@ static bool close_packed(struct child_copy *copy)
     return packed == NULL || gzclose(packed) == Z_OK;
 }
 
+/* Opens the file beside the copy's place, in the site's folder, which is made. -1 with errno. */
+static int open_beside(struct child_copy *copy)
+{
+    char site[CHILD_PATH_SIZE];
+    int folder = make_folder(copy->store);
+    if (folder < 0)
+        return -1;
+    child_store_path(copy->site_id, "", "", "", site);
+    child_store_lock_places(copy->store);
+    mkdirat(folder, site, 0700);
+    int fd =
+        openat(folder, copy->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    child_store_unlock_places(copy->store);
+    return fd;
+}
+
 struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, const char *loc,
                                     bool packed)
 {
     /* The place of the hash, which is known only at the end. */
     static const uint64_t none[2];
-    char head[HEAD_BYTES], site[24];
+    char head[HEAD_BYTES];
     struct child_copy *copy = malloc(sizeof *copy);
     if (copy == NULL || strlen(loc) > LOC_MAX_CHARS) {
         free(copy);
@@ -241,15 +307,10 @@ struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, cons
     copy->packed = NULL;
     copy->site_id = site_id;
     memcpy(copy->loc, loc, strlen(loc) + 1);
-    name_of(site_id, loc, copy->name);
-    int folder = open_folder(s, true);
-    snprintf(site, sizeof site, "%" PRId64, site_id);
-    if (folder >= 0)
-        mkdirat(folder, site, 0700);
-    snprintf(copy->beside, sizeof copy->beside, "%s.new", copy->name);
-    copy->fd = folder < 0 ? -1
-                          : openat(folder, copy->beside,
-                                   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    hash_of(loc, copy->hash);
+    child_store_path(site_id, "", copy->hash, "", copy->name);
+    child_store_path(site_id, "", copy->hash, ".new", copy->beside);
+    copy->fd = open_beside(copy);
     if (copy->fd < 0) {
         fail(copy, "a copy of a sitemap cannot be made");
         free(copy);
@@ -292,14 +353,12 @@ static uint64_t size_of(int folder, const char *name)
 }
 
 /* Where changes are wanted, the copy before is kept: that of the first change that was not sent
- * yet.
- */
+ * yet. */
 static void keep_replaced(const struct child_copy *copy, const uint64_t hash[2])
 {
-    int folder = copy->store->folder_fd;
-    char replaced[REPLACED_SIZE];
-    const char *file = strchr(copy->name, '/');
-    snprintf(replaced, sizeof replaced, "%" PRId64 "/changed%s", copy->site_id, file);
+    int folder = atomic_load(&copy->store->folder_fd);
+    char replaced[CHILD_PATH_SIZE];
+    child_store_path(copy->site_id, CHILD_CHANGED, copy->hash, "", replaced);
     if (child_store_has(copy->store, copy->site_id, copy->loc, hash) ||
         linkat(folder, copy->name, folder, replaced, 0) == 0)
         return;
@@ -316,17 +375,22 @@ static bool settle_copy(struct child_copy *copy, const uint64_t hash[2], int64_t
     char head[HEAD_BYTES];
     size_t len = write_head(head, sizeof head, hash, copy->loc);
     const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = date}};
-    int folder = copy->store->folder_fd;
+    int folder = atomic_load(&copy->store->folder_fd);
+    if (pwrite(copy->fd, head, len, 0) != (ssize_t)len || futimens(copy->fd, times) != 0 ||
+        fsync(copy->fd) != 0)
+        return false;
+    child_store_lock_places(copy->store);
     keep_replaced(copy, hash);
-    return pwrite(copy->fd, head, len, 0) == (ssize_t)len && futimens(copy->fd, times) == 0 &&
-           fsync(copy->fd) == 0 && renameat(folder, copy->beside, folder, copy->name) == 0;
+    bool settled = renameat(folder, copy->beside, folder, copy->name) == 0;
+    child_store_unlock_places(copy->store);
+    return settled;
 }
 
 bool child_copy_keep(struct child_copy *copy, const uint64_t hash[2], int64_t date)
 {
     struct child_store *s = copy->store;
     struct stat st = {.st_size = 0};
-    uint64_t before = size_of(s->folder_fd, copy->name);
+    uint64_t before = size_of(atomic_load(&s->folder_fd), copy->name);
     bool kept = close_packed(copy) && !copy->failed && fstat(copy->fd, &st) == 0 &&
                 settle_copy(copy, hash, date);
     if (!kept) {
@@ -378,11 +442,10 @@ static enum catalogue_status look_up(struct child_store *s, struct catalogue_vie
 }
 
 /* Another node read another content since the copy was made here. */
-static bool is_old(int fd, const struct head *head, const struct known *known)
+static bool is_old(const struct head *head, const struct known *known)
 {
-    struct stat st;
-    return known->good && !same_hash(head->hash, known->hash) && fstat(fd, &st) == 0 &&
-           st.st_ctim.tv_sec <= known->checked_at;
+    return known->good && !same_hash(head->hash, known->hash) &&
+           head->written_ns / CLOCK_SECOND_NS <= known->checked_at;
 }
 
 int child_store_open(struct child_store *s, int64_t site_id, const char *loc, uint64_t *from)
@@ -409,7 +472,7 @@ int child_store_open(struct child_store *s, int64_t site_id, const char *loc, ui
             errno = ENODATA; /* whatever is in its place or its folder's */
         return -1;
     }
-    if (is_old(fd, &head, &known))
+    if (is_old(&head, &known))
         s->options.fetch(s->options.context, site_id, loc, NULL, NULL);
     *from = head.len;
     return fd;
@@ -417,17 +480,18 @@ int child_store_open(struct child_store *s, int64_t site_id, const char *loc, ui
 
 int child_store_folder(struct child_store *s)
 {
-    return open_folder(s, false);
+    return open_folder(s);
 }
 
 int child_store_open_file(struct child_store *s, const char *name, uint64_t *from,
                           char loc[LOC_MAX_CHARS + 1])
 {
     struct head head;
-    int folder = open_folder(s, false);
+    int folder = open_folder(s);
     int fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0 && !read_head(fd, &head)) {
         close(fd);
+        errno = ENOENT;
         return -1;
     }
     if (fd >= 0) {
@@ -445,23 +509,31 @@ struct stored {
     char hash[HASH_CHARS + 1];
 };
 
+struct missing {
+    int64_t site_id;
+    char *loc; /* owned */
+};
+
+#define ROWS_A_VIEW 500u
+
 struct round {
     struct child_store *store;
+    int64_t until_ms;
     uint64_t copies, bytes;
     /* Each of them, where some are to go. */
     bool gathers;
     struct stored *all; /* owned */
     size_t count, room;
-    bool failed, drops_replaced;
+    bool failed;
+    /* Replaced copies: all are to go; of how many the changes were not sent. */
+    bool drops_replaced;
+    uint64_t unsent;
     /* Of what is missing. */
-    uint64_t missing;
-    unsigned asked;
-    const char *source;
+    uint64_t missing, fetched;
+    unsigned failed_fetches; /* in a row */
     int64_t after;
-    size_t listed;
-    char **locs; /* owned */
-    int64_t *sites;
-    size_t wanted;
+    size_t listed, wanted;
+    struct missing wants[ROWS_A_VIEW];
 };
 
 static bool stops(struct child_store *s)
@@ -469,30 +541,33 @@ static bool stops(struct child_store *s)
     return thread_stops(&s->thread);
 }
 
-static void remove_file(int site_fd, const char *name)
+/* Removes the file that was looked at; not another that has its name by now. */
+static bool remove_file(struct child_store *s, int folder, const char *name, ino_t inode)
 {
-    unlinkat(site_fd, name, 0);
+    struct stat st;
+    child_store_lock_places(s);
+    bool removed = fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == inode &&
+                   unlinkat(folder, name, 0) == 0;
+    child_store_unlock_places(s);
+    return removed;
 }
 
 /* Whether the file is a copy of what is served. What cannot be known stays. */
-static bool is_wanted(struct child_store *s, int64_t site_id, int fd)
+static bool is_wanted(struct child_store *s, int64_t site_id, const struct head *head)
 {
     struct catalogue_view *view;
     struct known known;
-    struct head head;
-    if (!read_head(fd, &head))
-        return false;
     if (catalogue_view_begin(s->options.catalogue, &view) != CATALOGUE_OK)
         return true;
-    enum catalogue_status status = look_up(s, view, site_id, head.loc, &known);
+    enum catalogue_status status = look_up(s, view, site_id, head->loc, &known);
     catalogue_view_end(view);
     return status != CATALOGUE_OK || known.served;
 }
 
-static void keep_in_mind(struct round *r, int64_t site_id, const struct stat *st, const char *hash)
+static void add_stored(struct round *r, const struct stored *file)
 {
     r->copies++;
-    r->bytes += (uint64_t)st->st_size;
+    r->bytes += file->bytes;
     if (!r->gathers)
         return;
     if (r->count == r->room) {
@@ -504,44 +579,71 @@ static void keep_in_mind(struct round *r, int64_t site_id, const struct stat *st
         r->all = grown;
         r->room = room;
     }
-    struct stored *at = &r->all[r->count++];
-    *at = (struct stored){.site_id = site_id,
-                          .written_ns =
-                              (int64_t)st->st_ctim.tv_sec * CLOCK_SECOND_NS + st->st_ctim.tv_nsec,
-                          .bytes = (uint64_t)st->st_size};
-    snprintf(at->hash, sizeof at->hash, "%s", hash);
+    r->all[r->count++] = *file;
 }
 
 /* A file beside its place is somebody's at this moment, or was left by a crash. */
-static bool is_left_over(const char *name, const struct stat *st)
+static bool is_left_over(const struct stat *st)
 {
-    return strlen(name) != HASH_CHARS && time(NULL) - st->st_ctim.tv_sec > LOOK_MS / 1000;
+    return time(NULL) - st->st_ctim.tv_sec > LOOK_MS / 1000;
 }
 
 static void look_at_file(struct round *r, int64_t site_id, int site_fd, const char *name)
 {
     struct stat st;
+    struct head head;
     int fd = openat(site_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return;
-    }
+    bool file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool whole = strlen(name) == HASH_CHARS;
-    if (whole ? !is_wanted(r->store, site_id, fd) : is_left_over(name, &st))
-        remove_file(site_fd, name);
-    else if (whole)
-        keep_in_mind(r, site_id, &st, name);
+    bool stays = whole ? file && read_head(fd, &head) && is_wanted(r->store, site_id, &head)
+                       : file && !is_left_over(&st);
     close(fd);
+    if (file && !stays)
+        remove_file(r->store, site_fd, name, st.st_ino);
+    if (!stays || !whole)
+        return;
+    struct stored stored = {
+        .site_id = site_id, .written_ns = head.written_ns, .bytes = (uint64_t)st.st_size};
+    memcpy(stored.hash, name, sizeof stored.hash);
+    add_stored(r, &stored);
 }
 
-/* Drops replaced copies of what is no longer served, and those whose changes nobody sent for long.
- */
-static void look_at_replaced(struct round *r, int site_fd)
+/* Whether the site's changes are asked for; not known at once after the start. */
+static bool wants_changes(struct child_store *s, int64_t site_id)
+{
+    int64_t since_ms = clock_now_ms() - LOOK_MS;
+    bool wanted = s->started_ms > since_ms;
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; !wanted && i < s->wish_count; i++)
+        wanted = s->wishes[i].site_id == site_id && s->wishes[i].at_ms > since_ms;
+    pthread_mutex_unlock(&s->lock);
+    return wanted;
+}
+
+/* Drops a replaced copy of what is no longer served or wanted, and one whose changes nobody sent
+ * for long. */
+static void look_at_replaced_file(struct round *r, int site_fd, int fd, const char *name,
+                                  bool wanted)
 {
     struct stat st;
-    int fd = openat(site_fd, "changed", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    char copy[HASH_CHARS + 1];
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return;
+    snprintf(copy, sizeof copy, "%.*s", HASH_CHARS, name);
+    bool served = faccessat(site_fd, copy, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    bool old = time(NULL) - st.st_ctim.tv_sec > REPLACED_KEPT_S;
+    if (wanted && served && !old && !r->drops_replaced)
+        r->bytes += st.st_nlink == 1 ? (uint64_t)st.st_size : 0;
+    else if (remove_file(r->store, fd, name, st.st_ino))
+        r->unsent += wanted && served && strlen(name) == HASH_CHARS;
+}
+
+static void look_at_replaced(struct round *r, int64_t site_id, int site_fd)
+{
+    bool wanted = wants_changes(r->store, site_id);
+    int fd = openat(site_fd, CHILD_CHANGED, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *files = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *file;
     if (files == NULL) {
@@ -549,18 +651,12 @@ static void look_at_replaced(struct round *r, int site_fd)
             close(fd);
         return;
     }
-    while ((file = readdir(files)) != NULL) {
-        char copy[HASH_CHARS + 1];
-        if (file->d_name[0] == '.' || fstatat(fd, file->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        snprintf(copy, sizeof copy, "%.32s", file->d_name);
-        bool old = time(NULL) - st.st_ctim.tv_sec > REPLACED_KEPT_S;
-        if (old || r->drops_replaced || faccessat(site_fd, copy, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
-            unlinkat(fd, file->d_name, 0);
-        else if (st.st_nlink == 1)
-            r->bytes += (uint64_t)st.st_size;
-    }
+    while ((file = readdir(files)) != NULL)
+        if (file->d_name[0] != '.')
+            look_at_replaced_file(r, site_fd, fd, file->d_name, wanted);
     closedir(files);
+    if (!wanted)
+        unlinkat(site_fd, CHILD_CHANGED, AT_REMOVEDIR);
 }
 
 static void look_at_site(struct round *r, int folder, const char *name)
@@ -580,8 +676,11 @@ static void look_at_site(struct round *r, int folder, const char *name)
     while (!stops(r->store) && !r->failed && (file = readdir(files)) != NULL)
         if (file->d_name[0] != '.')
             look_at_file(r, site_id, dirfd(files), file->d_name);
-    look_at_replaced(r, fd);
+    look_at_replaced(r, site_id, fd);
     closedir(files);
+    child_store_lock_places(r->store);
+    unlinkat(folder, name, AT_REMOVEDIR); /* where it is empty */
+    child_store_unlock_places(r->store);
 }
 
 /* Opened anew for each round: reading moves its place. */
@@ -590,6 +689,7 @@ static void look_at_all(struct round *r)
     int fd = open(r->store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *sites = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *site;
+    r->copies = r->bytes = r->count = 0;
     if (sites == NULL) {
         if (fd >= 0)
             close(fd);
@@ -609,25 +709,25 @@ static int by_site_and_age(const void *x, const void *y)
     return (a->written_ns > b->written_ns) - (a->written_ns < b->written_ns);
 }
 
-/* What cannot be fetched again stays. */
-static bool can_go(struct child_store *s, const struct stored *at)
+/* Removes a copy; one that cannot be fetched again stays. */
+static bool evict(struct child_store *s, const struct stored *at)
 {
-    char name[NAME_SIZE];
+    char name[CHILD_PATH_SIZE];
     struct catalogue_view *view;
     struct known known = {.good = false};
     struct head head;
-    snprintf(name, sizeof name, "%" PRId64 "/%s", at->site_id, at->hash);
-    int fd = openat(s->folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool read = fd >= 0 && read_head(fd, &head);
+    struct stat st;
+    int folder = atomic_load(&s->folder_fd);
+    child_store_path(at->site_id, "", at->hash, "", name);
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool read = fd >= 0 && fstat(fd, &st) == 0 && read_head(fd, &head);
     if (fd >= 0)
         close(fd);
     if (!read || catalogue_view_begin(s->options.catalogue, &view) != CATALOGUE_OK)
         return false;
     enum catalogue_status status = look_up(s, view, at->site_id, head.loc, &known);
     catalogue_view_end(view);
-    if (status != CATALOGUE_OK || !known.good)
-        return false;
-    return unlinkat(s->folder_fd, name, 0) == 0;
+    return status == CATALOGUE_OK && known.good && remove_file(s, folder, name, st.st_ino);
 }
 
 struct site_share {
@@ -648,21 +748,26 @@ static struct site_share *shares_of(const struct round *r, size_t *count)
     return shares;
 }
 
-/* Past the bound the site that has the most gives up what was written longest ago, so that no site
- * takes the room of others. */
-static void make_room(struct round *r)
+static void report_full(struct child_store *s)
 {
-    struct child_store *s = r->store;
-    uint64_t max = atomic_load(&s->max_bytes);
-    size_t count;
     if (!atomic_exchange(&s->full, true))
         s->options.event(
             s->options.context, 1, "child-store-full",
             "the copies of sitemaps take more than store_bytes; the oldest are removed "
             "and are not served while their origin is down; raise [fetch] store_bytes");
-    qsort(r->all, r->count, sizeof *r->all, by_site_and_age);
+}
+
+/* The site that has the most gives up what was written longest ago, so that no site takes the room
+ * of others; a tenth of the bound is left free, so that not each new copy needs this. */
+static void make_room(struct round *r)
+{
+    struct child_store *s = r->store;
+    uint64_t max = atomic_load(&s->max_bytes), enough = max - max / 10;
+    size_t count;
+    if (r->count > 0)
+        qsort(r->all, r->count, sizeof *r->all, by_site_and_age);
     struct site_share *shares = shares_of(r, &count);
-    while (shares != NULL && r->bytes > max && !stops(s)) {
+    while (shares != NULL && r->bytes > enough && !stops(s)) {
         struct site_share *most = NULL;
         for (size_t i = 0; i < count; i++)
             if (shares[i].at < shares[i].end && (most == NULL || shares[i].bytes > most->bytes))
@@ -670,13 +775,35 @@ static void make_room(struct round *r)
         if (most == NULL)
             break;
         const struct stored *at = &r->all[most->at++];
-        if (!can_go(s, at))
+        if (!evict(s, at))
             continue;
         most->bytes -= at->bytes;
         r->bytes -= at->bytes;
         r->copies--;
     }
     free(shares);
+}
+
+/* Looks at all files. Past the bound replaced copies go first, all of them, then copies. */
+static void look_at_files(struct round *r)
+{
+    struct child_store *s = r->store;
+    look_at_all(r);
+    if (r->bytes > atomic_load(&s->max_bytes) && !stops(s)) {
+        r->drops_replaced = r->gathers = true;
+        report_full(s);
+        look_at_all(r);
+        if (r->bytes > atomic_load(&s->max_bytes) && !r->failed && !stops(s))
+            make_room(r);
+    }
+    if (r->unsent > 0) {
+        char detail[128];
+        snprintf(detail, sizeof detail,
+                 "IndexNow is not notified of what changed in %" PRIu64
+                 " sitemaps: it waited for two days, or the store is full",
+                 r->unsent);
+        s->options.event(s->options.context, 1, "child-changes-dropped", detail);
+    }
 }
 
 /* ---- what is missing */
@@ -692,14 +819,10 @@ static bool find_missing(void *context, const struct check_record *record)
         child_store_has(s, record->site_id, record->loc, record->hash))
         return !stops(s);
     r->missing++;
-    if (r->asked + r->wanted >= FETCH_MOST)
-        return !stops(s);
     char *loc = strdup(record->loc);
-    if (loc == NULL)
-        return false;
-    r->locs[r->wanted] = loc;
-    r->sites[r->wanted++] = record->site_id;
-    return !stops(s);
+    if (loc != NULL)
+        r->wants[r->wanted++] = (struct missing){record->site_id, loc};
+    return loc != NULL && !stops(s);
 }
 
 static void on_fetched(void *context)
@@ -711,31 +834,49 @@ static void on_fetched(void *context)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Waits for a copy. False: there is none. */
+static bool fetch(struct child_store *s, const struct missing *wanted)
+{
+    struct head head;
+    s->fetching = true; /* nobody else looks at it now */
+    s->options.fetch(s->options.context, wanted->site_id, wanted->loc, on_fetched, s);
+    pthread_mutex_lock(&s->lock);
+    while (s->fetching)
+        pthread_cond_wait(&s->fetched, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    int fd = open_copy(s, wanted->site_id, wanted->loc, &head);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* Whether more is to be fetched at this look. */
+static bool may_fetch(struct round *r)
+{
+    struct child_store *s = r->store;
+    return !stops(s) && !atomic_load(&s->full) && r->failed_fetches < FAILED_MOST &&
+           atomic_load(&s->bytes) < atomic_load(&s->max_bytes) && clock_now_ms() < r->until_ms;
+}
+
 /* One at a time: requests and polls go first. */
 static void fetch_missing(struct round *r)
 {
-    struct child_store *s = r->store;
     for (size_t i = 0; i < r->wanted; i++) {
-        if (!stops(s) && atomic_load(&s->bytes) < atomic_load(&s->max_bytes)) {
-            s->fetching = true;
-            s->options.fetch(s->options.context, r->sites[i], r->locs[i], on_fetched, s);
-            pthread_mutex_lock(&s->lock);
-            while (s->fetching)
-                pthread_cond_wait(&s->fetched, &s->lock);
-            pthread_mutex_unlock(&s->lock);
-            r->asked++;
+        if (may_fetch(r)) {
+            bool fetched = fetch(r->store, &r->wants[i]);
+            r->fetched += fetched;
+            r->failed_fetches = fetched ? 0 : r->failed_fetches + 1;
         }
-        free(r->locs[i]);
+        free(r->wants[i].loc);
     }
     r->wanted = 0;
 }
-
-#define ROWS_A_VIEW 500u
 
 static bool look_at_source(void *context, const char *source)
 {
     struct round *r = context;
     r->after = 0;
+    r->failed_fetches = 0;
     do {
         const struct check_filter filter = {
             .state = -1, .source = source, .after = r->after, .limit = ROWS_A_VIEW};
@@ -750,43 +891,75 @@ static bool look_at_source(void *context, const char *source)
     return !stops(r->store);
 }
 
+/* Finds what is missing and fetches it. A full store fetches nothing until what is missing, taken
+ * for as large as the rest, has room. */
+static void look_for_missing(struct round *r)
+{
+    struct child_store *s = r->store;
+    s->options.each_source(s->options.context, look_at_source, r);
+    uint64_t missing = r->missing - r->fetched;
+    uint64_t each = r->copies > 0 ? r->bytes / r->copies : 0;
+    atomic_store(&s->missing, missing);
+    if (!r->gathers && r->bytes + missing * each <= atomic_load(&s->max_bytes))
+        atomic_store(&s->full, false);
+}
+
+/* Looks after all of it once. True: there is more to fetch at once. */
+static bool look(struct child_store *s, struct round *r)
+{
+    bool was_full = atomic_load(&s->full);
+    *r = (struct round){.store = s, .until_ms = clock_now_ms() + LOOK_MS};
+    look_at_files(r);
+    if (!r->failed && !stops(s)) {
+        atomic_store(&s->bytes, r->bytes);
+        atomic_store(&s->copies, r->copies);
+        look_for_missing(r);
+    }
+    free(r->all);
+    bool ended = clock_now_ms() < r->until_ms;
+    return (!ended && r->fetched > 0) || (was_full && !atomic_load(&s->full));
+}
+
 static void store_run(void *context)
 {
     struct child_store *s = context;
-    bool again = true;
+    struct round r;
+    int64_t next_ms = 0, wait_ms = FIRST_MS;
     uint64_t trimmed_at = 0; /* how many copies there were */
-    while (thread_wait(&s->thread, again ? MISSING_MS : LOOK_MS)) {
-        struct round r = {.store = s,
-                          .locs = calloc(FETCH_MOST, sizeof *r.locs),
-                          .sites = calloc(FETCH_MOST, sizeof *r.sites)};
-        r.drops_replaced = atomic_load(&s->full); /* the copies themselves come first */
-        look_at_all(&r);
-        if (r.bytes > atomic_load(&s->max_bytes) && !stops(s)) {
-            r.copies = r.bytes = 0;
-            r.gathers = true;
-            look_at_all(&r);
-        }
-        if (!r.failed && !stops(s)) {
-            if (r.gathers)
-                make_room(&r);
-            else
-                atomic_store(&s->full, false);
-            atomic_store(&s->bytes, r.bytes);
-            atomic_store(&s->copies, r.copies);
-            if (r.locs != NULL && r.sites != NULL)
-                s->options.each_source(s->options.context, look_at_source, &r);
-            atomic_store(&s->missing, r.missing > r.asked ? r.missing - r.asked : 0);
-        }
-        again = r.asked == FETCH_MOST;
-        free(r.all);
-        free(r.locs);
-        free(r.sites);
+    while (thread_wait(&s->thread, wait_ms)) {
+        wait_ms = next_ms - clock_now_ms();
+        if (wait_ms > 0)
+            continue; /* woken too soon */
+        bool again = look(s, &r);
+        next_ms = clock_now_ms() + AGAIN_MS;
+        wait_ms = again ? AGAIN_MS : LOOK_MS;
         /* Many polls leave much memory behind, in pieces. */
         if (r.copies > trimmed_at + trimmed_at / 10 + TRIM_COPIES) {
             trimmed_at = r.copies;
             malloc_trim(0);
         }
     }
+}
+
+void child_store_want_changes(struct child_store *s, int64_t site_id)
+{
+    char name[CHILD_PATH_SIZE];
+    int folder = open_folder(s);
+    pthread_mutex_lock(&s->lock);
+    size_t i = 0;
+    while (i < s->wish_count && s->wishes[i].site_id != site_id)
+        i++;
+    struct wish *wishes =
+        i < s->wish_count ? s->wishes : reallocarray(s->wishes, s->wish_count + 1, sizeof *wishes);
+    if (wishes != NULL) {
+        s->wishes = wishes;
+        s->wish_count += i == s->wish_count;
+        wishes[i] = (struct wish){site_id, clock_now_ms()};
+    }
+    pthread_mutex_unlock(&s->lock);
+    child_store_path(site_id, CHILD_CHANGED, "", "", name);
+    if (folder >= 0)
+        mkdirat(folder, name, 0700);
 }
 
 void child_store_stats_get(struct child_store *s, struct child_store_stats *out)
@@ -811,9 +984,11 @@ struct child_store *child_store_new(const struct child_store_options *options)
     }
     s->options = *options;
     s->folder = folder;
-    s->folder_fd = -1;
+    atomic_store(&s->folder_fd, -1);
+    s->started_ms = clock_now_ms();
     atomic_store(&s->max_bytes, options->max_bytes);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->places, NULL);
     pthread_cond_init(&s->fetched, NULL);
     return s;
 }
@@ -840,10 +1015,12 @@ void child_store_free(struct child_store *s)
     if (s == NULL)
         return;
     child_store_stop(s);
-    if (s->folder_fd >= 0)
-        close(s->folder_fd);
+    if (atomic_load(&s->folder_fd) >= 0)
+        close(atomic_load(&s->folder_fd));
     pthread_cond_destroy(&s->fetched);
+    pthread_mutex_destroy(&s->places);
     pthread_mutex_destroy(&s->lock);
+    free(s->wishes);
     free(s->folder);
     free(s);
 }

@@ -78,16 +78,32 @@ bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
  * catalogue and the disk. */
 int child_store_open(struct child_store *s, int64_t site_id, const char *loc, uint64_t *from);
 
-/* For server/sources/child_changes.h. The folder, -1: there is none yet; the store's. */
+/* ---- for server/sources/child_changes.h: files by their names in the folder */
+
+#define CHILD_HASH_CHARS 32
+#define CHILD_CHANGED    "changed/" /* within a site's folder: replaced copies */
+/* "SITE/changed/HASH.now" */
+#define CHILD_PATH_SIZE (20 + 1 + sizeof CHILD_CHANGED + CHILD_HASH_CHARS + 4)
+/* The name of a file: `within` "" or CHILD_CHANGED, `hash` the loc's, `end` "" or a suffix. */
+void child_store_path(int64_t site_id, const char *within, const char *hash, const char *end,
+                      char out[CHILD_PATH_SIZE]);
+/* The folder, -1: there is none yet; the store's. */
 int child_store_folder(struct child_store *s);
-/* Opens a file of the store by its name in the folder, for the caller: where the sitemap begins in
- * it, and its loc. -1: it is not there, or no copy. */
+/* From now on, keeps the copies of a site that are replaced; until that was not called for ten
+ * minutes. */
+void child_store_want_changes(struct child_store *s, int64_t site_id);
+/* Between the two, no other thread gives a name of the store to another file. For a few system
+ * calls. */
+void child_store_lock_places(struct child_store *s);
+void child_store_unlock_places(struct child_store *s);
+/* Opens a file for the caller: where the sitemap begins in it, and its loc. -1 with errno: ENOENT
+ * also where it is not a copy. */
 int child_store_open_file(struct child_store *s, const char *name, uint64_t *from,
                           char loc[LOC_MAX_CHARS + 1]);
 
 struct child_store_stats {
     uint64_t copies, bytes; /* on disk, as of the last look */
-    uint64_t missing;       /* listed, good and without a copy */
+    uint64_t missing;       /* listed, good and without a copy, as of the last look */
     bool failing;           /* the last copy could not be written */
     bool full;              /* there is more than the bound lets be kept */
 };

@@ -281,6 +281,45 @@ def test_the_store_keeps_to_its_bound(world):
     eventually(lambda: world.bytes_stored() <= len(body) * 10, "and it still does")
 
 
+def test_a_full_store_does_not_fetch_again_what_it_removed(world):
+    body = urlset(*(f"{world.base}/page/{i}" for i in range(500)))
+    paths = [f"/{i}.xml" for i in range(20)]
+    for path in paths:
+        world.origin.answers[path] = answer(200, body)
+    world.list(*paths)
+    world.fetch = f"store_bytes = {len(body) * 10}\n"
+    server = world.serve()
+    eventually(lambda: server.told("child-store-full"), "it is full")
+    for path in paths:
+        eventually(lambda path=path: world.poll(path) == "good", "each was read")
+    eventually(lambda: 0 < len(world.stored()) == server.metrics()["sitemapd_child_copies"] < 10, "it made room")
+    asked, stored = [world.asked(path) for path in paths], len(world.stored())
+    world.stored()[0].unlink()
+    server.reload(world.config())
+    eventually(lambda: server.metrics()["sitemapd_child_copies"] == stored - 1, "it looked again")
+    assert [world.asked(path) for path in paths] == asked and "child-store-full" in world.reasons()
+    world.fetch = ""
+    server.reload(world.config())
+    world.is_stored(20)
+    eventually(lambda: "child-store-full" not in world.reasons(), "there is room for all")
+
+
+def test_copies_that_cannot_be_fetched_are_missing(world):
+    paths = [f"/{i}.xml" for i in range(8)]
+    for path in paths:
+        world.origin.answers[path] = answer(200, urlset(world.base + path))
+    world.list(*paths)
+    server = world.serve()
+    world.is_stored(8)
+    for path in paths:
+        world.origin.answers[path] = answer(503, Retry_After=3600)
+    for file in world.stored():
+        file.unlink()
+    server.reload(world.config())
+    # The first may count as failed; its host then rests.
+    eventually(lambda: server.metrics()["sitemapd_children_missing"] >= 7, "they are counted")
+
+
 def test_a_store_that_cannot_be_written_costs_only_the_copies(world):
     world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/page", lastmod="2025-02-03"))
     world.list("/a.xml")
