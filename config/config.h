@@ -96,6 +96,15 @@ struct config_crawler {
     const char *const *range_files;
 };
 
+/* [engine "google"], [engine "bing"]: asked what they say of the sitemaps of all sites. */
+struct config_engine {
+    struct config_named named;
+    char *credentials_file, *api_key_file; /* google's; bing's */
+    char *endpoint;                        /* NULL: the engine's own */
+    size_t property_count;
+    const char *const *properties; /* as the engine names sites; others are named by their origin */
+};
+
 struct config {
     atomic_uint references;
     bool no_pipe;                 /* its file must be one: for a reload, and where it is checked */
@@ -176,6 +185,8 @@ struct config {
     struct config_token *tokens;
     size_t crawler_count;
     struct config_crawler *crawler_rules;
+    size_t engine_count;
+    struct config_engine *engines;
     size_t source_folder_count;
     const char *const *source_folders; /* SITEMAPD_SOURCE, --source: DIR or DIR=URL, for this run */
 };
@@ -233,6 +244,10 @@ const char *config_token_read(const struct config_token *token, struct config_gr
 #define CONFIG_CREDENTIALS_SIZE 1024u
 const char *config_source_credentials(const struct config_source *source,
                                       char out[CONFIG_CREDENTIALS_SIZE], char why[256]);
+
+/* What the secret's file of an engine holds; the caller frees it, wiped. NULL, and `why` is a
+ * sentence of what is wrong: with the file, or with who may read it. Reads the file. */
+char *config_engine_secret(const struct config_engine *engine, char why[256]);
 
 /* How this run's configuration is read once more, file, environment and flags: what serve is given
  * for a reload. The caller's, where it is fit to serve; else NULL, and every mistake was reported.

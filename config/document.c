@@ -51,6 +51,8 @@ static const struct {
     {"crawler",
      "A crawler that has no built-in name, or more about one that has (googlebot, bingbot, "
      "...; docs/monitoring.md). One section for each."},
+    {"engine", "A search engine that is asked what it says of the sitemaps: google or bing "
+               "(docs/engines.md)."},
 };
 
 const char *section_intro(const char *section)

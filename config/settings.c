@@ -390,6 +390,30 @@ static const struct setting crawler_settings[] = {
             "A client that uses its name from another address is an impostor. Repeatable."},
 };
 
+#define ENGINE_SETTING(key_, kind_) .section = "engine", .key = key_, .kind = kind_, .in_file = true
+#define IN_ENGINE(field)                                                                           \
+    .offset = offsetof(struct config_engine, field), .width = WIDTH_OF(config_engine, field)
+
+static const struct setting engine_settings[] = {
+    {ENGINE_SETTING("credentials_file", SETTING_PATH), IN_ENGINE(credentials_file), .of = "google",
+     .example = "/etc/sitemapd/google.json",
+     .doc = "JSON key of a service account that is an owner or full user of the property in Search "
+            "Console. It is rejected if other users can read it. Required for google."},
+    {ENGINE_SETTING("api_key_file", SETTING_PATH), IN_ENGINE(api_key_file), .of = "bing",
+     .example = "/etc/sitemapd/bing.key",
+     .doc = "File with the API key of Bing Webmaster Tools. It is rejected if other users can read "
+            "it. Required for bing."},
+    {ENGINE_SETTING("property", SETTING_WORD), IN_ENGINE(properties),
+     .count_offset = offsetof(struct config_engine, property_count),
+     .example = "sc-domain:example.com",
+     .doc = "Property that stands for the sites of its domain, or (a URL) of its origin. "
+            "Repeatable. Default: for each site the URL of its origin."},
+    {ENGINE_SETTING("endpoint", SETTING_URL), IN_ENGINE(endpoint),
+     .example = "https://www.googleapis.com/",
+     .doc = "Base URL to ask in place of the engine's own; http only to an IP address that [fetch] "
+            "allow_address contains."},
+};
+
 /* Sections that stand many times, each with a name: [site "…"], [source "…"]. */
 
 #define SECTION(word, named, array, count)                                                         \
@@ -404,6 +428,7 @@ const struct section_table config_sections[] = {
     SECTION(source, "products", sources, source_count),
     SECTION(token, "blog", tokens, token_count),
     SECTION(crawler, "googlebot", crawler_rules, crawler_count),
+    SECTION(engine, "google", engines, engine_count),
 };
 const size_t config_sections_count = sizeof config_sections / sizeof *config_sections;
 

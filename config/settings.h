@@ -40,10 +40,10 @@ struct setting {
     const char *environment; /* NULL: the section is repeated, so there is none */
     const char *choices;
     const char *example; /* a value to show where there is no default */
-    const char
-        *of;      /* the only kind of source that has it: "a directory", "an upstream"; else NULL */
-    bool in_file; /* false: environment or flag only */
-    bool live;    /* a reload changes it in a running server (server/reload.c) */
+    const char *of;  /* the only kind of source that has it: "a directory", "an upstream", or the
+                        only  engine; else NULL */
+    bool in_file;    /* false: environment or flag only */
+    bool live;       /* a reload changes it in a running server (server/reload.c) */
     const char *doc; /* a noun phrase or an imperative, then the default where it has no value */
 };
 
@@ -73,7 +73,7 @@ struct section_table {
     size_t array_offset, count_offset; /* in struct config */
 };
 
-extern const struct section_table config_sections[]; /* site, source, token, crawler */
+extern const struct section_table config_sections[]; /* site, source, token, crawler, engine */
 extern const size_t config_sections_count;
 
 /* The table of a section's word; NULL for an unknown section. */

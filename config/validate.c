@@ -210,31 +210,40 @@ static bool is_there(const struct config_named *section, const char *word, const
     return section->seen[section_setting(table, key) - table->settings] != 0;
 }
 
+/* The first `most` bytes of a file that nobody else may read; the caller frees them, wiped. NULL,
+ * and `why` has a sentence that names the key. */
+static char *read_secret(const char *key, const char *path, size_t most, size_t *len, char why[256])
+{
+    mode_t mode = 0;
+    char *text = file_read(path, FILE_PLAIN, most, len, &mode);
+
+    if (text == NULL && errno == EINVAL)
+        snprintf(why, 256, "%s %.120s is not a file", key, path);
+    else if (text == NULL)
+        snprintf(why, 256, "%s %.120s cannot be read: %.60s", key, path, strerror(errno));
+    if (text == NULL || (mode & S_IRWXO) == 0)
+        return text;
+    snprintf(why, 256,
+             "%s %.120s permissions are too open: other users can read it; run chmod o= on it", key,
+             path);
+    explicit_bzero(text, *len);
+    free(text);
+    return NULL;
+}
+
 static const char *read_credentials(const char *path, char out[CONFIG_CREDENTIALS_SIZE],
                                     char why[256])
 {
     size_t len = 0;
-    mode_t mode = 0;
-    char *text = file_read(path, FILE_PLAIN, CONFIG_CREDENTIALS_SIZE - 1, &len, &mode);
-    bool open_to_others = (mode & S_IRWXO) != 0;
+    char *text = read_secret("credentials_file", path, CONFIG_CREDENTIALS_SIZE - 1, &len, why);
 
     memset(out, 0, CONFIG_CREDENTIALS_SIZE);
-    if (text == NULL && errno == EINVAL)
-        snprintf(why, 256, "credentials_file %.120s is not a file", path);
-    else if (text == NULL)
-        snprintf(why, 256, "credentials_file %.120s cannot be read: %.60s", path, strerror(errno));
-    else if (open_to_others)
-        snprintf(why, 256,
-                 "credentials_file %.120s permissions are too open: other users can read it; run "
-                 "chmod o= on it",
-                 path);
-    else
-        memcpy(out, text, len);
-    bool read = text != NULL && !open_to_others;
-    if (text != NULL)
-        explicit_bzero(text, len);
+    if (text == NULL)
+        return why;
+    memcpy(out, text, len);
+    explicit_bzero(text, len);
     free(text);
-    return read ? NULL : why;
+    return NULL;
 }
 
 const char *config_source_credentials(const struct config_source *source,
@@ -602,6 +611,67 @@ static void evaluate_crawlers(const struct config *c, struct mistakes *m)
     }
 }
 
+/* ---- search engines */
+
+#define ENGINE_SECRET_BYTES 65536u
+
+static bool is_google(const struct config_engine *engine)
+{
+    return strcmp(engine->named.name, "google") == 0;
+}
+
+char *config_engine_secret(const struct config_engine *engine, char why[256])
+{
+    size_t len = 0;
+    const char *key = is_google(engine) ? "credentials_file" : "api_key_file";
+    const char *path = is_google(engine) ? engine->credentials_file : engine->api_key_file;
+    char *text = read_secret(key, path, ENGINE_SECRET_BYTES, &len, why);
+
+    while (text != NULL && len > 0 && strchr(" \t\r\n", text[len - 1]) != NULL)
+        text[--len] = '\0';
+    if (text == NULL || len > 0)
+        return text;
+    snprintf(why, 256, "%s %.120s is empty", key, path);
+    free(text);
+    return NULL;
+}
+
+static void evaluate_engine(const struct config_engine *engine, struct mistakes *m)
+{
+    const struct section_table *table = section_find("engine", strlen("engine"));
+    const char *name = engine->named.name;
+    char why[256];
+
+    for (size_t i = 0; i < table->setting_count; i++) {
+        const struct setting *s = &table->settings[i];
+        if (s->of != NULL && strcmp(s->of, name) != 0 && engine->named.seen[i] != 0)
+            mistakes_add(m, "[engine \"%s\"]: %s is for %s", name, s->key, s->of);
+        if (s->of != NULL && strcmp(s->of, name) == 0 && engine->named.seen[i] == 0)
+            mistakes_add(m, "[engine \"%s\"] needs %s", name, s->key);
+    }
+    if ((is_google(engine) ? engine->credentials_file : engine->api_key_file) == NULL)
+        return;
+    char *secret = config_engine_secret(engine, why);
+    if (secret == NULL)
+        mistakes_add(m, "%s", why);
+    else
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
+static void evaluate_engines(const struct config *c, struct mistakes *m)
+{
+    for (size_t i = 0; i < c->engine_count; i++) {
+        const char *name = c->engines[i].named.name;
+
+        m->line = c->engines[i].named.line;
+        if (strcmp(name, "google") == 0 || strcmp(name, "bing") == 0)
+            evaluate_engine(&c->engines[i], m);
+        else
+            mistakes_add(m, "[engine \"%s\"]: the engines are google and bing", name);
+    }
+}
+
 bool config_validate(const struct config *c, config_report *report, void *context)
 {
     struct mistakes m = {.report = report, .context = context};
@@ -634,5 +704,6 @@ bool config_validate(const struct config *c, config_report *report, void *contex
     evaluate_sources(c, &m);
     check_tokens(c, &m);
     evaluate_crawlers(c, &m);
+    evaluate_engines(c, &m);
     return m.count == 0;
 }

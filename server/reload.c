@@ -58,6 +58,7 @@ static bool apply(struct app *app, struct config *fresh, struct publish_policies
         log_event(LOG_LEVEL_ERROR, "reload-incomplete", "not all sources could be started");
     app_retune_notify(app, fresh);
     app_retune_indexnow(app, fresh);
+    app_retune_engines(app, fresh);
     if (!publisher_reconfigure(app->context.publisher, policies))
         log_event(LOG_LEVEL_ERROR, "reload-incomplete",
                   "robots.txt, aliases, strict_host and page_style are unchanged: the catalogue "

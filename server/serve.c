@@ -22,6 +22,7 @@
 #include "server/crawler_keeper.h"
 #include "server/crawlers/crawlers.h"
 #include "server/crypto/token.h"
+#include "server/engines/engines.h"
 #include "server/http/address.h"
 #include "server/log/log.h"
 #include "server/notify/indexnow.h"
@@ -582,6 +583,14 @@ void app_retune_indexnow(struct app *app, struct config *config)
         indexnow_start(config, app->catalogue, app->context.children, &app->context.indexnow);
 }
 
+void app_retune_engines(struct app *app, struct config *config)
+{
+    if (engines_are_same(app->live, config))
+        return;
+    engines_stop(app->engines);
+    app->engines = engines_start(config, app->catalogue, app->context.engines);
+}
+
 static bool start_sources(struct app *app)
 {
     if (!source_set_start(app->config, app->catalogue, app->context.publisher, app->cache,
@@ -601,6 +610,7 @@ static bool start_sources(struct app *app)
     start_notify(app, app->config);
     app->indexnow =
         indexnow_start(app->config, app->catalogue, app->context.children, &app->context.indexnow);
+    app->engines = engines_start(app->config, app->catalogue, app->context.engines);
     return true;
 }
 
@@ -665,6 +675,7 @@ static void stop(struct app *app)
         publisher_quiesce(app->context.publisher);
     stop_notify(app);
     indexnow_stop(app->indexnow);
+    engines_stop(app->engines);
     source_set_end(app->sources);
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);

@@ -21,6 +21,7 @@ struct app {
     struct source_set *sources;
     struct notify *notify;                 /* NULL: no notification */
     struct indexnow *indexnow;             /* NULL: likewise */
+    struct engines *engines;               /* NULL: none is asked */
     struct crawler_keeper *crawler_keeper; /* NULL: off */
     struct shared_node *node;              /* NULL: the catalogue is this machine's alone */
     struct readers readers;
@@ -41,6 +42,7 @@ void app_free_tls(struct tls_pairs *pairs);
 void app_use_tls(struct app *app, struct tls_pairs *pairs);
 /* Tells whom `config` names from now on, where that is somebody else than before. */
 void app_retune_indexnow(struct app *app, struct config *config);
+void app_retune_engines(struct app *app, struct config *config);
 void app_retune_notify(struct app *app, const struct config *config);
 /* Has the listeners take what a reload may change. */
 void app_retune_listeners(struct app *app, const struct config *config);

@@ -512,6 +512,46 @@ CREATE TABLE local_probe(
   steps INTEGER NOT NULL
 ) STRICT;
 
+-- What search engines say of a site's sitemaps (db/engine.h), as this node asked them last.
+CREATE TABLE local_engine_site(
+  engine TEXT NOT NULL,
+  site INTEGER NOT NULL,
+  state INTEGER NOT NULL,              -- enum engine_state
+  why TEXT NOT NULL,
+  asked_at INTEGER NOT NULL,
+  next_at INTEGER NOT NULL,
+  good_at INTEGER NOT NULL,
+  failures INTEGER NOT NULL,           -- since good_at
+  PRIMARY KEY (engine, site)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE local_engine_sitemap(
+  engine TEXT NOT NULL,
+  site INTEGER NOT NULL,
+  loc TEXT NOT NULL,
+  parent TEXT NOT NULL,                -- loc of the index that lists it; '': it was submitted itself
+  listed INTEGER NOT NULL,             -- the engine lists it
+  pending INTEGER NOT NULL,
+  sent_at INTEGER NOT NULL,            -- when this server submitted it
+  submitted_at INTEGER NOT NULL,       -- this and the rest as the engine says
+  read_at INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  warnings INTEGER NOT NULL,
+  urls INTEGER NOT NULL,
+  PRIMARY KEY (engine, site, loc)
+) STRICT, WITHOUT ROWID;
+-- The last answer of each day, of the last 90.
+CREATE TABLE local_engine_day(
+  engine TEXT NOT NULL,
+  site INTEGER NOT NULL,
+  day INTEGER NOT NULL,
+  sitemaps INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  warnings INTEGER NOT NULL,
+  urls INTEGER NOT NULL,
+  read_at INTEGER NOT NULL,            -- of the sitemap that was read longest ago
+  PRIMARY KEY (engine, site, day)
+) STRICT, WITHOUT ROWID;
+
 -- Where this node is in the log of a shared catalogue (shared/member.h). No row: it is not shared, or nothing
 -- of it is in this file yet.
 CREATE TABLE local_shared(

@@ -105,6 +105,21 @@ static const struct check_write *keep_checks(struct block *block, const struct c
     return copy ? copy : checks;
 }
 
+static void keep_engine(struct block *block, struct engine_write *w)
+{
+    struct engine_sitemap *copy = w->sitemaps ? take(block, w->count * sizeof *copy) : NULL;
+    w->engine = keep_text(block, w->engine);
+    w->site.why = keep_text(block, w->site.why);
+    for (size_t i = 0; w->sitemaps && i < w->count; i++) {
+        struct engine_sitemap sitemap = w->sitemaps[i];
+        sitemap.loc = keep_text(block, sitemap.loc);
+        sitemap.parent = keep_text(block, sitemap.parent);
+        if (copy)
+            copy[i] = sitemap;
+    }
+    w->sitemaps = copy ? copy : w->sitemaps;
+}
+
 #define text_of(field)   &c->made.field,
 #define option_of(field) text_of(field)
 #define lines_of(field)  text_of(field)
@@ -157,6 +172,7 @@ static void keep_all(struct block *block, struct change *c)
         keep(block, c->crawlers.pages, c->crawlers.page_count * sizeof *c->crawlers.pages);
     c->crawlers.days =
         keep(block, c->crawlers.days, c->crawlers.day_count * sizeof *c->crawlers.days);
+    keep_engine(block, &c->engine);
     c->checks = keep_checks(block, c->checks, c->check_count);
     c->declared = keep_declared(block, c->declared, c->declared_count);
     c->declared_tokens = keep_tokens(block, c->declared_tokens, c->declared_token_count);

@@ -133,6 +133,10 @@ const struct route routes_admin[] = {
     CALL(READ, HTTP_GET, "/v1/crawlers/{name}/pages", "crawler-pages", crawler_pages,
          .parameters = PARAMETERS("index", "urlset", "stale", "after", "limit")),
 
+    CALL(READ, HTTP_GET, "/v1/engines", "engines", engines_list, .parameters = PARAMETERS("site")),
+    CALL(READ, HTTP_GET, "/v1/engines/{name}/sitemaps", "engine-sitemaps", engine_sitemaps,
+         .parameters = PARAMETERS("site", "after", "limit")),
+
     CALL(READ, HTTP_GET, "/v1/token", "token", token_get, .parameters = NULL),
     CALL(ADMIN, HTTP_GET, "/v1/tokens", "tokens", tokens_list,
          .parameters = PARAMETERS("after", "limit")),

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
+#include "server/engines/report/engine_report.h"
 #include "server/http/request.h"
 #include "server/pages/publisher.h"
 #include "server/pages/workers.h"
@@ -34,6 +35,16 @@ struct copy_use {
 struct indexnow_counts {
     _Atomic uint64_t urls, lost, taken, refused; /* page URLs; requests */
     atomic_int failing; /* sites of which no engine accepts notifications now */
+};
+
+/* What search engines say (server/engines/engines.h), in sum, for metrics and /readyz; by
+ * engine_place. */
+struct engine_counts {
+    atomic_bool configured;
+    atomic_bool refused; /* it does not accept the credentials */
+    atomic_bool up;      /* it answers for all sites */
+    _Atomic uint64_t errors, warnings, sites[ENGINE_STATES];
+    _Atomic int64_t read_at; /* of the sitemap that was read longest ago; 0: none was */
 };
 
 /* What every handler may use. Lives as long as the listeners do. */
@@ -69,6 +80,7 @@ struct app_context {
     atomic_bool reload_refused;
     _Atomic int64_t config_loaded_at;
     struct indexnow_counts indexnow;
+    struct engine_counts engines[ENGINE_COUNT];
     /* Of each listener, Unix seconds; 0: no TLS. */
     _Atomic int64_t certificate_expires, admin_certificate_expires;
     struct auth *auth;            /* failure limits, see auth.h */

@@ -794,6 +794,23 @@ const struct cli_command cli_commands[] = {
              {"Another one:", "sitemapd healthcheck http://127.0.0.1:8081"},
              {0},
          }},
+    {"engines", "[NAME]", "show what search engines say of the sitemaps",
+     "Shows each search engine of the configuration: whether it answers, and how many errors and "
+     "warnings it found. With NAME (google, bing) shows each sitemap that it lists: when it was "
+     "submitted and read, with how many errors; of an index with errors, the sitemaps that have "
+     "them. The server asks four times a day. On several machines the node that asks shows this.",
+     (const struct cli_option[]){
+         {"--site", "ORIGIN", "only this site"},
+         OPTION_JSON,
+         {0},
+     },
+     0, 1, command_engines,
+     .examples =
+         (const struct cli_example[]){
+             {"Whether Google and Bing are content:", "sitemapd engines"},
+             {"Which sitemaps Google cannot use:", "sitemapd engines google"},
+             {0},
+         }},
     {"doctor", "URL", "check the public address as crawlers see it",
      "Fetches an index through its proxies and checks status, type, compression, Vary, ETag, "
      "conditional requests, robots.txt, the index itself, the robots.txt of other hosts that it "

@@ -4,11 +4,14 @@ what it exports is documented: names, and labels with their values."""
 import json
 import os
 import re
+import sys
 
 import pytest
 
 from exposition import SUFFIXES, Values
 from harness import INDEX, eventually, request_bytes, write_gzip
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from engines import Bing
 from test_tls import ask as tls_ask
 from test_tls import TlsConnection, make_pair, settings
 
@@ -40,8 +43,11 @@ def families(tmp_path_factory):
     files.mkdir()
     write_gzip(files / "a.xml.gz", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/</loc></url></urlset>')
     pair = make_pair(folder, "pair")
+    bing = Bing()
+    bing.sitemaps[INDEX] = {"Status": "Success", "LastCrawled": "/Date(1764150000000)/"}
     server = Server(folder, "--source", str(files), sites=(), config=settings(*pair, more=f"[admin]\ntls_cert = {pair[0]}\ntls_key = {pair[1]}\n"
-                                                                                       f'[source "up"]\nupstream = http://127.0.0.1:9/i.xml\n')).start()
+                                                                                       f'[source "up"]\nupstream = http://127.0.0.1:9/i.xml\n'
+                                                                                       f"[fetch]\nallow_address = 127.0.0.2\n{bing.config()}")).start()
 
     def text():
         with TlsConnection(server.admin) as connection:
@@ -52,10 +58,12 @@ def families(tmp_path_factory):
         eventually(lambda: tls_ask(server, "GET", "/sitemap_index.xml").status == 200, "scanned")
         tls_ask(server, "GET", "/sitemap_index.xml", [("User-Agent", "Googlebot/2.1")])
         eventually(lambda: 'route="metrics"' in text() and 'crawler="googlebot"' in text(), "the first scrape and the crawler are counted")
+        eventually(lambda: "sitemapd_engine_last_read_age_seconds" in text(), "an engine has answered")
         found = Values(text()).families
         server.stop()
     finally:
         server.kill()
+        bing.server.shutdown()
     assert f'index="{INDEX}"' and all(family.samples for family in found.values())
     return found
 

@@ -127,6 +127,7 @@ class World:
     states that some statuses need, started when first asked for."""
 
     CONFIG = f'[limits]\nmax_body = 1K\nmax_bulk = 2K\nmax_bulk_entries = 20\n[site "managed"]\norigin = {MANAGED}\n'
+    CONFIG += '[engine "bing"]\napi_key_file = {folder}/bing.key\nendpoint = http://127.0.0.1:9/\n'
     CONFIG += '[token "configured"]\nsha256_file = {folder}/configured.sha256\n'
 
     def __init__(self, folders):
@@ -135,6 +136,8 @@ class World:
         self.others = {}
         hashes = folders.mktemp("hashes")
         (hashes / "configured.sha256").write_text("a" * 64 + "  -\n", encoding="utf-8")
+        (hashes / "bing.key").write_text("a-key", encoding="utf-8")
+        (hashes / "bing.key").chmod(0o600)
         self.server = self.start("world", sites=(ORIGIN, SHOP), config=self.CONFIG.replace("{folder}", str(hashes)))
         self.api = self.server.api
         self.shop_token = self.server.make_token("shop", "--site", SHOP, "--role", "admin")
@@ -332,6 +335,8 @@ SAMPLES = {
     "removeIndex": ("DELETE", "/v1/indexes/999", None),
     "listCrawlers": ("GET", "/v1/crawlers", None),
     "listCrawlerPages": ("GET", "/v1/crawlers/googlebot/pages", None),
+    "listEngines": ("GET", "/v1/engines", None),
+    "listEngineSitemaps": ("GET", "/v1/engines/bing/sitemaps", None),
     "getToken": ("GET", "/v1/token", None),
     "listTokens": ("GET", "/v1/tokens", None),
     "revokeToken": ("DELETE", "/v1/tokens/none", None),
@@ -779,6 +784,13 @@ recipe("listCrawlerPages", 400, lambda w: w.api("GET", "/v1/crawlers/googlebot/p
 recipe("listCrawlerPages", 404, lambda w: w.api("GET", "/v1/crawlers/nobody/pages"))
 recipe("listCrawlerPages", 404, lambda w: w.api("GET", "/v1/crawlers/googlebot/pages?index=none"))
 recipe("listCrawlerPages", 404, of_shop("GET", lambda w: f"/v1/crawlers/googlebot/pages?index={q(INDEX)}"))
+
+# /v1/engines
+recipe("listEngines", 200, lambda w: w.api("GET", "/v1/engines"))
+recipe("listEngines", 404, of_shop("GET", f"/v1/engines?site={q(ORIGIN)}"))
+recipe("listEngineSitemaps", 200, lambda w: w.api("GET", f"/v1/engines/bing/sitemaps?site={q(ORIGIN)}"))
+recipe("listEngineSitemaps", 404, lambda w: w.api("GET", "/v1/engines/google/sitemaps"))
+recipe("listEngineSitemaps", 404, of_shop("GET", f"/v1/engines/bing/sitemaps?site={q(ORIGIN)}"))
 
 # /v1/indexes
 get("listIndexes", "/v1/indexes")

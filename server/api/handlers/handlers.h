@@ -24,6 +24,8 @@ route_hook indexes_list, index_get, indexes_post, index_patch, index_delete, ren
 route_hook token_get, tokens_list, token_delete;
 /* crawlers.c */
 route_hook crawlers_list, crawler_pages;
+/* engines.c */
+route_hook engines_list, engine_sitemaps;
 /* sources.c, source_changes.c, checks.c, changes.c, copy.c */
 route_hook sources_list, source_scan, sources_post, source_patch, source_delete;
 route_hook checks_list, check_poll, changes_get, backup_get;

@@ -112,6 +112,23 @@ static void append_children(struct reasons *r, const struct app_context *app)
                       "store_bytes; those without one are not served while their origin is down");
 }
 
+/* A key that was revoked is found by nobody who does not look. */
+static void append_engines(struct reasons *r, const struct app_context *app)
+{
+    char detail[160];
+
+    for (size_t i = 0; i < ENGINE_COUNT; i++) {
+        const struct engine_counts *engine = &app->engines[i];
+        if (!atomic_load(&engine->configured) || !atomic_load(&engine->refused))
+            continue;
+        snprintf(detail, sizeof detail,
+                 "%s does not accept the credentials of [engine \"%s\"]; `sitemapd engines` says "
+                 "why",
+                 engine_names[i], engine_names[i]);
+        append_reason(r, "engine-refused", detail);
+    }
+}
+
 static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
 {
     char changed[21], clock[21], detail[160];
@@ -217,6 +234,7 @@ enum handled health_ready(void *context, struct request *request)
     append_sources(&reasons, app->sources);
     append_remotes(&reasons, app);
     append_children(&reasons, app);
+    append_engines(&reasons, app);
     append_frozen(&reasons, app);
 
     str_append_text(&reply->body, "{\"status\":");

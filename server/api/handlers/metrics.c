@@ -502,6 +502,54 @@ static void metrics_append_indexnow(struct str *out, const struct indexnow_count
                  "Sites whose page URLs IndexNow currently rejects.", (uint64_t)c->failing);
 }
 
+/* What search engines say of the sitemaps of all sites. */
+
+static void metrics_append_engines(struct str *out, const struct app_context *app)
+{
+    static const struct {
+        const char *name, *help;
+    } rows[] = {
+        {"sitemapd_engine_up", "1: the search engine answers for all sites."},
+        {"sitemapd_engine_errors", "Errors that the search engine found in sitemaps."},
+        {"sitemapd_engine_warnings", "Warnings of the search engine about sitemaps."},
+        {"sitemapd_engine_last_read_age_seconds",
+         "Time since the search engine read the sitemap that it read longest ago."},
+    };
+    int64_t now = (int64_t)time(NULL);
+
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        bool begun = false;
+        for (size_t i = 0; i < ENGINE_COUNT; i++) {
+            const struct engine_counts *c = &app->engines[i];
+            int64_t read_at = atomic_load(&c->read_at);
+            const uint64_t values[] = {atomic_load(&c->up), atomic_load(&c->errors),
+                                       atomic_load(&c->warnings),
+                                       read_at < now ? (uint64_t)(now - read_at) : 0};
+            if (!atomic_load(&c->configured) || (row == 3 && read_at == 0))
+                continue;
+            if (!begun)
+                metric_family(out, rows[row].name, "gauge", rows[row].help);
+            begun = true;
+            metric_sample(out, rows[row].name, LABELS("engine", engine_names[i]), values[row]);
+        }
+    }
+    bool begun = false;
+    for (size_t i = 0; i < ENGINE_COUNT * ENGINE_STATES; i++) {
+        const struct engine_counts *c = &app->engines[i / ENGINE_STATES];
+        enum engine_state state = (enum engine_state)(i % ENGINE_STATES);
+        if (!atomic_load(&c->configured))
+            continue;
+        if (!begun)
+            metric_family(out, "sitemapd_engine_sites", "gauge",
+                          "Sites by how the last request about them went.");
+        begun = true;
+        metric_sample(
+            out, "sitemapd_engine_sites",
+            LABELS("engine", engine_names[i / ENGINE_STATES], "state", engine_state_word(state)),
+            atomic_load(&c->sites[state]));
+    }
+}
+
 /* /metrics: what the publisher, the catalogue and the cache of files count, and the other parts. */
 
 static void append_publisher(struct str *out, const struct publisher_stats *stats)
@@ -831,6 +879,7 @@ enum handled metrics_get(void *context, struct request *request)
     if (app->remote != NULL)
         metrics_append_remote(out, app);
     metrics_append_indexnow(out, &app->indexnow);
+    metrics_append_engines(out, app);
     if (app->files != NULL) {
         struct served_files_stats files;
 

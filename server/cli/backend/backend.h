@@ -13,6 +13,7 @@
 #include "server/rules/entry.h"
 
 struct backend;
+struct json_t;
 
 /* What a page holds. */
 struct backend_page {
@@ -174,6 +175,10 @@ struct backend_calls {
      * the present version, in the order of the registry. */
     int (*crawler_pages)(struct backend *b, const char *name, bool stale,
                          backend_crawler_page_each *each, void *context);
+    /* What GET /v1/engines or (with a name) GET /v1/engines/{name}/sitemaps lists, of the site or
+     * (NULL) of all: an array of JSON, the caller's. */
+    int (*engines)(struct backend *b, const struct registry_site *site, const char *name,
+                   struct json_t **out);
     /* Fills `*out`, in which the caller has set `source` and `context`; `reasons` is the caller's.
      */
     int (*status)(struct backend *b, struct backend_status *out);

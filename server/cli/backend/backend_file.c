@@ -1,6 +1,7 @@
 /* The catalogue file, also while a server works on it. */
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "server/cli/backend/file_crawlers.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
+#include "server/engines/report/engine_report.h"
 #include "server/pages/publisher.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/limits.h"
@@ -328,6 +330,64 @@ static int crawler_pages(struct backend *b, const char *name, bool stale,
     if (status == CATALOGUE_OK)
         status = file_crawler_pages(view, b->cli->config, name, stale, each, context);
     give_back(of(b), view);
+    return unreadable(b, status);
+}
+
+/* ---- search engines -------------------------------------------------------------------- */
+
+static bool has_engine(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->engine_count; i++)
+        if (strcmp(config->engines[i].named.name, name) == 0)
+            return true;
+    return false;
+}
+
+static enum catalogue_status read_engines(struct str *text, struct catalogue_view *view,
+                                          const struct registry *registry,
+                                          const struct config *config,
+                                          const struct registry_site *site, const char *name)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+
+    if (name != NULL) {
+        str_append_char(text, '{');
+        status = engine_report_sites(text, view, registry, name, site, NULL, UINT64_MAX);
+        str_append_char(text, '}');
+        return status;
+    }
+    str_append_text(text, "{\"engines\":[");
+    for (size_t i = 0; i < config->engine_count && status == CATALOGUE_OK; i++) {
+        str_append_text(text, i > 0 ? "," : "");
+        status = engine_report_append(text, view, registry, config->engines[i].named.name, site);
+    }
+    str_append_text(text, "]}");
+    return status;
+}
+
+static int engines(struct backend *b, const struct registry_site *site, const char *name,
+                   struct json_t **out)
+{
+    struct str text = STR_INIT;
+    struct registry *registry = NULL;
+    struct catalogue_view *view;
+
+    if (name != NULL && !has_engine(b->cli->config, name))
+        return cli_fail(name, "no engine of this name is configured");
+    enum catalogue_status status = take(of(b), &view);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    if (status == CATALOGUE_OK)
+        status = read_engines(&text, view, registry, b->cli->config, site, name);
+    give_back(of(b), view);
+    registry_unref(registry);
+    if (status == CATALOGUE_OK) {
+        json_t *answer = json_loads(str_text(&text), 0, NULL);
+        *out = json_incref(json_object_get(answer, name != NULL ? "sites" : "engines"));
+        json_decref(answer);
+        status = *out == NULL ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
+    }
+    str_done(&text);
     return unreadable(b, status);
 }
 
@@ -763,6 +823,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .tokens = tokens,
         .sources = sources,
         .crawlers = crawlers,
+        .engines = engines,
         .crawler_pages = crawler_pages,
         .status = status,
         .index_url = index_url,

@@ -296,6 +296,31 @@ static int crawlers(struct backend *b, const struct registry_site *site, backend
     return EXIT_DONE;
 }
 
+static int engines(struct backend *b, const struct registry_site *site, const char *name,
+                   json_t **out)
+{
+    struct server_backend *s = of(b);
+    struct str target = STR_INIT;
+    json_t *answer = NULL;
+
+    str_append_text(&target, "/v1/engines");
+    if (name != NULL)
+        target_segment(&target, name);
+    str_append_text(&target, name != NULL ? "/sitemaps" : "");
+    target_add(&target, "site", site != NULL ? site->origin : NULL);
+    if (name != NULL) {
+        *out = server_get_all(&s->server, str_text(&target), "sites");
+        str_done(&target);
+        return *out != NULL ? EXIT_DONE : EXIT_COULD_NOT;
+    }
+    if (!server_get(&s->server, &target, &answer) ||
+        (*out = server_array(&s->server, &answer, "engines")) == NULL)
+        return server_report(&s->server, answer);
+    json_incref(*out);
+    json_decref(answer);
+    return EXIT_DONE;
+}
+
 static int crawler_pages(struct backend *b, const char *name, bool stale,
                          backend_crawler_page_each *each, void *context)
 {
@@ -661,6 +686,7 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
         .sources = sources,
         .scan = scan,
         .crawlers = crawlers,
+        .engines = engines,
         .crawler_pages = crawler_pages,
         .status = status,
         .index_url = index_url,

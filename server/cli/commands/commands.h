@@ -28,6 +28,7 @@ int command_render(struct cli *cli);
 int command_history(struct cli *cli);
 int command_crawlers(struct cli *cli);
 int command_crawlers_import(struct cli *cli);
+int command_engines(struct cli *cli);
 int command_diff(struct cli *cli);
 int command_undo(struct cli *cli);
 int command_source_add(struct cli *cli);

@@ -1,0 +1,110 @@
+/* What is kept of search engines (db/engine.h). */
+#include "db/read/view_pool.h"
+
+static const char *text_of(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+    return text != NULL ? text : "";
+}
+
+static uint64_t number_of(sqlite3_stmt *row, int column)
+{
+    return (uint64_t)sqlite3_column_int64(row, column);
+}
+
+/* A prepared statement for an engine and (0: none) a site; NULL where it cannot be had. */
+static sqlite3_stmt *begin(struct catalogue_view *v, const char *sql, const char *engine,
+                           int64_t site_id)
+{
+    sqlite3_stmt *row = view_statement(v, sql);
+    if (row == NULL)
+        return NULL;
+    sqlite3_bind_text(row, 1, engine, -1, SQLITE_STATIC);
+    if (site_id != 0)
+        sqlite3_bind_int64(row, 2, site_id);
+    return row;
+}
+
+static enum catalogue_status end(struct catalogue_view *v, sqlite3_stmt *row, int rc)
+{
+    sqlite3_reset(row);
+    sqlite3_clear_bindings(row);
+    return view_status(v, rc);
+}
+
+enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, const char *engine,
+                                                  engine_site_each *each, void *context)
+{
+    sqlite3_stmt *row = begin(v,
+                              "SELECT e.site, e.state, e.why, e.asked_at, e.next_at, e.good_at,"
+                              " e.failures FROM local_engine_site AS e JOIN site AS s"
+                              " ON s.id = e.site WHERE e.engine = ?1 AND s.removed = 0"
+                              " ORDER BY e.site",
+                              engine, 0);
+    int rc = SQLITE_NOMEM;
+    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const struct engine_site site = {
+            .site_id = sqlite3_column_int64(row, 0),
+            .state = (enum engine_state)sqlite3_column_int(row, 1),
+            .why = text_of(row, 2),
+            .asked_at = sqlite3_column_int64(row, 3),
+            .next_at = sqlite3_column_int64(row, 4),
+            .good_at = sqlite3_column_int64(row, 5),
+            .failures = (uint32_t)sqlite3_column_int64(row, 6),
+        };
+        each(context, &site);
+    }
+    return end(v, row, rc);
+}
+
+enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, const char *engine,
+                                                     int64_t site_id, engine_sitemap_each *each,
+                                                     void *context)
+{
+    sqlite3_stmt *row = begin(v,
+                              "SELECT loc, parent, listed, pending, sent_at, submitted_at, read_at,"
+                              " errors, warnings, urls FROM local_engine_sitemap"
+                              " WHERE engine = ?1 AND site = ?2"
+                              " ORDER BY iif(parent = '', loc, parent), parent <> '', loc",
+                              engine, site_id);
+    int rc = SQLITE_NOMEM;
+    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const struct engine_sitemap sitemap = {
+            .loc = text_of(row, 0),
+            .parent = text_of(row, 1),
+            .listed = sqlite3_column_int(row, 2) != 0,
+            .pending = sqlite3_column_int(row, 3) != 0,
+            .sent_at = sqlite3_column_int64(row, 4),
+            .submitted_at = sqlite3_column_int64(row, 5),
+            .read_at = sqlite3_column_int64(row, 6),
+            .errors = number_of(row, 7),
+            .warnings = number_of(row, 8),
+            .urls = number_of(row, 9),
+        };
+        each(context, &sitemap);
+    }
+    return end(v, row, rc);
+}
+
+enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const char *engine,
+                                                 int64_t site_id, engine_day_each *each,
+                                                 void *context)
+{
+    sqlite3_stmt *row = begin(v,
+                              "SELECT day, sitemaps, errors, warnings, urls, read_at"
+                              " FROM local_engine_day WHERE engine = ?1 AND site = ?2 ORDER BY day",
+                              engine, site_id);
+    int rc = SQLITE_NOMEM;
+    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        const struct engine_day day = {
+            .day = sqlite3_column_int(row, 0),
+            .sitemaps = number_of(row, 1),
+            .errors = number_of(row, 2),
+            .warnings = number_of(row, 3),
+            .urls = number_of(row, 4),
+            .read_at = sqlite3_column_int64(row, 5),
+        };
+        each(context, &day);
+    }
+    return end(v, row, rc);
+}

@@ -1,0 +1,157 @@
+/* `engines`: what search engines say of the sitemaps. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/cli/backend/backend.h"
+#include "server/cli/backend/server_parts.h"
+#include "server/cli/commands/commands.h"
+#include "server/cli/names.h"
+#include "server/cli/output.h"
+
+static void print_json(const json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    if (text != NULL)
+        puts(text);
+    free(text);
+}
+
+/* A time as the API writes it, to the minute. */
+static void print_time(const char *before, const json_t *object, const char *name)
+{
+    const char *text = member_text(object, name);
+    if (strlen(text) < 16)
+        printf("%s%-16s", before, "-");
+    else
+        printf("%s%.10s %.5s", before, text, text + 11);
+}
+
+static void print_heading(const char *text)
+{
+    printf("%s%s%s\n", ink_on(stdout, INK_HEADING), text, ink_off(stdout));
+}
+
+static enum ink ink_of(const char *state)
+{
+    return strcmp(state, "ok") == 0        ? INK_GOOD
+           : strcmp(state, "waiting") == 0 ? INK_FAINT
+                                           : INK_WRONG;
+}
+
+static void print_state(const json_t *object)
+{
+    const char *state = member_text(object, "state");
+    printf("%s%-9s%s", ink_on(stdout, ink_of(state)), state, ink_off(stdout));
+}
+
+static void print_reason(const json_t *object, const char *of)
+{
+    const char *reason = member_text(object, "reason");
+    if (*reason == '\0')
+        return;
+    printf("%s: ", of);
+    cli_print_escaped(stdout, reason);
+    putchar('\n');
+}
+
+static void print_engines(const json_t *engines)
+{
+    size_t i;
+    const json_t *engine;
+    print_heading("ENGINE   STATE      ASKED (UTC)       SITEMAPS  ERRORS  WARNINGS  OLDEST READ");
+    json_array_foreach(engines, i, engine)
+    {
+        printf("%-7s  ", member_text(engine, "name"));
+        print_state(engine);
+        print_time("  ", engine, "asked_at");
+        printf("  %8" PRIu64 "  %6" PRIu64 "  %8" PRIu64, member_number(engine, "sitemaps"),
+               member_number(engine, "errors"), member_number(engine, "warnings"));
+        print_time("  ", engine, "read_at");
+        putchar('\n');
+    }
+    json_array_foreach(engines, i, engine) print_reason(engine, member_text(engine, "name"));
+}
+
+static void print_sitemap(const json_t *sitemap)
+{
+    const char *state = !json_is_true(json_object_get(sitemap, "listed"))   ? "sent"
+                        : json_is_true(json_object_get(sitemap, "pending")) ? "pending"
+                        : member_number(sitemap, "errors") > 0              ? "errors"
+                        : member_number(sitemap, "warnings") > 0            ? "warnings"
+                                                                            : "ok";
+    printf("%-8s", state);
+    print_time("  ", sitemap,
+               *member_text(sitemap, "submitted_at") != '\0' ? "submitted_at" : "sent_at");
+    print_time("  ", sitemap, "read_at");
+    printf("  %6" PRIu64 "  %8" PRIu64 "  %9" PRIu64 "  %s", member_number(sitemap, "errors"),
+           member_number(sitemap, "warnings"), member_number(sitemap, "urls"),
+           *member_text(sitemap, "index") != '\0' ? "  " : "");
+    cli_print_escaped(stdout, member_text(sitemap, "loc"));
+    putchar('\n');
+}
+
+static void print_sites(const json_t *sites)
+{
+    size_t i, k;
+    const json_t *site, *sitemap;
+    json_array_foreach(sites, i, site)
+    {
+        if (i > 0)
+            putchar('\n');
+        printf("%s  ", member_text(site, "site"));
+        print_state(site);
+        print_time("  asked ", site, "asked_at");
+        print_time(", again ", site, "next_at");
+        putchar('\n');
+        print_reason(site, "  reason");
+        if (json_array_size(json_object_get(site, "sitemaps")) == 0)
+            continue;
+        print_heading(
+            "STATE     SUBMITTED (UTC)   READ (UTC)        ERRORS  WARNINGS  PAGE URLS  SITEMAP");
+        json_array_foreach(json_object_get(site, "sitemaps"), k, sitemap) print_sitemap(sitemap);
+    }
+}
+
+static int show(struct cli *cli, const struct registry_site *site, const char *name, bool json)
+{
+    json_t *rows = NULL;
+    size_t i;
+    const json_t *row;
+    int status = cli->backend->calls->engines(cli->backend, site, name, &rows);
+    if (status != EXIT_DONE)
+        return status;
+    if (json)
+        json_array_foreach(rows, i, row) print_json(row);
+    else if (json_array_size(rows) == 0)
+        cli_note("engines", name == NULL ? "no engine is configured: docs/engines.md"
+                                         : "there is no site yet");
+    else if (name == NULL)
+        print_engines(rows);
+    else
+        print_sites(rows);
+    json_decref(rows);
+    return EXIT_DONE;
+}
+
+int command_engines(struct cli *cli)
+{
+    const struct arguments *a = &cli->arguments;
+    const char *origin = arguments_value(a, "--site");
+    const struct registry_site *site = NULL;
+    int status = session_open(cli, false);
+    if (status != EXIT_DONE)
+        return status;
+    struct registry *registry = session_registry(cli, REGISTRY_HELD);
+    if (registry == NULL)
+        return EXIT_COULD_NOT;
+    if (origin != NULL)
+        status = names_site(registry, origin, &site);
+    if (status == EXIT_DONE)
+        status =
+            show(cli, site, a->word_count > 0 ? a->words[0] : NULL, arguments_has(a, "--json"));
+    registry_unref(registry);
+    return status;
+}

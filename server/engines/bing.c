@@ -1,0 +1,115 @@
+/* Bing Webmaster Tools, the JSON of IWebmasterApi: GetFeeds, GetFeedDetails, SubmitFeed. The key is
+ * part of each target, which is therefore never logged. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/engines/engine.h"
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : "";
+}
+
+/* What is wrong is said with 400, by a word in the message. */
+static enum engine_state judge(struct engine *e, enum engine_state state)
+{
+    if (e->reply.status != 400)
+        return state;
+    json_t *answer = engine_answer(e);
+    const char *message = text_of(answer, "Message");
+    if (strstr(message, "InvalidApiKey") != NULL || strstr(message, "UserBlocked") != NULL)
+        state = engine_fail(e, ENGINE_REFUSED, "Bing does not accept the API key");
+    else if (strstr(message, "Throttle") != NULL)
+        state = engine_fail(e, ENGINE_BUSY, "Bing asks to wait");
+    else if (strstr(message, "NotAuthorized") != NULL || strstr(message, "NotAllowed") != NULL ||
+             strstr(message, "NotFound") != NULL)
+        state = engine_fail(e, ENGINE_FORBIDDEN,
+                            "the account of the API key does not have the site; add and verify it "
+                            "in Bing Webmaster Tools");
+    else
+        state = engine_fail(e, ENGINE_FAILED, "Bing answers 400, error %d",
+                            (int)engine_number(json_object_get(answer, "ErrorCode")));
+    json_decref(answer);
+    return state;
+}
+
+/* `path` and the names of up to two parameters with their values (NULL: there is none). */
+static enum engine_state ask(struct engine *e, const char *call, const char *site, const char *feed,
+                             const char *body)
+{
+    struct str target = STR_INIT;
+    char why[256];
+    char *key = config_engine_secret(e->config, why);
+    if (key == NULL)
+        return engine_fail(e, ENGINE_REFUSED, "%s", why);
+    str_append_format(&target, "/webmaster/api.svc/json/%s?apikey=", call);
+    engine_append_escaped(&target, key);
+    str_append_text(&target, site != NULL ? "&siteUrl=" : "");
+    engine_append_escaped(&target, site != NULL ? site : "");
+    str_append_text(&target, feed != NULL ? "&feedUrl=" : "");
+    engine_append_escaped(&target, feed != NULL ? feed : "");
+    explicit_bzero(key, strlen(key));
+    free(key);
+    const struct engine_request request = {.method = body != NULL ? "POST" : "GET",
+                                           .target = str_text(&target),
+                                           .type = body != NULL ? "application/json" : NULL,
+                                           .body = body};
+    enum engine_state state = judge(e, engine_send(e, &request));
+    if (target.data != NULL)
+        explicit_bzero(target.data, target.len);
+    str_done(&target);
+    return state;
+}
+
+static void add(struct engine_list *out, const char *parent, const json_t *row)
+{
+    const char *status = text_of(row, "Status");
+    bool pending = strstr(status, "ending") != NULL || *status == '\0';
+    const struct engine_sitemap sitemap = {
+        .loc = text_of(row, "Url"),
+        .parent = parent != NULL ? parent : "",
+        .listed = true,
+        .pending = pending,
+        .submitted_at = engine_bing_time(json_object_get(row, "Submitted")),
+        .read_at = engine_bing_time(json_object_get(row, "LastCrawled")),
+        .errors = !pending && strcmp(status, "Success") != 0,
+        .urls = engine_number(json_object_get(row, "UrlCount")),
+    };
+    engine_list_add(out, &sitemap);
+}
+
+static enum engine_state list(struct engine *e, const char *property, const char *parent,
+                              struct engine_list *out)
+{
+    size_t i;
+    const json_t *row;
+    enum engine_state state =
+        ask(e, parent != NULL ? "GetFeedDetails" : "GetFeeds", property, parent, NULL);
+    json_t *answer = state == ENGINE_OK ? engine_answer(e) : NULL;
+    if (state == ENGINE_OK && answer == NULL)
+        return ENGINE_FAILED;
+    json_array_foreach(json_object_get(answer, "d"), i, row)
+    {
+        /* Of an index its details begin with itself. */
+        if (parent == NULL || strcmp(text_of(row, "Url"), parent) != 0)
+            add(out, parent, row);
+    }
+    json_decref(answer);
+    return state;
+}
+
+static enum engine_state submit(struct engine *e, const char *property, const char *loc)
+{
+    struct str body = STR_INIT;
+    str_append_text(&body, "{\"siteUrl\":");
+    str_append_json_text(&body, property);
+    str_append_json_member(&body, "feedUrl", loc);
+    str_append_char(&body, '}');
+    enum engine_state state = ask(e, "SubmitFeed", NULL, NULL, str_text(&body));
+    str_done(&body);
+    return state;
+}
+
+const struct engine_kind engine_bing = {
+    .base = "https://ssl.bing.com/", .list = list, .submit = submit};

@@ -1,0 +1,94 @@
+/* Values of the engines' answers: numbers and times in the ways that they write them. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/engines/engine.h"
+#include "server/rules/lastmod.h"
+
+#define DAY_SECONDS 86400
+#define LATEST      INT64_C(253402300799) /* the year 9999 */
+
+uint64_t engine_number(const json_t *value)
+{
+    if (json_is_integer(value))
+        return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+    const char *text = json_string_value(value);
+    char *end;
+    if (text == NULL || !isdigit((unsigned char)*text))
+        return 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    return *end == '\0' && number <= INT64_MAX ? number : 0;
+}
+
+int64_t engine_time(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    struct lastmod time;
+    if (text == NULL || lastmod_parse(text, strlen(text), LATEST, &time, NULL) != RULE_OK)
+        return 0;
+    return lastmod_last_second(&time);
+}
+
+int64_t engine_bing_time(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    char *end;
+    if (text == NULL || strncmp(text, "/Date(", 6) != 0)
+        return 0;
+    long long ms = strtoll(text + 6, &end, 10);
+    bool whole = *end == ')' || *end == '+' || *end == '-'; /* the zone is of no matter */
+    return whole && ms / 1000 >= DAY_SECONDS && ms / 1000 < LATEST ? ms / 1000 : 0;
+}
+
+void engine_append_escaped(struct str *out, const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (isalnum((unsigned char)*text) || strchr("-._~", *text) != NULL)
+            str_append_char(out, *text);
+        else
+            str_append_format(out, "%%%02X", (unsigned)(unsigned char)*text);
+}
+
+const char *engine_word(const json_t *text, char out[65])
+{
+    const char *word = json_string_value(text);
+    size_t len = word != NULL ? strlen(word) : 0;
+    *out = '\0';
+    if (len > 64 || (word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789._-") != len))
+        return out;
+    if (word != NULL)
+        memcpy(out, word, len + 1);
+    return out;
+}
+
+void engine_list_add(struct engine_list *list, const struct engine_sitemap *sitemap)
+{
+    if (list->failed || list->count == ENGINE_SITEMAPS_MAX || strlen(sitemap->loc) > LOC_MAX_CHARS)
+        return;
+    if (list->count == list->room) {
+        size_t room = list->room * 2 + 16;
+        struct engine_sitemap *grown = reallocarray(list->at, room, sizeof *grown);
+        list->failed = grown == NULL;
+        if (grown == NULL)
+            return;
+        list->at = grown;
+        list->room = room;
+    }
+    struct engine_sitemap copy = *sitemap;
+    copy.loc = strdup(sitemap->loc);
+    copy.parent = strdup(sitemap->parent);
+    list->failed = copy.loc == NULL || copy.parent == NULL;
+    list->at[list->count++] = copy;
+}
+
+void engine_list_done(struct engine_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free((char *)(uintptr_t)list->at[i].loc);
+        free((char *)(uintptr_t)list->at[i].parent);
+    }
+    free(list->at);
+    *list = (struct engine_list){.at = NULL};
+}

@@ -1,0 +1,685 @@
+/* Each engine has a schedule by the catalogue: when each site was asked, and when it is next. A
+ * look finds the site that is due longest, and asks for its sitemaps; then it submits the indexes
+ * that the engine does not list, and writes what came. So a restart asks nobody too early, and what
+ * is asked in a day is bounded: four times a site, and once more for each submission.
+ *
+ * Where an engine refuses the credentials, or asks to wait, no site is asked until then. Of several
+ * nodes one asks. */
+#include "server/engines/engines.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/address_range.h"
+#include "server/base/clock.h"
+#include "server/base/thread.h"
+#include "server/client/loop.h"
+#include "server/engines/engine.h"
+#include "server/engines/report/engine_report.h"
+#include "server/log/log.h"
+#include "server/notify/again.h"
+#include "server/rules/entry.h"
+
+#define LEAD             "engines"
+#define LOOK_MS          1000
+#define PACE_MS          1000 /* between two requests to an engine */
+#define TIMEOUT_MS       30000
+#define ANSWER_BYTES     (16u << 20)
+#define ASK_SECONDS      (6 * 3600)
+#define SENT_SECONDS     3600  /* after a submission it is asked sooner */
+#define REFUSED_SECONDS  900   /* or until somebody has replaced the key */
+#define REJECTED_SECONDS 3600  /* or added the account to the property */
+#define AGAIN_SECONDS    86400 /* what was submitted and is not listed is submitted again */
+#define BUSY_MIN_MS      60000
+#define FAILED_MIN_MS    (15 * 60 * 1000)
+#define CHILDREN_MOST    200u /* with errors or warnings, of an index */
+/* Requests of one visit besides the list: no site keeps the others waiting for long. */
+#define SUBMIT_MOST   20u
+#define DETAIL_MOST   20u
+#define DAY_SECONDS   86400
+#define EMPTY_SECONDS 60  /* how soon it is seen that a site has entries */
+#define LOST_SECONDS  900 /* no request where what comes cannot be kept */
+
+enum { WRITE_ASKED, WRITE_DONE, WRITE_FAILED };
+
+struct engines {
+    struct config *config; /* a reference */
+    struct catalogue *catalogue;
+    struct engine_counts *counts; /* by engine_place */
+    struct address_guard guard;
+    struct fetch_loop *loop;
+    struct thread thread;
+    size_t count;
+    struct engine engines[ENGINE_COUNT];
+    /* The transfer under way. */
+    bool transferred;
+    enum fetch_status status;
+    struct fetch_reply *reply;
+    /* The write under way; the writer's thread says the result. */
+    atomic_int written;
+};
+
+static int64_t unix_now(void)
+{
+    return clock_unix_ms() / 1000;
+}
+
+/* ---- a request ---- */
+
+enum engine_state engine_fail(struct engine *e, enum engine_state state, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(e->why, sizeof e->why, format, args);
+    va_end(args);
+    return state;
+}
+
+static bool stops(const struct engines *all)
+{
+    return thread_stops(&all->thread);
+}
+
+/* Whether there is still time: false where the server stops. */
+static bool wait_until(struct engine *e, int64_t ready_ms)
+{
+    int64_t now = clock_now_ms();
+    while (now < ready_ms && !stops(e->all)) {
+        fetch_loop_poll(e->all->loop, (int)(ready_ms - now));
+        now = clock_now_ms();
+    }
+    return !stops(e->all);
+}
+
+static void on_transferred(void *context, enum fetch_status status, struct fetch_reply *reply)
+{
+    struct engines *all = ((struct engine *)context)->all;
+    all->transferred = true;
+    all->status = status;
+    *all->reply = *reply;
+    *reply = (struct fetch_reply){.status = 0}; /* it was moved out */
+}
+
+bool engine_may_ask(struct engine *e, const struct url *url)
+{
+    char host[64];
+    if (url->https)
+        return true;
+    snprintf(host, sizeof host, "%.*s", url->host_len, url->text + url->host_at);
+    return address_ranges_hold(e->all->guard.allow, e->all->guard.allow_count, host);
+}
+
+static enum engine_state judge_status(struct engine *e)
+{
+    unsigned status = e->reply.status;
+    int64_t now = unix_now();
+    if (status >= 200 && status < 300)
+        return ENGINE_OK;
+    if (status == 401)
+        return engine_fail(e, ENGINE_REFUSED, "the credentials are not accepted (401)");
+    if (status == 403 || status == 404)
+        return engine_fail(e, ENGINE_FORBIDDEN, "it answers %u", status);
+    if (status == 429 || (status == 503 && fetch_retry_after(&e->reply, now) > 0))
+        return engine_fail(e, ENGINE_BUSY, "it asks to wait (%u)", status);
+    return engine_fail(e, ENGINE_FAILED, "it answers %u", status);
+}
+
+static ssize_t give_body(void *context, char *bytes, size_t size)
+{
+    struct engine *e = context;
+    size_t len = e->body_left < size ? e->body_left : size;
+    memcpy(bytes, e->body, len);
+    e->body += len;
+    e->body_left -= len;
+    return (ssize_t)len;
+}
+
+/* Waits for the answer. False: the server stops, or there is no memory. */
+static bool transfer(struct engine *e, const struct fetch_request *request)
+{
+    struct engines *all = e->all;
+    all->transferred = false;
+    all->reply = &e->reply;
+    struct fetch_transfer *t = fetch_loop_add(all->loop, request, on_transferred);
+    while (t != NULL && !all->transferred && !stops(all))
+        fetch_loop_poll(all->loop, LOOK_MS);
+    if (t != NULL && !all->transferred)
+        fetch_loop_remove(all->loop, t);
+    return all->transferred;
+}
+
+enum engine_state engine_send(struct engine *e, const struct engine_request *request)
+{
+    struct str headers = STR_INIT, target = STR_INIT;
+    const struct url *url = request->url != NULL ? request->url : &e->endpoint;
+    fetch_reply_done(&e->reply);
+    e->reply = (struct fetch_reply){.status = 0};
+    if (!engine_may_ask(e, url))
+        return engine_fail(e, ENGINE_FAILED,
+                           "%.*s is plain http, and no address that [fetch] allow_address contains",
+                           url->origin_len, url->text);
+    if (!wait_until(e, e->ready_ms))
+        return ENGINE_WAITING;
+    str_append_text(&headers, request->headers != NULL ? request->headers : "");
+    if (request->type != NULL)
+        str_append_format(&headers, "Content-Type: %s\r\n", request->type);
+    if (request->target != NULL) /* behind the endpoint's path, which ends in a slash or not */
+        str_append_format(&target, "%.*s%s",
+                          url->path_len - (url->text[url->origin_len + url->path_len - 1] == '/'),
+                          url->text + url->origin_len, request->target);
+    e->body = request->body != NULL ? request->body : "";
+    e->body_left = strlen(e->body);
+    const struct fetch_request fetch = {
+        .url = url,
+        .target = target.len > 0 ? target.data : NULL,
+        .method = request->method,
+        .agent = "sitemapd/" SITEMAPD_VERSION,
+        .headers = headers.len > 0 ? headers.data : NULL,
+        .timeout_ms = TIMEOUT_MS,
+        .max_bytes = ANSWER_BYTES,
+        .guard = &e->all->guard,
+        .give = request->body != NULL || strcmp(request->method, "PUT") == 0 ? give_body : NULL,
+        .give_bytes = e->body_left,
+        .context = e,
+    };
+    bool answered = !headers.failed && !target.failed && transfer(e, &fetch);
+    e->ready_ms = clock_now_ms() + PACE_MS;
+    if (headers.data != NULL)
+        explicit_bzero(headers.data, headers.len);
+    if (target.data != NULL)
+        explicit_bzero(target.data, target.len);
+    str_done(&headers);
+    str_done(&target);
+    if (!answered)
+        return stops(e->all) ? ENGINE_WAITING : engine_fail(e, ENGINE_FAILED, "out of memory");
+    return e->all->status == FETCH_OK ? judge_status(e)
+                                      : engine_fail(e, ENGINE_FAILED, "%s", e->reply.why);
+}
+
+json_t *engine_answer(struct engine *e)
+{
+    json_t *answer = e->reply.cut ? NULL
+                                  : json_loadb(str_text(&e->reply.body), e->reply.body.len,
+                                               JSON_REJECT_DUPLICATES, NULL);
+    if (json_is_object(answer))
+        return answer;
+    json_decref(answer);
+    engine_fail(e, ENGINE_FAILED, "the answer (%u) is not a JSON object", e->reply.status);
+    return NULL;
+}
+
+/* ---- what is kept ---- */
+
+struct kept {
+    int64_t site_id;
+    struct engine_site site; /* without `why` */
+    struct engine_list list;
+    bool found;
+};
+
+static void find_kept_site(void *context, const struct engine_site *site)
+{
+    struct kept *k = context;
+    if (site->site_id != k->site_id)
+        return;
+    k->site = *site;
+    k->found = true;
+}
+
+static void add_kept(void *context, const struct engine_sitemap *sitemap)
+{
+    struct kept *k = context;
+    engine_list_add(&k->list, sitemap);
+}
+
+static const struct engine_sitemap *find_loc(const struct engine_list *list, const char *loc)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->at[i].loc, loc) == 0)
+            return &list->at[i];
+    return NULL;
+}
+
+static void on_written(void *context, struct change_result *result)
+{
+    struct engines *all = context;
+    atomic_store(&all->written, result->status == CATALOGUE_OK ? WRITE_DONE : WRITE_FAILED);
+    fetch_loop_wake(all->loop);
+}
+
+/* Also where the server stops: the writer knows of `all`. What cannot be kept would be asked again
+ * at once. */
+static void write_result(struct engine *e, const struct engine_write *write)
+{
+    struct engines *all = e->all;
+    const struct change change = {.kind = CHANGE_ENGINE, .engine = *write, .context = all};
+    atomic_store(&all->written, WRITE_ASKED);
+    catalogue_submit(all->catalogue, &change, on_written);
+    while (atomic_load(&all->written) == WRITE_ASKED)
+        fetch_loop_poll(all->loop, LOOK_MS);
+    if (atomic_load(&all->written) == WRITE_FAILED)
+        e->paused_until = unix_now() + LOST_SECONDS;
+}
+
+/* Sums for metrics and /readyz, which do not read the catalogue. */
+static void count(struct engine *e)
+{
+    struct engine_counts *c = &e->all->counts[engine_place(e->name)];
+    struct catalogue_view *view;
+    struct registry *registry = NULL;
+    struct engine_sums sums;
+    if (catalogue_view_begin(e->all->catalogue, &view) != CATALOGUE_OK)
+        return;
+    enum catalogue_status status = catalogue_view_registry(view, &registry);
+    if (status == CATALOGUE_OK)
+        status = engine_sums_read(view, registry, e->name, NULL, &sums);
+    catalogue_view_end(view);
+    registry_unref(registry);
+    if (status != CATALOGUE_OK)
+        return;
+    atomic_store(&c->errors, sums.errors);
+    atomic_store(&c->warnings, sums.warnings);
+    atomic_store(&c->read_at, sums.read_at);
+    atomic_store(&c->refused, sums.states[ENGINE_REFUSED] > 0);
+    atomic_store(&c->up, sums.states[ENGINE_OK] + sums.states[ENGINE_FORBIDDEN] > 0 &&
+                             sums.states[ENGINE_REFUSED] + sums.states[ENGINE_FAILED] == 0);
+    for (size_t i = 0; i < ENGINE_STATES; i++)
+        atomic_store(&c->sites[i], sums.states[i]);
+}
+
+/* ---- a site ---- */
+
+/* How the engine names the site: by the property that is configured for its host or origin. */
+static void property_of(const struct engine *e, const struct registry_site *site, struct str *out)
+{
+    const struct url *origin = &site->origin_url;
+    const char *host = origin->text + origin->host_at;
+    for (size_t i = 0; i < e->config->property_count; i++) {
+        const char *property = e->config->properties[i];
+        bool domain = strncmp(property, "sc-domain:", 10) == 0;
+        const char *name = domain ? property + 10 : property;
+        size_t len = strlen(name), host_len = origin->host_len;
+        size_t origin_len = strlen(site->origin);
+        bool fits = domain ? host_len >= len && memcmp(host + host_len - len, name, len) == 0 &&
+                                 (host_len == len || host[host_len - len - 1] == '.')
+                           : strncmp(name, site->origin, origin_len) == 0 &&
+                                 (name[origin_len] == '\0' || strcmp(name + origin_len, "/") == 0);
+        if (fits) {
+            str_append_text(out, property);
+            return;
+        }
+    }
+    str_append_format(out, "%s/", site->origin);
+}
+
+static bool is_of_site(const struct registry_site *site, const char *loc)
+{
+    size_t len = strlen(site->origin);
+    return strncmp(loc, site->origin, len) == 0 && loc[len] == '/';
+}
+
+struct visit {
+    struct engine *e;
+    const struct registry_site *site;
+    struct str property;
+    struct kept kept;
+    struct engine_list list; /* what is to be kept */
+    unsigned sent, detailed;
+    int64_t now;
+};
+
+/* What the engine lists of this site, with when this server submitted it. */
+static void take_list(struct visit *v, const struct engine_list *answer)
+{
+    for (size_t i = 0; i < answer->count; i++) {
+        struct engine_sitemap sitemap = answer->at[i];
+        const struct engine_sitemap *before = find_loc(&v->kept.list, sitemap.loc);
+        if (!is_of_site(v->site, sitemap.loc) || find_loc(&v->list, sitemap.loc) != NULL)
+            continue;
+        sitemap.sent_at = before != NULL ? before->sent_at : 0;
+        engine_list_add(&v->list, &sitemap);
+    }
+}
+
+/* Which of its sitemaps are broken: only where the index has any. */
+static enum engine_state add_children(struct visit *v, const char *parent)
+{
+    struct engine_list answer = {.at = NULL};
+    enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), parent, &answer);
+    size_t added = 0;
+    v->detailed++;
+    for (size_t i = 0; i < answer.count && added < CHILDREN_MOST; i++) {
+        const struct engine_sitemap *child = &answer.at[i];
+        if (child->errors + child->warnings == 0 || find_loc(&v->list, child->loc) != NULL)
+            continue;
+        engine_list_add(&v->list, child);
+        added++;
+    }
+    engine_list_done(&answer);
+    return state;
+}
+
+/* Once: again only where the engine listed it and does not any more, or never did for a day. */
+static bool is_to_be_sent(const struct visit *v, const char *loc)
+{
+    const struct engine_sitemap *before = find_loc(&v->kept.list, loc);
+    return before == NULL || before->listed || before->sent_at == 0 || before->sent_at > v->now ||
+           v->now - before->sent_at >= AGAIN_SECONDS;
+}
+
+/* An empty index would be an error in the engine's eyes. */
+static enum engine_state submit(struct visit *v, const struct registry_index *index,
+                                const char *loc)
+{
+    struct engine_sitemap sitemap = {.loc = loc, .parent = "", .pending = true, .sent_at = v->now};
+    const struct engine_sitemap *before = find_loc(&v->kept.list, loc);
+    enum engine_state state = ENGINE_OK;
+    if (find_loc(&v->list, loc) != NULL || index->page_count == 0)
+        return state;
+    if (is_to_be_sent(v, loc) && v->sent == SUBMIT_MOST)
+        return state; /* the next visit's */
+    if (is_to_be_sent(v, loc)) {
+        state = v->e->kind->submit(v->e, str_text(&v->property), loc);
+        v->sent += state == ENGINE_OK;
+        if (state == ENGINE_OK)
+            log_event(LOG_LEVEL_INFO, "engine-submitted", "%s: %s", v->e->name, loc);
+    } else if (before != NULL) {
+        sitemap.sent_at = before->sent_at;
+    }
+    if (state == ENGINE_OK)
+        engine_list_add(&v->list, &sitemap);
+    return state;
+}
+
+static enum engine_state ask_site(struct visit *v)
+{
+    struct engine_list answer = {.at = NULL};
+    struct str loc = STR_INIT;
+    enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), NULL, &answer);
+    if (state == ENGINE_OK)
+        take_list(v, &answer);
+    size_t listed = v->list.count;
+    for (size_t i = 0; i < v->site->index_count && state == ENGINE_OK; i++) {
+        str_clear(&loc);
+        str_append_format(&loc, "%s%s", v->site->origin, v->site->indexes[i].path);
+        state = submit(v, &v->site->indexes[i], str_text(&loc));
+    }
+    for (size_t i = 0; i < listed && state == ENGINE_OK && v->detailed < DETAIL_MOST; i++)
+        if (v->list.at[i].errors + v->list.at[i].warnings > 0)
+            state = add_children(v, v->list.at[i].loc);
+    bool failed = answer.failed || v->list.failed || v->property.failed || loc.failed;
+    engine_list_done(&answer);
+    str_done(&loc);
+    return failed ? engine_fail(v->e, ENGINE_FAILED, "out of memory") : state;
+}
+
+static struct engine_day day_of(const struct visit *v)
+{
+    struct engine_day day = {.day = (int32_t)(v->now / DAY_SECONDS)};
+    for (size_t i = 0; i < v->list.count; i++) {
+        const struct engine_sitemap *s = &v->list.at[i];
+        if (*s->parent != '\0' || !s->listed)
+            continue;
+        day.sitemaps++;
+        day.errors += s->errors;
+        day.warnings += s->warnings;
+        day.urls += s->urls;
+        if (s->read_at != 0 && (day.read_at == 0 || s->read_at < day.read_at))
+            day.read_at = s->read_at;
+    }
+    return day;
+}
+
+/* Seconds until the site is asked again; an engine that asks to wait, or refuses, is left alone by
+ * all sites. */
+static int64_t wait_of(struct visit *v, enum engine_state state, uint32_t failures)
+{
+    struct engine *e = v->e;
+    int64_t wait = v->sent > 0 ? SENT_SECONDS : ASK_SECONDS;
+    e->busy = state == ENGINE_BUSY ? e->busy + 1 : 0;
+    if (state == ENGINE_REFUSED)
+        wait = REFUSED_SECONDS;
+    if (state == ENGINE_FORBIDDEN)
+        wait = REJECTED_SECONDS;
+    if (state == ENGINE_BUSY)
+        wait = again_wait_ms(e->busy - 1, BUSY_MIN_MS, &e->reply, v->now) / 1000;
+    if (state == ENGINE_FAILED)
+        wait = again_wait_ms(failures, FAILED_MIN_MS, &e->reply, v->now) / 1000;
+    if (state == ENGINE_REFUSED || state == ENGINE_BUSY)
+        e->paused_until = v->now + wait;
+    return wait;
+}
+
+static void log_state(const struct visit *v, enum engine_state state)
+{
+    bool was_good = !v->kept.found || v->kept.site.state == ENGINE_OK;
+    if (state != ENGINE_OK && (was_good || v->kept.site.state != state))
+        log_event(LOG_LEVEL_WARNING, "engine-failed", "%s: %s: %s", v->e->name, v->site->origin,
+                  v->e->why);
+    else if (state == ENGINE_OK && !was_good)
+        log_event(LOG_LEVEL_INFO, "engine-recovered", "%s: %s", v->e->name, v->site->origin);
+}
+
+static void record(struct visit *v, enum engine_state state)
+{
+    const struct engine_site *before = &v->kept.site;
+    uint32_t failures = state == ENGINE_OK ? 0 : before->failures + 1;
+    const struct engine_write write = {
+        .engine = v->e->name,
+        .site = {.site_id = v->site->id,
+                 .state = state,
+                 .why = state == ENGINE_OK ? "" : v->e->why,
+                 .asked_at = v->now,
+                 .next_at = v->now + wait_of(v, state, before->failures),
+                 .good_at = state == ENGINE_OK ? v->now : before->good_at,
+                 .failures = failures},
+        .replaces = state == ENGINE_OK,
+        .count = v->list.count,
+        .sitemaps = v->list.at,
+        .day = day_of(v),
+    };
+    log_state(v, state);
+    write_result(v->e, &write);
+    count(v->e);
+}
+
+/* False: nothing came of it, and a later look finds the site again. */
+static bool visit(struct engine *e, const struct registry_site *site)
+{
+    struct visit v = {.e = e, .site = site, .kept = {.site_id = site->id}, .now = unix_now()};
+    struct catalogue_view *view;
+    if (catalogue_view_begin(e->all->catalogue, &view) != CATALOGUE_OK)
+        return false;
+    enum catalogue_status status =
+        catalogue_view_engine_sites(view, e->name, find_kept_site, &v.kept);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_engine_sitemaps(view, e->name, site->id, add_kept, &v.kept);
+    catalogue_view_end(view);
+    e->why[0] = '\0';
+    property_of(e, site, &v.property);
+    enum engine_state state = status == CATALOGUE_OK ? ask_site(&v) : ENGINE_WAITING;
+    if (state != ENGINE_WAITING) /* else the server stops */
+        record(&v, state);
+    engine_list_done(&v.kept.list);
+    engine_list_done(&v.list);
+    str_done(&v.property);
+    return state != ENGINE_WAITING;
+}
+
+/* ---- the schedule ---- */
+
+struct due {
+    const struct registry *registry;
+    int64_t now, *next; /* by site; 0: it was never asked */
+};
+
+static void note_next(void *context, const struct engine_site *site)
+{
+    struct due *due = context;
+    const struct registry_site *found = registry_site_by_id(due->registry, site->site_id);
+    /* A clock that was set back leaves none for long. */
+    if (found != NULL)
+        due->next[found - due->registry->sites] =
+            site->next_at > due->now + DAY_SECONDS ? due->now : site->next_at;
+}
+
+static bool has_entries(const struct registry_site *site)
+{
+    for (size_t i = 0; i < site->index_count; i++)
+        if (site->indexes[i].page_count > 0)
+            return true;
+    return false;
+}
+
+/* The site that is due longest; NULL: none is, until `*idle_until`. */
+static const struct registry_site *find_due(struct engine *e, struct catalogue_view *view,
+                                            const struct registry *registry, int64_t *idle_until)
+{
+    const struct registry_site *found = NULL;
+    struct due due = {registry, unix_now(), calloc(registry->site_count + 1, sizeof(int64_t))};
+    int64_t first = due.now + ASK_SECONDS;
+    bool empty = false; /* some site is not to be asked for yet */
+    if (due.next != NULL &&
+        catalogue_view_engine_sites(view, e->name, note_next, &due) == CATALOGUE_OK)
+        for (size_t i = 0; i < registry->site_count; i++) {
+            if (due.next[i] == 0 && !has_entries(&registry->sites[i])) {
+                empty = true;
+            } else if (due.next[i] < first) {
+                first = due.next[i];
+                found = &registry->sites[i];
+            }
+        }
+    free(due.next);
+    *idle_until = empty && first > due.now + EMPTY_SECONDS ? due.now + EMPTY_SECONDS : first;
+    return first <= due.now ? found : NULL;
+}
+
+/* Asks for one site, where any is due. True: there may be more. */
+static bool look(struct engine *e)
+{
+    struct catalogue_view *view;
+    struct catalogue_revisions now;
+    struct registry *registry = NULL;
+    const struct registry_site *site = NULL;
+    if (unix_now() < e->paused_until && e->paused_until <= unix_now() + DAY_SECONDS)
+        return false;
+    if (catalogue_view_begin(e->all->catalogue, &view) != CATALOGUE_OK)
+        return false;
+    enum catalogue_status status = catalogue_view_revisions(view, &now);
+    bool idle = e->idle_registry == now.registry_revision && unix_now() < e->idle_until &&
+                e->idle_until <= unix_now() + ASK_SECONDS;
+    if (status == CATALOGUE_OK && !idle)
+        status = catalogue_view_registry(view, &registry);
+    if (status == CATALOGUE_OK && !idle) {
+        site = find_due(e, view, registry, &e->idle_until);
+        e->idle_registry = now.registry_revision;
+    }
+    catalogue_view_end(view);
+    bool more = site != NULL && visit(e, site);
+    registry_unref(registry);
+    return more;
+}
+
+static void engines_run(void *context)
+{
+    struct engines *all = context;
+    for (size_t i = 0; i < all->count; i++)
+        count(&all->engines[i]);
+    while (!stops(all)) {
+        bool more = false;
+        if (catalogue_leads(all->catalogue, LEAD))
+            for (size_t i = 0; i < all->count && !stops(all); i++)
+                more |= look(&all->engines[i]);
+        if (!more)
+            fetch_loop_poll(all->loop, LOOK_MS);
+    }
+}
+
+/* ---- start and stop ---- */
+
+static bool add_engine(struct engines *all, const struct config_engine *config)
+{
+    static const struct engine_kind *const kinds[ENGINE_COUNT] = {&engine_google, &engine_bing};
+    size_t place = engine_place(config->named.name);
+    struct engine *e = &all->engines[all->count];
+    if (place == ENGINE_COUNT)
+        return true;
+    const struct engine_kind *kind = kinds[place];
+    const char *endpoint = config->endpoint != NULL ? config->endpoint : kind->base;
+    *e = (struct engine){.all = all, .config = config, .kind = kind, .name = engine_names[place]};
+    all->count++;
+    atomic_store(&all->counts[place].configured, true);
+    return url_parse(endpoint, strlen(endpoint), &e->endpoint, NULL) == RULE_OK;
+}
+
+static bool add_engines(struct engines *all)
+{
+    bool good = address_guard_init(&all->guard, all->config->allow_addresses);
+    for (size_t i = 0; i < all->config->engine_count && good; i++)
+        good = add_engine(all, &all->config->engines[i]);
+    all->loop = good ? fetch_loop_new() : NULL;
+    return all->loop != NULL;
+}
+
+static void free_engines(struct engines *all)
+{
+    fetch_loop_free(all->loop);
+    for (size_t i = 0; i < all->count; i++) {
+        struct engine *e = &all->engines[i];
+        if (e->token.data != NULL)
+            explicit_bzero(e->token.data, e->token.len);
+        str_done(&e->token);
+        fetch_reply_done(&e->reply);
+        atomic_store(&all->counts[engine_place(e->name)].configured, false);
+    }
+    address_guard_done(&all->guard);
+    config_unref(all->config);
+    free(all);
+}
+
+struct engines *engines_start(struct config *config, struct catalogue *catalogue,
+                              struct engine_counts *counts)
+{
+    struct engines *all = config->engine_count > 0 ? calloc(1, sizeof *all) : NULL;
+    if (all == NULL)
+        return NULL;
+    all->config = config_ref(config);
+    all->catalogue = catalogue;
+    all->counts = counts;
+    if (add_engines(all) && thread_start(&all->thread, "engines", engines_run, all))
+        return all;
+    free_engines(all);
+    log_event(LOG_LEVEL_ERROR, "engine-failed", "search engines are not asked: out of memory");
+    return NULL;
+}
+
+static bool same_engine(const struct config_engine *a, const struct config_engine *b)
+{
+    return text_equal(a->named.name, b->named.name) &&
+           text_equal(a->credentials_file, b->credentials_file) &&
+           text_equal(a->api_key_file, b->api_key_file) && text_equal(a->endpoint, b->endpoint) &&
+           texts_equal(a->properties, b->properties);
+}
+
+bool engines_are_same(const struct config *a, const struct config *b)
+{
+    bool same =
+        a->engine_count == b->engine_count && texts_equal(a->allow_addresses, b->allow_addresses);
+    for (size_t i = 0; same && i < a->engine_count; i++)
+        same = same_engine(&a->engines[i], &b->engines[i]);
+    return same;
+}
+
+void engines_stop(struct engines *all)
+{
+    if (all == NULL)
+        return;
+    thread_end(&all->thread);
+    fetch_loop_wake(all->loop);
+    thread_join(&all->thread);
+    catalogue_lead_end(all->catalogue, LEAD);
+    free_engines(all);
+}

@@ -1,0 +1,202 @@
+/* Google Search Console, as https://developers.google.com/webmaster-tools/v1/sitemaps describes it:
+ * a service account asks for a token by a JWT (RFC 7523 2.1), and with it for sitemaps. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/engines/engine.h"
+
+#define SCOPE         "https://www.googleapis.com/auth/webmasters"
+#define TOKEN_EARLY_S 60 /* a token is not used in its last minute */
+
+/* ---- the token ---- */
+
+struct account {
+    json_t *file; /* owned */
+    const char *email, *key, *key_id, *token_uri;
+    struct url token_url;
+};
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : "";
+}
+
+/* Read anew for each token, so that a key may be replaced at any time. */
+static enum engine_state read_account(struct engine *e, struct account *a)
+{
+    char why[256];
+    char *text = config_engine_secret(e->config, why);
+    if (text == NULL)
+        return engine_fail(e, ENGINE_REFUSED, "%s", why);
+    a->file = json_loads(text, 0, NULL);
+    explicit_bzero(text, strlen(text));
+    free(text);
+    a->email = text_of(a->file, "client_email");
+    a->key = text_of(a->file, "private_key");
+    a->key_id = text_of(a->file, "private_key_id");
+    a->token_uri = text_of(a->file, "token_uri");
+    if (*a->email == '\0' || *a->key == '\0' ||
+        url_parse(a->token_uri, strlen(a->token_uri), &a->token_url, NULL) != RULE_OK)
+        return engine_fail(e, ENGINE_REFUSED,
+                           "credentials_file is not the JSON key of a service account: it needs "
+                           "client_email, private_key and token_uri");
+    return ENGINE_OK;
+}
+
+/* What the token's answer says: the token, or why there is none. */
+static enum engine_state take_token(struct engine *e, enum engine_state state)
+{
+    char word[65];
+    json_t *answer = state == ENGINE_OK || e->reply.status == 400 || e->reply.status == 401
+                         ? engine_answer(e)
+                         : NULL;
+    const char *token = text_of(answer, "access_token");
+    if (e->reply.status == 400 || e->reply.status == 401)
+        state = engine_fail(e, ENGINE_REFUSED, "Google does not accept the service account: %s",
+                            engine_word(json_object_get(answer, "error"), word));
+    else if (state == ENGINE_OK && (*token == '\0' || strpbrk(token, "\r\n") != NULL))
+        state = engine_fail(e, ENGINE_FAILED, "the answer has no access_token");
+    if (state == ENGINE_OK) {
+        str_clear(&e->token);
+        str_append_format(&e->token, "Authorization: Bearer %s\r\n", token);
+        e->token_until = clock_unix_ms() / 1000 +
+                         (int64_t)engine_number(json_object_get(answer, "expires_in")) -
+                         TOKEN_EARLY_S;
+    }
+    json_decref(answer);
+    return state;
+}
+
+static enum engine_state ask_token(struct engine *e, const struct account *a)
+{
+    struct str body = STR_INIT;
+    int64_t now = clock_unix_ms() / 1000;
+    str_append_text(&body, "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer"
+                           "&assertion=");
+    struct str jwt = STR_INIT;
+    const char *fault = engine_jwt(&jwt, a->key, a->key_id, a->email, a->token_uri, SCOPE, now);
+    str_append_text(&body, str_text(&jwt));
+    enum engine_state state;
+    if (fault != NULL) {
+        state = engine_fail(e, ENGINE_REFUSED, "credentials_file: %s", fault);
+    } else {
+        const struct engine_request request = {.url = &a->token_url,
+                                               .method = "POST",
+                                               .type = "application/x-www-form-urlencoded",
+                                               .body = str_text(&body)};
+        state = take_token(e, engine_send(e, &request));
+    }
+    str_done(&jwt);
+    str_done(&body);
+    return state;
+}
+
+static enum engine_state have_token(struct engine *e)
+{
+    struct account a = {.file = NULL};
+    if (e->token.len > 0 && clock_unix_ms() / 1000 < e->token_until)
+        return ENGINE_OK;
+    enum engine_state state = read_account(e, &a);
+    if (state == ENGINE_OK)
+        state = ask_token(e, &a);
+    json_decref(a.file);
+    return state;
+}
+
+/* ---- sitemaps ---- */
+
+/* "…/sites/PROPERTY/sitemaps" */
+static void begin_target(struct str *out, const char *property)
+{
+    str_append_text(out, "/webmasters/v3/sites/");
+    engine_append_escaped(out, property);
+    str_append_text(out, "/sitemaps");
+}
+
+/* Why it is 403: to ask too often is not to be forbidden. */
+static enum engine_state judge(struct engine *e, enum engine_state state)
+{
+    char word[65];
+    if (state == ENGINE_REFUSED)
+        str_clear(&e->token); /* it was revoked: the next request asks for another */
+    if (state != ENGINE_FORBIDDEN)
+        return state;
+    json_t *answer = engine_answer(e);
+    const json_t *error = json_object_get(answer, "error");
+    const json_t *first = json_array_get(json_object_get(error, "errors"), 0);
+    engine_word(json_object_get(first, "reason"), word);
+    bool busy = strcmp(word, "rateLimitExceeded") == 0 ||
+                strcmp(word, "userRateLimitExceeded") == 0 || strcmp(word, "quotaExceeded") == 0;
+    json_decref(answer);
+    if (busy)
+        return engine_fail(e, ENGINE_BUSY, "Google asks to wait: %s", word);
+    return engine_fail(e, ENGINE_FORBIDDEN,
+                       "the service account may not use the property; add it as a full user in "
+                       "Search Console, Settings, Users and permissions");
+}
+
+static enum engine_state ask(struct engine *e, const char *method, const char *target)
+{
+    enum engine_state state = have_token(e);
+    if (state != ENGINE_OK)
+        return state;
+    const struct engine_request request = {
+        .method = method, .target = target, .headers = str_text(&e->token)};
+    return judge(e, engine_send(e, &request));
+}
+
+static void add(struct engine_list *out, const char *parent, const json_t *row)
+{
+    uint64_t urls = 0;
+    size_t i;
+    const json_t *content, *contents = json_object_get(row, "contents");
+    json_array_foreach(contents, i, content) urls +=
+        engine_number(json_object_get(content, "submitted"));
+    const struct engine_sitemap sitemap = {
+        .loc = text_of(row, "path"),
+        .parent = parent != NULL ? parent : "",
+        .listed = true,
+        .pending = json_is_true(json_object_get(row, "isPending")),
+        .submitted_at = engine_time(json_object_get(row, "lastSubmitted")),
+        .read_at = engine_time(json_object_get(row, "lastDownloaded")),
+        .errors = engine_number(json_object_get(row, "errors")),
+        .warnings = engine_number(json_object_get(row, "warnings")),
+        .urls = urls,
+    };
+    engine_list_add(out, &sitemap);
+}
+
+static enum engine_state list(struct engine *e, const char *property, const char *parent,
+                              struct engine_list *out)
+{
+    struct str target = STR_INIT;
+    size_t i;
+    const json_t *row;
+    begin_target(&target, property);
+    str_append_text(&target, parent != NULL ? "?sitemapIndex=" : "");
+    engine_append_escaped(&target, parent != NULL ? parent : "");
+    enum engine_state state = ask(e, "GET", str_text(&target));
+    str_done(&target);
+    json_t *answer = state == ENGINE_OK ? engine_answer(e) : NULL;
+    if (state == ENGINE_OK && answer == NULL)
+        return ENGINE_FAILED;
+    json_array_foreach(json_object_get(answer, "sitemap"), i, row) add(out, parent, row);
+    json_decref(answer);
+    return state;
+}
+
+static enum engine_state submit(struct engine *e, const char *property, const char *loc)
+{
+    struct str target = STR_INIT;
+    begin_target(&target, property);
+    str_append_char(&target, '/');
+    engine_append_escaped(&target, loc);
+    enum engine_state state = ask(e, "PUT", str_text(&target));
+    str_done(&target);
+    return state;
+}
+
+const struct engine_kind engine_google = {
+    .base = "https://www.googleapis.com/", .list = list, .submit = submit};

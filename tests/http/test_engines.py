@@ -1,0 +1,208 @@
+"""What search engines say: asked, submitted once, kept, shown; and no secret anywhere."""
+
+import json
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+
+from engines import BING_KEY, TOKEN, Bing, Google
+from harness import ORIGIN, eventually, sitemapd
+
+INDEX = ORIGIN + "/sitemap_index.xml"
+OTHER = "https://www.example.org"
+READ = {"lastSubmitted": "2026-11-20T08:00:00.000Z", "lastDownloaded": "2026-11-26T09:30:00.123Z", "isPending": False}
+
+
+def config(engine, more="", sites=(ORIGIN,)):
+    return "[fetch]\nallow_address = 127.0.0.2\n" + "".join(
+        f'[site "s{i}"]\norigin = {origin}\nindex = /sitemap_index.xml\n' for i, origin in enumerate(sites)) + engine.config(more)
+
+
+@pytest.fixture
+def google():
+    with Google() as made:
+        yield made
+
+
+@pytest.fixture
+def bing():
+    with Bing() as made:
+        yield made
+
+
+def engines(server, **more):
+    reply = server.api("GET", "/v1/engines", **more)
+    assert reply.status == 200, reply
+    return reply.json()["engines"]
+
+
+def sites(server, name, query="", **more):
+    reply = server.api("GET", f"/v1/engines/{name}/sitemaps{query}", **more)
+    assert reply.status == 200, reply
+    return {site["site"]: site for site in reply.json()["sites"]}
+
+
+def fill(server, *origins):
+    for origin in origins:
+        assert server.register(origin + "/a.xml").status == 201
+
+
+def serve(start, engine, sites=(ORIGIN,), **options):
+    server = start(sites=(), config=config(engine, sites=sites, **options))
+    assert not engines(server)[0]["asked_at"], "nothing is to be said of an empty index"
+    fill(server, *sites)
+    eventually(lambda: engines(server)[0]["asked_at"], "it was asked")
+    return server
+
+
+def test_an_index_is_submitted_once_and_then_shown(start, google):
+    server = serve(start, google)
+    assert google.refused == [] and google.count("token") == 1
+    assert [call for call in google.calls if call[0] != "token"] == [("list", ORIGIN + "/", None), ("submit", ORIGIN + "/", INDEX)]
+    [shown] = sites(server, "google")[ORIGIN]["sitemaps"]
+    assert shown["loc"] == INDEX and shown["sent_at"] and not shown["listed"] and shown["pending"]
+    # What was kept holds after a restart: nobody is asked before it is time.
+    server.restart()
+    assert engines(server)[0]["state"] == "ok" and google.count("list") == 1
+
+
+def test_what_google_says_of_an_index_and_its_broken_sitemaps(start, google):
+    bad, fine = ORIGIN + "/bad.xml", ORIGIN + "/fine.xml"
+    google.sitemaps[INDEX] = {**READ, "isSitemapsIndex": True, "errors": "3", "warnings": 2, "contents": [{"type": "web", "submitted": "1200"}, {"type": "image", "submitted": 34}]}
+    google.sitemaps["https://elsewhere.example/a.xml"] = READ
+    google.children[INDEX] = [{"path": bad, **READ, "errors": 3, "warnings": "0"}, {"path": fine, **READ, "errors": "0"}]
+    server = serve(start, google)
+    assert google.count("submit") == 0, "it is listed"
+    site = sites(server, "google")[ORIGIN]
+    found = {row["loc"]: row for row in site["sitemaps"]}
+    assert set(found) == {INDEX, bad}, "of this site, and of its children those with errors"
+    assert (found[INDEX]["errors"], found[INDEX]["warnings"], found[INDEX]["urls"]) == (3, 2, 1234)
+    assert found[INDEX]["read_at"] == "2026-11-26T09:30:00Z" and found[INDEX]["submitted_at"] == "2026-11-20T08:00:00Z"
+    assert found[bad]["index"] == INDEX and found[bad]["errors"] == 3
+    assert [(day["errors"], day["urls"]) for day in site["days"]] == [(3, 1234)]
+    [summary] = engines(server)
+    assert (summary["state"], summary["errors"], summary["warnings"], summary["sitemaps"], summary["sites"]["ok"]) == ("ok", 3, 2, 1, 1)
+    metrics = server.metrics()
+    assert metrics['sitemapd_engine_errors{engine="google"}'] == 3 and metrics['sitemapd_engine_up{engine="google"}'] == 1
+    assert metrics['sitemapd_engine_sites{engine="google",state="ok"}'] == 1
+    assert metrics['sitemapd_engine_last_read_age_seconds{engine="google"}'] > 0
+
+
+def test_a_property_of_a_domain_stands_for_its_sites(start, google):
+    shop = "https://shop.example.com"
+    server = serve(start, google, more="property = sc-domain:example.com\n", sites=(shop, OTHER))
+    eventually(lambda: google.count("list") == 2, "both are asked")
+    assert {call[1] for call in google.calls if call[0] == "list"} == {"sc-domain:example.com", OTHER + "/"}
+    eventually(lambda: all(site["state"] == "ok" for site in sites(server, "google").values()), "both are kept")
+
+
+@pytest.mark.parametrize("fault, state, of_site", [
+    ((403, {"error": {"code": 403, "errors": [{"reason": "forbidden"}]}}), "forbidden", "full user"),
+    ((403, {"error": {"code": 403, "errors": [{"reason": "rateLimitExceeded"}]}}), "busy", "rateLimitExceeded"),
+    ((429, b"", {"Retry-After": "120"}), "busy", "429"),
+    ((500, b"oops"), "failed", "500"),
+    ((200, b"<html>"), "failed", "not a JSON object"),
+    ((200, b'{"sitemap":' + b"[" * 5000), "failed", "not a JSON object"),
+])
+def test_what_goes_wrong_is_said_and_tried_again_later(start, google, fault, state, of_site):
+    google.fault = fault
+    server = serve(start, google)
+    site = sites(server, "google")[ORIGIN]
+    assert site["state"] == state and of_site in site["reason"], site
+    assert site["next_at"] > site["asked_at"] and site["good_at"] is None
+    assert server.told("engine-failed")
+    assert google.count("list") == 1, "not again at once"
+
+
+def test_refused_credentials_degrade_readyz_and_nobody_else_is_asked(start, google):
+    google.token_uri += "?another"  # the aud that it signs for is not what it takes
+    google.token_fault = (401, {"error": "invalid_client"})
+    server = serve(start, google, sites=(ORIGIN, OTHER))
+    assert google.count("token") == 1 and google.count("list") == 0
+    eventually(lambda: engines(server)[0]["state"] == "refused", "it is kept")
+    assert "invalid_client" in engines(server)[0]["reason"]
+    eventually(lambda: "engine-refused" in {r["code"] for r in server.api("GET", "/readyz").json()["reasons"]}, "it is said")
+    assert server.metrics()['sitemapd_engine_up{engine="google"}'] == 0
+    assert sites(server, "google")[OTHER]["state"] == "waiting"
+
+
+def test_bing(start, bing):
+    broken = ORIGIN + "/old.xml"
+    bing.sitemaps[broken] = {"Status": "Failed", "LastCrawled": "/Date(1764150000000)/", "Submitted": "/Date(1764000000000+0100)/", "UrlCount": 7}
+    server = serve(start, bing)
+    found = {row["loc"]: row for row in sites(server, "bing")[ORIGIN]["sitemaps"]}
+    assert found[broken]["errors"] == 1 and found[broken]["urls"] == 7 and found[broken]["read_at"] == "2025-11-26T09:40:00Z"
+    assert found[INDEX]["sent_at"] and bing.count("submit") == 1
+
+
+def test_bing_says_what_is_wrong_with_a_key(start, bing):
+    text = config(bing)
+    bing.secret("bing.key", "another-key\n")
+    server = start(sites=(), config=text)
+    fill(server, ORIGIN)
+    eventually(lambda: engines(server)[0]["state"] == "refused", "it is refused")
+    assert "another-key" not in json.dumps(sites(server, "bing")) + server.log()
+
+
+def test_a_token_of_one_site_sees_no_other(start, google):
+    server = serve(start, google, sites=(ORIGIN, OTHER))
+    eventually(lambda: all(site["state"] == "ok" for site in sites(server, "google").values()), "both are asked")
+    token = server.make_token("one", "--site", OTHER, "--role", "read")
+    assert set(sites(server, "google", token=token)) == {OTHER}
+    assert engines(server, token=token)[0]["sites"]["ok"] == 1
+    assert server.api("GET", f"/v1/engines/google/sitemaps?site={ORIGIN}", token=token).status in (403, 404)
+    assert server.api("GET", "/v1/engines/yahoo/sitemaps").status == 404
+
+
+def test_no_secret_is_anywhere(start, google, bing):
+    text = config(google) + bing.config()
+    server = start(sites=(), config=text)
+    fill(server, ORIGIN)
+    eventually(lambda: all(e["asked_at"] for e in engines(server)), "both are asked")
+    bing.fault = (400, {"ErrorCode": 3, "Message": "ERROR!!! InvalidApiKey " + BING_KEY})
+    shown = json.dumps([engines(server), sites(server, "google"), sites(server, "bing")]) + server.log() + json.dumps(server.metrics())
+    with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
+        shown += "\n".join(db.iterdump())
+    private = google.key.read_text().splitlines()[1]
+    for secret in (TOKEN, BING_KEY, private):
+        assert secret not in shown
+
+
+def test_the_command_shows_it_with_and_without_the_server(start, google):
+    google.sitemaps[INDEX] = {**READ, "errors": 1}
+    server = serve(start, google)
+    config_file = Path(server.folder) / "sitemapd.conf"
+    for run in (lambda *words: sitemapd("engines", *words, "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token}),
+                lambda *words: server.cli("engines", *words, "--config", config_file)):
+        told = run()
+        assert told.code == 0 and "google   ok" in told.out, told
+        told = run("google")
+        assert told.code == 0 and INDEX in told.out and "2026-11-26 09:30" in told.out, told
+        told = run("google", "--json")
+        assert json.loads(told.out)["sitemaps"][0]["errors"] == 1
+        assert run("yahoo").code != 0
+
+
+@pytest.mark.parametrize("section, said", [
+    ('[engine "yahoo"]\nendpoint = https://x.example/\n', "the engines are google and bing"),
+    ('[engine "google"]\n', "needs credentials_file"),
+    ('[engine "bing"]\napi_key_file = /nonexistent\n', "cannot be read"),
+    ('[engine "bing"]\ncredentials_file = /etc/hostname\n', "is for google"),
+    ('[engine "bing"]\napi_key_file = /etc/hostname\n', "other users can read it"),
+])
+def test_a_configuration_that_is_wrong(tmp_path, section, said):
+    path = tmp_path / "bad.conf"
+    path.write_text(section)
+    told = sitemapd("serve", "--config", path, database=tmp_path / "catalogue.db")
+    assert told.code != 0 and said in told.err, told
+
+
+def test_plain_http_only_where_it_is_allowed(start, google):
+    server = start(sites=(), config=config(google).replace("allow_address = 127.0.0.2", "allow_address = 127.0.0.9"))
+    fill(server, ORIGIN)
+    eventually(lambda: engines(server)[0]["state"] == "failed", "it is not asked")
+    assert "plain http" in engines(server)[0]["reason"] and google.calls == []
