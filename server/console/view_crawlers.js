@@ -1,5 +1,6 @@
 /* Crawlers: how far each is up to date, in words; one crawler with its pages and days. */
 import {get} from './api.js';
+import {enginesTable} from './view_engines.js';
 import {ago, badge, buttons, chart, count, el, facts, further, link, none, number, section, soft, span, table, time, to} from './dom.js';
 
 /* The crawler's own spelling: Googlebot, Bingbot, YandexBot, GPTBot. */
@@ -73,10 +74,12 @@ function note(answer) {
 }
 
 export async function crawlers() {
-  const answer = await get('/v1/crawlers');
+  const [answer, engines] = await Promise.all([get('/v1/crawlers'), enginesTable()]);
   return {
     title: 'Crawlers',
     content: [
+      engines,
+      engines && el('h2', {}, 'What this server saw'),
       note(answer),
       table('Crawlers', [
         ['Crawler', '', crawlerLink],

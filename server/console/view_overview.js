@@ -2,6 +2,7 @@
 import {get} from './api.js';
 import {ago, badge, codeOf, count, el, further, lines, link, none, number, section, table, time, to} from './dom.js';
 import {COVERS, crawlerSentence} from './view_crawlers.js';
+import {enginesTable} from './view_engines.js';
 import {changeLine} from './view_history.js';
 import {indexColumns} from './view_sites.js';
 import {badText, sourceBadge} from './view_sources.js';
@@ -43,8 +44,8 @@ function sourceLine(source) {
 }
 
 export async function overview(context) {
-  const [health, sites, list, sources, crawlers, history] = await Promise.all([
-    get('/readyz'), get('/v1/sites', {limit: 1000}), get('/v1/indexes'), get('/v1/sources'), get('/v1/crawlers'),
+  const [health, sites, list, sources, crawlers, engines, history] = await Promise.all([
+    get('/readyz'), get('/v1/sites', {limit: 1000}), get('/v1/indexes'), get('/v1/sources'), get('/v1/crawlers'), enginesTable(),
     context.hasHistory() ? get('/v1/history', {limit: CHANGES}) : {changes: []},
   ]);
   const indexes = list.indexes;
@@ -56,6 +57,7 @@ export async function overview(context) {
       tile(entries, list.next, 'sitemap', '#/entries'),
       tile(pages, list.next, 'index page', '#/sites'),
       tile(sites.sites.length, sites.next, 'site', '#/sites')),
+    engines,
     section('Crawlers', crawlers.crawlers.length > 0
       ? [lines(crawlers.crawlers.map((one) => crawlerSentence(one))), none(COVERS)]
       : none(crawlers.since ? ['No visits since ', time(crawlers.since), '.'] : 'Visits are not counted (crawlers = no in the configuration).')),

@@ -4,6 +4,7 @@ import calendar
 import glob
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
 import pytest
+from engines import Google
 from browser import HOSTILE, URLSET, Console, write
 from origin import Origin, answer, index, urlset
 from harness import INDEX, ORIGIN, Server, ask, eventually, q, sitemapd
@@ -233,6 +235,45 @@ def test_imported_days_are_kept_apart_from_counted_ones(console, driver, tmp_pat
         console.leave()
         console.asked()
         other.kill()
+
+
+def test_what_search_engines_say(console, driver, tmp_path):
+    read = {"lastSubmitted": "2026-11-20T08:00:00Z", "lastDownloaded": "2026-11-26T09:30:00Z"}
+    broken = f"{ORIGIN}/a-directory-with-a-long-name/{'and-another-one-' * 8}/products.xml"
+    with Google() as google:
+        google.sitemaps[INDEX] = {**read, "errors": "3", "warnings": 1, "contents": [{"submitted": 1200}]}
+        google.children[INDEX] = [{"path": broken, **read, "errors": 3}]
+        config = f'[fetch]\nallow_address = 127.0.0.2\n[site "main"]\norigin = {ORIGIN}\nindex = /sitemap_index.xml\n' + google.config()
+        other = Server(tmp_path, sites=(), config=config).start()
+        try:
+            assert other.register(ORIGIN + "/a.xml").status == 201
+            eventually(lambda: other.api("GET", "/v1/engines").json()["engines"][0]["errors"] == 3, "it was asked")
+            with sqlite3.connect(other.database) as db:  # days before this one
+                db.executemany("INSERT INTO local_engine_day SELECT engine, site, day - ?1, sitemaps, ?1 % 4, ?1 % 3, urls, read_at FROM local_engine_day WHERE day = (SELECT max(day) FROM local_engine_day)", [(i,) for i in range(1, 60)])
+            there = Console(driver, other)
+            there.open("crawlers", other.token)
+            there.wait_text("What search engines say")
+            assert "3 errors" in there.text() and "Answers" in there.text()
+            there.go("engine/google")
+            there.wait_text(broken)
+            assert there.title() == "What Google says" and "in the index:" in there.text() and "1,200" in there.text()
+            assert len(there.all("main svg polyline")) == 2
+            for width in (1280, 900, 390):
+                there.media(False, width)
+                assert driver.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0, width
+            if os.environ.get("PICTURES"):
+                for dark, width in ((False, 1280), (True, 390)):
+                    for view in ("crawlers", "engine/google"):
+                        there.media(dark, width, 1400)
+                        there.go(view)
+                        there.wait_text("Google")
+                        driver.save_screenshot(os.path.join(os.environ["PICTURES"], f"{view.replace('/', '-')}-{width}.png"))
+            assert there.errors() == []
+        finally:
+            console.leave()
+            console.asked()
+            console.media(False, 1280)
+            other.kill()
 
 
 def test_hostile_texts_are_text(console, server):

@@ -1,0 +1,82 @@
+/* What search engines say of the sitemaps: each engine in a line; one engine with its sites, sitemaps and days. */
+import {get} from './api.js';
+import {ago, badge, chart, count, el, further, link, none, number, outside, section, soft, table, time, to} from './dom.js';
+
+const NAMES = {google: 'Google', bing: 'Bing'};
+const CRAWLER = {google: 'googlebot', bing: 'bingbot'};
+const STATES = {
+  ok: ['good', 'Answers'], waiting: ['', 'Not asked yet'], refused: ['warn', 'Key refused'],
+  forbidden: ['warn', 'No access'], busy: ['', 'Asks to wait'], failed: ['warn', 'No answer'],
+};
+
+const stateOf = (one) => badge(...(STATES[one.state] || ['', one.state]));
+const found = (one) => (one.errors > 0 ? badge('warn', count(one.errors, 'error'))
+  : one.warnings > 0 ? badge('', count(one.warnings, 'warning')) : badge('good', 'No errors'));
+
+/* Nothing where none is configured. */
+export async function enginesTable() {
+  const {engines} = await get('/v1/engines');
+  return engines.length > 0 && section('What search engines say',
+    table('Search engines', [
+      ['Engine', '', (one) => link('#/engine/' + one.name, NAMES[one.name] || one.name)],
+      ['State', '', stateOf],
+      ['Found', '', (one) => (one.sitemaps > 0 ? found(one) : soft('nothing listed'))],
+      ['Sitemaps listed', 'number', (one) => number(one.sitemaps)],
+      ['Read longest ago', '', (one) => ago(one.read_at)],
+      ['Asked', '', (one) => ago(one.asked_at)],
+    ], engines));
+}
+
+function sitemapState(one) {
+  if (!one.listed) return badge('', 'Submitted');
+  return one.pending ? badge('', 'Not processed yet') : found(one);
+}
+
+const SERIES = [{name: 'errors', kind: 'first', of: (day) => day.errors}, {name: 'warnings', kind: 'second', of: (day) => day.warnings}];
+
+function daysOf(site, name) {
+  return site.days.length > 1 && [
+    chart(`Errors and warnings of ${name} for ${site.site} on ${site.days.length} days; the table has the numbers`, site.days, SERIES),
+    el('details', {}, el('summary', {}, 'Numbers'), table('Each day (UTC)', [
+      ['Day', '', (day) => day.day],
+      ['Errors', 'number', (day) => number(day.errors)],
+      ['Warnings', 'number', (day) => number(day.warnings)],
+      ['Sitemaps', 'number', (day) => number(day.sitemaps)],
+      ['Page URLs', 'number', (day) => number(day.urls)],
+    ], site.days.slice().reverse())),
+  ];
+}
+
+function siteSection(site, name) {
+  return section(site.site,
+    el('p', {}, stateOf(site), ' ', site.reason ? site.reason + '.' : ['asked ', ago(site.asked_at), ', again ', ago(site.next_at), '.']),
+    table('Sitemaps', [
+      ['Sitemap', 'url', (one) => [one.index && soft('in the index: '), outside(one.loc)]],
+      ['State', '', sitemapState],
+      ['Errors', 'number', (one) => number(one.errors)],
+      ['Warnings', 'number', (one) => number(one.warnings)],
+      ['Page URLs', 'number', (one) => number(one.urls)],
+      ['Submitted', '', (one) => time(one.submitted_at || one.sent_at)],
+      ['Read', '', (one) => ago(one.read_at)],
+    ], site.sitemaps, site.asked_at ? 'It lists none.' : 'It is asked once an index has entries.'),
+    daysOf(site, name));
+}
+
+export async function engine(context, where) {
+  const name = NAMES[where.id] || where.id;
+  const [answer, seen] = await Promise.all([
+    get(`/v1/engines/${encodeURIComponent(where.id)}/sitemaps`, {after: where.query.get('after')}), get('/v1/crawlers'),
+  ]);
+  const crawler = seen.crawlers.find((one) => one.name === CRAWLER[where.id]);
+  return {
+    title: 'What ' + name + ' says',
+    content: [
+      el('p', {}, crawler
+        ? ['This server saw its crawler ', ago(crawler.last_fetch_at), ': ', link('#/crawler/' + crawler.name, 'which pages it has'), '.']
+        : soft('This server has not seen its crawler yet.')),
+      answer.sites.map((site) => siteSection(site, name)),
+      answer.sites.length === 0 && none('No sites yet.'),
+      further(answer.next, to('engine/' + encodeURIComponent(where.id), {after: answer.next}), 'More sites'),
+    ],
+  };
+}
