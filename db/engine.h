@@ -42,7 +42,7 @@ struct engine_sitemap {
     uint64_t errors, warnings, urls;
 };
 
-/* The sum of a day: as of the last answer of it. */
+/* The sum of what an engine lists: of a day as of its last answer. */
 struct engine_day {
     int32_t day; /* since 1970-01-01, UTC */
     uint64_t sitemaps, errors, warnings, urls;
@@ -66,6 +66,9 @@ struct catalogue_view;
 typedef void engine_site_each(void *context, const struct engine_site *site);
 enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, const char *engine,
                                                   engine_site_each *each, void *context);
+/* The sum of all sitemaps that the engine lists now, of a site or (0) of all; its `day` is 0. */
+enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const char *engine,
+                                                int64_t site_id, struct engine_day *out);
 /* Of a site: its sitemaps by loc, those of an index behind it; and its days, oldest first. */
 typedef void engine_sitemap_each(void *context, const struct engine_sitemap *sitemap);
 enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, const char *engine,

@@ -86,6 +86,29 @@ enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, c
     return end(v, row, rc);
 }
 
+enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const char *engine,
+                                                int64_t site_id, struct engine_day *out)
+{
+    sqlite3_stmt *row = begin(v,
+                              "SELECT count(*), sum(e.errors), sum(e.warnings), sum(e.urls),"
+                              " min(nullif(e.read_at, 0)) FROM local_engine_sitemap AS e"
+                              " JOIN site AS s ON s.id = e.site AND s.removed = 0"
+                              " WHERE e.engine = ?1 AND e.parent = '' AND e.listed = 1"
+                              " AND (?2 IS NULL OR e.site = ?2)",
+                              engine, site_id);
+    int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
+    *out = (struct engine_day){.day = 0};
+    if (rc == SQLITE_ROW)
+        *out = (struct engine_day){
+            .sitemaps = number_of(row, 0),
+            .errors = number_of(row, 1),
+            .warnings = number_of(row, 2),
+            .urls = number_of(row, 3),
+            .read_at = sqlite3_column_int64(row, 4),
+        };
+    return end(v, row, rc);
+}
+
 enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const char *engine,
                                                  int64_t site_id, engine_day_each *each,
                                                  void *context)

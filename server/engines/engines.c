@@ -260,8 +260,12 @@ static void write_result(struct engine *e, const struct engine_write *write)
     catalogue_submit(all->catalogue, &change, on_written);
     while (atomic_load(&all->written) == WRITE_ASKED)
         fetch_loop_poll(all->loop, LOOK_MS);
-    if (atomic_load(&all->written) == WRITE_FAILED)
-        e->paused_until = unix_now() + LOST_SECONDS;
+    if (atomic_load(&all->written) == WRITE_DONE)
+        return;
+    e->paused_until = unix_now() + LOST_SECONDS;
+    log_event(LOG_LEVEL_WARNING, "engine-not-kept",
+              "%s: what it says cannot be written; it is asked again in %d minutes", e->name,
+              LOST_SECONDS / 60);
 }
 
 /* Sums for metrics and /readyz, which do not read the catalogue. */
@@ -269,20 +273,16 @@ static void count(struct engine *e)
 {
     struct engine_counts *c = &e->all->counts[engine_place(e->name)];
     struct catalogue_view *view;
-    struct registry *registry = NULL;
     struct engine_sums sums;
     if (catalogue_view_begin(e->all->catalogue, &view) != CATALOGUE_OK)
         return;
-    enum catalogue_status status = catalogue_view_registry(view, &registry);
-    if (status == CATALOGUE_OK)
-        status = engine_sums_read(view, registry, e->name, NULL, &sums);
+    enum catalogue_status status = engine_sums_read(view, e->name, NULL, &sums);
     catalogue_view_end(view);
-    registry_unref(registry);
     if (status != CATALOGUE_OK)
         return;
-    atomic_store(&c->errors, sums.errors);
-    atomic_store(&c->warnings, sums.warnings);
-    atomic_store(&c->read_at, sums.read_at);
+    atomic_store(&c->errors, sums.sum.errors);
+    atomic_store(&c->warnings, sums.sum.warnings);
+    atomic_store(&c->read_at, sums.sum.read_at);
     atomic_store(&c->refused, sums.states[ENGINE_REFUSED] > 0);
     atomic_store(&c->up, sums.states[ENGINE_OK] + sums.states[ENGINE_FORBIDDEN] > 0 &&
                              sums.states[ENGINE_REFUSED] + sums.states[ENGINE_FAILED] == 0);
@@ -309,6 +309,7 @@ static void property_of(const struct engine *e, const struct registry_site *site
                                  (name[origin_len] == '\0' || strcmp(name + origin_len, "/") == 0);
         if (fits) {
             str_append_text(out, property);
+            str_append_text(out, domain || name[len - 1] == '/' ? "" : "/");
             return;
         }
     }

@@ -542,6 +542,8 @@ static void look(struct indexnow *n)
         s->site_id = site != NULL ? site->id : 0;
         if (site == NULL)
             forget(s);
+        else if (n->store != NULL) /* also while an engine accepts nothing */
+            child_store_want_changes(n->store, site->id);
         if (s->batch.count > 0 || s->changes != NULL || atomic_load(&s->move) != MOVE_NONE ||
             is_seen(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
             continue;
@@ -582,7 +584,6 @@ static bool open_changes(struct notified_site *s, int64_t until_ms)
 {
     struct child_changes_counts counts;
 
-    child_store_want_changes(s->n->store, s->site_id);
     s->changes_from = 0;
     while (!thread_stops(&s->n->thread) &&
            (s->changes = child_changes_open(s->n->store, s->site_id, until_ms, &counts)) != NULL) {

@@ -1,8 +1,10 @@
 """What search engines say: asked, submitted once, kept, shown; and no secret anywhere."""
 
+import contextlib
 import json
 import sqlite3
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -185,6 +187,19 @@ def test_the_command_shows_it_with_and_without_the_server(start, google):
         told = run("google", "--json")
         assert json.loads(told.out)["sitemaps"][0]["errors"] == 1
         assert run("yahoo").code != 0
+
+
+def test_what_cannot_be_kept_is_not_asked_for_again_and_again(start, google):
+    text = config(google)
+    server = start(sites=(), config="[catalogue]\nwrite_timeout = 1s\n" + text[:text.index("[engine")])
+    fill(server, ORIGIN)
+    with contextlib.closing(sqlite3.connect(server.database, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        server.reload("[catalogue]\nwrite_timeout = 1s\n" + text)
+        server.told("engine-not-kept")
+        time.sleep(3)  # enough for three requests
+        assert google.count("list") == 1
+        db.execute("ROLLBACK")
 
 
 @pytest.mark.parametrize("section, said", [

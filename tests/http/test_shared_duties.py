@@ -13,6 +13,7 @@ from harness import ORIGIN, Server, ask, eventually, problem, sitemapd, write_gz
 from nodes import cluster, equal, joined, loc, no_list_begins, ready, reasons, served  # noqa: F401
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from engines import Google  # noqa: E402
 from origin import Origin, answer, index, urlset  # noqa: E402
 
 URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/%s</loc></url></urlset>'
@@ -111,6 +112,21 @@ def test_one_node_notifies_search_engines(cluster):
         assert len(leaders) == 1
         leaders[0].kill()
         eventually(lambda: taken, "another node tells", within=120)
+
+
+def test_one_node_asks_search_engines(cluster):
+    with Google() as google:
+        nodes = cluster.three(config=f'[fetch]\nallow_address = 127.0.0.2\n{google.config()}')
+        assert nodes[0].register(ORIGIN + "/a.xml").status == 201
+        state = lambda node: node.api("GET", "/v1/engines").json()["engines"][0]["state"]
+        eventually(lambda: [state(node) for node in nodes].count("ok") == 1, "one asks")
+        leader = next(node for node in nodes if state(node) == "ok")
+        assert google.count("submit") == 1 and google.count("list") == 1
+        # Another takes over, and finds what was submitted in the engine's own list.
+        leader.kill()
+        others = [node for node in nodes if node is not leader]
+        eventually(lambda: [state(node) for node in others].count("ok") == 1, "another asks", 120)
+        assert google.count("submit") == 1 and google.count("list") == 2
 
 
 def test_what_was_accepted_is_sent_once_though_nothing_can_be_written(cluster):

@@ -28,7 +28,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
             continue;
         str_append_text(out, some ? "," : "");
         some = true;
-        status = engine_report_append(out, view, registry, engine_names[i], only);
+        status = engine_report_append(out, view, engine_names[i], only);
     }
     str_append_text(out, "]}\n");
     if (status == CATALOGUE_OK)

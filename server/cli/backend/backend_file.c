@@ -359,7 +359,7 @@ static enum catalogue_status read_engines(struct str *text, struct catalogue_vie
     str_append_text(text, "{\"engines\":[");
     for (size_t i = 0; i < config->engine_count && status == CATALOGUE_OK; i++) {
         str_append_text(text, i > 0 ? "," : "");
-        status = engine_report_append(text, view, registry, config->engines[i].named.name, site);
+        status = engine_report_append(text, view, config->engines[i].named.name, site);
     }
     str_append_text(text, "]}");
     return status;

@@ -33,9 +33,6 @@ const char *engine_state_word(enum engine_state state)
 struct summing {
     struct engine_sums *sums;
     const struct registry_site *only;
-    struct catalogue_view *view;
-    const char *engine;
-    enum catalogue_status status;
     size_t worst; /* rank of the state that `why` is of */
 };
 
@@ -73,31 +70,15 @@ static void add_site(void *context, const struct engine_site *site)
     }
 }
 
-static void add_sitemap(void *context, const struct engine_sitemap *sitemap)
-{
-    struct engine_sums *sums = context;
-    if (*sitemap->parent != '\0' || !sitemap->listed)
-        return;
-    sums->sitemaps++;
-    sums->errors += sitemap->errors;
-    sums->warnings += sitemap->warnings;
-    sums->urls += sitemap->urls;
-    if (sitemap->read_at != 0 && (sums->read_at == 0 || sitemap->read_at < sums->read_at))
-        sums->read_at = sitemap->read_at;
-}
-
-enum catalogue_status engine_sums_read(struct catalogue_view *view, const struct registry *registry,
-                                       const char *engine, const struct registry_site *only,
-                                       struct engine_sums *out)
+enum catalogue_status engine_sums_read(struct catalogue_view *view, const char *engine,
+                                       const struct registry_site *only, struct engine_sums *out)
 {
     struct summing s = {.sums = out, .only = only, .worst = ENGINE_STATES};
     *out = (struct engine_sums){.asked_at = 0};
     enum catalogue_status status = catalogue_view_engine_sites(view, engine, add_site, &s);
-    for (size_t i = 0; i < registry->site_count && status == CATALOGUE_OK; i++)
-        if (only == NULL || only->id == registry->sites[i].id)
-            status = catalogue_view_engine_sitemaps(view, engine, registry->sites[i].id,
-                                                    add_sitemap, out);
-    return status;
+    return status == CATALOGUE_OK
+               ? catalogue_view_engine_sum(view, engine, only != NULL ? only->id : 0, &out->sum)
+               : status;
 }
 
 /* ---- JSON ---- */
@@ -127,11 +108,10 @@ static void append_numbers(struct str *out, uint64_t errors, uint64_t warnings, 
 }
 
 enum catalogue_status engine_report_append(struct str *out, struct catalogue_view *view,
-                                           const struct registry *registry, const char *engine,
-                                           const struct registry_site *only)
+                                           const char *engine, const struct registry_site *only)
 {
     struct engine_sums sums;
-    enum catalogue_status status = engine_sums_read(view, registry, engine, only, &sums);
+    enum catalogue_status status = engine_sums_read(view, engine, only, &sums);
     if (status != CATALOGUE_OK)
         return status;
     str_append_text(out, "{\"name\":");
@@ -142,9 +122,9 @@ enum catalogue_status engine_report_append(struct str *out, struct catalogue_vie
     for (size_t i = 0; i < ENGINE_STATES; i++)
         str_append_format(out, "%s\"%s\":%" PRIu64, i > 0 ? "," : "",
                           engine_state_word((enum engine_state)i), sums.states[i]);
-    str_append_format(out, "},\"sitemaps\":%" PRIu64, sums.sitemaps);
-    append_numbers(out, sums.errors, sums.warnings, sums.urls);
-    append_time(out, "read_at", sums.read_at);
+    str_append_format(out, "},\"sitemaps\":%" PRIu64, sums.sum.sitemaps);
+    append_numbers(out, sums.sum.errors, sums.sum.warnings, sums.sum.urls);
+    append_time(out, "read_at", sums.sum.read_at);
     str_append_char(out, '}');
     return CATALOGUE_OK;
 }

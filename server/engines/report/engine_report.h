@@ -19,8 +19,7 @@ const char *engine_state_word(enum engine_state state);
 /* Appends the object of one engine: how its sites stand, and what all their sitemaps come to; of
  * `only` (NULL: every site) alone. Reads the catalogue; a thread of its own view. */
 enum catalogue_status engine_report_append(struct str *out, struct catalogue_view *view,
-                                           const struct registry *registry, const char *engine,
-                                           const struct registry_site *only);
+                                           const char *engine, const struct registry_site *only);
 /* Appends the members "sites" and "next" of an object: up to `limit` sites by origin, behind the
  * origin `after` (NULL: from the first on), or `only` alone, each with its sitemaps and days. */
 enum catalogue_status engine_report_sites(struct str *out, struct catalogue_view *view,
@@ -31,13 +30,11 @@ enum catalogue_status engine_report_sites(struct str *out, struct catalogue_view
 /* What is kept of an engine, in sum. */
 struct engine_sums {
     uint64_t states[ENGINE_STATES]; /* sites */
-    uint64_t sitemaps, errors, warnings, urls;
+    struct engine_day sum;
     int64_t asked_at; /* the last time; 0: never */
-    int64_t read_at;  /* of the sitemap that was read longest ago; 0: none was */
     char why[256];    /* of the worst state; "": nothing is wrong */
 };
-enum catalogue_status engine_sums_read(struct catalogue_view *view, const struct registry *registry,
-                                       const char *engine, const struct registry_site *only,
-                                       struct engine_sums *out);
+enum catalogue_status engine_sums_read(struct catalogue_view *view, const char *engine,
+                                       const struct registry_site *only, struct engine_sums *out);
 /* REFUSED before FAILED, FORBIDDEN, BUSY, OK, WAITING. */
 enum engine_state engine_sums_state(const struct engine_sums *sums);
