@@ -90,6 +90,9 @@ def w(tmp_path_factory):
     (folder / "expired.sha256").write_text(HASH("a-token-that-was") + "\n", encoding="utf-8")
     config = f'[source "files"]\ndirectory = {folder}/files\nurl = {ORIGIN}/files/\nsettle = 0s\n'
     config += f'[token "expired"]\nsha256_file = {folder}/expired.sha256\nrole = admin\nexpires = 2020-01-31\n'
+    (folder / "bing.key").write_text("a-key")
+    (folder / "bing.key").chmod(0o600)
+    config += f'[engine "bing"]\napi_key_file = {folder}/bing.key\nendpoint = http://127.0.0.1:9/\n'  # where nobody is asked
     server = Server(folder, sites=(ORIGIN, SHOP), config=config).start()
     try:
         yield World(server)
@@ -166,6 +169,8 @@ CALLS = [
     ("POST", "/v1/history/{revision}/undo", lambda w: (f"/v1/history/{w.entry().json()['revision']}/undo", None), row(200, 200, 200, 403, 403, 403, 404)),
     ("GET", "/v1/crawlers", lambda w: ("/v1/crawlers", None), row(200, 200, 200, 200, 200, 200, 200)),
     ("GET", "/v1/crawlers/{name}/pages", lambda w: (f"/v1/crawlers/googlebot/pages?index={q(INDEX)}", None), row(200, 200, 200, 200, 200, 200, 404)),
+    ("GET", "/v1/engines", lambda w: ("/v1/engines", None), ALL),
+    ("GET", "/v1/engines/{name}/sitemaps", lambda w: ("/v1/engines/bing/sitemaps", None), ALL),
     ("GET", "/v1/diff", lambda w: (f"/v1/diff?index={q(INDEX)}&from={w.entry().json()['revision']}", None), row(200, 200, 200, 200, 403, 403, 404)),
     ("POST", "/v1/restore", lambda w: (f"/v1/restore?index={q(INDEX)}&to={w.entry().json()['revision']}", None), row(200, 200, 200, 403, 403, 403, 403)),
     ("GET", "/v1/changes", lambda w: ("/v1/changes", None), ALL),
