@@ -312,6 +312,7 @@ def test_copies_that_cannot_be_fetched_are_missing(world):
     server = world.serve()
     world.is_stored(8)
     for path in paths:
+        eventually(lambda path=path: world.poll(path) == "good", "the catalogue knows that it was read: only such are missing")
         world.origin.answers[path] = answer(503, Retry_After=3600)
     for file in world.stored():
         file.unlink()
