@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "db/change.h"
+#include "db/day.h"
 #include "db/engine.h"
 #include "db/history.h"
 #include "db/indexnow.h"

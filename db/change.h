@@ -7,6 +7,7 @@
 
 #include "db/check.h"
 #include "db/crawler.h"
+#include "db/day.h"
 #include "db/engine.h"
 #include "db/entry.h"
 #include "db/indexnow.h"
@@ -44,6 +45,7 @@ enum change_kind {
     CHANGE_CRAWLERS,      /* .crawlers: the node's own, no revision */
     CHANGE_CRAWLERS_TELL, /* .crawlers: to the other nodes, no revision */
     CHANGE_INDEXNOW,      /* .indexnow: how far IndexNow was notified; no revision */
+    CHANGE_SITE_DAYS,     /* .site_days: sums of a day; the node's own, no revision */
     CHANGE_ENGINE,        /* .engine: what a search engine said; the node's own, no revision */
     CHANGE_CONFIGURE,     /* what a configuration declares: .declared, .declared_count */
     CHANGE_CHECK,         /* what polls came to: .checks; a revision only where a date moved */
@@ -225,6 +227,7 @@ struct change {
     struct crawlers_kept crawlers;
     struct indexnow_write indexnow;
     struct engine_write engine;
+    struct site_days_write site_days;
     const struct check_write *checks; /* CHECK_WRITES_MAX at most */
     size_t check_count;
     /* Split: of the urlset .index_name, what .source owns; of .rows those that are `gone` go, all

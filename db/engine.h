@@ -69,7 +69,8 @@ enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, cons
 /* The sum of all sitemaps that the engine lists now, of a site or (0) of all; its `day` is 0. */
 enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const char *engine,
                                                 int64_t site_id, struct engine_day *out);
-/* Of a site: its sitemaps by loc, those of an index behind it; and its days, oldest first. */
+/* Of a site: its sitemaps by loc, those of an index behind it; and its days, or (0) the sums of
+ * all sites, oldest first. */
 typedef void engine_sitemap_each(void *context, const struct engine_sitemap *sitemap);
 enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, const char *engine,
                                                      int64_t site_id, engine_sitemap_each *each,

@@ -22,6 +22,7 @@
 #include "server/crawler_keeper.h"
 #include "server/crawlers/crawlers.h"
 #include "server/crypto/token.h"
+#include "server/day_keeper.h"
 #include "server/engines/engines.h"
 #include "server/http/address.h"
 #include "server/log/log.h"
@@ -534,6 +535,8 @@ static bool start_publisher(struct app *app)
         log_failure(config->database, "cannot be read: %s", catalogue_status_word(status));
     if (status == CATALOGUE_OK && app->context.crawlers != NULL)
         app->crawler_keeper = crawler_keeper_start(app->catalogue, app->context.crawlers);
+    if (status == CATALOGUE_OK)
+        app->day_keeper = day_keeper_start(app->catalogue);
     return status == CATALOGUE_OK;
 }
 
@@ -682,6 +685,7 @@ static void stop(struct app *app)
     tls_done();
     shared_node_stop(app->node);
     crawler_keeper_stop(app->crawler_keeper);
+    day_keeper_stop(app->day_keeper);
     source_set_free(app->sources);
     catalogue_finish(app->catalogue);
     stop_limit_written();

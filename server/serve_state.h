@@ -23,6 +23,7 @@ struct app {
     struct indexnow *indexnow;             /* NULL: likewise */
     struct engines *engines;               /* NULL: none is asked */
     struct crawler_keeper *crawler_keeper; /* NULL: off */
+    struct day_keeper *day_keeper;         /* NULL: no sums are kept */
     struct shared_node *node;              /* NULL: the catalogue is this machine's alone */
     struct readers readers;
     struct cache *cache;

@@ -78,6 +78,7 @@ TEST_LIBRARIES = {
     "tests/unit/alloc": ("sqlite3",),
     "tests/unit/pages": ("zlib", "xxhash"),
     "tests/unit/http": ("microhttpd", "zlib"),
+    "tests/unit/engines": ("gnutls", "jansson"),
     "tests/unit/input": ("zlib",),
     "tests/bench": ("microhttpd", "sqlite3", "zlib"),
     "tests/fuzz": ("xxhash", "zlib"),

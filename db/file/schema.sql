@@ -552,6 +552,15 @@ CREATE TABLE local_engine_day(
   PRIMARY KEY (engine, site, day)
 ) STRICT, WITHOUT ROWID;
 
+-- How large each site (0: all together) was on each of the last 90 days (db/day.h).
+CREATE TABLE local_site_day(
+  site INTEGER NOT NULL,
+  day INTEGER NOT NULL,                -- days since 1970-01-01
+  entries INTEGER NOT NULL,
+  urls INTEGER NOT NULL,
+  PRIMARY KEY (site, day)
+) STRICT, WITHOUT ROWID;
+
 -- Where this node is in the log of a shared catalogue (shared/member.h). No row: it is not shared, or nothing
 -- of it is in this file yet.
 CREATE TABLE local_shared(

@@ -113,10 +113,15 @@ enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const
                                                  int64_t site_id, engine_day_each *each,
                                                  void *context)
 {
-    sqlite3_stmt *row = begin(v,
-                              "SELECT day, sitemaps, errors, warnings, urls, read_at"
-                              " FROM local_engine_day WHERE engine = ?1 AND site = ?2 ORDER BY day",
-                              engine, site_id);
+    static const char of_site[] = "SELECT day, sitemaps, errors, warnings, urls, read_at"
+                                  " FROM local_engine_day WHERE engine = ?1 AND site = ?2"
+                                  " ORDER BY day";
+    static const char of_all[] = "SELECT d.day, sum(d.sitemaps), sum(d.errors), sum(d.warnings),"
+                                 " sum(d.urls), min(nullif(d.read_at, 0))"
+                                 " FROM local_engine_day AS d"
+                                 " JOIN site AS s ON s.id = d.site AND s.removed = 0"
+                                 " WHERE d.engine = ?1 GROUP BY d.day ORDER BY d.day";
+    sqlite3_stmt *row = begin(v, site_id != 0 ? of_site : of_all, engine, site_id);
     int rc = SQLITE_NOMEM;
     while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const struct engine_day day = {

@@ -173,6 +173,8 @@ static void keep_all(struct block *block, struct change *c)
     c->crawlers.days =
         keep(block, c->crawlers.days, c->crawlers.day_count * sizeof *c->crawlers.days);
     keep_engine(block, &c->engine);
+    c->site_days.rows =
+        keep(block, c->site_days.rows, c->site_days.count * sizeof *c->site_days.rows);
     c->checks = keep_checks(block, c->checks, c->check_count);
     c->declared = keep_declared(block, c->declared, c->declared_count);
     c->declared_tokens = keep_tokens(block, c->declared_tokens, c->declared_token_count);

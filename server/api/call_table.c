@@ -137,6 +137,9 @@ const struct route routes_admin[] = {
     CALL(READ, HTTP_GET, "/v1/engines/{name}/sitemaps", "engine-sitemaps", engine_sitemaps,
          .parameters = PARAMETERS("site", "after", "limit")),
 
+    CALL(READ, HTTP_GET, "/v1/stats", "stats", stats_get,
+         .parameters = PARAMETERS("site", "from", "to", "step")),
+
     CALL(READ, HTTP_GET, "/v1/token", "token", token_get, .parameters = NULL),
     CALL(ADMIN, HTTP_GET, "/v1/tokens", "tokens", tokens_list,
          .parameters = PARAMETERS("after", "limit")),

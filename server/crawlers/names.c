@@ -36,10 +36,14 @@ struct crawler_names {
 };
 
 static const struct {
-    const char *name, *tokens[3];
+    const char *name, *tokens[4]; /* the last is NULL */
 } built_in[] = {
     {"googlebot", {"googlebot", "google-inspectiontool"}},
     {"googleother", {"googleother"}},
+    {"google-cloudvertexbot", {"google-cloudvertexbot"}},
+    {"adsbot-google", {"adsbot-google", "mediapartners-google", "apis-google"}},
+    {"feedfetcher-google", {"feedfetcher-google", "google-read-aloud", "google-site-verification"}},
+    {"google-agent", {"google-agent"}},
     {"bingbot", {"bingbot"}},
     {"yandexbot", {"yandexbot"}},
     {"baiduspider", {"baiduspider"}},

@@ -42,7 +42,11 @@ def is_time(text):
     return True
 
 
-FORMATS = {"uri": lambda t: t.isascii() and is_iri(t), "iri": is_iri, "date-time": is_time}
+def is_date(text):
+    return bool(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text)) and is_time(text + "T00:00:00Z")
+
+
+FORMATS = {"uri": lambda t: t.isascii() and is_iri(t), "iri": is_iri, "date": is_date, "date-time": is_time}
 
 
 def same(a, b):

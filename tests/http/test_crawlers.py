@@ -290,7 +290,7 @@ def test_lists_are_fetched(tmp_path):
     """deploy/crawlers/refresh, with stand-ins for the network and the service manager."""
     tools, folder, lists = tmp_path / "bin", tmp_path / "lists.d", tmp_path / "lists"
     tools.mkdir()
-    for name, text in (("curl", 'while [ $# -gt 2 ]; do shift; done\ncp "%s/web/${2##*/}" "$1" 2>/dev/null || exit 22' % tmp_path), ("reload", 'echo >>"%s/reloads"' % tmp_path)):
+    for name, text in (("curl", 'while [ $# -gt 2 ]; do shift; done\ncp "%s/web/${2##*/}" "$1" 2>/dev/null || exit 22\ncat "%s/moved" 2>/dev/null || printf %%s "$2"' % (tmp_path, tmp_path)), ("reload", 'echo >>"%s/reloads"' % tmp_path)):
         (tools / name).write_text("#!/bin/sh\n" + text + "\n", encoding="utf-8")
         (tools / name).chmod(0o755)
     os.symlink(BIN, tools / "sitemapd")
@@ -315,6 +315,19 @@ def test_lists_are_fetched(tmp_path):
     # Google moved its lists, and answered 200 with a JSON text at the old address.
     code, reloads, kept, told = refresh({"g.json": '{"Action needed": "update the location"}'})
     assert (code, reloads, kept["googlebot.json"]) == (1, 3, RANGES) and "googlebot: " in told
+    # One that moved, and old ones: by the date that it has, or else by the last good fetch.
+    old = '{"creationTime": "2025-02-03T04:05:06.000000", ' + RANGES.lstrip()[1:]
+    (tmp_path / "moved").write_text("https://elsewhere.example/", encoding="utf-8")
+    code, reloads, kept, told = refresh({"g.json": old})
+    assert (code, reloads, kept["googlebot.json"]) == (0, 4, old)
+    assert told.count("moved to https://elsewhere.example/") == 2 and told.count("days old") == 1 and "googlebot: the list is " in told, told
+    (tmp_path / "moved").unlink()
+    os.utime(folder / "ours.json", (0, 0))
+    assert "ours: the list is" not in refresh({"g.json": RANGES})[3], "the fetch is recent"
+    os.utime(folder / "ours.json", (0, 0))
+    (tmp_path / "web" / "o.txt").unlink()
+    code, reloads, _, told = refresh({})
+    assert (code, reloads) == (1, 5) and "ours: the list is" in told and "moved" not in told and "googlebot" not in told
 
 
 def test_the_published_lists_are_of_built_in_crawlers(tmp_path):

@@ -336,6 +336,7 @@ SAMPLES = {
     "listCrawlers": ("GET", "/v1/crawlers", None),
     "listCrawlerPages": ("GET", "/v1/crawlers/googlebot/pages", None),
     "listEngines": ("GET", "/v1/engines", None),
+    "getStats": ("GET", "/v1/stats", None),
     "listEngineSitemaps": ("GET", "/v1/engines/bing/sitemaps", None),
     "getToken": ("GET", "/v1/token", None),
     "listTokens": ("GET", "/v1/tokens", None),
@@ -786,6 +787,8 @@ recipe("listCrawlerPages", 404, lambda w: w.api("GET", "/v1/crawlers/googlebot/p
 recipe("listCrawlerPages", 404, of_shop("GET", lambda w: f"/v1/crawlers/googlebot/pages?index={q(INDEX)}"))
 
 # /v1/engines
+recipe("getStats", 200, lambda w: w.api("GET", f"/v1/stats?site={q(ORIGIN)}&step=7d"))
+recipe("getStats", 404, of_shop("GET", f"/v1/stats?site={q(ORIGIN)}"))
 recipe("listEngines", 200, lambda w: w.api("GET", "/v1/engines"))
 recipe("listEngines", 404, of_shop("GET", f"/v1/engines?site={q(ORIGIN)}"))
 recipe("listEngineSitemaps", 200, lambda w: w.api("GET", f"/v1/engines/bing/sitemaps?site={q(ORIGIN)}"))

@@ -170,6 +170,7 @@ CALLS = [
     ("GET", "/v1/crawlers", lambda w: ("/v1/crawlers", None), row(200, 200, 200, 200, 200, 200, 200)),
     ("GET", "/v1/crawlers/{name}/pages", lambda w: (f"/v1/crawlers/googlebot/pages?index={q(INDEX)}", None), row(200, 200, 200, 200, 200, 200, 404)),
     ("GET", "/v1/engines", lambda w: ("/v1/engines", None), ALL),
+    ("GET", "/v1/stats", lambda w: ("/v1/stats", None), ALL),
     ("GET", "/v1/engines/{name}/sitemaps", lambda w: ("/v1/engines/bing/sitemaps", None), ALL),
     ("GET", "/v1/diff", lambda w: (f"/v1/diff?index={q(INDEX)}&from={w.entry().json()['revision']}", None), row(200, 200, 200, 200, 403, 403, 404)),
     ("POST", "/v1/restore", lambda w: (f"/v1/restore?index={q(INDEX)}&to={w.entry().json()['revision']}", None), row(200, 200, 200, 403, 403, 403, 403)),

@@ -65,7 +65,7 @@ enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char 
 enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
                                      struct change_result *result, bool of_site);
 /* Write tables of the node's own alone: no revision. */
-apply_kind apply_crawlers, apply_engine, apply_token_used;
+apply_kind apply_crawlers, apply_engine, apply_site_days, apply_token_used;
 /* No revision either. */
 apply_kind apply_crawlers_report;
 /* A batch of those that are older than their urlset keeps goes; and whether there is one, a read

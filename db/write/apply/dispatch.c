@@ -44,6 +44,7 @@ static const struct kind {
     [CHANGE_CRAWLERS] = {GRANT_ADMIN, .apply = apply_crawlers, .own = true},
     [CHANGE_CRAWLERS_TELL] = {GRANT_ADMIN, .apply = apply_crawlers_report},
     [CHANGE_INDEXNOW] = {GRANT_ADMIN, .apply = apply_indexnow, .together = true},
+    [CHANGE_SITE_DAYS] = {GRANT_ADMIN, .apply = apply_site_days, .own = true},
     [CHANGE_ENGINE] = {GRANT_ADMIN, .apply = apply_engine, .own = true},
     [CHANGE_CONFIGURE] = {GRANT_ADMIN, .whole = apply_configure},
     [CHANGE_CHECK] = {GRANT_ADMIN, .apply = apply_check, .together = true},

@@ -17,8 +17,7 @@
 
 #define DAY_SECONDS 86400
 
-/* Where it cannot be read, what was known before is reported. */
-static void learn(struct call *call, struct catalogue_view *view)
+void crawlers_learn_others(struct call *call, struct catalogue_view *view)
 {
     struct shared_state state;
 
@@ -106,7 +105,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     const struct registry_site *only;
     int64_t now = (int64_t)time(NULL);
 
-    learn(call, view);
+    crawlers_learn_others(call, view);
     if (!call_site(call, registry, &only))
         return CATALOGUE_OK;
     struct crawlers_summary *s = malloc(sizeof *s);
@@ -284,7 +283,7 @@ static enum catalogue_status pages_work(struct call *call, struct catalogue_view
     const struct registry_index *only;
     uint64_t stale;
 
-    learn(call, view);
+    crawlers_learn_others(call, view);
     if (!call_limit(call, &l.limit) || !call_number(call, "stale", 0, 1, 0, &stale) ||
         !read_cursor(&l))
         return CATALOGUE_OK;

@@ -26,6 +26,13 @@ route_hook token_get, tokens_list, token_delete;
 route_hook crawlers_list, crawler_pages;
 /* engines.c */
 route_hook engines_list, engine_sitemaps;
+route_hook stats_get;
+
+/* Has the ledger learn what other nodes of a shared catalogue counted; where that cannot be read,
+ * what was known before stays. */
+struct call;
+struct catalogue_view;
+void crawlers_learn_others(struct call *call, struct catalogue_view *view);
 /* sources.c, source_changes.c, checks.c, changes.c, copy.c */
 route_hook sources_list, source_scan, sources_post, source_patch, source_delete;
 route_hook checks_list, check_poll, changes_get, backup_get;

@@ -66,6 +66,13 @@ static const struct {
     {"googleother", "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) " CHROME
                     ") Mobile Safari/537.36 (compatible; GoogleOther)"},
     {"googleother", "GoogleOther-Image/1.0"},
+    {"google-cloudvertexbot", "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) " CHROME
+                              ") Mobile Safari/537.36 (compatible; Google-CloudVertexBot; "
+                              "+https://cloud.google.com/enterprise-search)"},
+    {"adsbot-google", "AdsBot-Google (+http://www.google.com/adsbot.html)"},
+    {"adsbot-google", "Mediapartners-Google"},
+    {"feedfetcher-google", "FeedFetcher-Google; (+http://www.google.com/feedfetcher.html)"},
+    {"google-agent", "Mozilla/5.0 " CHROME "; compatible; Google-Agent)"},
     {"duckassistbot", "DuckAssistBot/1.2; (+http://duckduckgo.com/duckassistbot.html)"},
     {"mistralai-user", "Mozilla/5.0 " CHROME "; compatible; MistralAI-User/1.0; "
                        "+https://docs.mistral.ai/robots)"},

@@ -1,0 +1,40 @@
+/* How large each site was on each day; this node's own, in no revision. Part of db/catalogue.h,
+ * whose rules hold. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/status.h"
+
+#define SITE_DAYS_KEPT      90
+#define SITE_DAYS_WRITE_MAX 500u /* rows of one change */
+
+/* As it was last seen on a day. site_id 0: all sites together. */
+struct site_day {
+    int64_t site_id;
+    int32_t day;      /* since 1970-01-01, UTC */
+    uint64_t entries; /* of its indexes */
+    uint64_t urls;    /* rows of its urlsets */
+};
+
+/* For CHANGE_SITE_DAYS: rows that replace those of the same site and day. What is SITE_DAYS_KEPT
+ * older goes with them; a row with day -1 has the site's rows go, all of them. */
+struct site_days_write {
+    size_t count; /* SITE_DAYS_WRITE_MAX at most */
+    const struct site_day *rows;
+};
+
+struct catalogue_view;
+
+typedef void site_day_each(void *context, const struct site_day *row);
+/* Calls `each` for what is to be written of this day: sites behind *after, by id, whose sums are
+ * other than the row that is kept, and (from *after 0 on) the sum of all and sites that are gone.
+ * Looks at SITE_DAYS_WRITE_MAX / 2 sites; *after is the last of them, 0: there are no more. */
+enum catalogue_status catalogue_view_site_days_due(struct catalogue_view *v, int32_t day,
+                                                   int64_t *after, site_day_each *each,
+                                                   void *context);
+/* The rows of a site, or (0) of all together, from one day to another, oldest first. */
+enum catalogue_status catalogue_view_site_days(struct catalogue_view *v, int64_t site_id,
+                                               int32_t from, int32_t to, site_day_each *each,
+                                               void *context);
