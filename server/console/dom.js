@@ -113,13 +113,27 @@ export const section = (title, ...children) => el('section', {}, el('h2', {}, ti
  * rows; `loud` shows the caption, where no heading names the table. */
 export function table(caption, columns, rows, empty, loud) {
   if (rows.length === 0) return none(empty);
+  const save = () => download(caption, [columns.map(([text]) => text), ...[...node.tBodies[0].rows].map((row) => [...row.cells].map(textOf))]);
   const name = ([text, kind]) => el('th', {scope: 'col', role: 'columnheader', class: kind || null}, text);
   const cell = ([text, kind, of], row) =>
     el('td', {role: 'cell', class: kind || null, 'data-name': text}, el('span', {class: 'value'}, of(row)));
-  return el('table', {role: 'table'},
+  const node = el('table', {role: 'table'},
     el('caption', {class: !loud && 'unseen'}, caption),
     el('thead', {role: 'rowgroup'}, el('tr', {role: 'row'}, columns.map(name))),
     el('tbody', {role: 'rowgroup'}, rows.map((row) => el('tr', {role: 'row'}, columns.map((column) => cell(column, row))))));
+  return rows.length < 2 ? node : [node, el('p', {class: 'save'}, button('Save as CSV', save, 'plain', caption))];
+}
+
+/* What a cell shows; a time as UTC, so that programs can read it. */
+const textOf = (cell) => [...cell.querySelectorAll('time')].length === 1 && cell.querySelector('time').textContent === cell.textContent
+  ? cell.querySelector('time').dateTime : cell.querySelector('.value').innerText.replace(/\s+/g, ' ').trim();
+
+/* RFC 4180. A spreadsheet would run a text that begins as a formula does. */
+function download(name, rows) {
+  const cell = (text) => '"' + (/^[=+\-@]/.test(text) ? "'" + text : text).replaceAll('"', '""') + '"';
+  const url = URL.createObjectURL(new Blob(['\ufeff', rows.map((row) => row.map(cell).join(',') + '\r\n').join('')], {type: 'text/csv'}));
+  el('a', {href: url, download: name.toLowerCase().replace(/[^a-z0-9]+/g, '-') + '.csv'}).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
 /* [[name, value], …] without those whose value is null or false. */
@@ -128,15 +142,16 @@ export function facts(pairs) {
   return known.length > 0 && el('dl', {class: 'facts'}, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
 }
 
-/* Numbers of up to 90 days as lines; the table beside it has the same numbers. */
-export function chart(title, days, series) {
+/* Numbers of up to 90 days as lines, with a gap where a number is null; the table beside it has the same numbers. */
+export function chart(title, days, series, text = (most) => `at most ${number(most)}`) {
   const width = 360, height = 72, most = Math.max(1, ...days.flatMap((day) => series.map((one) => one.of(day))));
   const x = (i) => (days.length < 2 ? width / 2 : (i * width) / (days.length - 1)).toFixed(1);
   const y = (value) => (height - 2 - (value * (height - 4)) / most).toFixed(1);
-  const line = (one) => svg('polyline', {class: 'line ' + one.kind, points: days.map((day, i) => x(i) + ',' + y(one.of(day))).join(' ')});
+  const line = (one) => svg('path', {class: 'line ' + one.kind, d: days.map((day, i) => one.of(day) !== null &&
+    (i > 0 && one.of(days[i - 1]) !== null ? 'L' : 'M') + x(i) + ',' + y(one.of(day)) + 'h.1').filter(Boolean).join('')});
   return el('figure', {class: 'chart'},
     svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title, preserveAspectRatio: 'none'}, series.map(line)),
-    el('figcaption', {}, series.map((one) => el('span', {class: 'key ' + one.kind}, one.name)), el('span', {}, `${days[0].day} to ${days.at(-1).day}, at most ${number(most)} a day`)));
+    el('figcaption', {}, series.length > 1 && series.map((one) => el('span', {class: 'key ' + one.kind}, one.name)), el('span', {}, `${days[0].day} to ${days.at(-1).day}, ${text(most)}`)));
 }
 
 export const alertBox = (problem) => el('div', {class: 'alert', role: 'alert'}, problemText(problem));
@@ -164,10 +179,10 @@ export function field({label, name, hint, options, value, ...more}) {
   return {input, node: el('p', {class: 'field'}, el('label', {for: id}, label), input, hint ? el('span', {class: 'hint', id: about}, hint) : null)};
 }
 
-export const searchForm = (fields, send) => el('form', {class: 'search', role: 'search', novalidate: true, onsubmit(event) {
+export const searchForm = (fields, send, text = 'Search') => el('form', {class: 'search', role: 'search', novalidate: true, onsubmit(event) {
   event.preventDefault();
   send();
-}}, fields.map(({node}) => node), el('p', {class: 'field buttons'}, el('button', {type: 'submit', class: 'main'}, 'Search')));
+}}, fields.map(({node}) => node), el('p', {class: 'field buttons'}, el('button', {type: 'submit', class: 'main'}, text)));
 
 /* Of indexes and urlsets. */
 export const listField = (name, lists, value, all = 'All') => {

@@ -10,13 +10,14 @@ import {crawler, crawlers} from './view_crawlers.js';
 import {engine} from './view_engines.js';
 import {change, history} from './view_history.js';
 import {access} from './view_access.js';
+import {charts} from './view_stats.js';
 
-const VIEWS = {overview, entries, entry, url: entry, sites, index, urlset: index, sources, checks, problems, crawlers, crawler, engine, history, change, access};
+const VIEWS = {overview, entries, entry, url: entry, sites, index, urlset: index, sources, checks, problems, crawlers, crawler, engine, history, change, access, charts};
 const NAV = [
   ['overview', 'Overview'], ['entries', 'Sitemaps'], ['sites', 'Sites'], ['sources', 'Sources'],
   ['crawlers', 'Crawlers'], ['history', 'History'], ['problems', 'Problems'], ['access', 'Access'],
 ];
-const PART_OF = {entry: 'entries', url: 'entries', index: 'sites', urlset: 'sites', checks: 'sources', crawler: 'crawlers', engine: 'crawlers', change: 'history'};
+const PART_OF = {entry: 'entries', url: 'entries', index: 'sites', urlset: 'sites', checks: 'sources', crawler: 'crawlers', engine: 'crawlers', change: 'history', charts: 'overview'};
 /* A tab that is hidden this long forgets its token. */
 const HIDDEN_MS = 30 * 60 * 1000;
 

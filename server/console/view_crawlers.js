@@ -1,6 +1,7 @@
 /* Crawlers: how far each is up to date, in words; one crawler with its pages and days. */
 import {get} from './api.js';
 import {enginesTable} from './view_engines.js';
+import {delayOf} from './view_stats.js';
 import {ago, badge, buttons, chart, count, el, facts, further, link, none, number, section, soft, span, table, time, to} from './dom.js';
 
 /* The crawler's own spelling: Googlebot, Bingbot, YandexBot, GPTBot. */
@@ -102,7 +103,7 @@ export async function crawler(context, where) {
   const answer = await get('/v1/crawlers');
   const one = answer.crawlers.find((known) => known.name === where.id);
   if (!one) return {title: named(where.id), content: none('No visits from this crawler.')};
-  const list = await get(`/v1/crawlers/${encodeURIComponent(one.name)}/pages`, {stale: stale ? '1' : null, after, limit: PAGES});
+  const [list, stats] = await Promise.all([get(`/v1/crawlers/${encodeURIComponent(one.name)}/pages`, {stale: stale ? '1' : null, after, limit: PAGES}), get('/v1/stats')]);
   const here = (query) => to('crawler/' + encodeURIComponent(one.name), query);
   const days = filled(one.days);
   return {
@@ -128,9 +129,10 @@ export async function crawler(context, where) {
         ], list.pages, stale ? 'None: all pages it fetches are up to date.' : 'No pages.'),
         further(list.next, here({...(stale ? {stale: '1'} : {}), after: list.next}), 'More pages')),
       section('Visits by day', days.length > 0
-        ? [days.length > 1 && chart(`Fetches by ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES),
+        ? [days.length > 1 && chart(`Fetches by ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES, (most) => `at most ${number(most)} a day`),
           el('details', {open: days.length < 8}, el('summary', {}, 'Numbers'), daysTable(one))]
         : none('No visits yet.')),
+      delayOf(stats, one.name),
       note(answer),
     ],
   };

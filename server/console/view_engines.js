@@ -2,9 +2,9 @@
 import {get} from './api.js';
 import {ago, badge, chart, count, el, further, link, none, number, outside, section, soft, table, time, to} from './dom.js';
 
-const NAMES = {google: 'Google', bing: 'Bing'};
+export const NAMES = {google: 'Google', bing: 'Bing'};
 const CRAWLER = {google: 'googlebot', bing: 'bingbot'};
-const STATES = {
+export const STATES = {
   ok: ['good', 'Answers'], waiting: ['', 'Not asked yet'], refused: ['warn', 'Key refused'],
   forbidden: ['warn', 'No access'], busy: ['', 'Asks to wait'], failed: ['warn', 'No answer'],
 };
@@ -65,7 +65,7 @@ function siteSection(site, name) {
 export async function engine(context, where) {
   const name = NAMES[where.id] || where.id;
   const [answer, seen] = await Promise.all([
-    get(`/v1/engines/${encodeURIComponent(where.id)}/sitemaps`, {after: where.query.get('after')}), get('/v1/crawlers'),
+    get(`/v1/engines/${encodeURIComponent(where.id)}/sitemaps`, {site: where.query.get('site'), after: where.query.get('after')}), get('/v1/crawlers'),
   ]);
   const crawler = seen.crawlers.find((one) => one.name === CRAWLER[where.id]);
   return {

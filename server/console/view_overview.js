@@ -6,6 +6,7 @@ import {enginesTable} from './view_engines.js';
 import {changeLine} from './view_history.js';
 import {indexColumns} from './view_sites.js';
 import {badText, sourceBadge} from './view_sources.js';
+import {summary} from './view_stats.js';
 
 const INDEXES = 20, CHANGES = 5;
 
@@ -44,8 +45,8 @@ function sourceLine(source) {
 }
 
 export async function overview(context) {
-  const [health, sites, list, sources, crawlers, engines, history] = await Promise.all([
-    get('/readyz'), get('/v1/sites', {limit: 1000}), get('/v1/indexes'), get('/v1/sources'), get('/v1/crawlers'), enginesTable(),
+  const [health, sites, list, sources, crawlers, engines, charts, history] = await Promise.all([
+    get('/readyz'), get('/v1/sites', {limit: 1000}), get('/v1/indexes'), get('/v1/sources'), get('/v1/crawlers'), enginesTable(), summary(),
     context.hasHistory() ? get('/v1/history', {limit: CHANGES}) : {changes: []},
   ]);
   const indexes = list.indexes;
@@ -62,6 +63,7 @@ export async function overview(context) {
       ? [lines(crawlers.crawlers.map((one) => crawlerSentence(one))), none(COVERS)]
       : none(crawlers.since ? ['No visits since ', time(crawlers.since), '.'] : 'Visits are not counted (crawlers = no in the configuration).')),
     sources.sources.length > 0 && section('Sources', lines(sources.sources.map(sourceLine))),
+    charts,
     section('Indexes', table('Indexes of all sites', indexColumns(false), indexes.slice(0, INDEXES), 'No indexes yet.'),
       further(indexes.length > INDEXES || list.next, '#/sites', 'All sites and indexes')),
     context.hasHistory() && section('Latest changes', history.changes.length > 0

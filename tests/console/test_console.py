@@ -1,7 +1,9 @@
 """The console in a browser: what a person sees and does, by hand and by keyboard, and what it must not do."""
 
 import calendar
+import csv
 import glob
+import io
 import os
 import re
 import sqlite3
@@ -19,7 +21,8 @@ from harness import INDEX, ORIGIN, Server, ask, eventually, q, sitemapd
 from selenium.webdriver.common.keys import Keys
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../server/console")
-VIEWS = ("overview", "entries", f"entries?index={q(ORIGIN)}/empty.xml", "sites", "index/1", "urlset/2", "sources", "checks", "problems", "crawlers", "crawler/googlebot", "history", "change/2", "access")
+VIEWS = ("overview", "entries", f"entries?index={q(ORIGIN)}/empty.xml", "sites", "index/1", "urlset/2", "sources", "checks", "problems", "crawlers", "crawler/googlebot", "history", "change/2", "access", "charts")
+SHOP = "https://shop.example.org"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -257,7 +260,7 @@ def test_what_search_engines_say(console, driver, tmp_path):
             there.go("engine/google")
             there.wait_text(broken)
             assert there.title() == "What Google says" and "in the index:" in there.text() and "1,200" in there.text()
-            assert len(there.all("main svg polyline")) == 2
+            assert len(there.all("main svg path.line")) == 2
             for width in (1280, 900, 390):
                 there.media(False, width)
                 assert driver.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0, width
@@ -274,6 +277,126 @@ def test_what_search_engines_say(console, driver, tmp_path):
             console.asked()
             console.media(False, 1280)
             other.kill()
+
+
+def days_before(server, count):
+    """As if the server had run for so long: sizes, fetches with delays, and what engines said."""
+    today = int(time.time() // 86400)
+    with sqlite3.connect(server.database) as db:
+        sites = [0, *(row[0] for row in db.execute("SELECT id FROM site"))]
+        for ago in range(1, count):
+            db.executemany("INSERT OR REPLACE INTO local_site_day VALUES (?, ?, ?, ?)", [(site, today - ago, 500 - ago, ago) for site in sites])
+            for crawler, site, cell in (("googlebot", sites[1], 5), ("bingbot", sites[-1], 20)):
+                cells = [0] * 48
+                cells[cell], cells[cell + 8] = 9, 2
+                # Every fifth day has fetches, but no change.
+                lags = b"".join(n.to_bytes(4, "little") for n in (cells if ago % 5 else [0] * 48))
+                db.execute("INSERT OR REPLACE INTO local_crawler_day SELECT node, ?, ?, ?, 7, ?, 0, 0, 1, 1, 90, ?, 0 FROM local_crawler", (crawler, site, today - ago, ago, lags))
+        db.execute("INSERT INTO local_engine_day SELECT engine, site, day - 1, sitemaps, 4, 2, urls, read_at FROM local_engine_day")
+
+
+@pytest.fixture
+def old(driver, tmp_path):
+    """Two sites, a search engine, a past; and nothing wrong but what the test does."""
+    with Google() as google:
+        for origin in (ORIGIN, SHOP):
+            google.sitemaps[origin + "/sitemap_index.xml"] = {"errors": 0, "warnings": 0}
+        server = Server(tmp_path, sites=(), config=f'[fetch]\nallow_address = 127.0.0.2\n[site "main"]\norigin = {ORIGIN}\n[site "shop"]\norigin = {SHOP}\n' + google.config()).start()
+        server.google = google
+        for origin in (ORIGIN, SHOP):
+            assert server.register(origin + "/a.xml").status == 201
+        server.get("/sitemap_index.xml", [("User-Agent", "Googlebot")], host="www.example.com")
+        eventually(lambda: server.api("GET", "/v1/crawlers").json()["crawlers"], "the crawler")
+        eventually(lambda: server.api("GET", "/v1/engines").json()["engines"][0]["sites"]["ok"] == 2, "both were asked")
+        server.stop()
+        days_before(server, 40)
+        server.start()
+        yield server
+        assert Console(driver, server).errors() == []
+        server.stop()
+
+
+def charts_of(console):
+    """{heading: lines drawn}"""
+    return {part.find_element("css selector", "h2").text: len(part.find_elements("css selector", "svg path.line")) for part in console.all(".charts section")}
+
+
+def test_charts_have_their_numbers(driver, old):
+    there = Console(driver, old)
+    there.open("overview", old.token)
+    there.wait_text("All charts")
+    assert charts_of(there) == {"Sitemaps": 1, "Page URLs": 1, "Fetches by crawler": 2}
+    there.go("charts")
+    assert charts_of(there) == {"Sitemaps": 1, "Page URLs": 1, "Fetches by crawler": 2, "Median delay from change to visit": 2, "Found by Google": 2}
+    for line in there.all(".charts path.line"):
+        assert re.fullmatch(r"(?:[ML][0-9.]+,[0-9.]+h\.1)+", line.get_attribute("d"))
+    there.all(".charts summary")[3].click()
+    rows = [row.text.split() for row in there.all(".charts section:nth-child(4) tbody tr")]
+    assert len(rows) == 39 or len(rows) == 40, "each day, also those without a change"
+    assert sum(len(row) == 1 for row in rows) in (7, 8), rows
+    there.go("charts?site=" + q(SHOP))
+    assert charts_of(there)["Fetches by crawler"] == 1 and there.all("[name=site] option:checked")[0].text == SHOP
+    there.go("crawler/googlebot")
+    there.wait_text("Delay from change to visit")
+    assert "50 % within" in there.text() and "90 % within" in there.text()
+
+
+def test_a_table_is_saved_as_csv(driver, old):
+    assert old.register(ORIGIN + "/b.xml?a=%22,%22").status == 201
+    there = Console(driver, old)
+    there.open("entries?index=" + q(INDEX), old.token)
+    there.wait_text("/b.xml")
+    driver.execute_script("""
+        window.saved = [];
+        URL.createObjectURL = (blob) => {
+          blob.text().then((text) => saved.push(text));
+          return 'data:,';
+        };
+        HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };""")
+    there.press("Save as CSV")
+    there.wait(lambda: driver.execute_script("return saved.length") == 2)
+    name, text = sorted(driver.execute_script("return saved"), key=len)
+    assert re.fullmatch(r"[a-z0-9-]+\.csv", name)
+    head, *rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
+    assert len(rows) == 2 and {len(row) for row in rows} == {len(head)} and head[0]
+    assert any(f"{ORIGIN}/b.xml?a=%22,%22" in row for row in rows)
+    there.go("overview")
+    driver.execute_script("saved.length = 0")
+    # What a spreadsheet would take for a formula, and a time.
+    driver.execute_script("""
+        return import('./dom.js').then(({table, time}) => {
+          const [node, save] = table('=x', [['A', '', (row) => row], ['B', '', () => time('2026-11-22T10:00:00Z')]], ['=1+1', '-2', 'a "b"']);
+          document.querySelector('main').append(node);
+          save.querySelector('button').click();
+        });""")
+    there.wait(lambda: driver.execute_script("return saved.length") == 2)
+    rows = list(csv.reader(io.StringIO(driver.execute_script("return saved.find((one) => one.includes(','))").removeprefix("\ufeff"))))
+    assert rows == [["A", "B"]] + [[one, "2026-11-22T10:00:00Z"] for one in ("'=1+1", "'-2", 'a "b"')]
+
+
+def test_each_site_has_a_line_of_its_health(driver, old):
+    there = Console(driver, old)
+    there.open("sites", old.token)
+    there.wait_text(SHOP)
+    assert there.text().count("No problem known") == 2 and "attention" not in there.text()
+
+    def health(origin):
+        there.go("sites")
+        [part] = [part for part in there.all("main section") if part.find_element("css selector", "h2").text.startswith(origin)]
+        return part.find_element("css selector", ".health").text
+
+    shop = next(one["id"] for one in old.api("GET", "/v1/sites").json()["sites"] if one["origin"] == SHOP)
+    assert old.api("PATCH", "/v1/sites/" + shop, {"frozen": True}).status == 200
+    assert "Thaw it" in health(SHOP) and health(ORIGIN) == "No problem known"
+    assert "1 of 2 sites needs attention, listed first." in there.text() and there.all("main section h2")[0].text.startswith(SHOP)
+    assert old.api("PATCH", "/v1/sites/" + shop, {"frozen": False}).status == 200
+    assert old.api("DELETE", "/v1/sitemaps?loc=" + q(SHOP + "/a.xml")).status == 204
+    assert "No sitemaps yet" in health(SHOP)
+    with sqlite3.connect(old.database) as db:
+        db.execute("UPDATE local_engine_site SET state = 3, why = 'it answers 403' WHERE site = ?", (int(shop),))
+        db.execute("UPDATE local_engine_sitemap SET errors = 3 WHERE site <> ?", (int(shop),))
+    assert "Google: no access (it answers 403). Give the account access" in health(SHOP)
+    assert "Google found 3 errors" in health(ORIGIN)
 
 
 def test_hostile_texts_are_text(console, server):
