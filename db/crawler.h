@@ -43,6 +43,24 @@ struct crawler_day {
     struct crawler_lags lags;
 };
 
+/* What a crawler fetched of a sitemap that is served beside the pages: a file of a folder, a copy
+ * of a remote sitemap. The node's own. */
+struct crawler_child {
+    uint32_t
+        place; /* in the table of server/crawlers, from 1; a row replaces the one of its place */
+    uint8_t crawler; /* as above */
+    uint16_t status; /* of the last fetch */
+    int64_t site_id;
+    uint64_t child; /* a hash of the path and query */
+    int64_t fetched_at;
+    int64_t good_at; /* the last fetch of all of it, or 304; 0: there was none */
+    uint32_t ok, not_modified, other;
+};
+struct crawler_child_kept {
+    char crawler[CRAWLER_KEPT_NAME];
+    struct crawler_child is;
+};
+
 /* Both as they are kept, by the crawler's name. */
 struct crawler_page_kept {
     char crawler[CRAWLER_KEPT_NAME];
@@ -97,7 +115,8 @@ struct crawlers_kept {
     int64_t since;     /* when counting began */
     /* Drops what is of pages that are gone, and days before this one; 0: not now. */
     int32_t tidy_before_day;
-    size_t page_count, day_count;
+    size_t page_count, day_count, child_count;
+    const struct crawler_child_kept *children;
     const struct crawler_page_kept *pages;
     const struct crawler_day_kept *days;
     int64_t visits_taken; /* up to this id visits are in the ledger, and go; 0: none */

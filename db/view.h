@@ -154,6 +154,10 @@ enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_
 /* What the nodes of a shared catalogue told of them: how often (a number that differs whenever the
  * rows do; 0: nothing) and since when they count; and all rows, those of this node, too. Pages have
  * no counts. */
+/* What this node kept of sitemaps beside the pages, by the last fetch. */
+typedef void crawler_child_each(void *context, const struct crawler_child_kept *child);
+enum catalogue_status catalogue_view_crawler_children(struct catalogue_view *v,
+                                                      crawler_child_each *each, void *context);
 enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, int64_t *times,
                                                     int64_t *since);
 enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,

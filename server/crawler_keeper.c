@@ -19,11 +19,12 @@
  * it learns as well, and before it tells: so one whose file is lost, or older, goes on from there.
  */
 
-#define EACH_SECONDS    60
-#define PAGES_AT_A_TIME 500u
-#define DAYS_AT_A_TIME  100u
-#define DAY_SECONDS     86400
-#define JOIN_SECONDS    1 /* until it has joined */
+#define EACH_SECONDS       60
+#define PAGES_AT_A_TIME    500u
+#define DAYS_AT_A_TIME     100u
+#define CHILDREN_AT_A_TIME 500u
+#define DAY_SECONDS        86400
+#define JOIN_SECONDS       1 /* until it has joined */
 
 static_assert(CRAWLER_NAME_MAX < CRAWLER_KEPT_NAME, "what is kept of names");
 
@@ -43,6 +44,8 @@ struct crawler_keeper {
     struct crawler_day sums[DAYS_AT_A_TIME];
     struct crawler_page_kept pages[PAGES_AT_A_TIME];
     struct crawler_day_kept days[DAYS_AT_A_TIME];
+    struct crawler_child fetched[CHILDREN_AT_A_TIME];
+    struct crawler_child_kept children[CHILDREN_AT_A_TIME];
 };
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -71,7 +74,8 @@ static enum catalogue_status apply(struct crawler_keeper *k, const struct change
     return status;
 }
 
-static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages, size_t days)
+static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages, size_t days,
+                       size_t children)
 {
     bool tidies = tidy_is_due(k);
     const struct change change = {
@@ -82,6 +86,8 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
                      .tidy_before_day = tidies ? this_day() - CRAWLERS_KEEP_DAYS + 1 : 0,
                      .page_count = pages,
                      .day_count = days,
+                     .child_count = children,
+                     .children = k->children,
                      .pages = k->pages,
                      .days = k->days,
                      .visits_taken = k->taken_in},
@@ -94,6 +100,10 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
     for (size_t i = 0; i < days; i++) {
         k->days[i].is = k->sums[i];
         copy_name(k, k->sums[i].crawler, k->days[i].crawler);
+    }
+    for (size_t i = 0; i < children; i++) {
+        k->children[i].is = k->fetched[i];
+        copy_name(k, k->fetched[i].crawler, k->children[i].crawler);
     }
     enum catalogue_status status = apply(k, &change);
     if (status != CATALOGUE_OK && !k->told)
@@ -116,18 +126,20 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
 static void write_news(struct crawler_keeper *k)
 {
     char epoch[CRAWLERS_EPOCH_SIZE];
-    size_t page_at = 0, day_at = 0, pages, days;
+    size_t page_at = 0, day_at = 0, child_at = 0, pages, days, children;
 
     crawlers_epoch(k->crawlers, epoch);
     do {
         /* A fetch in between is not counted before it is known what it left held. */
         days = crawlers_take_days(k->crawlers, &day_at, k->sums, DAYS_AT_A_TIME);
         pages = crawlers_take_pages(k->crawlers, &page_at, k->held, PAGES_AT_A_TIME);
-        if ((pages + days > 0 || k->taken_in != 0) && !write_part(k, epoch, pages, days)) {
+        children = crawlers_take_children(k->crawlers, &child_at, k->fetched, CHILDREN_AT_A_TIME);
+        if ((pages + days + children > 0 || k->taken_in != 0) &&
+            !write_part(k, epoch, pages, days, children)) {
             crawlers_take_again(k->crawlers);
             return;
         }
-    } while (pages == PAGES_AT_A_TIME || days == DAYS_AT_A_TIME);
+    } while (pages == PAGES_AT_A_TIME || days == DAYS_AT_A_TIME || children == CHILDREN_AT_A_TIME);
 }
 
 /* What `sitemapd crawlers import` left. It goes with the first of what is then written: a kill in

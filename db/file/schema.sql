@@ -437,6 +437,20 @@ CREATE TABLE local_crawler_day(
   PRIMARY KEY (node, crawler, site, day)
 ) STRICT, WITHOUT ROWID;
 
+-- When crawlers last fetched sitemaps that are served beside the pages (struct crawler_child).
+CREATE TABLE local_crawler_child(
+  place INTEGER PRIMARY KEY,           -- in the table of server/crawlers, which has a fixed size
+  crawler TEXT NOT NULL,
+  site INTEGER NOT NULL,
+  child INTEGER NOT NULL,              -- a hash of its path and query
+  fetched_at INTEGER NOT NULL,
+  good_at INTEGER NOT NULL,            -- last complete fetch or 304, 0: none
+  status INTEGER NOT NULL,             -- of the last fetch
+  ok INTEGER NOT NULL,
+  not_modified INTEGER NOT NULL,
+  other INTEGER NOT NULL
+) STRICT;
+
 -- Visits imported from logs, for the ledger to add, and the logs that were imported.
 CREATE TABLE local_crawler_visits(
   id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -107,6 +107,31 @@ enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_
                 page, day, context);
 }
 
+enum catalogue_status catalogue_view_crawler_children(struct catalogue_view *v,
+                                                      crawler_child_each *each, void *context)
+{
+    sqlite3_stmt *row =
+        view_statement(v, "SELECT crawler, place, site, child, fetched_at, good_at, status, ok,"
+                          " not_modified, other FROM local_crawler_child ORDER BY fetched_at");
+    int rc = SQLITE_NOMEM;
+    while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct crawler_child_kept child = {
+            .is = {.place = (uint32_t)sqlite3_column_int64(row, 1),
+                   .site_id = sqlite3_column_int64(row, 2),
+                   .child = (uint64_t)sqlite3_column_int64(row, 3),
+                   .fetched_at = sqlite3_column_int64(row, 4),
+                   .good_at = sqlite3_column_int64(row, 5),
+                   .status = (uint16_t)sqlite3_column_int(row, 6),
+                   .ok = (uint32_t)sqlite3_column_int64(row, 7),
+                   .not_modified = (uint32_t)sqlite3_column_int64(row, 8),
+                   .other = (uint32_t)sqlite3_column_int64(row, 9)}};
+        read_crawler(row, child.crawler);
+        each(context, &child);
+    }
+    sqlite3_reset(row);
+    return view_status(v, rc);
+}
+
 enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, int64_t *times,
                                                     int64_t *since)
 {

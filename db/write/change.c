@@ -170,6 +170,8 @@ static void keep_all(struct block *block, struct change *c)
     c->crawlers.node = keep_text(block, c->crawlers.node);
     c->crawlers.pages =
         keep(block, c->crawlers.pages, c->crawlers.page_count * sizeof *c->crawlers.pages);
+    c->crawlers.children =
+        keep(block, c->crawlers.children, c->crawlers.child_count * sizeof *c->crawlers.children);
     c->crawlers.days =
         keep(block, c->crawlers.days, c->crawlers.day_count * sizeof *c->crawlers.days);
     keep_engine(block, &c->engine);

@@ -16,7 +16,7 @@ function stateOf(one) {
 
 const crawlerLink = (one) => link('#/crawler/' + encodeURIComponent(one.name), named(one.name));
 
-export const COVERS = 'Pages of indexes and urlsets count; other sitemaps are not observed.';
+export const COVERS = 'Pages of indexes and urlsets count; the view of a sitemap shows who fetched it.';
 
 /* "Googlebot has seen all index pages up to 12:04." */
 export function crawlerSentence(one, linked = true) {

@@ -2,6 +2,7 @@
  * warnings (a scan in steps). One entry. Register, change, remove. */
 import {get, getTagged, post, remove} from './api.js';
 import {ago, alertBox, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, lines, link, listField, none, number, outside, searchForm, section, soft, table, time, to} from './dom.js';
+import {named} from './view_crawlers.js';
 
 const LIMIT = 100;
 const TYPING_MS = 250;
@@ -159,12 +160,33 @@ function columnsOf(context, chosen, rows, again) {
     ['Page', 'number', (one) => number(one.page)],
     ['Source', '', (one) => one.source],
     ['Changed', '', (one) => ago(one.changed_at)],
+    rows.some((one) => one.crawlers) && ['Crawlers', '', crawlersText],
     urlset && urlset.expires && ['Expires', '', (one) => ago(expiry(one, urlset))],
     ['State', '', (one) => [
       one.check ? [checkBadge(one.check), ' ', remedyOf(one.check)] : isPage(one) ? badge('good', 'Served here') : soft('not observed'),
       one.warnings.length > 0 && el('ul', {class: 'warnings'}, one.warnings.map((code) => el('li', {title: warningText(code)}, badge('warn', code))))]],
     (context.may('write') || rows.some(isPage)) && ['Actions', 'actions', (one) => actionsOf(context, one, again)],
   ].filter(Boolean);
+}
+
+/* Whether crawlers have the newest version of a sitemap that this server serves. */
+const fetchBadge = ({current}) => (current === null ? badge('', 'Unknown') : current ? badge('good', 'Up to date') : badge('warn', 'Behind'));
+
+function crawlersText({crawlers = []}) {
+  const text = [['up to date: ', true], ['behind: ', false], ['unknown: ', null]].map(([what, is]) => [what, crawlers.filter((one) => one.current === is).map((one) => named(one.name))])
+    .filter(([, names]) => names.length > 0).map(([what, names]) => what + names.join(', ')).join('; ');
+  return text || soft('none yet');
+}
+
+function crawlersSection(one, sources) {
+  const source = sources.find(({name}) => name === one.source);
+  if (!one.crawlers && !source?.serve) return section('Crawlers', none('Another server serves this sitemap, so its fetches are not seen here.'));
+  return section('Crawlers', table('Crawlers that fetched it from this server', [
+    ['Crawler', '', (row) => link('#/crawler/' + encodeURIComponent(row.name), named(row.name))],
+    ['State', '', fetchBadge],
+    ['Last visit', '', (row) => ago(row.fetched_at)],
+    ['Status', 'number', (row) => String(row.status)],
+  ], one.crawlers || [], 'No crawler has fetched it from this server yet.'));
 }
 
 /* The URLs to look up: a path is one of each site. */
@@ -273,6 +295,7 @@ function checkFacts(found) {
 export async function entry(context, where) {
   const noun = where.view === 'url' ? PAGE_URL : SITEMAP;
   const one = await get(`${noun.calls}/${encodeURIComponent(where.id)}`);
+  const {sources} = await get('/v1/sources');
   const urlset = noun === PAGE_URL && (await readLists()).find((list) => list.url === one.urlset);
   return {
     title: noun === SITEMAP ? 'Sitemap' : 'Page URL',
@@ -291,6 +314,7 @@ export async function entry(context, where) {
       one.news && section('News', facts([['Title', one.news.title], ['Published', time(one.news.publication_date)], ['Publication', `${one.news.publication.name} (${one.news.publication.language})`]])),
       one.warnings.length > 0 && section('Warnings', lines(one.warnings.map((code) => [warningText(code), ' ', codeOf(code)]))),
       one.check && checkFacts(one.check),
+      noun === SITEMAP && !isPage(one) && crawlersSection(one, sources),
       buttons(
         actionsOf(context, one, () => context.go('#/entries')),
         context.hasHistory() && link(to('history', {loc: one.loc}), 'History')),

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
+#include "server/crawlers/children.h"
 #include "server/crawlers/days.h"
 #include "server/crawlers/ledger.h"
 #include "server/crawlers/names.h"
@@ -39,6 +42,7 @@ struct crawlers {
     struct slot slots[CRAWLERS_MAX];
     struct ledger *ledger;
     struct days *days;
+    struct children *children;
     atomic_uint_fast64_t untracked;
     atomic_int_fast64_t since;
     pthread_mutex_t others_lock; /* held from crawlers_others_begin to _end */
@@ -96,7 +100,8 @@ struct crawlers *crawlers_new(struct crawler_names *names, int64_t now)
     atomic_store(&c->since, now);
     c->ledger = ledger_new();
     c->days = days_new();
-    if (c->ledger == NULL || c->days == NULL || !give_slots(c, names)) {
+    c->children = children_new();
+    if (c->ledger == NULL || c->days == NULL || c->children == NULL || !give_slots(c, names)) {
         crawlers_free(c);
         return NULL;
     }
@@ -126,6 +131,7 @@ void crawlers_free(struct crawlers *c)
     crawler_names_free(c->names);
     ledger_free(c->ledger);
     days_free(c->days);
+    children_free(c->children);
     days_free(c->others);
     pthread_rwlock_destroy(&c->told_lock);
     pthread_mutex_destroy(&c->others_lock);
@@ -204,6 +210,10 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
         return;
     if (real && fetch->index_id != 0)
         lag_s = visit_page(c, (uint8_t)at, fetch, kind, now);
+    if (real && fetch->child != 0 && fetch->site_id != 0 &&
+        !children_visit(c->children, fetch->site_id, fetch->child, (uint8_t)at, kind,
+                        (uint16_t)fetch->status, now))
+        add(&c->untracked);
     if (fetch->site_id != 0 &&
         !days_count(c->days, (uint8_t)at, fetch->site_id, real ? day_kinds[kind] : DAY_IMPOSTOR,
                     fetch->bytes, lag_s, now))
@@ -230,6 +240,7 @@ void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
         return;
     ledger_clear(c->ledger);
     days_clear(c->days);
+    children_clear(c->children);
     pthread_mutex_lock(&c->others_lock);
     days_free(report_others(c, NULL));
     c->others_times = 0;
@@ -282,6 +293,18 @@ size_t crawlers_page(struct crawlers *c, int64_t index_id, uint32_t page, int64_
     return ledger_rows_of(c->ledger, index_id, page, changed_at, rows);
 }
 
+uint64_t crawlers_child_of(const char *target)
+{
+    uint64_t hash = XXH3_64bits(target, strlen(target));
+    return hash != 0 ? hash : 1;
+}
+
+size_t crawlers_child(struct crawlers *c, int64_t site_id, uint64_t child,
+                      struct crawler_child rows[CRAWLERS_MAX])
+{
+    return children_rows_of(c->children, site_id, child, rows);
+}
+
 void crawlers_each_day(struct crawlers *c,
                        void (*each)(void *context, const struct crawler_day *day), void *context)
 {
@@ -311,10 +334,17 @@ size_t crawlers_take_days(struct crawlers *c, size_t *at, struct crawler_day out
     return days_take(c->days, at, out, max);
 }
 
+size_t crawlers_take_children(struct crawlers *c, size_t *at, struct crawler_child out[],
+                              size_t max)
+{
+    return children_take(c->children, at, out, max);
+}
+
 void crawlers_take_again(struct crawlers *c)
 {
     ledger_take_again(c->ledger);
     days_take_again(c->days);
+    children_take_again(c->children);
 }
 
 /* So that a crawler which has not come since the start is in the metrics. */
@@ -333,6 +363,16 @@ void crawlers_put_page(struct crawlers *c, const char *name, const struct crawle
     with_slot.row.crawler = (uint8_t)slot;
     if (ledger_put(c->ledger, &with_slot))
         record_last_fetch(c, slot, held->row.fetched_at);
+}
+
+void crawlers_put_child(struct crawlers *c, const char *name, const struct crawler_child *child)
+{
+    size_t slot = crawlers_find(c, name);
+    struct crawler_child with_slot = *child;
+    if (slot == 0)
+        return;
+    with_slot.crawler = (uint8_t)slot;
+    children_put(c->children, &with_slot);
 }
 
 /* False: nobody has this name here. */

@@ -22,6 +22,7 @@
 #define CRAWLERS_MAX_ROWS     32768u
 #define CRAWLERS_MAX_PAGES    32768u
 #define CRAWLERS_MAX_DAY_ROWS 16384u
+#define CRAWLERS_MAX_CHILDREN 65536u /* sitemaps, each times its crawlers */
 #define CRAWLERS_KEEP_DAYS    90
 #define CRAWLERS_SHARES       4096u /* sites share room by their ids modulo this */
 #define CRAWLERS_CODINGS      5u
@@ -69,7 +70,12 @@ struct crawler_fetch {
     uint32_t page;
     uint64_t revision, stamp; /* of the page's record in that snapshot */
     int64_t changed_at;
+    /* crawlers_child_of what was sent beside the pages: a file of a folder, a copy of a remote
+     * sitemap; 0: it was none of these. */
+    uint64_t child;
 };
+/* Names a sitemap of a site that is served beside the pages, by path and query ("/a.xml?p=1"). */
+uint64_t crawlers_child_of(const char *target);
 /* Whose fetch it is; *real false: it says that it is that crawler, and comes from elsewhere. */
 size_t crawlers_who(struct crawlers *c, const char *user_agent, const char *address, bool *real);
 void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int64_t now);
@@ -96,6 +102,11 @@ int64_t crawlers_since(const struct crawlers *c); /* when counting began */
 size_t crawlers_page(struct crawlers *c, int64_t index_id, uint32_t page, int64_t *changed_at,
                      struct crawler_row rows[CRAWLERS_MAX]);
 
+/* What is known of a sitemap beside the pages, at most CRAWLERS_MAX rows; how many. Where a site
+ * has more of them than there is room for, those that were fetched longest ago are forgotten. */
+size_t crawlers_child(struct crawlers *c, int64_t site_id, uint64_t child,
+                      struct crawler_child rows[CRAWLERS_MAX]);
+
 void crawler_lags_add(struct crawler_lags *to, const struct crawler_lags *from);
 /* How many; and the upper end of the range in which the one lies that `percent` do not exceed, 0
  * where there is none. */
@@ -117,6 +128,8 @@ void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE]);
  * many. Fewer than `max`: that was all. For one thread. */
 size_t crawlers_take_pages(struct crawlers *c, size_t *at, struct crawler_held out[], size_t max);
 size_t crawlers_take_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max);
+size_t crawlers_take_children(struct crawlers *c, size_t *at, struct crawler_child out[],
+                              size_t max);
 /* What was taken could not be kept: all is to be taken again. */
 void crawlers_take_again(struct crawlers *c);
 /* What was kept, here or by another node: of a page what is newer is taken over, of a day's sum all
@@ -125,6 +138,8 @@ void crawlers_take_again(struct crawlers *c);
 void crawlers_put_page(struct crawlers *c, const char *name, const struct crawler_held *held);
 void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,
                       int64_t now);
+/* What this node kept, the longest ago first, before anything is served. */
+void crawlers_put_child(struct crawlers *c, const char *name, const struct crawler_child *child);
 /* Counting began then, if not before. */
 void crawlers_put_since(struct crawlers *c, int64_t since);
 /* What other nodes counted, to be told with one's own from crawlers_others_end on: all of it, each

@@ -13,6 +13,11 @@ static void put_day(void *context, const struct crawler_day_kept *from)
     crawlers_put_day(context, from->crawler, &from->is, (int64_t)time(NULL));
 }
 
+static void put_child(void *context, const struct crawler_child_kept *from)
+{
+    crawlers_put_child(context, from->crawler, &from->is);
+}
+
 enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_view *view,
                                         const char *node)
 {
@@ -23,7 +28,8 @@ enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_vie
         (node != NULL && begun.node[0] != '\0' && strcmp(begun.node, node) != 0))
         return status;
     crawlers_put_since(c, begun.since);
-    return catalogue_view_crawlers(view, put_page, put_day, c);
+    status = catalogue_view_crawlers(view, put_page, put_day, c);
+    return status == CATALOGUE_OK ? catalogue_view_crawler_children(view, put_child, c) : status;
 }
 
 /* ---- other nodes --------------------------------------------------------------------------- */

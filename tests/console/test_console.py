@@ -144,7 +144,7 @@ def test_overview(console, server):
     assert "Needs attention" in text and "folder: 1 file is rejected" in text
     assert "255\nsitemaps" in text and INDEX in text
     assert re.search(r"Googlebot has seen all index pages as of ", text)
-    assert "other sitemaps are not observed" in text
+    assert "the view of a sitemap shows who fetched it" in text
     assert "folder: 4 sitemaps listed, 1 refused" in text
 
 
@@ -397,6 +397,36 @@ def test_each_site_has_a_line_of_its_health(driver, old):
         db.execute("UPDATE local_engine_sitemap SET errors = 3 WHERE site <> ?", (int(shop),))
     assert "Google: no access (it answers 403). Give the account access" in health(SHOP)
     assert "Google found 3 errors" in health(ORIGIN)
+
+
+def test_a_sitemap_shows_which_crawlers_have_it(driver, tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    write(folder / "a.xml", URLSET.format(ORIGIN + "/page"))
+    server = Server(tmp_path, config=f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/\nsettle = 50ms\nserve = yes\n').start()
+    try:
+        assert server.register(ORIGIN + "/elsewhere.xml").status == 201
+        eventually(lambda: server.api("GET", "/v1/sources").json()["sources"][0]["listed"] == 1, "it is listed")
+        ids = {one["loc"]: one["id"] for one in server.api("GET", "/v1/sitemaps").json()["sitemaps"]}
+        there = Console(driver, server)
+        there.open("entry/" + ids[ORIGIN + "/a.xml"], server.token)
+        there.wait_text("No crawler has fetched it from this server yet.")
+        there.go("entry/" + ids[ORIGIN + "/elsewhere.xml"])
+        there.wait_text("Another server serves this sitemap")
+
+        def current():
+            server.get("/a.xml", [("User-Agent", "Googlebot")])
+            return server.api("GET", "/v1/sitemaps/" + ids[ORIGIN + "/a.xml"]).json().get("crawlers", [{"current": False}])[0]["current"]
+
+        eventually(current, "it has it")
+        there.go("entry/" + ids[ORIGIN + "/a.xml"])
+        there.wait_text("Googlebot")
+        assert "Up to date" in there.text()
+        there.go("entries?index=" + q(INDEX))
+        there.wait_text("up to date: Googlebot")
+        assert there.errors() == []
+    finally:
+        server.stop()
 
 
 def test_hostile_texts_are_text(console, server):

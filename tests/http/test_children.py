@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
-from harness import ask, eventually
+from harness import ask, eventually, q
 from nodes import cluster, joined  # noqa: F401 (a fixture)
 from origin import Origin, answer, index, urlset
 
@@ -319,6 +319,39 @@ def test_copies_that_cannot_be_fetched_are_missing(world):
     server.reload(world.config())
     # The first may count as failed; its host then rests.
     eventually(lambda: server.metrics()["sitemapd_children_missing"] >= 7, "they are counted")
+
+
+def test_it_is_known_which_crawler_has_the_newest_copy(world):
+    world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/page"))
+    world.origin.answers["/b.xml"] = answer(200, urlset(world.base + "/other"))
+    world.list("/a.xml", "/b.xml")
+    server = world.serve()
+    world.is_stored(2)
+    eventually(lambda: world.poll("/a.xml") == world.poll("/b.xml") == "good", "both were read")
+    crawl = lambda: world.get("/a.xml", headers={"User-Agent": "Googlebot/2.1"})
+
+    def row(path="/a.xml"):
+        reply = server.api("GET", "/v1/sitemaps?checks=1&loc=" + q(world.base + path))
+        return reply.json()["sitemaps"][0].get("crawlers", [])
+
+    def current():
+        crawl()
+        return row() and row()[0]["current"]
+
+    world.get("/a.xml", headers={"User-Agent": "curl/8"})
+    assert row() == [], "who is nobody is not followed"
+    eventually(current, "what it fetched may be a second old")
+    assert [(one["name"], one["status"]) for one in row()] == [("googlebot", 200)] and row("/b.xml") == []
+    world.origin.answers["/a.xml"] = answer(200, urlset(world.base + "/page", world.base + "/new"))
+    world.poll("/a.xml")
+    eventually(lambda: row()[0]["current"] is False, "it lacks what is new")
+    server.stop()
+    server.start()
+    assert row()[0]["current"] is False, "that is kept"
+    eventually(current, "it has it")
+    world.origin.answers["/a.xml"] = answer(404)
+    eventually(lambda: world.poll("/a.xml") != "good", "it is gone there")
+    assert row()[0]["current"] is None
 
 
 def test_a_store_that_cannot_be_written_costs_only_the_copies(world):

@@ -348,6 +348,37 @@ def test_forty_crawlers_beside_the_built_in_ones(tmp_path):
     assert judged.code == 0, judged
 
 
+def test_files_of_a_folder_are_followed(start, tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    write = lambda *pages: (folder / "a.xml").write_text('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">' + "".join(f"<url><loc>{ORIGIN}/{page}</loc></url>" for page in pages) + "</urlset>")
+    write("x")
+    server = start(config=f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/\nsettle = 50ms\nserve = yes\n')
+    entry = lambda: server.api("GET", "/v1/sitemaps?checks=1").json()["sitemaps"][0]
+    eventually(lambda: server.api("GET", "/v1/sitemaps").json()["sitemaps"], "it is listed")
+
+    def current():
+        assert fetch(server, target="/a.xml").status == 200
+        return entry().get("crawlers", [{"current": False}])[0]["current"]
+
+    assert "crawlers" not in entry()
+    assert fetch(server, target="/a.xml", method="HEAD").status == 200
+    eventually(lambda: entry().get("crawlers"), "a HEAD is a visit")
+    assert entry()["crawlers"][0]["current"] is False, "and brings nothing"
+    eventually(current, "it has it")
+    revision = entry()["changed_at"]
+    write("x", "y")
+    eventually(lambda: entry()["changed_at"] != revision, "another version is found")
+    assert entry()["crawlers"][0]["current"] is False
+    eventually(current, "it has it again")
+    assert fetch(server, target="/robots.txt").status == 200
+    with sqlite3.connect(server.database) as db:
+        server.stop()
+        assert db.execute("SELECT count(*), max(crawler) FROM local_crawler_child").fetchone() == (1, "googlebot")
+    server.start()
+    assert entry()["crawlers"][0]["current"] is True
+
+
 def test_it_can_be_off(start):
     server = start(config="[server]\ncrawlers = no\n")
     assert server.register(f"{ORIGIN}/a.xml").status == 201

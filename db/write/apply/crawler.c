@@ -44,7 +44,7 @@ static enum catalogue_status compare_epoch(struct tx *tx, enum statement read, c
 static enum catalogue_status begin_anew(struct tx *tx, const char *node, int64_t since)
 {
     static const enum statement drops[] = {ST_CRAWLERS_DROP, ST_CRAWLER_PAGES_DROP,
-                                           ST_CRAWLER_DAYS_DROP};
+                                           ST_CRAWLER_DAYS_DROP, ST_CRAWLER_CHILDREN_DROP};
     enum catalogue_status status = run_all(tx, drops, sizeof drops / sizeof *drops);
     sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_CRAWLERS_BEGIN) : NULL;
     if (row == NULL)
@@ -128,6 +128,21 @@ static enum catalogue_status put_day(struct tx *tx, const char *node,
     return statement_run(row);
 }
 
+static enum catalogue_status put_child(struct tx *tx, const struct crawler_child_kept *kept)
+{
+    const struct crawler_child *is = &kept->is;
+    const int64_t numbers[] = {is->place,      is->site_id,      (int64_t)is->child,
+                               is->fetched_at, is->good_at,      is->status,
+                               is->ok,         is->not_modified, is->other};
+    sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_CHILD_PUT);
+    if (row == NULL)
+        return tx_failure(tx);
+    statement_bind_text(row, 1, kept->crawler);
+    for (int i = 0; i < (int)(sizeof numbers / sizeof *numbers); i++)
+        sqlite3_bind_int64(row, 2 + i, numbers[i]);
+    return statement_run(row);
+}
+
 static enum catalogue_status put_visits(struct tx *tx, const struct crawler_visits *v)
 {
     const int64_t numbers[] = {v->site_id,
@@ -185,6 +200,8 @@ enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change,
         status = put_page(tx, node, &kept->pages[i]);
     for (size_t i = 0; i < kept->day_count && status == CATALOGUE_OK; i++)
         status = put_day(tx, node, &kept->days[i]);
+    for (size_t i = 0; i < kept->child_count && status == CATALOGUE_OK; i++)
+        status = put_child(tx, &kept->children[i]);
     if (status == CATALOGUE_OK && kept->visits_taken != 0)
         status = tx_run(tx, ST_CRAWLER_VISITS_TAKEN, kept->visits_taken);
     for (size_t i = 0; i < kept->visit_count && status == CATALOGUE_OK; i++)

@@ -11,6 +11,7 @@
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
 #include "server/api/upload.h"
+#include "server/crawlers/crawlers.h"
 #include "server/rules/url.h"
 
 /* The tag of an index's state alone, for If-Match. */
@@ -101,11 +102,45 @@ static bool missing_list(struct call *call)
     return false;
 }
 
-/* Adds `check` to the object before: how its file was found by what reads it; nothing where nobody
- * does. */
-static enum catalogue_status append_check(struct str *out, struct catalogue_view *view,
+/* Who is given a file may get what was read a second before (SERVED_FILES_FRESH_MS). */
+#define SERVED_AGE 1
+
+/* The crawlers that fetched the sitemap from this server; nothing where none did. Whether it has
+ * changed since is known only of one that is good: the date of a broken one is the last good one's.
+ */
+static void append_crawlers(struct call *call, const struct registry *registry,
+                            const struct entry_record *record, const struct check_record *check)
+{
+    struct str *out = &call->request->reply.body;
+    struct crawlers *crawlers = call->app->crawlers;
+    const struct registry_site *site = registry_site_by_id(registry, record->site_id);
+    size_t origin = site != NULL ? strlen(site->origin) : 0, count = 0;
+    struct crawler_child rows[CRAWLERS_MAX];
+    int64_t changed_at =
+        record->changed_at > check->changed_at ? record->changed_at : check->changed_at;
+
+    if (crawlers != NULL && origin > 0 && strncmp(record->loc, site->origin, origin) == 0 &&
+        record->loc[origin] == '/')
+        count = crawlers_child(crawlers, site->id, crawlers_child_of(record->loc + origin), rows);
+    for (size_t i = 0; i < count; i++) {
+        str_append_text(out, i == 0 ? ",\"crawlers\":[{\"name\":" : ",{\"name\":");
+        str_append_json_text(out, crawlers_name(crawlers, rows[i].crawler));
+        json_append_time_member(out, "fetched_at", rows[i].fetched_at);
+        str_append_format(out, ",\"status\":%u,\"current\":%s}", rows[i].status,
+                          check->state != CHECK_GOOD                  ? "null"
+                          : rows[i].good_at > changed_at + SERVED_AGE ? "true"
+                                                                      : "false");
+    }
+    str_append_text(out, count > 0 ? "]" : "");
+}
+
+/* Adds `check` to the object before: how its file was found by what reads it, and by which crawlers
+ * it was fetched from here; nothing where nobody reads it. */
+static enum catalogue_status append_check(struct call *call, const struct registry *registry,
+                                          struct catalogue_view *view,
                                           const struct entry_record *record, bool *checked)
 {
+    struct str *out = &call->request->reply.body;
     struct check_record check;
     enum catalogue_status status =
         catalogue_view_check_of_entry(view, record->site_id, record->source, record->loc, &check);
@@ -118,6 +153,7 @@ static enum catalogue_status append_check(struct str *out, struct catalogue_view
     out->data[--out->len] = '\0'; /* the object is open again */
     str_append_text(out, ",\"check\":");
     check_json_append(out, &check);
+    append_crawlers(call, registry, record, &check);
     str_append_char(out, '}');
     return CATALOGUE_OK;
 }
@@ -132,7 +168,8 @@ static bool append_row(struct listing *listing, const struct entry_record *recor
         str_append_char(out, ',');
     entry_json_append(out, record, listing->registry, 0);
     if (listing->checks != NULL)
-        listing->check_status = append_check(out, listing->checks, record, &checked);
+        listing->check_status =
+            append_check(listing->call, listing->registry, listing->checks, record, &checked);
     return !out->failed && listing->check_status == CATALOGUE_OK;
 }
 
@@ -443,7 +480,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     if (status != CATALOGUE_OK)
         return status;
     entry_json_append(&request->reply.body, &record, registry, 0);
-    status = append_check(&request->reply.body, view, &record, &checked);
+    status = append_check(call, registry, view, &record, &checked);
     str_append_char(&request->reply.body, '\n');
     if (status == CATALOGUE_OK) {
         catalogue_entry_etag(&record, etag);
