@@ -78,15 +78,17 @@ struct crawlers_begun {
     char node[SHARED_NODE_NAME_SIZE]; /* "": they were counted alone */
 };
 
-/* Visits of a day that a log tells, which the ledger is to take in: of a page, or (index_id 0) of
- * the site. */
+/* Visits of a day that a log tells, which the ledger is to take in: of a page, of a sitemap beside
+ * the pages (`child`, as in struct crawler_child), or (both 0) of the site. */
 struct crawler_visits {
     char crawler[CRAWLER_KEPT_NAME];
     int64_t site_id, index_id;
     int32_t day;
     uint32_t page;
+    uint64_t child;
     /* The page as it was when the log was read, and the first fetch that surely brought just that;
-     * held_at 0: none did. */
+     * held_at 0: none did. Of a child alone: the time from which on all that was changed before was
+     * surely fetched. */
     uint64_t revision, stamp;
     int64_t changed_at, held_at;
     int64_t fetched_at; /* the last one */

@@ -458,12 +458,13 @@ CREATE TABLE local_crawler_visits(
   crawler TEXT NOT NULL,
   site INTEGER NOT NULL,
   day INTEGER NOT NULL,
-  index_id INTEGER NOT NULL,           -- 0: of the site, not of a page
+  index_id INTEGER NOT NULL,           -- 0: of the site, or of a child
   page INTEGER NOT NULL,
+  child INTEGER NOT NULL,              -- as in local_crawler_child, 0: none
   revision INTEGER NOT NULL,           -- revision to changed_at: the page as it was when the log was read
   stamp INTEGER NOT NULL,
   changed_at INTEGER NOT NULL,
-  held_at INTEGER NOT NULL,            -- the first fetch of just that version, 0: none
+  held_at INTEGER NOT NULL,            -- the first fetch of just that version, 0: none; of a child see db/crawler.h
   fetched_at INTEGER NOT NULL,
   status INTEGER NOT NULL,
   ok INTEGER NOT NULL,

@@ -191,6 +191,7 @@ static void read_crawler_visits(sqlite3_stmt *row, struct crawler_visits *out)
     out->other = (uint32_t)sqlite3_column_int64(row, 13);
     out->impostors = (uint32_t)sqlite3_column_int64(row, 14);
     out->bytes = (uint64_t)sqlite3_column_int64(row, 15);
+    out->child = (uint64_t)sqlite3_column_int64(row, 16);
 }
 
 enum catalogue_status
@@ -202,7 +203,7 @@ catalogue_view_crawler_visits(struct catalogue_view *v, int64_t *last,
         v,
         "SELECT v.crawler, v.site, v.day, v.index_id, v.page, v.revision, v.stamp, v.changed_at,"
         " v.held_at, v.fetched_at, v.status, v.ok, v.not_modified, v.other, v.impostors, v.bytes,"
-        " v.id FROM local_crawler_visits AS v JOIN catalogue AS k ON k.epoch = v.epoch"
+        " v.child, v.id FROM local_crawler_visits AS v JOIN catalogue AS k ON k.epoch = v.epoch"
         " WHERE k.one = 1 ORDER BY v.id");
     struct crawler_visits visits;
     int rc;
@@ -210,7 +211,7 @@ catalogue_view_crawler_visits(struct catalogue_view *v, int64_t *last,
     *last = 0;
     for (rc = SQLITE_NOMEM; row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW;) {
         read_crawler_visits(row, &visits);
-        *last = sqlite3_column_int64(row, 16);
+        *last = sqlite3_column_int64(row, 17);
         each(context, &visits);
     }
     sqlite3_reset(row);

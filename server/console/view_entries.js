@@ -180,8 +180,8 @@ function crawlersText({crawlers = []}) {
 
 function crawlersSection(one, sources) {
   const source = sources.find(({name}) => name === one.source);
-  if (!one.crawlers && !source?.serve) return section('Crawlers', none('Another server serves this sitemap, so its fetches are not seen here.'));
-  return section('Crawlers', table('Crawlers that fetched it from this server', [
+  if (!one.crawlers && !source?.serve) return section('Crawlers', none('Another server serves this sitemap, so its fetches are not seen here. Import its access log: sitemapd crawlers import.'));
+  return section('Crawlers', table('Crawlers that fetched it', [
     ['Crawler', '', (row) => link('#/crawler/' + encodeURIComponent(row.name), named(row.name))],
     ['State', '', fetchBadge],
     ['Last visit', '', (row) => ago(row.fetched_at)],

@@ -136,20 +136,26 @@ void children_clear(struct children *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* The row of a visit, which is the latest of its site. 0: there is no room. */
+static uint32_t visited(struct children *c, int64_t site_id, uint64_t child, uint8_t crawler)
+{
+    uint32_t at = find(c, site_id, child, crawler);
+    if (at != 0) {
+        leave_share(c, at);
+        join_share(c, at);
+        return at;
+    }
+    at = make_place(c, site_id);
+    if (at != 0)
+        add(c, at, &(struct crawler_child){.site_id = site_id, .child = child, .crawler = crawler});
+    return at;
+}
+
 bool children_visit(struct children *c, int64_t site_id, uint64_t child, uint8_t crawler,
                     enum ledger_visit kind, uint16_t status, int64_t now)
 {
     pthread_mutex_lock(&c->lock);
-    uint32_t at = find(c, site_id, child, crawler);
-    if (at == 0) {
-        at = make_place(c, site_id);
-        if (at != 0)
-            add(c, at,
-                &(struct crawler_child){.site_id = site_id, .child = child, .crawler = crawler});
-    } else {
-        leave_share(c, at);
-        join_share(c, at);
-    }
+    uint32_t at = visited(c, site_id, child, crawler);
     if (at != 0) {
         struct row *row = &c->rows[at];
         row->taken = false;
@@ -160,6 +166,27 @@ bool children_visit(struct children *c, int64_t site_id, uint64_t child, uint8_t
         row->is.other += kind == VISIT_OTHER;
         if (kind != VISIT_OTHER)
             row->is.good_at = now;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return at != 0;
+}
+
+bool children_import(struct children *c, const struct crawler_visits *visits, uint8_t crawler)
+{
+    pthread_mutex_lock(&c->lock);
+    uint32_t at = visited(c, visits->site_id, visits->child, crawler);
+    if (at != 0) {
+        struct row *row = &c->rows[at];
+        row->taken = false;
+        row->is.ok += visits->ok;
+        row->is.not_modified += visits->not_modified;
+        row->is.other += visits->other;
+        if (visits->fetched_at > row->is.fetched_at) {
+            row->is.fetched_at = visits->fetched_at;
+            row->is.status = visits->status;
+        }
+        if (visits->held_at > row->is.good_at)
+            row->is.good_at = visits->held_at;
     }
     pthread_mutex_unlock(&c->lock);
     return at != 0;

@@ -408,6 +408,8 @@ void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, in
         return;
     if (visits->index_id != 0 && !ledger_import(c->ledger, &told, (uint8_t)slot, visits, &lag_s))
         add(&c->untracked);
+    if (visits->child != 0 && !children_import(c->children, visits, (uint8_t)slot))
+        add(&c->untracked);
     if (!days_import(c->days, (uint8_t)slot, visits, lag_s, now))
         add(&c->untracked);
     record_last_fetch(c, slot, visits->fetched_at);

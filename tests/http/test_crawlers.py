@@ -771,6 +771,41 @@ def test_a_log_of_pages_of_urlsets(tmp_path):
     assert json.loads(logs.run("crawlers", "googlebot", "--json").out)["url"] == NEWS
 
 
+def test_a_log_of_registered_sitemaps(start, tmp_path):
+    """Also of those that another server serves: a CDN's log says who fetched them, and what a fetch surely brought."""
+    server, now = start(), int(time.time())
+    for path in ("/a.xml", "/shop/list.php?page=2", "/b.xml"):
+        assert server.register(ORIGIN + path).status == 201
+    server.stop()
+    with sqlite3.connect(server.database) as db:  # the last change is two hours ago
+        db.execute("UPDATE sitemap SET changed_at = changed_at - 7200")
+    db.close()
+    server.start()
+    log = tmp_path / "log"
+    log.write_text("\n".join([
+        combined(now - 60, target="/a.xml"), combined(now - 6900, target="/a.xml", agent=BING), combined(now - 30, target="/a.xml", agent=BING, status=503),
+        combined(now - 60, target="/shop/list.php?page=2"), combined(now, target="/shop/list.php?page=3"), combined(now, target="/shop/list.php"),
+    ]) + "\n")
+    done = server.cli("crawlers", "import", log, "--max-age", "1h")
+    assert done.code == 0 and "6 requests: 4 visits of crawlers" in done.out and "2 for other paths" in done.out, done
+    server.restart()
+
+    def rows(path):
+        one = server.api("GET", "/v1/sitemaps?checks=1&loc=" + q(ORIGIN + path)).json()["sitemaps"][0]
+        return {row["name"]: (row["status"], row["current"]) for row in one.get("crawlers", [])}
+
+    assert rows("/a.xml") == {"googlebot": (200, True), "bingbot": (503, False)}
+    assert rows("/shop/list.php?page=2") == {"googlebot": (200, True)} and rows("/b.xml") == {}
+    entry = server.api("GET", "/v1/sitemaps?loc=" + q(f"{ORIGIN}/a.xml")).json()["sitemaps"][0]
+    one = server.api("GET", "/v1/sitemaps/" + entry["id"])
+    assert len(one.json()["crawlers"]) == 2 and server.api("GET", "/v1/sitemaps/" + entry["id"], headers=[("If-None-Match", one["ETag"])]).status == 200
+    # More than one import may have of them: the rest are in the sums of their days.
+    assert server.api("POST", "/v1/sitemaps", [{"loc": f"{ORIGIN}/many/{n}.xml"} for n in range(20100)]).status == 200
+    log.write_text("".join(combined(now, target=f"/many/{n}.xml") + "\n" for n in range(20100)))
+    done = server.cli("crawlers", "import", log)
+    assert done.code == 0 and "20100 visits of crawlers" in done.out, done
+
+
 def test_logs_that_are_none(tmp_path):
     logs, now = Logs(tmp_path), int(time.time())
     refused = lambda command, text: command.code == 1 and text in command.err and command.out == ""

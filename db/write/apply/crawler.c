@@ -145,21 +145,14 @@ static enum catalogue_status put_child(struct tx *tx, const struct crawler_child
 
 static enum catalogue_status put_visits(struct tx *tx, const struct crawler_visits *v)
 {
-    const int64_t numbers[] = {v->site_id,
-                               v->day,
-                               v->index_id,
-                               v->page,
-                               (int64_t)v->revision,
-                               (int64_t)v->stamp,
-                               v->changed_at,
-                               v->held_at,
-                               v->fetched_at,
-                               v->status,
-                               v->ok,
-                               v->not_modified,
-                               v->other,
-                               v->impostors,
-                               (int64_t)v->bytes};
+    const int64_t numbers[] = {v->site_id,        v->day,
+                               v->index_id,       v->page,
+                               (int64_t)v->child, (int64_t)v->revision,
+                               (int64_t)v->stamp, v->changed_at,
+                               v->held_at,        v->fetched_at,
+                               v->status,         v->ok,
+                               v->not_modified,   v->other,
+                               v->impostors,      (int64_t)v->bytes};
     sqlite3_stmt *row = tx_statement(tx, ST_CRAWLER_VISITS_PUT);
     if (row == NULL)
         return tx_failure(tx);

@@ -108,7 +108,7 @@ static bool missing_list(struct call *call)
 /* The crawlers that fetched the sitemap from this server; nothing where none did. Whether it has
  * changed since is known only of one that is good: the date of a broken one is the last good one's.
  */
-static void append_crawlers(struct call *call, const struct registry *registry,
+static bool append_crawlers(struct call *call, const struct registry *registry,
                             const struct entry_record *record, const struct check_record *check)
 {
     struct str *out = &call->request->reply.body;
@@ -116,8 +116,11 @@ static void append_crawlers(struct call *call, const struct registry *registry,
     const struct registry_site *site = registry_site_by_id(registry, record->site_id);
     size_t origin = site != NULL ? strlen(site->origin) : 0, count = 0;
     struct crawler_child rows[CRAWLERS_MAX];
-    int64_t changed_at =
-        record->changed_at > check->changed_at ? record->changed_at : check->changed_at;
+    int64_t changed_at = record->changed_at;
+    bool good = check == NULL || check->state == CHECK_GOOD;
+
+    if (check != NULL && check->changed_at > changed_at)
+        changed_at = check->changed_at;
 
     if (crawlers != NULL && origin > 0 && strncmp(record->loc, site->origin, origin) == 0 &&
         record->loc[origin] == '/')
@@ -127,33 +130,37 @@ static void append_crawlers(struct call *call, const struct registry *registry,
         str_append_json_text(out, crawlers_name(crawlers, rows[i].crawler));
         json_append_time_member(out, "fetched_at", rows[i].fetched_at);
         str_append_format(out, ",\"status\":%u,\"current\":%s}", rows[i].status,
-                          check->state != CHECK_GOOD                  ? "null"
+                          !good                                       ? "null"
                           : rows[i].good_at > changed_at + SERVED_AGE ? "true"
                                                                       : "false");
     }
     str_append_text(out, count > 0 ? "]" : "");
+    return count > 0;
 }
 
-/* Adds `check` to the object before: how its file was found by what reads it, and by which crawlers
- * it was fetched from here; nothing where nobody reads it. */
+/* Adds to the object before how its file was found by what reads it, and which crawlers fetched it;
+ * nothing of what is not known. `*more` where anything was added. */
 static enum catalogue_status append_check(struct call *call, const struct registry *registry,
                                           struct catalogue_view *view,
-                                          const struct entry_record *record, bool *checked)
+                                          const struct entry_record *record, bool *more)
 {
     struct str *out = &call->request->reply.body;
     struct check_record check;
     enum catalogue_status status =
         catalogue_view_check_of_entry(view, record->site_id, record->source, record->loc, &check);
 
-    *checked = status == CATALOGUE_OK;
+    bool checked = status == CATALOGUE_OK;
+    *more = checked;
     if (status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND)
         return status;
-    if (!*checked || out->failed || out->len == 0)
+    if (out->failed || out->len == 0)
         return CATALOGUE_OK;
     out->data[--out->len] = '\0'; /* the object is open again */
-    str_append_text(out, ",\"check\":");
-    check_json_append(out, &check);
-    append_crawlers(call, registry, record, &check);
+    if (checked) {
+        str_append_text(out, ",\"check\":");
+        check_json_append(out, &check);
+    }
+    *more |= append_crawlers(call, registry, record, checked ? &check : NULL);
     str_append_char(out, '}');
     return CATALOGUE_OK;
 }
@@ -162,14 +169,14 @@ static enum catalogue_status append_check(struct call *call, const struct regist
 static bool append_row(struct listing *listing, const struct entry_record *record)
 {
     struct str *out = &listing->call->request->reply.body;
-    bool checked;
+    bool more;
 
     if (listing->count++ > 0)
         str_append_char(out, ',');
     entry_json_append(out, record, listing->registry, 0);
     if (listing->checks != NULL)
         listing->check_status =
-            append_check(listing->call, listing->registry, listing->checks, record, &checked);
+            append_check(listing->call, listing->registry, listing->checks, record, &more);
     return !out->failed && listing->check_status == CATALOGUE_OK;
 }
 
@@ -465,7 +472,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     struct entry_record record;
     enum catalogue_status status = catalogue_view_entry_by_id(view, request->path_tail, &record);
     char etag[40];
-    bool checked;
+    bool more = false;
 
     if (status == CATALOGUE_OK &&
         !(is_of_noun(call, registry, &record) && grant_has_site(&request->grant, record.site_id) &&
@@ -480,12 +487,12 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     if (status != CATALOGUE_OK)
         return status;
     entry_json_append(&request->reply.body, &record, registry, 0);
-    status = append_check(call, registry, view, &record, &checked);
+    status = append_check(call, registry, view, &record, &more);
     str_append_char(&request->reply.body, '\n');
     if (status == CATALOGUE_OK) {
         catalogue_entry_etag(&record, etag);
-        if (checked) {
-            /* The tag is the entry's, which a poll does not move: no 304 for it. */
+        if (more) {
+            /* The tag is the entry's, which a poll or a fetch does not move: no 304 for it. */
             reply_json(&request->reply, 200);
             reply_header(&request->reply, "ETag", etag);
         } else {

@@ -1,6 +1,7 @@
 /* `crawlers import`: what an access log of a CDN or proxy tells of crawlers, for the ledger.
  *
- * A visit counts for the sums of its day where a crawler asked for a page or for robots.txt. That a
+ * A visit counts for the sums of its day where a crawler asked for a page, a registered sitemap or
+ * robots.txt. That a
  * crawler *holds* the present version of a page is assumed only where that had to be so: what a
  * cache answers with is --max-age old at most, so a GET of 200 or 304 that came later than that
  * behind the page's last change brought no earlier one. Which earlier version others brought cannot
@@ -30,6 +31,7 @@
 #include "server/rules/scope.h"
 
 #define VISITS_MAX   20000u /* sums of one import: one change */
+#define CHILDREN_MAX 10000u /* sums before sitemaps beside the pages have no more of their own */
 #define DAY_SECONDS  86400
 #define CLOCKS_MAY_S 300 /* by how much a log's clock may be ahead */
 
@@ -51,6 +53,7 @@ struct counted {
 struct importing {
     struct cli *cli;
     const char *name; /* of the log */
+    struct catalogue *catalogue;
     const struct registry *registry;
     const struct registry_site *site; /* of lines that tell no host; NULL: there is none */
     struct crawlers *crawlers;
@@ -182,13 +185,16 @@ static struct crawler_visits *visits_of(struct importing *i, const struct crawle
     hash = hash_bytes(hash, &key->index_id, sizeof key->index_id);
     hash = hash_bytes(hash, &key->day, sizeof key->day);
     hash = hash_bytes(hash, &key->page, sizeof key->page);
+    hash = hash_bytes(hash, &key->child, sizeof key->child);
     for (struct map_probe p = map_probe(&i->by_key, hash); map_next(&p, &number);) {
         struct crawler_visits *v = &i->visits[number];
         if (strcmp(v->crawler, key->crawler) == 0 && v->site_id == key->site_id &&
-            v->index_id == key->index_id && v->day == key->day && v->page == key->page)
+            v->index_id == key->index_id && v->day == key->day && v->page == key->page &&
+            v->child == key->child)
             return v;
     }
-    if (i->visit_count == VISITS_MAX || !map_add(&i->by_key, hash, (uint32_t)i->visit_count))
+    if (i->visit_count >= (key->child != 0 ? CHILDREN_MAX : VISITS_MAX) ||
+        !map_add(&i->by_key, hash, (uint32_t)i->visit_count))
         return NULL;
     i->visits[i->visit_count] = *key;
     return &i->visits[i->visit_count++];
@@ -211,6 +217,31 @@ static void add_visit(struct importing *i, struct crawler_visits *v, const struc
     if ((ok || same) && v->index_id != 0 && fetch->at - i->max_age_s > v->changed_at &&
         (v->held_at == 0 || fetch->at < v->held_at))
         v->held_at = fetch->at;
+    if ((ok || same) && v->child != 0 && fetch->at - i->max_age_s > v->held_at)
+        v->held_at = fetch->at - i->max_age_s;
+}
+
+/* Names the entry of the site that has this loc; 0: there is none. */
+static uint64_t find_child(const struct importing *i, const struct registry_site *site,
+                           const char *target)
+{
+    char loc[LOC_MAX_CHARS + 1];
+    struct catalogue_view *view;
+    struct entry_record record;
+    struct url url;
+    size_t origin = strlen(site->origin);
+    int len = snprintf(loc, sizeof loc, "%s%.*s", site->origin, (int)strcspn(target, "#"), target);
+
+    if (len < 0 || (size_t)len >= sizeof loc ||
+        url_parse(loc, (size_t)len, &url, NULL) != RULE_OK ||
+        catalogue_view_begin(i->catalogue, &view) != CATALOGUE_OK)
+        return 0;
+    enum catalogue_status status = catalogue_view_entry_by_loc(view, site->id, url.text, &record);
+    catalogue_view_end(view);
+    if (status != CATALOGUE_OK)
+        return 0;
+    entry_record_done(&record);
+    return crawlers_child_of(url.text + origin);
 }
 
 /* False: there are too many sums. */
@@ -230,7 +261,10 @@ static bool take_fetch(struct importing *i, const struct log_fetch *fetch)
     }
     site = place(i, fetch, &path, &len);
     page = site != NULL ? find_page(i, site->id, path, len) : NULL;
-    if (site == NULL || (page == NULL && (len != 11 || strncmp(path, "/robots.txt", len) != 0))) {
+    bool robots = len == 11 && strncmp(path, "/robots.txt", len) == 0;
+    if (site != NULL && page == NULL && !robots)
+        key.child = find_child(i, site, path);
+    if (site == NULL || (page == NULL && key.child == 0 && !robots)) {
         i->counted.elsewhere++;
         return true;
     }
@@ -247,7 +281,13 @@ static bool take_fetch(struct importing *i, const struct log_fetch *fetch)
         key.stamp = page->stamp;
         key.changed_at = page->changed_at;
     }
+    if (!real)
+        key.child = 0;
     struct crawler_visits *visits = visits_of(i, &key);
+    if (visits == NULL && key.child != 0) { /* of so many sitemaps the site's sum alone */
+        key.child = 0;
+        visits = visits_of(i, &key);
+    }
     if (visits == NULL)
         return false;
     if (real) {
@@ -361,7 +401,7 @@ static void tell(const struct importing *i)
     char at[21];
 
     for (size_t v = 0; v < i->visit_count; v++)
-        held += i->visits[v].held_at != 0;
+        held += i->visits[v].held_at != 0 && i->visits[v].child == 0;
     if (i->read_before != NULL) {
         lastmod_format_utc(i->read_before->at, at);
         cli_note(i->name, "its first %" PRIu64 " bytes were imported on %s and are skipped",
@@ -436,6 +476,7 @@ static enum catalogue_status prepare(struct importing *i, struct catalogue *cata
     struct catalogue_view *view;
     enum catalogue_status status = catalogue_view_begin(catalogue, &view);
 
+    i->catalogue = catalogue;
     if (status != CATALOGUE_OK)
         return status;
     status = catalogue_view_revisions(view, revisions);
