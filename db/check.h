@@ -114,8 +114,9 @@ enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const 
                                                 struct check_record *out);
 
 /* Children by id; the cursor is the last id seen. A false from `each` ends it (OK). */
+#define CHECK_ANY_BAD (-2)
 struct check_filter {
-    int state;          /* an enum check_state; -1: any */
+    int state;          /* an enum check_state; -1: any; CHECK_ANY_BAD: neither new nor good */
     int64_t site_id;    /* 0: any */
     const char *source; /* NULL: any; "": what the API registered */
     int64_t after;      /* 0: from the first */

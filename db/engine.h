@@ -57,6 +57,8 @@ struct engine_write {
     size_t count;  /* ENGINE_SITEMAPS_MAX at most */
     const struct engine_sitemap *sitemaps; /* of different locs */
     struct engine_day day;
+    struct engine_day all; /* of all sites together; day 0: not known */
+    int64_t gone;          /* a site of which all that is kept of the engine goes; 0: none */
 };
 
 struct catalogue_view;
@@ -69,8 +71,11 @@ enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, cons
 /* The sum of all sitemaps that the engine lists now, of a site or (0) of all; its `day` is 0. */
 enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const char *engine,
                                                 int64_t site_id, struct engine_day *out);
-/* Of a site: its sitemaps by loc, those of an index behind it; and its days, or (0) the sums of
- * all sites, oldest first. */
+/* A site that is removed, and of which something is kept; 0: there is none. */
+enum catalogue_status catalogue_view_engine_gone(struct catalogue_view *v, const char *engine,
+                                                 int64_t *out);
+/* Of a site: its sitemaps by loc, those of an index behind it; and its days, or (0) those of
+ * all sites together, oldest first. */
 typedef void engine_sitemap_each(void *context, const struct engine_sitemap *sitemap);
 enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, const char *engine,
                                                      int64_t site_id, engine_sitemap_each *each,

@@ -17,8 +17,8 @@ struct day_keeper {
     struct catalogue *catalogue;
     struct thread thread;
     /* The thread's, then the stop's. */
-    bool failed;
-    int32_t day; /* what was last written is of this day and revision; 0: nothing yet */
+    bool failed, gone; /* gone: rows of sites that are gone were found: there may be more */
+    int32_t day;       /* what was last written is of this day and revision; 0: nothing yet */
     uint64_t revision;
     size_t count;
     struct site_day rows[SITE_DAYS_WRITE_MAX];
@@ -27,6 +27,7 @@ struct day_keeper {
 static void add_row(void *context, const struct site_day *row)
 {
     struct day_keeper *k = context;
+    k->gone |= row->day < 0;
     if (k->count < SITE_DAYS_WRITE_MAX)
         k->rows[k->count++] = *row;
 }
@@ -85,12 +86,13 @@ static void keep_day(struct day_keeper *k)
     if (status == CATALOGUE_OK && k->day == day && k->revision == revision)
         return;
     do {
+        k->gone &= after != 0;
         if (status == CATALOGUE_OK)
             status = write_some(k, day, &after);
-    } while (status == CATALOGUE_OK && after != 0);
+    } while (status == CATALOGUE_OK && (after != 0 || k->gone));
     if (status != CATALOGUE_OK && !k->failed)
         log_event(LOG_LEVEL_WARNING, "day-sums-not-kept",
-                  "cannot write the sums of the day to the catalogue: %s; retry in 5 minutes",
+                  "cannot write the sums of the day to the catalogue: %s",
                   catalogue_status_word(status));
     k->failed = status != CATALOGUE_OK;
     if (k->failed)

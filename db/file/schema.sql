@@ -557,7 +557,7 @@ CREATE TABLE local_engine_sitemap(
 -- The last answer of each day, of the last 90.
 CREATE TABLE local_engine_day(
   engine TEXT NOT NULL,
-  site INTEGER NOT NULL,
+  site INTEGER NOT NULL,               -- 0: all sites together
   day INTEGER NOT NULL,
   sitemaps INTEGER NOT NULL,
   errors INTEGER NOT NULL,

@@ -228,11 +228,12 @@ static sqlite3_stmt *filtered(struct catalogue_view *v, const struct check_filte
         return view_statement(v, CHECKS " INDEXED BY fetch_dropped WHERE k.source = " NAMED
                                         " AND k.marks >= 16 AND k.marks & 16 AND k.id > ?2"
                                         " ORDER BY k.id LIMIT ?3");
-    if (f->state > CHECK_GOOD) /* nearly all are good or new, which no index has */
+    if (f->state > CHECK_GOOD ||
+        f->state == CHECK_ANY_BAD) /* nearly all are good or new, which no index has */
         return view_statement(v, CHECKS " INDEXED BY fetch_state WHERE k.state > 1 AND"
                                         " (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
                                         " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
-                                        " AND k.state = ?5 ORDER BY k.id LIMIT ?3");
+                                        " AND (?5 < 0 OR k.state = ?5) ORDER BY k.id LIMIT ?3");
     return view_statement(v, CHECKS " WHERE (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
                                     " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
                                     " AND (?5 < 0 OR k.state = ?5) ORDER BY k.id LIMIT ?3");

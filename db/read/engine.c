@@ -109,19 +109,29 @@ enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const 
     return end(v, row, rc);
 }
 
+enum catalogue_status catalogue_view_engine_gone(struct catalogue_view *v, const char *engine,
+                                                 int64_t *out)
+{
+    sqlite3_stmt *row = begin(v,
+                              "SELECT site FROM local_engine_site WHERE engine = ?1 AND site NOT IN"
+                              " (SELECT id FROM site WHERE removed = 0) LIMIT 1",
+                              engine, 0);
+    int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
+    *out = rc == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
+    return end(v, row, rc);
+}
+
 enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const char *engine,
                                                  int64_t site_id, engine_day_each *each,
                                                  void *context)
 {
-    static const char of_site[] = "SELECT day, sitemaps, errors, warnings, urls, read_at"
-                                  " FROM local_engine_day WHERE engine = ?1 AND site = ?2"
-                                  " ORDER BY day";
-    static const char of_all[] = "SELECT d.day, sum(d.sitemaps), sum(d.errors), sum(d.warnings),"
-                                 " sum(d.urls), min(nullif(d.read_at, 0))"
-                                 " FROM local_engine_day AS d"
-                                 " JOIN site AS s ON s.id = d.site AND s.removed = 0"
-                                 " WHERE d.engine = ?1 GROUP BY d.day ORDER BY d.day";
-    sqlite3_stmt *row = begin(v, site_id != 0 ? of_site : of_all, engine, site_id);
+    sqlite3_stmt *row =
+        view_statement(v, "SELECT day, sitemaps, errors, warnings, urls, read_at"
+                          " FROM local_engine_day WHERE engine = ?1 AND site = ?2 ORDER BY day");
+    if (row != NULL) {
+        sqlite3_bind_text(row, 1, engine, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(row, 2, site_id);
+    }
     int rc = SQLITE_NOMEM;
     while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const struct engine_day day = {

@@ -113,7 +113,7 @@ export const section = (title, ...children) => el('section', {}, el('h2', {}, ti
  * rows; `loud` shows the caption, where no heading names the table. */
 export function table(caption, columns, rows, empty, loud) {
   if (rows.length === 0) return none(empty);
-  const save = () => download(caption, [columns.map(([text]) => text), ...[...node.tBodies[0].rows].map((row) => [...row.cells].map(textOf))]);
+  const save = () => download(caption, [...node.rows].map((row) => [...row.cells].filter((one) => !one.classList.contains('actions')).map(textOf)));
   const name = ([text, kind]) => el('th', {scope: 'col', role: 'columnheader', class: kind || null}, text);
   const cell = ([text, kind, of], row) =>
     el('td', {role: 'cell', class: kind || null, 'data-name': text}, el('span', {class: 'value'}, of(row)));
@@ -124,15 +124,19 @@ export function table(caption, columns, rows, empty, loud) {
   return rows.length < 2 ? node : [node, el('p', {class: 'save'}, button('Save as CSV', save, 'plain', caption))];
 }
 
-/* What a cell shows; a time as UTC, so that programs can read it. */
-const textOf = (cell) => [...cell.querySelectorAll('time')].length === 1 && cell.querySelector('time').textContent === cell.textContent
-  ? cell.querySelector('time').dateTime : cell.querySelector('.value').innerText.replace(/\s+/g, ' ').trim();
+/* What a cell shows; a time as UTC and a number without separators, so that programs can read it. */
+function textOf(cell) {
+  const at = cell.querySelector('time');
+  if (at && at.textContent === cell.textContent) return at.dateTime;
+  const text = cell.textContent.replace(/\s+/g, ' ').trim();
+  return /^[0-9,]+$/.test(text) ? text.replaceAll(',', '') : text;
+}
 
 /* RFC 4180. A spreadsheet would run a text that begins as a formula does. */
 function download(name, rows) {
   const cell = (text) => '"' + (/^[=+\-@]/.test(text) ? "'" + text : text).replaceAll('"', '""') + '"';
   const url = URL.createObjectURL(new Blob(['\ufeff', rows.map((row) => row.map(cell).join(',') + '\r\n').join('')], {type: 'text/csv'}));
-  el('a', {href: url, download: name.toLowerCase().replace(/[^a-z0-9]+/g, '-') + '.csv'}).click();
+  el('a', {href: url, download: name.toLowerCase().replace(/[^a-z0-9]+/g, ' ').trim().replaceAll(' ', '-') + '.csv'}).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 

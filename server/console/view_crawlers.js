@@ -18,11 +18,11 @@ const crawlerLink = (one) => link('#/crawler/' + encodeURIComponent(one.name), n
 
 export const COVERS = 'Pages of indexes and urlsets count; the view of a sitemap shows who fetched it.';
 
-/* "Googlebot has seen all index pages up to 12:04." */
+/* "Googlebot has the newest version of the 3 pages it fetches, as of 12:04." */
 export function crawlerSentence(one, linked = true) {
   return [
     stateOf(one), ' ', linked ? crawlerLink(one) : named(one.name),
-    one.seen_up_to ? [one.never > 0 ? ` has seen ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} it fetches as of ` : ' has seen all index pages as of ', time(one.seen_up_to)] : ' has not seen a complete page',
+    one.seen_up_to ? [` has the newest version of ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} it fetches, as of `, time(one.seen_up_to)] : ' has not seen a complete page',
     one.stale > 0 ? ['; ', count(one.stale, 'page has', 'pages have'), ' changed since, the first ', ago(one.stale_since)] : null,
     one.never > 0 ? ['; it has never fetched ', count(one.never, 'other page')] : null,
     '.',
@@ -75,12 +75,12 @@ function note(answer) {
 }
 
 export async function crawlers() {
-  const [answer, engines] = await Promise.all([get('/v1/crawlers'), enginesTable()]);
+  const [answer, {engines}] = await Promise.all([get('/v1/crawlers'), get('/v1/engines')]);
   return {
     title: 'Crawlers',
     content: [
-      engines,
-      engines && el('h2', {}, 'What this server saw'),
+      enginesTable(engines),
+      engines.length > 0 && el('h2', {}, 'What this server saw'),
       note(answer),
       table('Crawlers', [
         ['Crawler', '', crawlerLink],
@@ -129,7 +129,7 @@ export async function crawler(context, where) {
         ], list.pages, stale ? 'None: all pages it fetches are up to date.' : 'No pages.'),
         further(list.next, here({...(stale ? {stale: '1'} : {}), after: list.next}), 'More pages')),
       section('Visits by day', days.length > 0
-        ? [days.length > 1 && chart(`Fetches by ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES, (most) => `at most ${number(most)} a day`),
+        ? [days.length > 1 && chart(`Fetches by ${named(one.name)} on each of ${days.length} days; the table has the numbers`, days, SERIES, (most) => `at most ${number(most)} a day; today is not over`),
           el('details', {open: days.length < 8}, el('summary', {}, 'Numbers'), daysTable(one))]
         : none('No visits yet.')),
       delayOf(stats, one.name),

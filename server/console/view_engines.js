@@ -13,9 +13,16 @@ const stateOf = (one) => badge(...(STATES[one.state] || ['', one.state]));
 const found = (one) => (one.errors > 0 ? badge('warn', count(one.errors, 'error'))
   : one.warnings > 0 ? badge('', count(one.warnings, 'warning')) : badge('good', 'No errors'));
 
+/* "3 errors and 1 warning" */
+export const foundBy = (one) => [one.errors > 0 && count(one.errors, 'error'), one.warnings > 0 && count(one.warnings, 'warning')].filter(Boolean).join(' and ');
+
+/* What is wrong according to engines, beside what the server knows itself. */
+export const engineLines = (engines) => engines.filter((one) => one.errors > 0 || /^(forbidden|failed)$/.test(one.state)).map((one) => [
+  NAMES[one.name] || one.name, one.errors > 0 ? ` found ${foundBy(one)} in the sitemaps. ` : `: ${STATES[one.state][1].toLowerCase()}${one.reason ? ` (${one.reason})` : ''}. `,
+  link('#/engine/' + one.name, 'Show details')]);
+
 /* Nothing where none is configured. */
-export async function enginesTable() {
-  const {engines} = await get('/v1/engines');
+export function enginesTable(engines) {
   return engines.length > 0 && section('What search engines say',
     table('Search engines', [
       ['Engine', '', (one) => link('#/engine/' + one.name, NAMES[one.name] || one.name)],
@@ -35,7 +42,7 @@ function sitemapState(one) {
 const SERIES = [{name: 'errors', kind: 'first', of: (day) => day.errors}, {name: 'warnings', kind: 'second', of: (day) => day.warnings}];
 
 function daysOf(site, name) {
-  return site.days.length > 1 && [
+  return site.days.length > 1 && site.days.some((day) => day.errors + day.warnings > 0) && [
     chart(`Errors and warnings of ${name} for ${site.site} on ${site.days.length} days; the table has the numbers`, site.days, SERIES),
     el('details', {}, el('summary', {}, 'Numbers'), table('Each day (UTC)', [
       ['Day', '', (day) => day.day],
@@ -62,6 +69,8 @@ function siteSection(site, name) {
     daysOf(site, name));
 }
 
+const worst = (site) => site.sitemaps.reduce((most, one) => Math.max(most, one.errors * 1000 + one.warnings), /^(ok|waiting|busy)$/.test(site.state) ? 0 : Number.MAX_VALUE);
+
 export async function engine(context, where) {
   const name = NAMES[where.id] || where.id;
   const [answer, seen] = await Promise.all([
@@ -74,7 +83,7 @@ export async function engine(context, where) {
       el('p', {}, crawler
         ? ['This server saw its crawler ', ago(crawler.last_fetch_at), ': ', link('#/crawler/' + crawler.name, 'which pages it has'), '.']
         : soft('This server has not seen its crawler yet.')),
-      answer.sites.map((site) => siteSection(site, name)),
+      answer.sites.sort((a, b) => worst(b) - worst(a)).map((site) => siteSection(site, name)),
       answer.sites.length === 0 && none('No sites yet.'),
       further(answer.next, to('engine/' + encodeURIComponent(where.id), {after: answer.next}), 'More sites'),
     ],

@@ -2,7 +2,7 @@
 import {get} from './api.js';
 import {ago, badge, codeOf, count, el, further, lines, link, none, number, section, table, time, to} from './dom.js';
 import {COVERS, crawlerSentence} from './view_crawlers.js';
-import {enginesTable} from './view_engines.js';
+import {engineLines, enginesTable} from './view_engines.js';
 import {changeLine} from './view_history.js';
 import {indexColumns} from './view_sites.js';
 import {badText, sourceBadge} from './view_sources.js';
@@ -26,11 +26,12 @@ function adviceOf({code, detail}) {
   return view && link('#/' + view, text);
 }
 
-export function healthBox(health) {
-  if (health.status === 'ok') return el('p', {class: 'health'}, badge('good', 'All is well'), ' The index pages are served, and no observed sitemap has a problem.');
+/* `more`: lines about what /readyz does not know. */
+export function healthBox(health, more = []) {
+  if (health.status === 'ok' && more.length === 0) return el('p', {class: 'health'}, badge('good', 'All is well'), ' The index pages are served, and no observed sitemap has a problem.');
   return el('div', {class: 'health'},
-    el('p', {}, health.status === 'degraded' ? badge('warn', 'Needs attention') : badge('bad', 'Nothing can be served')),
-    el('ul', {}, health.reasons.map((reason) =>
+    el('p', {}, /^(ok|degraded)$/.test(health.status) ? badge('warn', 'Needs attention') : badge('bad', 'Nothing can be served')),
+    el('ul', {}, more.map((one) => el('li', {}, one)), (health.reasons || []).map((reason) =>
       el('li', {}, reason.detail.replace(/(; GET|: make one with) .*/, '').replace(/^(\S+:) answers/, '$1 its index answers'), '. ', adviceOf(reason), ' ', codeOf(reason.code)))));
 }
 
@@ -45,20 +46,20 @@ function sourceLine(source) {
 }
 
 export async function overview(context) {
-  const [health, sites, list, sources, crawlers, engines, charts, history] = await Promise.all([
-    get('/readyz'), get('/v1/sites', {limit: 1000}), get('/v1/indexes'), get('/v1/sources'), get('/v1/crawlers'), enginesTable(), summary(),
+  const [health, sites, list, sources, crawlers, {engines}, charts, history] = await Promise.all([
+    get('/readyz'), get('/v1/sites', {limit: 1000}), get('/v1/indexes'), get('/v1/sources'), get('/v1/crawlers'), get('/v1/engines'), summary(),
     context.hasHistory() ? get('/v1/history', {limit: CHANGES}) : {changes: []},
   ]);
   const indexes = list.indexes;
   const entries = indexes.some((one) => one.entries === null) ? null : indexes.reduce((sum, one) => sum + one.entries, 0);
   const pages = indexes.reduce((sum, one) => sum + one.pages.length, 0);
   const content = [
-    healthBox(health),
+    healthBox(health, engineLines(engines)),
     el('div', {class: 'tiles'},
       tile(entries, list.next, 'sitemap', '#/entries'),
       tile(pages, list.next, 'index page', '#/sites'),
       tile(sites.sites.length, sites.next, 'site', '#/sites')),
-    engines,
+    enginesTable(engines),
     section('Crawlers', crawlers.crawlers.length > 0
       ? [lines(crawlers.crawlers.map((one) => crawlerSentence(one))), none(COVERS)]
       : none(crawlers.since ? ['No visits since ', time(crawlers.since), '.'] : 'Visits are not counted (crawlers = no in the configuration).')),

@@ -5,8 +5,8 @@ import {ago, approval, badge, button, buttons, bytes, count, dialog, el, facts, 
 import {named} from './view_crawlers.js';
 import {CHECKS, isUrlset, nounOf, remedyOf} from './view_entries.js';
 import {restoreDialog} from './view_history.js';
-import {badText} from './view_sources.js';
-import {NAMES, STATES} from './view_engines.js';
+import {badText, failureText} from './view_sources.js';
+import {foundBy, NAMES, STATES} from './view_engines.js';
 
 const path = (url) => (url ? new URL(url).pathname : '');
 const pathOf = (one) => (isUrlset(one) ? '/v1/urlsets/' : '/v1/indexes/') + one.id;
@@ -76,10 +76,10 @@ function troubles(site, known) {
   const sum = (name) => known.lists.reduce((total, one) => total + (one[name] || 0), 0);
   if (site.frozen) add('Frozen: writes are rejected, and sources hold their changes. Thaw it when you are done.');
   if (!site.frozen && known.lists.some((one) => one.frozen)) add('An index or urlset below is frozen: thaw it when you are done.');
-  if (known.lists.every((one) => one.entries !== null) && sum('entries') === 0) add('No sitemaps yet: register some, or ', link('#/sources', 'add a source'), '.');
+  if (!known.partly && known.lists.every((one) => one.entries !== null) && sum('entries') === 0) add('No sitemaps yet: register some, or ', link('#/sources', 'add a source'), '.');
   for (const source of known.sources) {
     const sourceLink = link('#/sources', source.name);
-    if (source.failure) add('Source ', sourceLink, ' fails since ', time(source.failed_at), ': ', source.failure, '. Its sitemaps stay in the index.');
+    if (source.failure) add('Source ', sourceLink, ' fails since ', time(source.failed_at), ': ', failureText(source));
     if (source.held_removals > 0) add('Source ', sourceLink, ': the shrink guard holds ', count(source.held_removals, 'removal'), '. Confirm them there, or bring the files back.');
     if (source.problems_total > 0) add('Source ', sourceLink, ': ', count(source.problems_total, 'file is', 'files are'), ' refused. ', link('#/problems', 'See why'), '.');
     if (badText(source).length > 0) add('Source ', sourceLink, ': ', badText(source).map(([, one], i) => [i > 0 && ', ', one]), '. The list says what to do about each.');
@@ -91,7 +91,7 @@ function troubles(site, known) {
   for (const one of known.engines) {
     const engineLink = link(to('engine/' + one.name, {site: site.origin}), NAMES[one.name] || one.name);
     if (/^(refused|forbidden|failed)$/.test(one.state)) add(engineLink, ': ', STATES[one.state][1].toLowerCase(), one.reason ? ` (${one.reason})` : '', '. ', ENGINE_REMEDY[one.state]);
-    if (one.errors > 0) add(engineLink, ' found ', count(one.errors, 'error'), ': its console says more about each.');
+    if (one.errors + one.warnings > 0) add(engineLink, ' found ', foundBy(one), '. Its own console says more about each.');
   }
   return out;
 }
@@ -104,20 +104,20 @@ const healthOf = (all) => (all.length === 0 ? el('p', {class: 'health'}, badge('
   : el('div', {class: 'health'}, badge('warn', 'Needs attention'), lines(all)));
 
 /* What the lines need: sources of the site, its checks without a source, what engines say of it. */
-async function readSite(site, sources, engines, lists) {
+async function readSite(site, sources, engines, [indexes, urlsets]) {
   const [checks, said] = await Promise.all([
-    site.check ? get('/v1/checks?' + new URLSearchParams({site: site.origin, source: '', limit: 1000})) : {checks: []},
+    site.check ? get('/v1/checks?' + new URLSearchParams({site: site.origin, source: '', state: 'bad', limit: 100})) : {checks: []},
     engines.length > 0 ? get('/v1/engines', {site: site.origin}) : {engines: []},
   ]);
-  const bad = checks.checks.map(({loc, check}) => ({loc, ...check})).filter((one) => CHECKS[one.state]?.[2]);
-  return {lists, sources: sources.filter((one) => one.site === site.origin || one.site === null), checks: bad, more: Boolean(checks.next), engines: said.engines};
+  const bad = checks.checks.map(({loc, check}) => ({loc, ...check}));
+  return {lists: [...indexes.indexes, ...urlsets.urlsets], partly: Boolean(indexes.next || urlsets.next), sources: sources.filter((one) => one.site === site.origin || one.site === null), checks: bad, more: Boolean(checks.next), engines: said.engines};
 }
 
 function siteSection(context, site, indexes, urlsets, wrong) {
   return el('section', {},
     el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, site.origin), ' ', site.frozen ? badge('warn', 'Frozen') : null,
-      context.may('admin') && el('span', {class: 'buttons'},
-        link(to('charts', {site: site.origin}), 'Charts'), addIndex(context, site), freezeButton(context, '/v1/sites/' + site.id, site.origin, site.frozen))),
+      el('span', {class: 'buttons'}, link(to('charts', {site: site.origin}), 'Charts'), context.may('admin') && [
+        addIndex(context, site), freezeButton(context, '/v1/sites/' + site.id, site.origin, site.frozen)])),
     healthOf(wrong),
     facts([
       ['Host aliases', site.host_aliases.length > 0 ? site.host_aliases.join(', ') : null],
@@ -134,7 +134,7 @@ export async function sites(context, where) {
   const list = await get('/v1/sites', {limit: SITES, after: where.query.get('after')});
   const all = (kind) => Promise.all(list.sites.map((site) => get('/v1/' + kind, {site: site.origin})));
   const [indexes, urlsets, {sources}, {engines}] = await Promise.all([all('indexes'), all('urlsets'), get('/v1/sources'), get('/v1/engines')]);
-  const known = await Promise.all(list.sites.map((site, i) => readSite(site, sources, engines, [...indexes[i].indexes, ...urlsets[i].urlsets])));
+  const known = await Promise.all(list.sites.map((site, i) => readSite(site, sources, engines, [indexes[i], urlsets[i]])));
   const troubled = list.sites.map((site, i) => ({site, i, all: troubles(site, known[i])})).sort((a, b) => (b.all.length > 0) - (a.all.length > 0));
   const bad = troubled.filter(({all}) => all.length > 0).length;
   return {

@@ -3,6 +3,7 @@
 import {get, post, remove} from './api.js';
 import {ago, approval, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, further, lines, link, none, number, section, table, time, to} from './dom.js';
 import {CHECKS, checkBadge, fileRemedy, remedyOf} from './view_entries.js';
+import {engineLines} from './view_engines.js';
 import {healthBox} from './view_overview.js';
 import {countsText} from './view_sites.js';
 
@@ -67,6 +68,9 @@ function foundText(states, source) {
 export const badText = (source) => Object.entries(source.checks || {}).filter(([state, n]) => n > 0 && remedyOf({state}))
   .map(([state, n]) => [', ', link(to('checks', {source: source.name, state}), `${number(n)} ${CHECKS[state][1].toLowerCase()}`)]);
 
+/* What a failure of the source means. */
+export const failureText = (source) => source.failure + (source.last_good_scan_at ? '. Its sitemaps stay in the index.' : '. It was never read, so nothing of it is in the index. Correct its address, or put the list there.');
+
 export function sourceBadge(source) {
   return source.failure ? badge('bad', 'Failing') : source.scanning ? badge('', 'Scanning')
     : badText(source).length > 0 || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs attention') : badge('good', 'OK');
@@ -114,7 +118,7 @@ function sourceSection(context, source) {
     el('h2', {class: 'with-buttons'}, el('span', {class: 'url'}, source.name), ' ', sourceBadge(source),
       context.may('write') && el('span', {class: 'buttons'}, button('Scan now', () => scanDialog(context, source), '', source.name),
         context.may('admin') && !source.managed && button('Remove', () => removeDialog(context, source), '', source.name))),
-    source.failure && el('p', {class: 'alert'}, 'Since ', time(source.failed_at), ': ', source.failure, '. Its sitemaps stay in the index.'),
+    source.failure && el('p', {class: 'alert'}, 'Since ', time(source.failed_at), ': ', failureText(source)),
     source.held_removals > 0 && el('p', {class: 'alert'},
       `${count(source.held_removals, 'sitemap is', 'sitemaps are')} missing there, but the shrink guard keeps ${source.held_removals === 1 ? 'it' : 'them'} in the index. `,
       context.may('write') && button('Remove ' + number(source.held_removals), () => heldDialog(context, source))),
@@ -163,7 +167,7 @@ export async function checks(context, where) {
     ['Detail', 'why', ({check}) => [check.detail, ' ', check.code && codeOf(check.code), ' ', remedyOf(check)]],
     ['Since', '', (one) => ago(one.check.since)],
     ['Last good', '', (one) => ago(one.check.good_at)],
-    ['Next check', '', (one) => ago(one.check.next_at, 'none')],
+    ['Next check', '', (one) => (Date.parse(one.check.next_at) < Date.now() ? 'due' : ago(one.check.next_at, 'none'))],
   ];
   if (context.may('write')) columns.push(['Actions', 'actions', (one) => button('Check now', () => checkNow(context, one.loc), '', one.loc)]);
   return {
@@ -179,18 +183,18 @@ export async function checks(context, where) {
 }
 
 export async function problems(context) {
-  const [health, list, indexes] = await Promise.all([get('/readyz'), get('/v1/sources'), get('/v1/indexes')]);
+  const [health, list, indexes, {engines}] = await Promise.all([get('/readyz'), get('/v1/sources'), get('/v1/indexes'), get('/v1/engines')]);
   const noted = list.sources.filter((source) => source.problems.length > 0 || source.remarks.length > 0);
   return {
     title: 'Problems',
     content: [
-      section('Server', healthBox(health)),
+      section('Server', healthBox(health, engineLines(engines))),
       section('Files of sources', noted.length > 0 ? noted.map(findings) : none('No refused files, no warnings.')),
       section('Remote sitemaps',
         list.sources.filter((one) => one.checks).map((one) => el('p', {}, one.name, ': ', foundText(one.checks, one.name))),
         el('p', {}, link(to('checks', {}), 'All checks'), ' of sitemaps that a source or a site (check = yes) watches.')),
       section('Registered sitemaps', indexes.indexes.length > 0
-        ? [el('p', {}, 'Entries with warnings, by index:'),
+        ? [el('p', {}, 'Look for entries with warnings in an index:'),
           lines(indexes.indexes.map((one) => link(to('entries', {index: one.url, warned: '1'}), one.url)))]
         : none('No indexes yet.')),
     ],

@@ -90,7 +90,7 @@ export async function summary() {
 
 export async function charts(context, where) {
   const [{sites}, stats] = await Promise.all([get('/v1/sites', {limit: 1000}), get('/v1/stats', {site: where.query.get('site')})]);
-  const site = field({label: 'Site', name: 'site', value: stats.site, options: [...(context.me.site ? [] : [['', 'All sites']]), ...sites.map((one) => [one.origin, one.origin])]});
+  const site = field({label: 'Site', name: 'site', value: stats.site, options: [...(context.me.site ? [] : [['', 'All sites']]), ...[...new Set([stats.site, ...sites.map((one) => one.origin)])].filter(Boolean).map((one) => [one, one])]});
   const all = [sizes(stats), fetches(stats), delays(stats), found(stats)].flat(2).filter(Boolean);
   return {
     title: 'Charts',

@@ -34,7 +34,7 @@ static enum engine_state judge(struct engine *e, enum engine_state state)
     return state;
 }
 
-/* `path` and the names of up to two parameters with their values (NULL: there is none). */
+/* Makes a call of the API; what of `site`, `feed` and `body` is NULL is not sent. */
 static enum engine_state ask(struct engine *e, const char *call, const char *site, const char *feed,
                              const char *body)
 {

@@ -7,18 +7,21 @@
 #include "server/rules/lastmod.h"
 
 #define DAY_SECONDS 86400
+#define NUMBER_MAX  (INT64_C(1) << 40)    /* the sums of all sitemaps stay numbers */
 #define LATEST      INT64_C(253402300799) /* the year 9999 */
 
 uint64_t engine_number(const json_t *value)
 {
     if (json_is_integer(value))
-        return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+        return json_integer_value(value) > 0 && json_integer_value(value) <= NUMBER_MAX
+                   ? (uint64_t)json_integer_value(value)
+                   : 0;
     const char *text = json_string_value(value);
     char *end;
     if (text == NULL || !isdigit((unsigned char)*text))
         return 0;
     unsigned long long number = strtoull(text, &end, 10);
-    return *end == '\0' && number <= INT64_MAX ? number : 0;
+    return *end == '\0' && number <= NUMBER_MAX ? number : 0;
 }
 
 int64_t engine_time(const json_t *value)
@@ -77,9 +80,15 @@ void engine_list_add(struct engine_list *list, const struct engine_sitemap *site
         list->room = room;
     }
     struct engine_sitemap copy = *sitemap;
-    copy.loc = strdup(sitemap->loc);
-    copy.parent = strdup(sitemap->parent);
-    list->failed = copy.loc == NULL || copy.parent == NULL;
+    char *loc = strdup(sitemap->loc), *parent = strdup(sitemap->parent);
+    list->failed = loc == NULL || parent == NULL;
+    if (list->failed) {
+        free(loc);
+        free(parent);
+        return;
+    }
+    copy.loc = loc;
+    copy.parent = parent;
     list->at[list->count++] = copy;
 }
 

@@ -328,6 +328,7 @@ struct visit {
     struct str property;
     struct kept kept;
     struct engine_list list; /* what is to be kept */
+    bool listed; /* the engine said what it lists: that is kept, whatever comes after it */
     unsigned sent, detailed;
     int64_t now;
 };
@@ -345,22 +346,30 @@ static void take_list(struct visit *v, const struct engine_list *answer)
     }
 }
 
-/* Which of its sitemaps are broken: only where the index has any. */
-static enum engine_state add_children(struct visit *v, const char *parent)
+/* Adds those of a list that have errors or warnings and are of this index. */
+static void take_children(struct visit *v, const char *parent, const struct engine_list *from)
 {
-    struct engine_list answer = {.at = NULL};
-    enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), parent, &answer);
     size_t added = 0;
-    v->detailed++;
-    for (size_t i = 0; i < answer.count && added < CHILDREN_MOST; i++) {
-        const struct engine_sitemap *child = &answer.at[i];
-        if (child->errors + child->warnings == 0 || find_loc(&v->list, child->loc) != NULL)
+    for (size_t i = 0; i < from->count && added < CHILDREN_MOST; i++) {
+        const struct engine_sitemap *child = &from->at[i];
+        if (child->errors + child->warnings == 0 || strcmp(child->parent, parent) != 0 ||
+            find_loc(&v->list, child->loc) != NULL)
             continue;
         engine_list_add(&v->list, child);
         added++;
     }
+}
+
+/* Which of its sitemaps are broken: only where the index has any. Without an answer it is those of
+ * before; only an engine that asks to wait, or refuses, has the visit end. */
+static enum engine_state add_children(struct visit *v, const char *parent)
+{
+    struct engine_list answer = {.at = NULL};
+    enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), parent, &answer);
+    v->detailed++;
+    take_children(v, parent, state == ENGINE_OK ? &answer : &v->kept.list);
     engine_list_done(&answer);
-    return state;
+    return state == ENGINE_FAILED || state == ENGINE_FORBIDDEN ? ENGINE_OK : state;
 }
 
 /* Once: again only where the engine listed it and does not any more, or never did for a day. */
@@ -395,25 +404,50 @@ static enum engine_state submit(struct visit *v, const struct registry_index *in
     return state;
 }
 
+/* After a submission that failed: what was submitted before stays known. */
+static void keep_submitted(struct visit *v, const char *loc)
+{
+    const struct engine_sitemap *before = find_loc(&v->kept.list, loc);
+    if (before != NULL && before->sent_at != 0 && find_loc(&v->list, loc) == NULL) {
+        struct engine_sitemap sitemap = {
+            .loc = loc, .parent = "", .pending = true, .sent_at = before->sent_at};
+        engine_list_add(&v->list, &sitemap);
+    }
+}
+
+static bool is_index(const struct visit *v, const char *loc)
+{
+    const char *path = loc + strlen(v->site->origin);
+    for (size_t i = 0; i < v->site->index_count; i++)
+        if (strcmp(v->site->indexes[i].path, path) == 0)
+            return true;
+    return false;
+}
+
 static enum engine_state ask_site(struct visit *v)
 {
     struct engine_list answer = {.at = NULL};
     struct str loc = STR_INIT;
     enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), NULL, &answer);
-    if (state == ENGINE_OK)
+    v->listed = state == ENGINE_OK;
+    if (v->listed)
         take_list(v, &answer);
     size_t listed = v->list.count;
-    for (size_t i = 0; i < v->site->index_count && state == ENGINE_OK; i++) {
+    for (size_t i = 0; i < v->site->index_count && v->listed; i++) {
         str_clear(&loc);
         str_append_format(&loc, "%s%s", v->site->origin, v->site->indexes[i].path);
-        state = submit(v, &v->site->indexes[i], str_text(&loc));
+        if (state == ENGINE_OK)
+            state = submit(v, &v->site->indexes[i], str_text(&loc));
+        if (state != ENGINE_OK)
+            keep_submitted(v, str_text(&loc));
     }
     for (size_t i = 0; i < listed && state == ENGINE_OK && v->detailed < DETAIL_MOST; i++)
-        if (v->list.at[i].errors + v->list.at[i].warnings > 0)
+        if (v->list.at[i].errors + v->list.at[i].warnings > 0 && is_index(v, v->list.at[i].loc))
             state = add_children(v, v->list.at[i].loc);
     bool failed = answer.failed || v->list.failed || v->property.failed || loc.failed;
     engine_list_done(&answer);
     str_done(&loc);
+    v->listed &= !failed;
     return failed ? engine_fail(v->e, ENGINE_FAILED, "out of memory") : state;
 }
 
@@ -464,11 +498,32 @@ static void log_state(const struct visit *v, enum engine_state state)
         log_event(LOG_LEVEL_INFO, "engine-recovered", "%s: %s", v->e->name, v->site->origin);
 }
 
+/* All sites together, with what this visit found of its own; and a site that is gone, if any. */
+static void read_others(struct visit *v, struct engine_day *all, int64_t *gone)
+{
+    struct catalogue_view *view;
+    struct engine_day own = {.day = 0}, found = day_of(v);
+    *all = (struct engine_day){.day = 0};
+    *gone = 0;
+    if (catalogue_view_begin(v->e->all->catalogue, &view) != CATALOGUE_OK)
+        return;
+    if (catalogue_view_engine_sum(view, v->e->name, 0, all) == CATALOGUE_OK &&
+        catalogue_view_engine_sum(view, v->e->name, v->site->id, &own) == CATALOGUE_OK &&
+        catalogue_view_engine_gone(view, v->e->name, gone) == CATALOGUE_OK) {
+        all->day = found.day;
+        all->sitemaps += found.sitemaps - own.sitemaps;
+        all->errors += found.errors - own.errors;
+        all->warnings += found.warnings - own.warnings;
+        all->urls += found.urls - own.urls;
+    }
+    catalogue_view_end(view);
+}
+
 static void record(struct visit *v, enum engine_state state)
 {
     const struct engine_site *before = &v->kept.site;
     uint32_t failures = state == ENGINE_OK ? 0 : before->failures + 1;
-    const struct engine_write write = {
+    struct engine_write write = {
         .engine = v->e->name,
         .site = {.site_id = v->site->id,
                  .state = state,
@@ -477,11 +532,13 @@ static void record(struct visit *v, enum engine_state state)
                  .next_at = v->now + wait_of(v, state, before->failures),
                  .good_at = state == ENGINE_OK ? v->now : before->good_at,
                  .failures = failures},
-        .replaces = state == ENGINE_OK,
+        .replaces = v->listed,
         .count = v->list.count,
         .sitemaps = v->list.at,
         .day = day_of(v),
     };
+    if (v->listed)
+        read_others(v, &write.all, &write.gone);
     log_state(v, state);
     write_result(v->e, &write);
     count(v->e);
@@ -501,7 +558,8 @@ static bool visit(struct engine *e, const struct registry_site *site)
     catalogue_view_end(view);
     e->why[0] = '\0';
     property_of(e, site, &v.property);
-    enum engine_state state = status == CATALOGUE_OK ? ask_site(&v) : ENGINE_WAITING;
+    enum engine_state state =
+        status == CATALOGUE_OK && !v.kept.list.failed ? ask_site(&v) : ENGINE_WAITING;
     if (state != ENGINE_WAITING) /* else the server stops */
         record(&v, state);
     engine_list_done(&v.kept.list);
@@ -543,8 +601,11 @@ static const struct registry_site *find_due(struct engine *e, struct catalogue_v
     struct due due = {registry, unix_now(), calloc(registry->site_count + 1, sizeof(int64_t))};
     int64_t first = due.now + ASK_SECONDS;
     bool empty = false; /* some site is not to be asked for yet */
-    if (due.next != NULL &&
-        catalogue_view_engine_sites(view, e->name, note_next, &due) == CATALOGUE_OK)
+    bool known = due.next != NULL &&
+                 catalogue_view_engine_sites(view, e->name, note_next, &due) == CATALOGUE_OK;
+    if (!known)
+        first = due.now + EMPTY_SECONDS;
+    if (known)
         for (size_t i = 0; i < registry->site_count; i++) {
             if (due.next[i] == 0 && !has_entries(&registry->sites[i])) {
                 empty = true;

@@ -7,7 +7,8 @@
 #include "server/engines/engine.h"
 
 #define SCOPE         "https://www.googleapis.com/auth/webmasters"
-#define TOKEN_EARLY_S 60 /* a token is not used in its last minute */
+#define TOKEN_EARLY_S 60   /* a token is not used in its last minute */
+#define TOKEN_MAX_S   3600 /* nor longer than Google says that they are valid */
 
 /* ---- the token ---- */
 
@@ -61,12 +62,13 @@ static enum engine_state take_token(struct engine *e, enum engine_state state)
     if (state == ENGINE_OK) {
         str_clear(&e->token);
         str_append_format(&e->token, "Authorization: Bearer %s\r\n", token);
-        e->token_until = clock_unix_ms() / 1000 +
-                         (int64_t)engine_number(json_object_get(answer, "expires_in")) -
-                         TOKEN_EARLY_S;
+        int64_t valid = (int64_t)engine_number(json_object_get(answer, "expires_in"));
+        e->token_until =
+            clock_unix_ms() / 1000 + (valid < TOKEN_MAX_S ? valid : TOKEN_MAX_S) - TOKEN_EARLY_S;
     }
     json_decref(answer);
-    return state;
+    /* It knows nothing of sites. */
+    return state == ENGINE_FORBIDDEN ? ENGINE_FAILED : state;
 }
 
 static enum engine_state ask_token(struct engine *e, const struct account *a)
@@ -95,12 +97,14 @@ static enum engine_state ask_token(struct engine *e, const struct account *a)
 
 static enum engine_state have_token(struct engine *e)
 {
-    struct account a = {.file = NULL};
+    struct account a = {.file = NULL, .key = ""};
     if (e->token.len > 0 && clock_unix_ms() / 1000 < e->token_until)
         return ENGINE_OK;
     enum engine_state state = read_account(e, &a);
     if (state == ENGINE_OK)
         state = ask_token(e, &a);
+    if (*a.key != '\0')
+        explicit_bzero((char *)(uintptr_t)a.key, strlen(a.key));
     json_decref(a.file);
     return state;
 }

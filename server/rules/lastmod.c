@@ -309,6 +309,15 @@ void lastmod_format_utc(int64_t unix_seconds, char out[21])
     *out = '\0';
 }
 
+void lastmod_format_day(int32_t day, char out[11])
+{
+    char text[21];
+
+    lastmod_format_utc((int64_t)day * CALENDAR_SECONDS_PER_DAY, text);
+    memcpy(out, text, 10);
+    out[10] = '\0';
+}
+
 /* ---- the lastmod of a file --------------------------------------------------------------- */
 
 /* Container images and archives date their files 1970 or 1980; no sitemap is older than the web. */

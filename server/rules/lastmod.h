@@ -60,6 +60,8 @@ bool lastmod_is_set_back(const char *from, const char *to);
 rule_set lastmod_remarks(const char *stored);
 /* Writes Unix seconds as "2026-11-21T08:30:00Z" (RFC 3339) to `out`, 21 bytes. Years 0 to 9999. */
 void lastmod_format_utc(int64_t unix_seconds, char out[21]);
+/* The same of a day since 1970-01-01, as "2026-11-21". */
+void lastmod_format_day(int32_t day, char out[11]);
 
 /* What a source makes of a file's dates. Crawlers trust the lastmod of an entry only where it is
  * accurate, and redeploys touch every file: so it moves only when the content does. */

@@ -143,7 +143,7 @@ def test_overview(console, server):
     text = console.text()
     assert "Needs attention" in text and "folder: 1 file is rejected" in text
     assert "255\nsitemaps" in text and INDEX in text
-    assert re.search(r"Googlebot has seen all index pages as of ", text)
+    assert re.search(r"Googlebot has the newest version of the page it fetches, as of ", text)
     assert "the view of a sitemap shows who fetched it" in text
     assert "folder: 4 sitemaps listed, 1 refused" in text
 
@@ -358,20 +358,20 @@ def test_a_table_is_saved_as_csv(driver, old):
     name, text = sorted(driver.execute_script("return saved"), key=len)
     assert re.fullmatch(r"[a-z0-9-]+\.csv", name)
     head, *rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
-    assert len(rows) == 2 and {len(row) for row in rows} == {len(head)} and head[0]
+    assert len(rows) == 2 and {len(row) for row in rows} == {len(head)} and head[0] == "URL" and "Actions" not in head
     assert any(f"{ORIGIN}/b.xml?a=%22,%22" in row for row in rows)
     there.go("overview")
     driver.execute_script("saved.length = 0")
     # What a spreadsheet would take for a formula, and a time.
     driver.execute_script("""
         return import('./dom.js').then(({table, time}) => {
-          const [node, save] = table('=x', [['A', '', (row) => row], ['B', '', () => time('2026-11-22T10:00:00Z')]], ['=1+1', '-2', 'a "b"']);
+          const [node, save] = table('=x', [['A', '', (row) => row], ['B', '', () => time('2026-11-22T10:00:00Z')]], ['=1+1', '-2', 'a "b"', '12,345']);
           document.querySelector('main').append(node);
           save.querySelector('button').click();
         });""")
     there.wait(lambda: driver.execute_script("return saved.length") == 2)
     rows = list(csv.reader(io.StringIO(driver.execute_script("return saved.find((one) => one.includes(','))").removeprefix("\ufeff"))))
-    assert rows == [["A", "B"]] + [[one, "2026-11-22T10:00:00Z"] for one in ("'=1+1", "'-2", 'a "b"')]
+    assert rows == [["A", "B"]] + [[one, "2026-11-22T10:00:00Z"] for one in ("'=1+1", "'-2", 'a "b"', "12345")]
 
 
 def test_each_site_has_a_line_of_its_health(driver, old):
@@ -396,7 +396,52 @@ def test_each_site_has_a_line_of_its_health(driver, old):
         db.execute("UPDATE local_engine_site SET state = 3, why = 'it answers 403' WHERE site = ?", (int(shop),))
         db.execute("UPDATE local_engine_sitemap SET errors = 3 WHERE site <> ?", (int(shop),))
     assert "Google: no access (it answers 403). Give the account access" in health(SHOP)
-    assert "Google found 3 errors" in health(ORIGIN)
+    assert "Google found 3 errors. Its own console" in health(ORIGIN)
+    for view in ("overview", "problems"):
+        there.go(view)
+        there.wait_text("Google found 3 errors in the sitemaps.")
+        assert "All is well" not in there.text() and "Needs attention" in there.text()
+    there.open("sites", sitemapd("token", "add", "reader", "--role", "read", database=old.database).out.split()[-1])
+    assert [one.text for one in there.all("main section .buttons a")] == ["Charts", "Charts"] and there.all("main section button") == []
+
+
+def test_the_health_of_a_site_has_its_sources_and_checks(driver, tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name in "abcdefghijkl":
+        write(folder / f"{name}.xml", URLSET.format(ORIGIN + "/" + name))
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        config = (f'[fetch]\nallow_address = {origin.address}\nrate = 1000\n[site "main"]\norigin = {ORIGIN}\n[site "shop"]\norigin = {base}\ncheck = yes\n'
+                  f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/\nsettle = 50ms\n[source "cms"]\nupstream = {base}/list.xml\n')
+        server = Server(tmp_path, sites=(), config=config).start()
+        try:
+            health = lambda: {part.find_element("css selector", "h2").text.split("\n")[0]: part.find_element("css selector", ".health").text for part in there.all("main section")}
+            eventually(lambda: server.api("GET", "/v1/sources").json()["sources"][1]["listed"] == 12 or server.api("GET", "/v1/sources").json()["sources"][0]["listed"] == 12, "they are listed")
+            assert server.register(base + "/gone.xml").status == 201
+            assert server.register(base + "/good.xml").status == 201
+            origin.answers["/good.xml"] = answer(200, urlset(base + "/page"))
+            server.api("POST", "/v1/checks?loc=" + q(base + "/gone.xml"))
+            eventually(lambda: server.api("GET", "/v1/checks?state=bad").json()["checks"], "it is gone")
+            assert [one["loc"] for one in server.api("GET", "/v1/checks?state=bad").json()["checks"]] == [base + "/gone.xml"]
+            eventually(lambda: next(one for one in server.api("GET", "/v1/sources").json()["sources"] if one["name"] == "cms")["failure"], "it fails")
+            there = Console(driver, server)
+            there.open("sites", server.token)
+            there.wait_text(base)
+            told = health()
+            assert "Source cms fails since" in told[base] and "It was never read, so nothing of it is in the index." in told[base]
+            assert f"1 registered sitemap cannot be read, first {base}/gone.xml: gone." in told[base]
+            assert told[ORIGIN] == "No problem known"
+            write(folder / "broken.xml", "<urlset><url>")
+            for name in "abcdefghijk":
+                (folder / f"{name}.xml").unlink()
+            eventually(lambda: (lambda s: s["problems_total"] and s["held_removals"])(next(one for one in server.api("GET", "/v1/sources").json()["sources"] if one["name"] == "files")), "they are held")
+            there.go("sites")
+            told = health()
+            assert "the shrink guard holds 11 removals" in told[ORIGIN] and "1 file is refused" in told[ORIGIN]
+            assert there.errors() == []
+        finally:
+            server.stop()
 
 
 def test_a_sitemap_shows_which_crawlers_have_it(driver, tmp_path):

@@ -94,6 +94,81 @@ def test_what_google_says_of_an_index_and_its_broken_sitemaps(start, google):
     assert metrics['sitemapd_engine_last_read_age_seconds{engine="google"}'] > 0
 
 
+def due(server):
+    """Each site is asked again at once."""
+    server.stop()
+    with contextlib.closing(sqlite3.connect(server.database)) as db, db:
+        db.execute("UPDATE local_engine_site SET next_at = 1")
+    server.start()
+
+
+def test_what_an_engine_lists_is_kept_although_more_of_it_fails(start, google):
+    """Details of an index fail: the list stays, with the children of before; a submission that fails loses none before it."""
+    google.sitemaps[INDEX] = {**READ, "errors": "2"}
+    google.children[INDEX] = [{"path": ORIGIN + "/bad.xml", "errors": 2, **READ}]
+    server = start(sites=(), config=config(google, sites=()))
+    assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
+    fill(server, ORIGIN)
+    eventually(lambda: engines(server)[0]["errors"] == 2, "it was asked")
+    google.faults["children"] = (500, {})
+    google.sitemaps[INDEX]["errors"] = "3"
+    due(server)
+    eventually(lambda: engines(server)[0]["errors"] == 3, "the list is the new one")
+    one = sites(server, "google")[ORIGIN]
+    assert one["state"] == "ok" and [(s["loc"], s["errors"]) for s in one["sitemaps"]] == [(INDEX, 3), (ORIGIN + "/bad.xml", 2)]
+    google.faults = {"submit": (403, {})}
+    assert server.api("POST", "/v1/indexes", {"url": ORIGIN + "/news.xml"}).status == 201
+    assert server.register(ORIGIN + "/n.xml", index=ORIGIN + "/news.xml").status == 201
+    google.sitemaps[INDEX]["errors"] = "4"
+    due(server)
+    eventually(lambda: engines(server)[0]["errors"] == 4, "it is kept, too")
+    assert sites(server, "google")[ORIGIN]["state"] == "forbidden"
+    google.faults = {}
+    sent = google.count("submit")
+    due(server)
+    eventually(lambda: google.count("submit") == sent + 1, "the other index is submitted")
+    google.faults = {"children": (500, {})}
+    del google.sitemaps[ORIGIN + "/news.xml"]  # it takes its time until it lists it
+    for _ in range(2):
+        asked = google.count("list")
+        due(server)
+        eventually(lambda asked=asked: google.count("list") > asked, "it was asked")
+    assert google.count("submit") == sent + 1, "once, although details failed at each visit"
+
+
+def test_the_days_of_all_sites_have_them_all(start, google):
+    for origin in (ORIGIN, OTHER):
+        google.sitemaps[origin + "/sitemap_index.xml"] = {**READ, "errors": "3", "contents": [{"submitted": 10}]}
+    server = serve(start, google)
+    assert server.api("POST", "/v1/sites", {"origin": OTHER}).status == 201
+    fill(server, OTHER)
+    eventually(lambda: engines(server)[0]["errors"] == 6, "both were asked")
+    of = lambda query="": server.api("GET", "/v1/stats" + query).json()["engines"]
+    today = server.api("GET", "/v1/stats").json()["to"]
+    assert of() == [{"name": "google", "days": [{"day": today, "sitemaps": 2, "errors": 6, "warnings": 0, "urls": 20}]}]
+    assert of("?site=" + OTHER)[0]["days"] == [{"day": today, "sitemaps": 1, "errors": 3, "warnings": 0, "urls": 10}]
+    # Where one site alone is asked the other still counts.
+    google.sitemaps[OTHER + "/sitemap_index.xml"]["errors"] = "5"
+    other = next(one["id"] for one in server.api("GET", "/v1/sites").json()["sites"] if one["origin"] == OTHER)
+    server.stop()
+    with contextlib.closing(sqlite3.connect(server.database)) as db, db:
+        db.execute("DELETE FROM local_engine_day")
+        db.execute("UPDATE local_engine_site SET next_at = 1 WHERE site = ?", (int(other),))
+    server.start()
+    eventually(lambda: of()[0]["days"], "one was asked")
+    assert of()[0]["days"][0]["errors"] == 8 and of("?site=" + ORIGIN)[0]["days"] == []
+    # A site that is removed leaves nothing behind.
+    assert server.api("DELETE", f"/v1/sites/{other}?max_removed=10").status in (200, 204)
+    due(server)
+    eventually(lambda: of()[0]["days"][0]["errors"] == 3, "it counts no more")
+
+    def left():
+        with contextlib.closing(sqlite3.connect(server.database)) as db:
+            return sum(db.execute(f"SELECT count(*) FROM {table} WHERE site = ?", (int(other),)).fetchone()[0] for table in ("local_engine_site", "local_engine_sitemap", "local_engine_day"))
+
+    eventually(lambda: left() == 0, "its rows go")
+
+
 def test_a_property_of_a_domain_stands_for_its_sites(start, google):
     shop = "https://shop.example.com"
     server = serve(start, google, more="property = sc-domain:example.com\n", sites=(shop, OTHER))

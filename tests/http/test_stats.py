@@ -5,7 +5,6 @@ import sqlite3
 from harness import ORIGIN, eventually, problem, q
 
 SHOP = "https://shop.example.org"
-TODAY = datetime.datetime.now(datetime.timezone.utc).date
 
 
 def stats(server, query="", **more):
@@ -14,8 +13,10 @@ def stats(server, query="", **more):
     return reply.json()
 
 
-def day(ago):
-    return (TODAY() - datetime.timedelta(days=ago)).isoformat()
+def days_of(server):
+    """day(ago) of the server's today."""
+    today = datetime.date.fromisoformat(stats(server)["to"])
+    return lambda ago: (today - datetime.timedelta(days=ago)).isoformat()
 
 
 def fetch(server, host="www.example.com", agent="Googlebot/2.1"):
@@ -36,7 +37,7 @@ def test_a_day_has_what_there_was_when_it_was_last_seen(start):
     eventually(lambda: stats(server)["crawlers"], "the fetch is counted")
     server.stop()
     server.start()
-    answer = stats(server)
+    answer, day = stats(server), days_of(server)
     assert (answer["site"], answer["from"], answer["to"], answer["step"]) == (None, day(89), day(0), "1d")
     assert answer["days"] == [{"day": day(0), "entries": 4, "urls": 0}]
     assert stats(server, "?site=" + q(SHOP))["days"] == [{"day": day(0), "entries": 1, "urls": 0}]
@@ -58,6 +59,7 @@ def test_urlsets_count_page_urls(start):
         assert server.api("POST", "/v1/urls", {"loc": f"{ORIGIN}/page/{n}", "urlset": f"{ORIGIN}/pages.xml"}).status in (200, 201)
     server.stop()
     server.start()
+    day = days_of(server)
     assert stats(server)["days"] == [{"day": day(0), "entries": 1, "urls": 5}], "the index lists the urlset's page"
 
 
@@ -79,6 +81,7 @@ def test_steps_and_ranges(start):
         db.execute("INSERT INTO local_site_day VALUES (99, ?, 7, 7)", (today,))
     server.start()
     eventually(lambda: stats(server)["days"][-1]["entries"] == 0, "today's is what there is")
+    day = days_of(server)
     answer = stats(server, f"?from={day(20)}&to={day(7)}&step=7d")
     assert (answer["from"], answer["to"], answer["step"]) == (day(20), day(7), "7d")
     assert answer["days"] == [{"day": day(20), "entries": 986, "urls": 14}, {"day": day(13), "entries": 993, "urls": 7}]
@@ -92,6 +95,47 @@ def test_steps_and_ranges(start):
     with stop(server) as db:
         kept = db.execute("SELECT site, count(*), min(day) FROM local_site_day GROUP BY site ORDER BY site").fetchall()
     assert kept == [(0, 90, today - 89), (int(site_id), 90, today - 89)], "old days go, and those of sites that are gone"
+
+
+def lags(**cells):
+    """A histogram (db/crawler.h) with these numbers of changes: c9=3."""
+    numbers = [0] * 48
+    for name, count in cells.items():
+        numbers[int(name[1:])] = count
+    return b"".join(n.to_bytes(4, "little") for n in numbers)
+
+
+def test_fetches_are_summed_and_delays_are_percentiles_of_the_sum(start):
+    server = start(sites=(ORIGIN, SHOP))
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    fetch(server)
+    eventually(lambda: stats(server)["crawlers"], "counting has begun")
+    ids = {one["origin"]: int(one["id"]) for one in server.api("GET", "/v1/sites").json()["sites"]}
+    day = days_of(server)
+    with stop(server) as db:
+        today = db.execute("SELECT max(day) FROM local_site_day").fetchone()[0]
+        put = lambda crawler, origin, ago, ok, same, other, impostors, histogram: db.execute(
+            "INSERT OR REPLACE INTO local_crawler_day SELECT node, ?, ?, ?, ?, ?, ?, ?, 1, 1, 90, ?, 0 FROM local_crawler",
+            (crawler, ids[origin], today - ago, ok, same, other, impostors, histogram))
+        db.execute("DELETE FROM local_crawler_day")
+        put("googlebot", ORIGIN, 8, 1, 2, 3, 4, lags(c5=9, c20=1))
+        put("googlebot", SHOP, 8, 10, 20, 30, 40, lags())
+        put("googlebot", ORIGIN, 7, 5, 6, 7, 8, lags(c20=30))
+        put("bingbot", SHOP, 2, 1, 0, 0, 0, lags())
+    server.start()
+
+    def crawlers(query):
+        return {one["name"]: one["days"] for one in stats(server, query)["crawlers"]}
+
+    row = lambda ago, ok, same, other, impostors, lag: {"day": day(ago), "ok": ok, "not_modified": same, "other": other, "impostors": impostors, "lag": lag}
+    each = crawlers(f"?from={day(8)}&to={day(0)}")
+    short, long = each["googlebot"][0]["lag"]["p50_s"], each["googlebot"][1]["lag"]["p50_s"]
+    assert 0 < short < long, "cells are of growing times"
+    assert each == {"googlebot": [row(8, 11, 22, 33, 44, {"p50_s": short, "p90_s": short, "changes": 10}), row(7, 5, 6, 7, 8, {"p50_s": long, "p90_s": long, "changes": 30})],
+                    "bingbot": [row(2, 1, 0, 0, 0, None)]}
+    assert crawlers(f"?from={day(8)}&to={day(0)}&step=7d") == {"googlebot": [row(8, 16, 28, 40, 52, {"p50_s": long, "p90_s": long, "changes": 40})], "bingbot": [row(8, 1, 0, 0, 0, None)]}
+    assert crawlers(f"?from={day(8)}&to={day(8)}&site={q(ORIGIN)}") == {"googlebot": [row(8, 1, 2, 3, 4, {"p50_s": short, "p90_s": short, "changes": 10})]}
+    assert crawlers(f"?from={day(1)}") == {}
 
 
 def test_a_token_sees_its_site(start):
@@ -116,6 +160,7 @@ def test_many_sites_are_written_in_parts(start):
     server.stop()
     with sqlite3.connect(server.database) as db:
         db.executemany("INSERT INTO site(origin, managed, max_pages) VALUES (?, 0, 500)", [(origin,) for origin in origins])
+        db.executemany("INSERT INTO local_site_day VALUES (?, 20000, 1, 1)", [(n,) for n in range(5000, 5700)])  # of sites that are gone
     server.start()
     eventually(lambda: stats(server)["days"], "it is there")
     with stop(server) as db:

@@ -27,6 +27,7 @@ class Engine:
     def __init__(self, address="127.0.0.2"):
         self.sitemaps, self.children, self.calls, self.refused = {}, {}, [], []
         self.fault = self.token_fault = None
+        self.faults = {}  # by kind of call
         self.now = time.time
         self.folder = tempfile.TemporaryDirectory()
         engine = self
@@ -124,8 +125,8 @@ class Google(Engine):
         parent = parse_qs(url.query).get("sitemapIndex", [None])[0]
         kind = "submit" if method == "PUT" else "children" if parent else "list"
         self.calls.append((kind, unquote(site), unquote(feed[0]) if feed else parent))
-        if self.fault:
-            return self.fault
+        if self.fault or kind in self.faults:
+            return self.faults.get(kind, self.fault)
         if method == "PUT":
             self.sitemaps[unquote(feed[0])] = {"isPending": True, "lastSubmitted": "2026-11-27T10:00:00.000Z"}
             return 204, b""

@@ -11,6 +11,14 @@ static enum catalogue_status bind_and_run(sqlite3_stmt *row, const char *const *
     return statement_run(row);
 }
 
+/* A statement of an engine and numbers. */
+static enum catalogue_status run_of(struct tx *tx, enum statement which, const char *engine,
+                                    const int64_t *numbers, size_t count)
+{
+    sqlite3_stmt *row = tx_statement(tx, which);
+    return row == NULL ? tx_failure(tx) : bind_and_run(row, &engine, 1, numbers, count);
+}
+
 static enum catalogue_status put_site(struct tx *tx, const struct engine_write *w)
 {
     const struct engine_site *s = &w->site;
@@ -34,35 +42,30 @@ static enum catalogue_status put_sitemap(struct tx *tx, const struct engine_writ
                        : bind_and_run(row, texts, 3, numbers, sizeof numbers / sizeof *numbers);
 }
 
-static enum catalogue_status put_day(struct tx *tx, const struct engine_write *w)
+/* site_id 0: of all together. What is older than ENGINE_KEEP_DAYS goes. */
+static enum catalogue_status put_day(struct tx *tx, const struct engine_write *w, int64_t site_id,
+                                     const struct engine_day *d)
 {
-    const struct engine_day *d = &w->day;
     const char *const texts[] = {w->engine};
     const int64_t numbers[] = {
-        w->site.site_id,  d->day,    (int64_t)d->sitemaps, (int64_t)d->errors, (int64_t)d->warnings,
+        site_id,          d->day,    (int64_t)d->sitemaps, (int64_t)d->errors, (int64_t)d->warnings,
         (int64_t)d->urls, d->read_at};
-    sqlite3_stmt *row = tx_statement(tx, ST_ENGINE_DAY_PUT);
-    return row == NULL ? tx_failure(tx)
-                       : bind_and_run(row, texts, 1, numbers, sizeof numbers / sizeof *numbers);
+    const int64_t old[] = {site_id, d->day - ENGINE_KEEP_DAYS};
+    enum catalogue_status status = run_of(tx, ST_ENGINE_DAYS_TIDY, w->engine, old, 2);
+    sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_ENGINE_DAY_PUT) : NULL;
+    if (row == NULL)
+        return status != CATALOGUE_OK ? status : tx_failure(tx);
+    return bind_and_run(row, texts, 1, numbers, sizeof numbers / sizeof *numbers);
 }
 
-/* What is kept of an engine and a site goes; a bounded number of rows. */
-static enum catalogue_status drop_sitemaps(struct tx *tx, const struct engine_write *w)
+/* All of a site that is gone; a bounded number of rows. */
+static enum catalogue_status drop_gone(struct tx *tx, const struct engine_write *w)
 {
-    const char *const texts[] = {w->engine};
-    const int64_t numbers[] = {w->site.site_id};
-    sqlite3_stmt *row = tx_statement(tx, ST_ENGINE_SITEMAPS_DROP);
-    return row == NULL ? tx_failure(tx) : bind_and_run(row, texts, 1, numbers, 1);
-}
-
-/* Of sites that are removed, and of days that are too old. */
-static enum catalogue_status tidy(struct tx *tx, const struct engine_write *w)
-{
-    enum catalogue_status status = tx_run_with(tx, ST_ENGINE_SITES_TIDY, NULL, 0);
+    const int64_t numbers[] = {w->gone, INT32_MAX};
+    enum catalogue_status status = run_of(tx, ST_ENGINE_SITE_DROP, w->engine, numbers, 1);
     if (status == CATALOGUE_OK)
-        status = tx_run_with(tx, ST_ENGINE_SITEMAPS_TIDY, NULL, 0);
-    return status == CATALOGUE_OK ? tx_run(tx, ST_ENGINE_DAYS_TIDY, w->day.day - ENGINE_KEEP_DAYS)
-                                  : status;
+        status = run_of(tx, ST_ENGINE_SITEMAPS_DROP, w->engine, numbers, 1);
+    return status == CATALOGUE_OK ? run_of(tx, ST_ENGINE_DAYS_TIDY, w->engine, numbers, 2) : status;
 }
 
 enum catalogue_status apply_engine(struct tx *tx, const struct change *change,
@@ -73,10 +76,12 @@ enum catalogue_status apply_engine(struct tx *tx, const struct change *change,
     enum catalogue_status status = put_site(tx, w);
     if (!w->replaces || status != CATALOGUE_OK)
         return status;
-    status = drop_sitemaps(tx, w);
+    status = run_of(tx, ST_ENGINE_SITEMAPS_DROP, w->engine, &w->site.site_id, 1);
     for (size_t i = 0; i < w->count && status == CATALOGUE_OK; i++)
         status = put_sitemap(tx, w, &w->sitemaps[i]);
     if (status == CATALOGUE_OK)
-        status = put_day(tx, w);
-    return status == CATALOGUE_OK ? tidy(tx, w) : status;
+        status = put_day(tx, w, w->site.site_id, &w->day);
+    if (status == CATALOGUE_OK && w->all.day != 0)
+        status = put_day(tx, w, 0, &w->all);
+    return status == CATALOGUE_OK && w->gone != 0 ? drop_gone(tx, w) : status;
 }

@@ -121,9 +121,13 @@ static bool read_state(struct listing *l)
     l->filter.state = -1;
     if (word == NULL)
         return true;
+    if (strcmp(word, "bad") == 0) {
+        l->filter.state = CHECK_ANY_BAD;
+        return true;
+    }
     if (!check_state_read(word, &state)) {
         reply_problem(&l->call->request->reply, 400, "malformed-parameter", "state",
-                      "must be new, good, empty, gone, not-a-sitemap, broken, refused or "
+                      "must be new, good, bad, empty, gone, not-a-sitemap, broken, refused or "
                       "unreachable");
         return false;
     }

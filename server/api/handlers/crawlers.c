@@ -12,6 +12,7 @@
 #include "server/crawlers/crawlers.h"
 #include "server/crawlers/kept.h"
 #include "server/crawlers/summary.h"
+#include "server/rules/lastmod.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
@@ -34,13 +35,11 @@ static void append_days(struct str *out, int32_t today, const struct crawler_sum
     str_append_text(out, ",\"days\":[");
     for (int32_t i = 0; i < CRAWLERS_KEEP_DAYS; i++) {
         const struct crawler_day_sum *day = &summary->days[i];
-        time_t at = (time_t)(today - (CRAWLERS_KEEP_DAYS - 1 - i)) * DAY_SECONDS;
-        char text[16];
-        struct tm utc;
+        char text[11];
 
         if (day->ok + day->not_modified + day->other + day->impostors == 0)
             continue;
-        strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&at, &utc));
+        lastmod_format_day(today - (CRAWLERS_KEEP_DAYS - 1 - i), text);
         str_append_format(out,
                           "%s{\"day\":\"%s\",\"ok\":%" PRIu64 ",\"not_modified\":%" PRIu64
                           ",\"other\":%" PRIu64 ",\"impostors\":%" PRIu64 "}",

@@ -509,7 +509,7 @@ static void metrics_append_engines(struct str *out, const struct app_context *ap
     static const struct {
         const char *name, *help;
     } rows[] = {
-        {"sitemapd_engine_up", "1: the search engine answers for all sites."},
+        {"sitemapd_engine_up", "1: the search engine answers, and no request for a site failed."},
         {"sitemapd_engine_errors", "Errors that the search engine found in sitemaps."},
         {"sitemapd_engine_warnings", "Warnings of the search engine about sitemaps."},
         {"sitemapd_engine_last_read_age_seconds",

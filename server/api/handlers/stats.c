@@ -65,7 +65,7 @@ static bool read_step(struct call *call, int32_t *out)
         return true;
     long days = strtol(text, &end, 10);
     if (*text < '1' || *text > '9' || strcmp(end, "d") != 0 || days > DAYS)
-        return refuse(call, "step", "must be a number of days from 1d to 90d");
+        return refuse(call, "step", "must be a number of days such as 7d, 90d at most");
     *out = (int32_t)days;
     return true;
 }
@@ -92,10 +92,8 @@ static bool read_range(struct call *call, int32_t today, struct range *out)
 
 static void append_date(struct str *out, const char *lead, int32_t day)
 {
-    char text[16];
-    struct tm utc;
-    time_t at = (time_t)day * DAY_SECONDS;
-    strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&at, &utc));
+    char text[11];
+    lastmod_format_day(day, text);
     str_append_format(out, "%s\"%s\"", lead, text);
 }
 

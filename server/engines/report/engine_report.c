@@ -3,11 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "server/rules/lastmod.h"
-
-#define DAY_SECONDS 86400
 
 const char *const engine_names[ENGINE_COUNT] = {"google", "bing"};
 
@@ -165,10 +162,8 @@ static void append_sitemap(void *context, const struct engine_sitemap *s)
 static void append_day(void *context, const struct engine_day *day)
 {
     struct listing *l = context;
-    char text[16];
-    struct tm utc;
-    time_t at = (time_t)day->day * DAY_SECONDS;
-    strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&at, &utc));
+    char text[11];
+    lastmod_format_day(day->day, text);
     str_append_format(l->out, "%s{\"day\":\"%s\",\"sitemaps\":%" PRIu64, l->count++ > 0 ? "," : "",
                       text, day->sitemaps);
     append_numbers(l->out, day->errors, day->warnings, day->urls);
