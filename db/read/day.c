@@ -4,13 +4,6 @@
 #define SITES_A_LOOK (SITE_DAYS_WRITE_MAX / 2)
 #define GONE_A_LOOK  (SITE_DAYS_WRITE_MAX / 4)
 
-static enum catalogue_status end(struct catalogue_view *v, sqlite3_stmt *row, int rc)
-{
-    sqlite3_reset(row);
-    sqlite3_clear_bindings(row);
-    return view_status(v, rc);
-}
-
 /* Passes the row on if another is kept, or none. */
 static void pass_if_other(sqlite3_stmt *row, int kept, const struct site_day *now,
                           site_day_each *each, void *context)
@@ -53,7 +46,7 @@ static enum catalogue_status find_sites(struct catalogue_view *v, int32_t day, i
     }
     if (looked_at < SITES_A_LOOK)
         *after = 0;
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }
 
 static enum catalogue_status find_total(struct catalogue_view *v, int32_t day, site_day_each *each,
@@ -73,7 +66,7 @@ static enum catalogue_status find_total(struct catalogue_view *v, int32_t day, s
         pass_if_other(row, 0,
                       &(struct site_day){.day = day, .entries = now.entries, .urls = now.urls},
                       each, context);
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }
 
 /* Each site is found by a step in the key, whatever the number of its days. */
@@ -90,7 +83,7 @@ static enum catalogue_status find_gone(struct catalogue_view *v, site_day_each *
         sqlite3_bind_int64(row, 1, GONE_A_LOOK);
     while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW)
         each(context, &(struct site_day){.site_id = sqlite3_column_int64(row, 0), .day = -1});
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_site_days_due(struct catalogue_view *v, int32_t day,
@@ -125,5 +118,5 @@ enum catalogue_status catalogue_view_site_days(struct catalogue_view *v, int64_t
                           .entries = (uint64_t)sqlite3_column_int64(row, 1),
                           .urls = (uint64_t)sqlite3_column_int64(row, 2),
                       });
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }

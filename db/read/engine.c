@@ -25,13 +25,6 @@ static sqlite3_stmt *begin(struct catalogue_view *v, const char *sql, const char
     return row;
 }
 
-static enum catalogue_status end(struct catalogue_view *v, sqlite3_stmt *row, int rc)
-{
-    sqlite3_reset(row);
-    sqlite3_clear_bindings(row);
-    return view_status(v, rc);
-}
-
 enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, const char *engine,
                                                   engine_site_each *each, void *context)
 {
@@ -54,7 +47,7 @@ enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, cons
         };
         each(context, &site);
     }
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, const char *engine,
@@ -83,7 +76,7 @@ enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, c
         };
         each(context, &sitemap);
     }
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const char *engine,
@@ -106,7 +99,7 @@ enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const 
             .urls = number_of(row, 3),
             .read_at = sqlite3_column_int64(row, 4),
         };
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_engine_gone(struct catalogue_view *v, const char *engine,
@@ -118,7 +111,7 @@ enum catalogue_status catalogue_view_engine_gone(struct catalogue_view *v, const
                               engine, 0);
     int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
     *out = rc == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }
 
 enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const char *engine,
@@ -144,5 +137,5 @@ enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const
         };
         each(context, &day);
     }
-    return end(v, row, rc);
+    return view_end_statement(v, row, rc);
 }

@@ -68,6 +68,15 @@ enum catalogue_status view_status(struct catalogue_view *v, int sqlite_result)
     return connection_status(result);
 }
 
+enum catalogue_status view_end_statement(struct catalogue_view *v, sqlite3_stmt *row, int rc)
+{
+    if (row != NULL) {
+        sqlite3_reset(row);
+        sqlite3_clear_bindings(row);
+    }
+    return view_status(v, rc);
+}
+
 static void close_view(struct catalogue_view *v)
 {
     for (size_t i = 0; i < VIEW_STATEMENTS; i++)

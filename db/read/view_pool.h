@@ -72,3 +72,5 @@ enum catalogue_status view_number(struct catalogue_view *v, sqlite3_stmt *row, i
                                   int64_t *out);
 /* Maps a result, and remembers where it means that the connection is not to be used again. */
 enum catalogue_status view_status(struct catalogue_view *v, int sqlite_result);
+/* Ends the use of a statement (NULL: it could not be had) whose last step returned `rc`. */
+enum catalogue_status view_end_statement(struct catalogue_view *v, sqlite3_stmt *row, int rc);

@@ -22,9 +22,9 @@ export const COVERS = 'Pages of indexes and urlsets count; the view of a sitemap
 export function crawlerSentence(one, linked = true) {
   return [
     stateOf(one), ' ', linked ? crawlerLink(one) : named(one.name),
-    one.seen_up_to ? [` has the newest version of ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} it fetches, as of `, time(one.seen_up_to)] : ' has not seen a complete page',
+    one.seen_up_to ? [` has the newest version of ${one.pages === 1 ? 'the page' : `the ${number(one.pages)} pages`} it fetches, as of `, time(one.seen_up_to)] : ' has not fetched a complete page since counting began',
     one.stale > 0 ? ['; ', count(one.stale, 'page has', 'pages have'), ' changed since, the first ', ago(one.stale_since)] : null,
-    one.never > 0 ? ['; it has never fetched ', count(one.never, 'other page')] : null,
+    one.never > 0 ? ['; it has never fetched ', count(one.never, one.pages > 0 ? 'other page' : 'page')] : null,
     '.',
   ];
 }
