@@ -124,6 +124,8 @@ struct config {
     bool page_style;
     bool crawlers; /* whether it is kept who fetched which page */
     char *cache_control;
+    char *cdn_cache_control; /* NULL: none */
+    char *cache_tag;         /* a header's name, or "off" */
     size_t trusted_proxy_count;
     const char *const *trusted_proxies; /* addresses and ranges whose X-Forwarded-Host counts */
     char *tls_cert, *tls_key;           /* PEM files; NULL, both: no TLS */

@@ -70,6 +70,15 @@ const struct setting config_settings[] = {
                  "stale-if-error=604800",
      FILE_AND("SITEMAPD_SERVER_CACHE_CONTROL"),
      .doc = "Cache-Control of index pages and robots.txt."},
+    {"server", "cdn_cache_control", SETTING_HEADER, IN(cdn_cache_control),
+     FILE_AND("SITEMAPD_SERVER_CDN_CACHE_CONTROL"), .example = "max-age=86400",
+     .doc = "CDN-Cache-Control of the same: what CDNs follow in place of Cache-Control (RFC 9213). "
+            "Default: none is sent."},
+    {"server", "cache_tag", SETTING_CHOICE, IN(cache_tag),
+     .choices = "off Cache-Tag Surrogate-Key Edge-Cache-Tag", .fallback = "off",
+     FILE_AND("SITEMAPD_SERVER_CACHE_TAG"),
+     .doc = "Header that names the site and the index of each reply, for purges by tag: Cache-Tag "
+            "(Cloudflare, Google), Surrogate-Key (Fastly) or Edge-Cache-Tag (Akamai)."},
     {"server", "trusted_proxies", SETTING_IP_RANGE, LIST(trusted_proxies, trusted_proxy_count),
      FILE_AND("SITEMAPD_SERVER_TRUSTED_PROXIES"), .example = "10.0.0.2 fd00::/8",
      .doc = "Addresses of proxies whose X-Forwarded-Host and X-Forwarded-For are trusted, or "

@@ -523,7 +523,7 @@ static bool start_publisher(struct app *app)
         .build_threads = app_core_count(),
         .policies = policies,
         .attach = page_response_attach,
-        .attach_context = (void *)config->cache_control,
+        .attach_context = &app->context.cache_fields,
         .page_is = app->context.crawlers == NULL ? NULL : record_page,
         .page_is_context = app->context.crawlers,
         .event = note,
@@ -647,7 +647,11 @@ static bool fill_context(struct app *app)
     context->copiers = workers_new(COPIER_THREADS, COPIER_MAX_QUEUED);
     context->database = config->database;
     context->auth = auth_new();
-    context->cache_control = config->cache_control;
+    context->cache_fields = (struct cache_fields){
+        .cache_control = config->cache_control,
+        .cdn_cache_control = config->cdn_cache_control,
+        .tag = strcmp(config->cache_tag, "off") != 0 ? config->cache_tag : NULL,
+    };
     context->metrics_token = config->metrics_token;
     app_set_limits(app, config);
     context->slow_readers = &app->readers;

@@ -60,7 +60,7 @@ struct app_context {
     atomic_bool stopping;         /* what takes long gives up */
     const char *database;         /* the file; such answers are made beside it */
     struct spool_room spool_room; /* of all lists together; a reload moves its bound */
-    const char *cache_control;
+    struct cache_fields cache_fields;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
     bool metrics_token; /* what names every site's indexes and sources needs a token for all */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */

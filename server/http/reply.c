@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <zlib.h>
 
@@ -60,7 +61,7 @@ static void refuse_part(struct reply *reply, uint64_t size)
 }
 
 void resource_reply(struct request *request, struct resource *r, bool as_file,
-                    const char *cache_control)
+                    const struct cache_fields *cache)
 {
     struct reply *reply = &request->reply;
     bool gzip = r->gzip != NULL &&
@@ -103,7 +104,8 @@ void resource_reply(struct request *request, struct resource *r, bool as_file,
     reply->represent = represent;
     reply->first = (size_t)first;
     reply->len = (size_t)len;
-    reply->cache_control = cache_control;
+    reply->cache = cache;
+    reply->site_id = request->site_id;
 }
 
 /* ---- a response --------------------------------------------------------------------------- */
@@ -145,6 +147,27 @@ static bool add(struct MHD_Response *response, const char *name, const char *val
     return MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
+/* Tags of what is sent: its site, and of a page its index. */
+static bool add_tags(struct MHD_Response *response, const struct reply *reply)
+{
+    const char *separator = strcmp(reply->cache->tag, "Surrogate-Key") == 0 ? " " : ",";
+    char tags[96];
+    int len = snprintf(tags, sizeof tags, "sitemap-site-%" PRId64, reply->site_id);
+    if (is_page(reply->resource))
+        snprintf(tags + len, sizeof tags - (size_t)len, "%ssitemap-index-%" PRId64, separator,
+                 reply->resource->index_id);
+    return reply->site_id == 0 || add(response, reply->cache->tag, tags);
+}
+
+static bool add_cache_fields(struct MHD_Response *response, const struct reply *reply)
+{
+    const struct cache_fields *cache = reply->cache;
+    return add(response, "Cache-Control", cache->cache_control) &&
+           (cache->cdn_cache_control == NULL ||
+            add(response, "CDN-Cache-Control", cache->cdn_cache_control)) &&
+           (cache->tag == NULL || add_tags(response, reply));
+}
+
 /* What a 304 has (RFC 9110 15.4.5), and all others too. `now`: of the message. */
 static bool add_validators(struct MHD_Response *response, const struct reply *reply, int64_t now)
 {
@@ -160,7 +183,7 @@ static bool add_validators(struct MHD_Response *response, const struct reply *re
     /* One URL, two representations: RFC 9110 12.5.5. */
     if (r->gzip != NULL && reply->represent != REPRESENT_FILE)
         ok = ok && add(response, "Vary", "Accept-Encoding");
-    return ok && add(response, "Cache-Control", reply->cache_control);
+    return ok && add_cache_fields(response, reply);
 }
 
 static bool add_type(struct MHD_Response *response, const struct reply *reply)
@@ -308,10 +331,10 @@ static void responses_free(void *attachment)
     free(p);
 }
 
-bool page_response_attach(void *cache_control, struct resource *s)
+bool page_response_attach(void *cache, struct resource *s)
 {
     struct page_responses *p = calloc(1, sizeof *p);
-    struct reply reply = {.resource = s, .cache_control = cache_control};
+    struct reply reply = {.resource = s, .cache = cache, .site_id = s->site_id};
     int64_t now = (int64_t)time(NULL);
 
     if (p == NULL)

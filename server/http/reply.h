@@ -15,14 +15,14 @@
 #include "server/pages/resource.h"
 
 /* Fills request->reply for GET or HEAD: 200, 206, 304, 412 or 416. Takes over the caller's
- * reference to `r`. `as_file`: the `.xml.gz` of a page. `cache_control` is borrowed and lives
- * longer than the listener. No microhttpd in it. */
+ * reference to `r`. `as_file`: the `.xml.gz` of a page. `cache` is borrowed and lives longer than
+ * the listener. No microhttpd in it. */
 void resource_reply(struct request *request, struct resource *r, bool as_file,
-                    const char *cache_control);
+                    const struct cache_fields *cache);
 
-/* The publisher's `attach` hook: makes the responses of a page. `cache_control` is text, which
- * lives longer than every page and every listener. False: no memory. */
-bool page_response_attach(void *cache_control, struct resource *s);
+/* The publisher's `attach` hook: makes the responses of a page. `cache` is a struct cache_fields,
+ * which lives longer than every page and every listener. False: no memory. */
+bool page_response_attach(void *cache, struct resource *s);
 /* The cache's `cut_slow_readers` hook: `readers` is the struct readers. */
 void resource_cut(void *readers, enum held_kind kind, uint64_t bytes);
 

@@ -92,6 +92,15 @@ struct reply_header {
 };
 
 /* What a handler answers: a body of its own or a resource. */
+/* The header fields for caches in every reply with a resource. */
+struct cache_fields {
+    const char *cache_control;
+    const char *cdn_cache_control; /* RFC 9213; NULL: none */
+    /* The header that names site and index for purges by tag, as its CDN separates them: with
+     * spaces (Surrogate-Key) or commas. NULL: none. */
+    const char *tag;
+};
+
 struct reply {
     unsigned status;
     const char *content_type; /* static; NULL: none */
@@ -100,11 +109,12 @@ struct reply {
     /* Owned reference; NULL: `body` is the reply. Filled by resource_reply, with what follows. */
     struct resource *resource;
     enum representation represent;
-    enum coding offered;       /* by the client, where it was looked at */
-    size_t first, len;         /* the bytes of it that are sent, or that a 304 stands for */
-    const char *cache_control; /* borrowed for the process's life */
-    bool from_file;            /* the body is `file`, from its start; see reply_file */
-    int file;                  /* owned */
+    enum coding offered;              /* by the client, where it was looked at */
+    size_t first, len;                /* the bytes of it that are sent, or that a 304 stands for */
+    const struct cache_fields *cache; /* borrowed for the process's life */
+    int64_t site_id;                  /* whose it is; 0: not known */
+    bool from_file;                   /* the body is `file`, from its start; see reply_file */
+    int file;                         /* owned */
     uint64_t file_bytes;
     bool close; /* close the connection behind it */
     size_t header_count, text_len;

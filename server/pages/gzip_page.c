@@ -322,6 +322,7 @@ static bool deflate_raw(struct builder *b, uint32_t entries, struct snapshot_seg
 static void stamp_snapshot(struct resource *s, uint64_t revision, const struct page_record *page)
 {
     s->index_id = page->index_id;
+    s->site_id = page->site_id;
     s->number = page->number;
     s->revision = revision;
     s->page_revision = page->revision;

@@ -65,7 +65,7 @@ struct resource {
     atomic_bool same_second;
 
     /* Of a page. */
-    int64_t index_id;
+    int64_t index_id, site_id;
     uint32_t number; /* in its index, from 1 */
     uint32_t entries;
     uint64_t revision;                  /* of the catalogue it was read at */

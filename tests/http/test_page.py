@@ -661,6 +661,30 @@ def test_with_several_sites_the_host_selects(start):
     assert b"shop.example.org" not in server.get("/robots.txt").body
 
 
+@pytest.mark.parametrize("tag, separator", [("Cache-Tag", ","), ("Surrogate-Key", " "), ("Edge-Cache-Tag", ",")])
+def test_fields_for_cdns(start, tmp_path, tag, separator):
+    """Every reply that a CDN keeps has them: 200, 304, HEAD, .gz, a file of a folder and robots.txt; an error has none."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/a.xml").write_text(f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{ORIGIN}/x</loc></url></urlset>')
+    server = start(config=f'[server]\ncdn_cache_control = max-age=86400\ncache_tag = {tag}\n[source "files"]\ndirectory = {tmp_path}/files\nurl = {ORIGIN}/\nsettle = 50ms\nserve = yes\n')
+    eventually(lambda: server.api("GET", "/v1/sitemaps").json()["sitemaps"], "it is listed")
+    site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
+    index = server.api("GET", "/v1/indexes").json()["indexes"][0]["id"]
+    of_site = f"sitemap-site-{site}"
+    page = server.get(XML)
+    replies = [(page, True), (server.get(XML + ".gz"), True), (server.get(XML, {"Accept-Encoding": "gzip"}), True), (server.get(XML, method="HEAD"), True),
+               (server.get(XML, {"If-None-Match": page["ETag"]}), True), (server.get("/a.xml"), False), (server.get("/robots.txt"), False)]
+    assert [reply.status for reply, _ in replies] == [200, 200, 200, 200, 304, 200, 200]
+    for reply, is_page in replies:
+        assert reply["CDN-Cache-Control"] == "max-age=86400" and reply["Cache-Control"] == PUBLIC_CACHE, reply
+        assert reply[tag] == (f"{of_site}{separator}sitemap-index-{index}" if is_page else of_site), reply
+    missing = server.get("/none.xml")
+    assert missing.status == 404 and missing.get("CDN-Cache-Control") is None and missing.get(tag) is None
+    # Pages that are read from disk at a start have them, too.
+    server.restart()
+    assert server.get(XML)[tag] == f"{of_site}{separator}sitemap-index-{index}"
+
+
 CONFIG = """
 [server]
 strict_host = yes

@@ -36,7 +36,7 @@ static void answer(struct request *request, enum await_result result, struct res
     if (r != NULL && r->held.kind == HELD_FILE)
         request->undated |= r->changed_at <= publisher_moved_at(app->publisher);
     if (r != NULL) {
-        resource_reply(request, r, as_file, app->cache_control);
+        resource_reply(request, r, as_file, &app->cache_fields);
     } else if (result == AWAIT_NONE) {
         reply_text(reply, 404, "Not Found");
     } else {
@@ -194,7 +194,7 @@ static void get_robots(const struct app_context *app, struct request *request,
                        const struct site_target *found)
 {
     resource_ref(found->robots);
-    resource_reply(request, found->robots, false, app->cache_control);
+    resource_reply(request, found->robots, false, &app->cache_fields);
 }
 
 static void get_alias(const struct app_context *app, struct request *request,
@@ -204,7 +204,7 @@ static void get_alias(const struct app_context *app, struct request *request,
 
     reply->status = 301;
     reply_header(reply, "Location", found->text);
-    reply_header(reply, "Cache-Control", app->cache_control);
+    reply_header(reply, "Cache-Control", app->cache_fields.cache_control);
 }
 
 static bool has_date(const struct request *request)

@@ -55,7 +55,9 @@ static bool attach_once(void *context)
 static void test_replies_of_a_page(void **state)
 {
     (void)state;
-    alloc_sweep("replies of a page", attach_once, "public");
+    struct cache_fields cache = {
+        .cache_control = "public", .cdn_cache_control = "max-age=60", .tag = "Cache-Tag"};
+    alloc_sweep("replies of a page", attach_once, &cache);
 }
 
 int main(void)

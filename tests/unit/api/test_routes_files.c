@@ -58,7 +58,7 @@ static int setup(void **state)
         fputs("a file", f);
         fclose(f);
     }
-    w->app.cache_control = "public";
+    w->app.cache_fields.cache_control = "public";
     w->app.files = served_files_new(&options);
     w->app.files_match = match;
     return w->app.files == NULL ? -1 : 0;
@@ -112,7 +112,7 @@ static void test_file(void **state)
         assert_non_null(reply->resource);
         assert_int_equal(reply->len, 6);
         assert_memory_equal(reply->resource->bytes, "a file", 6);
-        assert_string_equal(reply->cache_control, "public");
+        assert_string_equal(reply->cache->cache_control, "public");
         reply_done(reply);
     }
 }

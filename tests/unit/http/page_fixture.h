@@ -9,6 +9,7 @@
 
 static struct readers readers;
 #define CACHE_CONTROL "public, max-age=300"
+static const struct cache_fields cache_fields = {.cache_control = CACHE_CONTROL};
 static struct resource *current;
 
 static inline char *make_xml(size_t size)
@@ -48,7 +49,7 @@ static inline struct resource *make(const char *xml, size_t size, int64_t change
     strcpy(s->etag_identity, "\"id\"");
     strcpy(s->etag_file, "\"file\"");
     resource_count(s, count_released, NULL);
-    assert_true(page_response_attach((void *)CACHE_CONTROL, s));
+    assert_true(page_response_attach((void *)&cache_fields, s));
     return s;
 }
 
@@ -59,7 +60,7 @@ static inline enum handled serve(void *context, struct request *request)
     (void)context;
     resource_ref(current);
     request->reply.resource = current;
-    request->reply.cache_control = CACHE_CONTROL;
+    request->reply.cache = &cache_fields;
     request->reply.status = request_header(request, HEADER_IF_NONE_MATCH) == NULL ? 200 : 304;
     for (int i = 0; i < 3; i++)
         if (strcmp(request->path, names[i]) == 0)

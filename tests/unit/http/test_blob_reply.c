@@ -37,7 +37,8 @@ static enum handled serve(void *context, struct request *request)
 {
     (void)context;
     resource_ref(current);
-    resource_reply(request, current, false, "public, max-age=300");
+    static const struct cache_fields cache = {.cache_control = "public, max-age=300"};
+    resource_reply(request, current, false, &cache);
     return HANDLED;
 }
 
