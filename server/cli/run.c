@@ -30,6 +30,10 @@ static int finish_output(int status)
     return status;
 }
 
+#ifndef SITEMAPD_COMMIT
+#define SITEMAPD_COMMIT "" /* of the source; "": not known */
+#endif
+
 int cli_main(int argc, char **argv, cli_serve *serve)
 {
     struct cli cli = {.serve = serve};
@@ -39,7 +43,8 @@ int cli_main(int argc, char **argv, cli_serve *serve)
     if (!arguments_parse(argc, argv, cli_commands, &cli.arguments, why, sizeof why)) {
         status = cli_misuse_sentence(why);
     } else if (cli.arguments.version) {
-        printf("sitemapd %s\n", SITEMAPD_VERSION);
+        printf("sitemapd %s%s\n", SITEMAPD_VERSION,
+               *SITEMAPD_COMMIT != '\0' ? " (commit " SITEMAPD_COMMIT ")" : "");
         status = EXIT_DONE;
     } else if (cli.arguments.help) {
         help_print(&cli.arguments, cli_commands);

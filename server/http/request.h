@@ -91,7 +91,6 @@ struct reply_header {
     char *value;      /* in reply.text, or owned */
 };
 
-/* What a handler answers: a body of its own or a resource. */
 /* The header fields for caches in every reply with a resource. */
 struct cache_fields {
     const char *cache_control;
@@ -101,6 +100,7 @@ struct cache_fields {
     const char *tag;
 };
 
+/* What a handler answers: a body of its own or a resource. */
 struct reply {
     unsigned status;
     const char *content_type; /* static; NULL: none */

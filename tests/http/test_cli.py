@@ -62,7 +62,12 @@ def test_help_and_version():
         one = done(sitemapd(name, "--help"))
         assert name in one.out and one.err == ""
     assert whole.err == ""
-    assert re.fullmatch(r"sitemapd \d+\.\d+\.\d+.*\n", done(sitemapd("--version")).out)
+    said = re.fullmatch(r"sitemapd \d+\.\d+\.\d+(?: \(commit ([0-9a-f]{12})\))?\n", done(sitemapd("--version")).out)
+    git = lambda *command: subprocess.run(["git", "-C", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."), *command], capture_output=True, text=True)
+    assert said
+    if git("rev-parse", "HEAD").returncode == 0:  # not in the source of a release, which has the commit in a file
+        assert git("merge-base", "--is-ancestor", said[1], "HEAD").returncode == 0, "the commit that it was built of"
+        assert git("rev-parse", "HEAD").stdout in git("archive", "HEAD", "deploy/release/commit").stdout, "git archive writes it"
 
 
 @pytest.mark.parametrize(
