@@ -3,6 +3,7 @@
 import {get, getTagged, post, remove} from './api.js';
 import {ago, alertBox, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, fill, lines, link, listField, none, number, outside, searchForm, section, soft, table, time, to} from './dom.js';
 import {named} from './view_crawlers.js';
+import {foundBy, NAMES} from './view_engines.js';
 
 const LIMIT = 100;
 const TYPING_MS = 250;
@@ -189,6 +190,19 @@ function crawlersSection(one, sources) {
   ], one.crawlers || [], 'No crawler has fetched it from this server yet.'));
 }
 
+/* What each engine says of a sitemap: it lists those of an index that have errors or warnings. */
+async function enginesSection(one) {
+  const {engines} = await get('/v1/engines');
+  const say = async ({name}) => {
+    const {sites} = await get(`/v1/engines/${name}/sitemaps`, {site: new URL(listOf(one)).origin});
+    const find = (loc) => sites[0]?.sitemaps.find((row) => row.loc === loc);
+    const own = find(one.loc), parent = find(listOf(one));
+    const text = own ? foundBy(own) || 'no errors' : parent?.read_at ? 'no errors reported; the index was read' : 'not read yet';
+    return [link('#/engine/' + name, NAMES[name] || name), ': ', text, (own || parent)?.read_at && [' ', ago((own || parent).read_at)], '.'];
+  };
+  return engines.length > 0 && section('Search engines', lines(await Promise.all(engines.map(say))));
+}
+
 /* The URLs to look up: a path is one of each site. */
 function wholeUrls(text, origins) {
   if (text === '' || /^https?:/i.test(text)) return [text];
@@ -314,7 +328,7 @@ export async function entry(context, where) {
       one.news && section('News', facts([['Title', one.news.title], ['Published', time(one.news.publication_date)], ['Publication', `${one.news.publication.name} (${one.news.publication.language})`]])),
       one.warnings.length > 0 && section('Warnings', lines(one.warnings.map((code) => [warningText(code), ' ', codeOf(code)]))),
       one.check && checkFacts(one.check),
-      noun === SITEMAP && !isPage(one) && crawlersSection(one, sources),
+      noun === SITEMAP && !isPage(one) && [crawlersSection(one, sources), await enginesSection(one)],
       buttons(
         actionsOf(context, one, () => context.go('#/entries')),
         context.hasHistory() && link(to('history', {loc: one.loc}), 'History')),

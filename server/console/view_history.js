@@ -90,7 +90,8 @@ export async function history(context, where) {
         : first > 1 && none(`Changes before change ${first} are no longer kept.`));
   };
   await more();
-  return {title: 'History', content: [form, results]};
+  const since = (days, text) => link(to('history', {from: new Date(Date.now() - days * 86400000).toLocaleDateString('sv')}), text);
+  return {title: 'History', content: [buttons(since(1, 'Since yesterday'), since(7, 'Last 7 days')), form, results]};
 }
 
 /* ---- undo and restore ---- */

@@ -249,7 +249,7 @@ def test_what_search_engines_say(console, driver, tmp_path):
         config = f'[fetch]\nallow_address = 127.0.0.2\n[site "main"]\norigin = {ORIGIN}\nindex = /sitemap_index.xml\n' + google.config()
         other = Server(tmp_path, sites=(), config=config).start()
         try:
-            assert other.register(ORIGIN + "/a.xml").status == 201
+            assert other.register(ORIGIN + "/a.xml").status == other.register(broken).status == 201
             eventually(lambda: other.api("GET", "/v1/engines").json()["engines"][0]["errors"] == 3, "it was asked")
             with sqlite3.connect(other.database) as db:  # days before this one
                 db.executemany("INSERT INTO local_engine_day SELECT engine, site, day - ?1, sitemaps, ?1 % 4, ?1 % 3, urls, read_at FROM local_engine_day WHERE day = (SELECT max(day) FROM local_engine_day)", [(i,) for i in range(1, 60)])
@@ -271,6 +271,11 @@ def test_what_search_engines_say(console, driver, tmp_path):
                         there.go(view)
                         there.wait_text("Google")
                         driver.save_screenshot(os.path.join(os.environ["PICTURES"], f"{view.replace('/', '-')}-{width}.png"))
+            ids = {one["loc"]: one["id"] for one in other.api("GET", "/v1/sitemaps").json()["sitemaps"]}
+            there.go("entry/" + ids[broken])
+            there.wait_text("Google: 3 errors")
+            there.go("entry/" + ids[ORIGIN + "/a.xml"])
+            there.wait_text("Google: no errors reported; the index was read")
             assert there.errors() == []
         finally:
             console.leave()
@@ -615,6 +620,9 @@ def test_history_is_found_by_date_site_and_kind(console, server):
     console.wait_text("No change matches.")
     console.go(f"history?site={q(site)}&kind=all")
     assert len(console.all("tbody tr")) == 3
+    console.one("main .buttons a").click()
+    console.wait(lambda: "from=" in console.driver.current_url and console.all("tbody tr"))
+    assert console.one("[name=from]").get_attribute("value") == time.strftime("%Y-%m-%d", time.localtime(time.time() - 86400))
     assert [option.text for option in console.all("[name=kind] option")][:3] == ["Everything but dates moved by polls", "Everything", "Dates moved by polls"]
 
 
