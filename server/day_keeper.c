@@ -9,13 +9,12 @@
 /* Only rows that differ are written, a bounded number in each change: no other write waits for
  * long, however many sites there are. */
 
-#define FIRST_MS    1000
-#define EACH_MS     (5 * 60 * 1000)
 #define DAY_SECONDS 86400
 
 struct day_keeper {
     struct catalogue *catalogue;
     struct thread thread;
+    int64_t ms; /* between two looks */
     /* The thread's, then the stop's. */
     bool failed, gone; /* gone: rows of sites that are gone were found: there may be more */
     int32_t day;       /* what was last written is of this day and revision; 0: nothing yet */
@@ -104,15 +103,16 @@ static void keep_day(struct day_keeper *k)
 static void keep(void *context)
 {
     struct day_keeper *k = context;
-    for (int64_t ms = FIRST_MS; thread_wait(&k->thread, ms); ms = EACH_MS)
+    while (thread_wait(&k->thread, k->ms))
         keep_day(k);
 }
 
-struct day_keeper *day_keeper_start(struct catalogue *catalogue)
+struct day_keeper *day_keeper_start(struct catalogue *catalogue, int64_t ms)
 {
     struct day_keeper *k = calloc(1, sizeof *k);
     if (k != NULL) {
         k->catalogue = catalogue;
+        k->ms = ms;
         if (thread_start(&k->thread, "days", keep, k))
             return k;
     }

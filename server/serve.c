@@ -536,7 +536,7 @@ static bool start_publisher(struct app *app)
     if (status == CATALOGUE_OK && app->context.crawlers != NULL)
         app->crawler_keeper = crawler_keeper_start(app->catalogue, app->context.crawlers);
     if (status == CATALOGUE_OK)
-        app->day_keeper = day_keeper_start(app->catalogue);
+        app->day_keeper = day_keeper_start(app->catalogue, DAY_KEEPER_MS);
     return status == CATALOGUE_OK;
 }
 

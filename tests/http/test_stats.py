@@ -63,12 +63,6 @@ def test_urlsets_count_page_urls(start):
     assert stats(server)["days"] == [{"day": day(0), "entries": 1, "urls": 5}], "the index lists the urlset's page"
 
 
-def test_it_is_written_while_the_server_runs(start):
-    server = start(sites=(ORIGIN,))
-    assert server.register(f"{ORIGIN}/a.xml").status == 201
-    eventually(lambda: stats(server)["days"], "the first look comes after a second")
-
-
 def test_steps_and_ranges(start):
     server = start(sites=(ORIGIN,))
     site_id = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
@@ -80,7 +74,8 @@ def test_steps_and_ranges(start):
                 db.execute("INSERT INTO local_site_day VALUES (?, ?, ?, ?)", (site, today - ago, 1000 - ago, ago))
         db.execute("INSERT INTO local_site_day VALUES (99, ?, 7, 7)", (today,))
     server.start()
-    eventually(lambda: stats(server)["days"][-1]["entries"] == 0, "today's is what there is")
+    server.restart()
+    assert stats(server)["days"][-1]["entries"] == 0, "today's is what there is"
     day = days_of(server)
     answer = stats(server, f"?from={day(20)}&to={day(7)}&step=7d")
     assert (answer["from"], answer["to"], answer["step"]) == (day(20), day(7), "7d")
@@ -148,7 +143,6 @@ def test_a_token_sees_its_site(start):
     token = server.make_token("shop", "--site", SHOP, "--role", "read")
     server.stop()
     server.start()
-    eventually(lambda: stats(server)["days"], "it is there")
     answer = stats(server, token=token)
     assert answer["site"] == SHOP and answer["days"][0]["entries"] == 1 and [one["name"] for one in answer["crawlers"]] == ["bingbot"]
     problem(server.api("GET", "/v1/stats?site=" + q(ORIGIN), token=token), 404, "site-unknown")
@@ -162,6 +156,5 @@ def test_many_sites_are_written_in_parts(start):
         db.executemany("INSERT INTO site(origin, managed, max_pages) VALUES (?, 0, 500)", [(origin,) for origin in origins])
         db.executemany("INSERT INTO local_site_day VALUES (?, 20000, 1, 1)", [(n,) for n in range(5000, 5700)])  # of sites that are gone
     server.start()
-    eventually(lambda: stats(server)["days"], "it is there")
     with stop(server) as db:
         assert db.execute("SELECT count(*), count(DISTINCT day) FROM local_site_day").fetchone() == (603, 1)

@@ -1,0 +1,76 @@
+/* The sums of a day are written while the server runs, not at its stop alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/day_keeper.h"
+#include "server/rules/limits.h"
+#include "tests/unit/scratch.h"
+
+#define ORIGIN "https://www.example.com"
+
+static void take(void *context, const struct site_day *row)
+{
+    *(struct site_day *)context = *row;
+}
+
+/* Waits until the sum of all sites is this; the test has a time limit of its own. */
+static void wait_for(struct catalogue *c, uint64_t entries)
+{
+    struct site_day last = {.day = -1};
+    while (last.day < 0 || last.entries != entries) {
+        struct catalogue_view *view;
+        assert_int_equal(catalogue_view_begin(c, &view), CATALOGUE_OK);
+        assert_int_equal(catalogue_view_site_days(view, 0, 0, INT32_MAX, take, &last),
+                         CATALOGUE_OK);
+        catalogue_view_end(view);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
+static void apply(struct catalogue *c, const struct change *change)
+{
+    struct change_result result;
+    assert_int_equal(catalogue_apply(c, change, &result), CATALOGUE_OK);
+    change_result_done(&result);
+}
+
+static void each_change_is_seen_at_a_later_look(void **state)
+{
+    char folder[SCRATCH_MAX_BYTES], path[SCRATCH_MAX_BYTES + 16], why[256];
+    struct catalogue *c;
+    (void)state;
+    scratch_name(folder, "days");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/c.db", folder);
+    const struct catalogue_options options = {
+        .path = path, .write_timeout_ms = 20000, .default_max_pages = LIMIT_SITE_PAGES};
+    assert_int_equal(catalogue_open(&options, &c, why, sizeof why), CATALOGUE_OK);
+    apply(c, &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}});
+    apply(c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/sitemap_index.xml"});
+    struct day_keeper *keeper = day_keeper_start(c, 20);
+    assert_non_null(keeper);
+    wait_for(c, 0);
+    apply(c, &(struct change){.kind = CHANGE_ENTRY_PUT,
+                              .source = "tests",
+                              .entry = {.loc = ORIGIN "/a.xml", .position = POSITION_NONE}});
+    wait_for(c, 1);
+    day_keeper_stop(keeper);
+    catalogue_close(c);
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_change_is_seen_at_a_later_look)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
