@@ -79,16 +79,16 @@ enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, c
     return view_end_statement(v, row, rc);
 }
 
+#define ENGINE_SUM                                                                                 \
+    "SELECT count(*), sum(e.errors), sum(e.warnings), sum(e.urls), min(nullif(e.read_at, 0))"      \
+    " FROM local_engine_sitemap AS e JOIN site AS s ON s.id = e.site AND s.removed = 0"            \
+    " WHERE e.engine = ?1 AND e.parent = '' AND e.listed = 1"
+
 enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const char *engine,
                                                 int64_t site_id, struct engine_day *out)
 {
-    sqlite3_stmt *row = begin(v,
-                              "SELECT count(*), sum(e.errors), sum(e.warnings), sum(e.urls),"
-                              " min(nullif(e.read_at, 0)) FROM local_engine_sitemap AS e"
-                              " JOIN site AS s ON s.id = e.site AND s.removed = 0"
-                              " WHERE e.engine = ?1 AND e.parent = '' AND e.listed = 1"
-                              " AND (?2 IS NULL OR e.site = ?2)",
-                              engine, site_id);
+    sqlite3_stmt *row =
+        begin(v, site_id != 0 ? ENGINE_SUM " AND e.site = ?2" : ENGINE_SUM, engine, site_id);
     int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
     *out = (struct engine_day){.day = 0};
     if (rc == SQLITE_ROW)

@@ -132,9 +132,9 @@ function textOf(cell) {
   return /^[0-9,]+$/.test(text) ? text.replaceAll(',', '') : text;
 }
 
-/* RFC 4180. A spreadsheet would run a text that begins as a formula does. */
+/* RFC 4180. A spreadsheet would run a text that begins as a formula does, also after a semicolon. */
 function download(name, rows) {
-  const cell = (text) => '"' + (/^[=+\-@]/.test(text) ? "'" + text : text).replaceAll('"', '""') + '"';
+  const cell = (text) => '"' + text.replace(/(^|[;\t]\s*)([=+\-@])/g, "$1'$2").replaceAll('"', '""') + '"';
   const url = URL.createObjectURL(new Blob(['\ufeff', rows.map((row) => row.map(cell).join(',') + '\r\n').join('')], {type: 'text/csv'}));
   el('a', {href: url, download: name.toLowerCase().replace(/[^a-z0-9]+/g, ' ').trim().replaceAll(' ', '-') + '.csv'}).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);

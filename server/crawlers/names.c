@@ -12,14 +12,15 @@
  * Behind a slash, dot, @, hyphen or underscore no word begins: there are addresses of the crawlers'
  * pages. The first token in the field counts, of two at one place the longer.
  *
- * Few fields come again and again: one word for each hash of 1,024 remembers what a field was. The
- * upper 56 bits are the hash's, the lower 8 the answer; a word is read and written whole, so there
- * is not a lock, and a collision of 56 bits is nobody's gain. */
+ * Few fields come again and again: a cache remembers 1,024 of them, whole, with the answer. A hash
+ * alone would not do: clients choose their fields, and a client that finds two with one hash could
+ * have another crawler counted under any name. A place that another thread uses is passed over. */
 
 #define FIELD_MAX   1024u /* what counts of a field */
 #define TOKENS_MAX  512u
 #define TOKEN_MAX   64u
 #define CACHE_SLOTS 1024u
+#define CACHED_MAX  252u /* bytes of a field that is remembered */
 
 struct token {
     char text[TOKEN_MAX + 1]; /* lower case */
@@ -27,12 +28,18 @@ struct token {
     uint8_t name;
 };
 
+struct cached {
+    atomic_flag busy;  /* by the thread that reads or writes it */
+    uint8_t name, len; /* len 0: none is here */
+    char field[CACHED_MAX + 1];
+};
+
 struct crawler_names {
     size_t count, token_count;
     struct crawler_name of[CRAWLERS_MAX];
     struct token tokens[TOKENS_MAX];
     bool begins[256]; /* a token does, with this byte in lower case */
-    atomic_uint_fast64_t cache[CACHE_SLOTS];
+    struct cached cache[CACHE_SLOTS];
 };
 
 static const struct {
@@ -267,12 +274,16 @@ size_t names_classify(struct crawler_names *names, const char *user_agent)
     if (user_agent == NULL)
         return 0;
     size_t len = strnlen(user_agent, FIELD_MAX);
-    uint64_t hash = XXH3_64bits(user_agent, len);
-    atomic_uint_fast64_t *slot = &names->cache[(hash >> 8) % CACHE_SLOTS];
-    uint64_t word = atomic_load_explicit(slot, memory_order_relaxed);
-    if (word != 0 && (word ^ hash) >> 8 == 0)
-        return word & 0xff;
-    size_t name = scan(names, user_agent, len);
-    atomic_store_explicit(slot, (hash & ~(uint64_t)0xff) | name, memory_order_relaxed);
+    struct cached *slot = &names->cache[XXH3_64bits(user_agent, len) % CACHE_SLOTS];
+    if (len == 0 || len > CACHED_MAX ||
+        atomic_flag_test_and_set_explicit(&slot->busy, memory_order_acquire))
+        return scan(names, user_agent, len);
+    if (slot->len != len || memcmp(slot->field, user_agent, len) != 0) {
+        slot->name = (uint8_t)scan(names, user_agent, len);
+        slot->len = (uint8_t)len;
+        memcpy(slot->field, user_agent, len);
+    }
+    size_t name = slot->name;
+    atomic_flag_clear_explicit(&slot->busy, memory_order_release);
     return name;
 }

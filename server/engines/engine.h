@@ -16,9 +16,12 @@ struct engines;
 struct engine_list {
     struct engine_sitemap *at; /* owned */
     size_t count, room;
-    bool failed; /* out of memory */
+    bool failed;        /* out of memory */
+    const char *origin; /* only locs of this site are added; NULL: of any. Borrowed */
 };
-/* Adds a copy; what is more than ENGINE_SITEMAPS_MAX, or a loc of no use, is left out. */
+/* Adds a copy; what is more than ENGINE_SITEMAPS_MAX, or a loc of no use (not http, with control
+ * characters, of another site), is left out. Before the bound: no other site of a property takes
+ * the places. */
 void engine_list_add(struct engine_list *list, const struct engine_sitemap *sitemap);
 void engine_list_done(struct engine_list *list);
 

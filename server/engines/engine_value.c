@@ -66,9 +66,21 @@ const char *engine_word(const json_t *text, char out[65])
     return out;
 }
 
+static bool is_of_use(const struct engine_list *list, const char *loc)
+{
+    size_t origin = list->origin != NULL ? strlen(list->origin) : 0;
+    if (strlen(loc) > LOC_MAX_CHARS ||
+        (strncmp(loc, "https://", 8) != 0 && strncmp(loc, "http://", 7) != 0))
+        return false;
+    for (const char *c = loc; *c != '\0'; c++)
+        if ((unsigned char)*c <= ' ' || *c == 0x7f)
+            return false;
+    return origin == 0 || (strncmp(loc, list->origin, origin) == 0 && loc[origin] == '/');
+}
+
 void engine_list_add(struct engine_list *list, const struct engine_sitemap *sitemap)
 {
-    if (list->failed || list->count == ENGINE_SITEMAPS_MAX || strlen(sitemap->loc) > LOC_MAX_CHARS)
+    if (list->failed || list->count == ENGINE_SITEMAPS_MAX || !is_of_use(list, sitemap->loc))
         return;
     if (list->count == list->room) {
         size_t room = list->room * 2 + 16;
@@ -89,6 +101,8 @@ void engine_list_add(struct engine_list *list, const struct engine_sitemap *site
     }
     copy.loc = loc;
     copy.parent = parent;
+    if (copy.urls > NUMBER_MAX)
+        copy.urls = NUMBER_MAX;
     list->at[list->count++] = copy;
 }
 

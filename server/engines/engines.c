@@ -27,7 +27,7 @@
 #define LOOK_MS          1000
 #define PACE_MS          1000 /* between two requests to an engine */
 #define TIMEOUT_MS       30000
-#define ANSWER_BYTES     (16u << 20)
+#define ANSWER_BYTES     (2u << 20)
 #define ASK_SECONDS      (6 * 3600)
 #define SENT_SECONDS     3600  /* after a submission it is asked sooner */
 #define REFUSED_SECONDS  900   /* or until somebody has replaced the key */
@@ -387,7 +387,8 @@ static enum engine_state submit(struct visit *v, const struct registry_index *in
     struct engine_sitemap sitemap = {.loc = loc, .parent = "", .pending = true, .sent_at = v->now};
     const struct engine_sitemap *before = find_loc(&v->kept.list, loc);
     enum engine_state state = ENGINE_OK;
-    if (find_loc(&v->list, loc) != NULL || index->page_count == 0)
+    if (find_loc(&v->list, loc) != NULL || index->page_count == 0 ||
+        v->list.count == ENGINE_SITEMAPS_MAX) /* what cannot be noted is not sent */
         return state;
     if (is_to_be_sent(v, loc) && v->sent == SUBMIT_MOST)
         return state; /* the next visit's */
@@ -426,7 +427,7 @@ static bool is_index(const struct visit *v, const char *loc)
 
 static enum engine_state ask_site(struct visit *v)
 {
-    struct engine_list answer = {.at = NULL};
+    struct engine_list answer = {.origin = v->site->origin};
     struct str loc = STR_INIT;
     enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), NULL, &answer);
     v->listed = state == ENGINE_OK;

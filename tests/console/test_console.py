@@ -370,13 +370,13 @@ def test_a_table_is_saved_as_csv(driver, old):
     # What a spreadsheet would take for a formula, and a time.
     driver.execute_script("""
         return import('./dom.js').then(({table, time}) => {
-          const [node, save] = table('=x', [['A', '', (row) => row], ['B', '', () => time('2026-11-22T10:00:00Z')]], ['=1+1', '-2', 'a "b"', '12,345']);
+          const [node, save] = table('=x', [['A', '', (row) => row], ['B', '', () => time('2026-11-22T10:00:00Z')]], ['=1+1', '-2', 'a "b"', '12,345', 'x;=1+1; -2']);
           document.querySelector('main').append(node);
           save.querySelector('button').click();
         });""")
     there.wait(lambda: driver.execute_script("return saved.length") == 2)
     rows = list(csv.reader(io.StringIO(driver.execute_script("return saved.find((one) => one.includes(','))").removeprefix("\ufeff"))))
-    assert rows == [["A", "B"]] + [[one, "2026-11-22T10:00:00Z"] for one in ("'=1+1", "'-2", 'a "b"', "12345")]
+    assert rows == [["A", "B"]] + [[one, "2026-11-22T10:00:00Z"] for one in ("'=1+1", "'-2", 'a "b"', "12345", "x;'=1+1; '-2")]
 
 
 def test_each_site_has_a_line_of_its_health(driver, old):

@@ -169,6 +169,20 @@ def test_the_days_of_all_sites_have_them_all(start, google):
     eventually(lambda: left() == 0, "its rows go")
 
 
+def test_another_site_of_a_property_takes_no_room(start, google):
+    """1,000 sitemaps of one tenant, listed first, and what no link may lead to; the other's index is still found."""
+    google.sitemaps = {f"{OTHER}/{n}.xml": READ for n in range(1200)}
+    google.sitemaps |= {"javascript:alert(1)": READ, ORIGIN + "/a\x01b.xml": READ, "=1+1": READ, INDEX: {**READ, "errors": "3"}}
+    google.children[INDEX] = [{"path": path, "errors": 1, **READ} for path in ("javascript:alert(1)", "data:text/html,x", ORIGIN + "/ x.xml", ORIGIN + "/bad.xml")]
+    server = serve(start, google)
+    assert [row["loc"] for row in sites(server, "google")[ORIGIN]["sitemaps"]] == [INDEX, ORIGIN + "/bad.xml"]
+    assert google.count("submit") == 0 and engines(server)[0]["errors"] == 3
+    token = server.make_token("part", "--prefix", ORIGIN + "/shop/", "--role", "read")
+    assert engines(server, token=token) == [] and sites(server, "google", token=token) == {}
+    stats = server.api("GET", "/v1/stats", token=token).json()
+    assert stats["days"] == [] and stats["engines"] == []
+
+
 def test_a_property_of_a_domain_stands_for_its_sites(start, google):
     shop = "https://shop.example.com"
     server = serve(start, google, more="property = sc-domain:example.com\n", sites=(shop, OTHER))

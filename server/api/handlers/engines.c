@@ -24,7 +24,8 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
         return CATALOGUE_OK;
     str_append_text(out, "{\"engines\":[");
     for (size_t i = 0; i < ENGINE_COUNT && status == CATALOGUE_OK; i++) {
-        if (!atomic_load(&call->app->engines[i].configured))
+        if (!atomic_load(&call->app->engines[i].configured) ||
+            !grant_has_whole(&call->request->grant))
             continue;
         str_append_text(out, some ? "," : "");
         some = true;
@@ -61,6 +62,11 @@ static enum catalogue_status sitemaps_work(struct call *call, struct catalogue_v
         return CATALOGUE_OK;
     if (limit > SITES_MOST)
         limit = SITES_MOST;
+    if (!grant_has_whole(&call->request->grant)) {
+        str_append_text(out, "{\"sites\":[],\"next\":null}\n");
+        reply_json(&call->request->reply, 200);
+        return CATALOGUE_OK;
+    }
     str_append_text(out, "{");
     enum catalogue_status status = engine_report_sites(out, view, registry, engine_names[place],
                                                        only, call_parameter(call, "after"), limit);

@@ -135,12 +135,15 @@ static void take_engine_day(void *context, const struct engine_day *day)
     l->of[step].engine = *day;
 }
 
-static enum catalogue_status append_sizes(struct str *out, struct catalogue_view *view,
-                                          const struct range *r, int64_t site_id)
+/* Nothing for a token with a prefix, which sees no site as a whole; so with engines. */
+static enum catalogue_status append_sizes(struct str *out, struct call *call,
+                                          struct catalogue_view *view, const struct range *r,
+                                          int64_t site_id)
 {
     struct last_of_steps l = {.range = r};
-    enum catalogue_status status =
-        catalogue_view_site_days(view, site_id, r->from, r->to, take_site_day, &l);
+    enum catalogue_status status = CATALOGUE_OK;
+    if (grant_has_whole(&call->request->grant))
+        status = catalogue_view_site_days(view, site_id, r->from, r->to, take_site_day, &l);
     bool some = false;
     str_append_text(out, ",\"days\":[");
     for (size_t i = 0; i < step_count(r); i++) {
@@ -186,7 +189,8 @@ static enum catalogue_status append_engines(struct str *out, struct call *call,
     bool some = false;
     str_append_text(out, ",\"engines\":[");
     for (size_t i = 0; i < ENGINE_COUNT && status == CATALOGUE_OK; i++) {
-        if (!atomic_load(&call->app->engines[i].configured))
+        if (!atomic_load(&call->app->engines[i].configured) ||
+            !grant_has_whole(&call->request->grant))
             continue;
         str_append_text(out, some ? "," : "");
         some = true;
@@ -300,7 +304,7 @@ static enum catalogue_status stats_work(struct call *call, struct catalogue_view
     append_date(out, ",\"from\":", range.from);
     append_date(out, ",\"to\":", range.to);
     str_append_format(out, ",\"step\":\"%" PRId32 "d\"", range.step);
-    enum catalogue_status status = append_sizes(out, view, &range, site_id);
+    enum catalogue_status status = append_sizes(out, call, view, &range, site_id);
     if (status == CATALOGUE_OK)
         status = append_crawlers(out, call->app->crawlers, &range, registry, only);
     if (status == CATALOGUE_OK)

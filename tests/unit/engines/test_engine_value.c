@@ -169,6 +169,19 @@ static void a_list_is_bounded(void **state)
     assert_string_equal(list.at[ENGINE_SITEMAPS_MAX - 1].loc, "https://a.example/1.xml");
     engine_list_done(&list);
     assert_int_equal(list.count, 0);
+    /* Of one site, and of use. */
+    static const char *const others[] = {
+        "https://a.example.org/1.xml", "https://a.example",        "javascript:alert(1)",
+        "https://a.example/1\x7f.xml", "https://a.example/ 1.xml", ""};
+    list.origin = "https://a.example";
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        engine_list_add(&list, &(struct engine_sitemap){.loc = others[i], .parent = ""});
+    assert_int_equal(list.count, 0);
+    engine_list_add(&list, &(struct engine_sitemap){
+                               .loc = "https://a.example/1.xml", .parent = "", .urls = UINT64_MAX});
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.at[0].urls, INT64_C(1) << 40);
+    engine_list_done(&list);
 }
 
 int main(void)
