@@ -7,7 +7,7 @@
 
 #include "db/status.h"
 
-#define SITE_DAYS_KEPT      90
+#define DAYS_KEPT           90   /* of every sum of a day: sizes, crawlers, engines */
 #define SITE_DAYS_WRITE_MAX 500u /* rows of one change */
 
 /* As it was last seen on a day. site_id 0: all sites together. */
@@ -18,7 +18,7 @@ struct site_day {
     uint64_t urls;    /* rows of its urlsets */
 };
 
-/* For CHANGE_SITE_DAYS: rows that replace those of the same site and day. What is SITE_DAYS_KEPT
+/* For CHANGE_SITE_DAYS: rows that replace those of the same site and day. What is DAYS_KEPT
  * older goes with them; a row with day -1 has the site's rows go, all of them. */
 struct site_days_write {
     size_t count; /* SITE_DAYS_WRITE_MAX at most */

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/day.h"
 #include "db/status.h"
 
 #define ENGINE_SITEMAPS_MAX 1000u /* that are kept of a site and engine */
-#define ENGINE_KEEP_DAYS    90
 
 /* How the last request for a site went (append only: stored). */
 enum engine_state {
@@ -71,7 +71,7 @@ enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, cons
 /* The sum of all sitemaps that the engine lists now, of a site or (0) of all; its `day` is 0. */
 enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const char *engine,
                                                 int64_t site_id, struct engine_day *out);
-/* A site that is removed, and of which something is kept; 0: there is none. */
+/* Finds a removed site of which rows are still kept; 0: not found. */
 enum catalogue_status catalogue_view_engine_gone(struct catalogue_view *v, const char *engine,
                                                  int64_t *out);
 /* Of a site: its sitemaps by loc, those of an index behind it; and its days, or (0) those of

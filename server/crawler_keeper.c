@@ -83,7 +83,7 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
         .crawlers = {.epoch = epoch,
                      .node = k->shared.node,
                      .since = crawlers_since(k->crawlers),
-                     .tidy_before_day = tidies ? this_day() - CRAWLERS_KEEP_DAYS + 1 : 0,
+                     .tidy_before_day = tidies ? this_day() - DAYS_KEPT + 1 : 0,
                      .page_count = pages,
                      .day_count = days,
                      .child_count = children,
@@ -201,7 +201,7 @@ static void report_nodes(struct crawler_keeper *k)
             .crawlers = {.epoch = epoch,
                          .node = k->shared.node,
                          .since = crawlers_since(k->crawlers),
-                         .tidy_before_day = k->tidied ? this_day() - CRAWLERS_KEEP_DAYS + 1 : 0},
+                         .tidy_before_day = k->tidied ? this_day() - DAYS_KEPT + 1 : 0},
         };
         status = apply(k, &change);
         k->tidied &= status != CATALOGUE_OK;

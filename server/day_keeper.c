@@ -5,11 +5,10 @@
 #include "server/base/clock.h"
 #include "server/base/thread.h"
 #include "server/log/log.h"
+#include "server/rules/lastmod.h"
 
 /* Only rows that differ are written, a bounded number in each change: no other write waits for
  * long, however many sites there are. */
-
-#define DAY_SECONDS 86400
 
 struct day_keeper {
     struct catalogue *catalogue;
@@ -74,7 +73,7 @@ static enum catalogue_status find_revision(struct day_keeper *k, uint64_t *out)
 
 static void keep_day(struct day_keeper *k)
 {
-    int32_t day = (int32_t)(clock_unix_ms() / 1000 / DAY_SECONDS);
+    int32_t day = (int32_t)(clock_unix_ms() / 1000 / CALENDAR_SECONDS_PER_DAY);
     struct shared_state shared;
     uint64_t revision;
     int64_t after = 0;

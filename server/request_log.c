@@ -52,20 +52,6 @@ static void write_line(struct access_log *log, const struct completion *c)
 
 _Static_assert((unsigned)CODINGS == CRAWLERS_CODINGS, "the ledger counts each coding");
 
-/* Names what was asked for beside the pages; 0: out of memory, and it is not followed. */
-static uint64_t child_of(const struct request *request)
-{
-    struct str target = STR_INIT;
-    str_append_text(&target, request->path);
-    if (request->query != NULL) {
-        str_append_char(&target, '?');
-        str_append_text(&target, request->query);
-    }
-    uint64_t child = target.failed ? 0 : crawlers_child_of(str_text(&target));
-    str_done(&target);
-    return child;
-}
-
 /* What the crawlers' ledger needs of a request. */
 static void record_fetch(struct crawlers *crawlers, const struct completion *c)
 {
@@ -89,7 +75,7 @@ static void record_fetch(struct crawlers *crawlers, const struct completion *c)
         fetch.changed_at = page->changed_at;
     }
     if (page != NULL && page->held.kind == HELD_FILE && page->changed_at != 0) /* not robots.txt */
-        fetch.child = child_of(request);
+        fetch.child = crawlers_child_of(request->path, request->query);
     crawlers_fetched(crawlers, &fetch, (int64_t)time(NULL));
 }
 

@@ -1,7 +1,7 @@
 /* Crawlers: how far each is up to date, in words; one crawler with its pages and days. */
 import {get} from './api.js';
 import {enginesTable} from './view_engines.js';
-import {delayOf} from './view_stats.js';
+import {delayOf, eachDay} from './view_stats.js';
 import {ago, badge, buttons, chart, count, el, facts, further, link, none, number, section, soft, span, table, time, to} from './dom.js';
 
 /* The crawler's own spelling: Googlebot, Bingbot, YandexBot, GPTBot. */
@@ -41,20 +41,6 @@ const SERIES = [
   {name: 'downloaded (200)', kind: 'first', of: (day) => day.ok},
   {name: 'not modified (304)', kind: 'second', of: (day) => day.not_modified},
 ];
-
-/* All days since the first known one, also those without visits. */
-function filled(days) {
-  if (days.length === 0) return [];
-  const of = new Map(days.map((day) => [day.day, day]));
-  const out = [];
-  const end = new Date().toISOString().slice(0, 10);
-  for (let at = new Date(days[0].day); out.length < 90; at = new Date(at.getTime() + 86400000)) {
-    const day = at.toISOString().slice(0, 10);
-    if (day > end) break;
-    out.push(of.get(day) || {day, ok: 0, not_modified: 0, other: 0, impostors: 0});
-  }
-  return out;
-}
 
 function daysTable(one) {
   return table('Each day (UTC)', [
@@ -105,7 +91,7 @@ export async function crawler(context, where) {
   if (!one) return {title: named(where.id), content: none('No visits from this crawler.')};
   const [list, stats] = await Promise.all([get(`/v1/crawlers/${encodeURIComponent(one.name)}/pages`, {stale: stale ? '1' : null, after, limit: PAGES}), get('/v1/stats')]);
   const here = (query) => to('crawler/' + encodeURIComponent(one.name), query);
-  const days = filled(one.days);
+  const days = eachDay(one.days, stats.to, () => ({ok: 0, not_modified: 0, other: 0, impostors: 0}));
   return {
     title: named(one.name),
     content: [

@@ -69,14 +69,13 @@ const addSite = (context) => adder(context, 'a site', '/v1/sites',
 const addIndex = (context, site) => adder(context, 'an index', '/v1/indexes',
   {label: 'URL', name: 'url', value: site.origin + '/', hint: 'Ends in .xml. It lists the sitemaps registered in its directory and below.'}, 'Index added.');
 
-/* What is wrong with a site, each with what to do: [badge, text, …]. */
+/* What is wrong with a site, each with what to do: lists of text and links. */
 function troubles(site, known) {
   const out = [];
   const add = (...text) => out.push(text);
-  const sum = (name) => known.lists.reduce((total, one) => total + (one[name] || 0), 0);
   if (site.frozen) add('Frozen: writes are rejected, and sources hold their changes. Thaw it when you are done.');
   if (!site.frozen && known.lists.some((one) => one.frozen)) add('An index or urlset below is frozen: thaw it when you are done.');
-  if (!known.partly && known.lists.every((one) => one.entries !== null) && sum('entries') === 0) add('No sitemaps yet: register some, or ', link('#/sources', 'add a source'), '.');
+  if (!known.partly && known.lists.every((one) => one.entries === 0)) add('No sitemaps yet: register some, or ', link('#/sources', 'add a source'), '.');
   for (const source of known.sources) {
     const sourceLink = link('#/sources', source.name);
     if (source.failure) add('Source ', sourceLink, ' fails since ', time(source.failed_at), ': ', failureText(source));

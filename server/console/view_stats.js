@@ -8,7 +8,7 @@ const MS = 86400000;
 const KINDS = ['first', 'second', 'third', 'fourth', 'fifth'];
 
 /* A value for each day from the first known one to the last of the range; `blank(before)` where nothing is known. */
-function eachDay(known, last, blank) {
+export function eachDay(known, last, blank) {
   const of = new Map(known.map((one) => [one.day, one]));
   const out = [];
   for (let at = known.length > 0 ? Date.parse(known[0].day) : Infinity; at <= Date.parse(last); at += MS) {
@@ -18,7 +18,7 @@ function eachDay(known, last, blank) {
   return out;
 }
 
-function drawn(title, days, series, cell = number, most = undefined) {
+function drawn(title, days, series, cell = number, most) {
   return section(title,
     chart(`${title}, on ${days.length} days; the table has the numbers`, days, series, most),
     el('details', {}, el('summary', {}, 'Numbers'), table(title + ', each day (UTC)', [

@@ -25,6 +25,7 @@ struct row {
 struct children {
     pthread_mutex_t lock;
     uint32_t count, cursor; /* where a free place is looked for next */
+    uint32_t top;           /* no place behind it was ever used: its memory is not touched */
     uint32_t buckets[BUCKETS];
     struct {
         uint32_t newest, oldest, count;
@@ -109,10 +110,12 @@ static void add(struct children *c, uint32_t at, const struct crawler_child *is)
     c->rows[at].is.place = at;
     *bucket = at;
     c->count++;
+    if (at > c->top)
+        c->top = at;
     join_share(c, at);
 }
 
-/* A free place for the site; 0: there is none. */
+/* A free place for the site; 0: no room. */
 static uint32_t make_place(struct children *c, int64_t site_id)
 {
     uint32_t share = share_of(site_id), at = c->shares[share].oldest;
@@ -130,7 +133,7 @@ static uint32_t make_place(struct children *c, int64_t site_id)
 void children_clear(struct children *c)
 {
     pthread_mutex_lock(&c->lock);
-    for (uint32_t at = 1; at <= ROWS; at++)
+    for (uint32_t at = 1; at <= c->top; at++)
         if (c->rows[at].used)
             drop(c, at);
     pthread_mutex_unlock(&c->lock);
@@ -209,7 +212,7 @@ size_t children_take(struct children *c, size_t *at, struct crawler_child out[],
 {
     size_t count = 0;
     pthread_mutex_lock(&c->lock);
-    for (; *at < ROWS && count < max; (*at)++) {
+    for (; *at < c->top && count < max; (*at)++) {
         struct row *row = &c->rows[*at + 1];
         if (!row->used || row->taken)
             continue;
@@ -223,7 +226,7 @@ size_t children_take(struct children *c, size_t *at, struct crawler_child out[],
 void children_take_again(struct children *c)
 {
     pthread_mutex_lock(&c->lock);
-    for (uint32_t at = 1; at <= ROWS; at++)
+    for (uint32_t at = 1; at <= c->top; at++)
         c->rows[at].taken = false;
     pthread_mutex_unlock(&c->lock);
 }

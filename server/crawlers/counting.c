@@ -293,9 +293,14 @@ size_t crawlers_page(struct crawlers *c, int64_t index_id, uint32_t page, int64_
     return ledger_rows_of(c->ledger, index_id, page, changed_at, rows);
 }
 
-uint64_t crawlers_child_of(const char *target)
+uint64_t crawlers_child_of(const char *path, const char *query)
 {
-    uint64_t hash = XXH3_64bits(target, strlen(target));
+    size_t len = strcspn(path, "?");
+    if (query == NULL && path[len] == '?')
+        query = path + len + 1;
+    uint64_t hash = XXH3_64bits(path, len);
+    if (query != NULL)
+        hash = XXH3_64bits_withSeed(query, strlen(query), hash);
     return hash != 0 ? hash : 1;
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "db/crawler.h"
+#include "db/day.h"
 #include "server/base/histogram.h"
 
 #define CRAWLERS_MAX          72u /* names: "other", the built-in ones, 40 of the configuration */
@@ -23,8 +24,7 @@
 #define CRAWLERS_MAX_PAGES    32768u
 #define CRAWLERS_MAX_DAY_ROWS 16384u
 #define CRAWLERS_MAX_CHILDREN 65536u /* sitemaps, each times its crawlers */
-#define CRAWLERS_KEEP_DAYS    90
-#define CRAWLERS_SHARES       4096u /* sites share room by their ids modulo this */
+#define CRAWLERS_SHARES       4096u  /* sites share room by their ids modulo this */
 #define CRAWLERS_CODINGS      5u
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -74,8 +74,9 @@ struct crawler_fetch {
      * sitemap; 0: it was none of these. */
     uint64_t child;
 };
-/* Names a sitemap of a site that is served beside the pages, by path and query ("/a.xml?p=1"). */
-uint64_t crawlers_child_of(const char *target);
+/* Names a sitemap of a site that is served beside the pages: by its path and query apart, or (query
+ * NULL) by both in one text, "/a.xml?p=1". Never 0. */
+uint64_t crawlers_child_of(const char *path, const char *query);
 /* Whose fetch it is; *real false: it says that it is that crawler, and comes from elsewhere. */
 size_t crawlers_who(struct crawlers *c, const char *user_agent, const char *address, bool *real);
 void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int64_t now);

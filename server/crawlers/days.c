@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* One table of fixed size, hashed by site, crawler and day, with chains; one lock. The first call
- * on a new day frees what is older than CRAWLERS_KEEP_DAYS.
+ * on a new day frees what is older than DAYS_KEPT.
  *
  * Where it is full the site that has the most sums gives its oldest one to a site that has fewer; a
  * site that has as many as any gives an older one of its own. So no site pushes out the sums of
@@ -97,7 +97,7 @@ static void today_is(struct days *d, int64_t now)
 
     if (day > d->newest) {
         d->newest = day;
-        expire(d, day - CRAWLERS_KEEP_DAYS + 1);
+        expire(d, day - DAYS_KEPT + 1);
     }
 }
 
@@ -295,7 +295,7 @@ void days_take_again(struct days *d)
 static bool is_kept(int32_t day, int64_t now)
 {
     int32_t today = (int32_t)(now / DAY_SECONDS);
-    return day <= today && day > today - CRAWLERS_KEEP_DAYS;
+    return day <= today && day > today - DAYS_KEPT;
 }
 
 void days_put(struct days *d, const struct crawler_day *day, int64_t now)

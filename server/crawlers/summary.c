@@ -18,11 +18,11 @@ static void add_day(void *context, const struct crawler_day *day)
     struct crawler_summary *to = &s->to->of[day->crawler];
     int32_t ago = s->today - day->day;
 
-    if (ago < 0 || ago >= CRAWLERS_KEEP_DAYS ||
+    if (ago < 0 || ago >= DAYS_KEPT ||
         (s->only != NULL ? s->only->id != day->site_id
                          : registry_site_by_id(s->registry, day->site_id) == NULL))
         return;
-    struct crawler_day_sum *sum = &to->days[CRAWLERS_KEEP_DAYS - 1 - ago];
+    struct crawler_day_sum *sum = &to->days[DAYS_KEPT - 1 - ago];
     sum->ok += day->ok;
     sum->not_modified += day->not_modified;
     sum->other += day->other;

@@ -10,10 +10,10 @@ struct crawler_day_sum {
 
 struct crawler_summary {
     uint64_t pages, current, stale, never;
-    int64_t last_fetch_at, stale_since;              /* 0: never, none */
-    bool met;                                        /* it came */
-    struct crawler_lags lags;                        /* of the last 30 days */
-    struct crawler_day_sum days[CRAWLERS_KEEP_DAYS]; /* the last is today */
+    int64_t last_fetch_at, stale_since;     /* 0: never, none */
+    bool met;                               /* it came */
+    struct crawler_lags lags;               /* of the last 30 days */
+    struct crawler_day_sum days[DAYS_KEPT]; /* the last is today */
 };
 
 /* By the places of names. Hundreds of kB: not for the stack. */

@@ -18,10 +18,10 @@ struct engine_list {
     size_t count, room;
     bool failed;        /* out of memory */
     const char *origin; /* only locs of this site are added; NULL: of any. Borrowed */
+    bool bad_only;      /* only sitemaps with errors or warnings are added */
 };
 /* Adds a copy; what is more than ENGINE_SITEMAPS_MAX, or a loc of no use (not http, with control
- * characters, of another site), is left out. Before the bound: no other site of a property takes
- * the places. */
+ * characters, of another site), is left out. What is not to be added takes no place. */
 void engine_list_add(struct engine_list *list, const struct engine_sitemap *sitemap);
 void engine_list_done(struct engine_list *list);
 

@@ -80,7 +80,8 @@ static bool is_of_use(const struct engine_list *list, const char *loc)
 
 void engine_list_add(struct engine_list *list, const struct engine_sitemap *sitemap)
 {
-    if (list->failed || list->count == ENGINE_SITEMAPS_MAX || !is_of_use(list, sitemap->loc))
+    if (list->failed || list->count == ENGINE_SITEMAPS_MAX || !is_of_use(list, sitemap->loc) ||
+        (list->bad_only && sitemap->errors + sitemap->warnings == 0))
         return;
     if (list->count == list->room) {
         size_t room = list->room * 2 + 16;

@@ -27,7 +27,8 @@
 #define LOOK_MS          1000
 #define PACE_MS          1000 /* between two requests to an engine */
 #define TIMEOUT_MS       30000
-#define ANSWER_BYTES     (2u << 20)
+#define ANSWER_BYTES     (16u << 20)
+#define VALUE_BYTES      16u /* of an answer, on average: a sitemap takes some 25 for each value */
 #define ASK_SECONDS      (6 * 3600)
 #define SENT_SECONDS     3600  /* after a submission it is asked sooner */
 #define REFUSED_SECONDS  900   /* or until somebody has replaced the key */
@@ -199,11 +200,21 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
                                       : engine_fail(e, ENGINE_FAILED, "%s", e->reply.why);
 }
 
+/* An answer of nothing but empty values would take a hundred times its size in memory. */
+static bool is_dense(const struct str *body)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < body->len; i++)
+        values += body->data[i] == '{' || body->data[i] == '[' || body->data[i] == ',';
+    return values > 1000 + body->len / VALUE_BYTES;
+}
+
 json_t *engine_answer(struct engine *e)
 {
-    json_t *answer = e->reply.cut ? NULL
-                                  : json_loadb(str_text(&e->reply.body), e->reply.body.len,
-                                               JSON_REJECT_DUPLICATES, NULL);
+    json_t *answer =
+        e->reply.cut || is_dense(&e->reply.body)
+            ? NULL
+            : json_loadb(str_text(&e->reply.body), e->reply.body.len, JSON_REJECT_DUPLICATES, NULL);
     if (json_is_object(answer))
         return answer;
     json_decref(answer);
@@ -316,12 +327,6 @@ static void property_of(const struct engine *e, const struct registry_site *site
     str_append_format(out, "%s/", site->origin);
 }
 
-static bool is_of_site(const struct registry_site *site, const char *loc)
-{
-    size_t len = strlen(site->origin);
-    return strncmp(loc, site->origin, len) == 0 && loc[len] == '/';
-}
-
 struct visit {
     struct engine *e;
     const struct registry_site *site;
@@ -339,7 +344,7 @@ static void take_list(struct visit *v, const struct engine_list *answer)
     for (size_t i = 0; i < answer->count; i++) {
         struct engine_sitemap sitemap = answer->at[i];
         const struct engine_sitemap *before = find_loc(&v->kept.list, sitemap.loc);
-        if (!is_of_site(v->site, sitemap.loc) || find_loc(&v->list, sitemap.loc) != NULL)
+        if (find_loc(&v->list, sitemap.loc) != NULL)
             continue;
         sitemap.sent_at = before != NULL ? before->sent_at : 0;
         engine_list_add(&v->list, &sitemap);
@@ -364,7 +369,7 @@ static void take_children(struct visit *v, const char *parent, const struct engi
  * before; only an engine that asks to wait, or refuses, has the visit end. */
 static enum engine_state add_children(struct visit *v, const char *parent)
 {
-    struct engine_list answer = {.at = NULL};
+    struct engine_list answer = {.bad_only = true};
     enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), parent, &answer);
     v->detailed++;
     take_children(v, parent, state == ENGINE_OK ? &answer : &v->kept.list);

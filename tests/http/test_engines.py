@@ -183,6 +183,14 @@ def test_another_site_of_a_property_takes_no_room(start, google):
     assert stats["days"] == [] and stats["engines"] == []
 
 
+def test_a_large_index_has_its_broken_sitemaps(start, google):
+    google.sitemaps[INDEX] = {**READ, "errors": "1"}
+    row = {**READ, "isSitemapsIndex": False, "errors": "0", "warnings": "0", "contents": [{"type": "web", "submitted": "1", "indexed": "0"}]}
+    google.children[INDEX] = [{"path": f"{ORIGIN}/{n}.xml", **row} for n in range(30000)] + [{"path": ORIGIN + "/bad.xml", **row, "errors": "1"}]
+    server = serve(start, google)
+    assert [one["loc"] for one in sites(server, "google")[ORIGIN]["sitemaps"]] == [INDEX, ORIGIN + "/bad.xml"]
+
+
 def test_a_property_of_a_domain_stands_for_its_sites(start, google):
     shop = "https://shop.example.com"
     server = serve(start, google, more="property = sc-domain:example.com\n", sites=(shop, OTHER))
@@ -198,6 +206,8 @@ def test_a_property_of_a_domain_stands_for_its_sites(start, google):
     ((500, b"oops"), "failed", "500"),
     ((200, b"<html>"), "failed", "not a JSON object"),
     ((200, b'{"sitemap":' + b"[" * 5000), "failed", "not a JSON object"),
+    ((200, b'{"sitemap":[' + b"{}," * 100000 + b"{}]}"), "failed", "not a JSON object"),
+    ((200, b'{"sitemap":[' + b"0," * 100000 + b"0]}"), "failed", "not a JSON object"),
 ])
 def test_what_goes_wrong_is_said_and_tried_again_later(start, google, fault, state, of_site):
     google.fault = fault

@@ -5,7 +5,7 @@ static enum catalogue_status put_row(struct tx *tx, const struct site_day *row)
 {
     bool gone = row->day < 0;
     enum catalogue_status status =
-        tx_run(tx, ST_SITE_DAYS_TIDY, row->site_id, gone ? INT32_MAX : row->day - SITE_DAYS_KEPT);
+        tx_run(tx, ST_SITE_DAYS_TIDY, row->site_id, gone ? INT32_MAX : row->day - DAYS_KEPT);
     return status == CATALOGUE_OK && !gone ? tx_run(tx, ST_SITE_DAY_PUT, row->site_id, row->day,
                                                     (int64_t)row->entries, (int64_t)row->urls)
                                            : status;

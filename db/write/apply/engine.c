@@ -42,7 +42,7 @@ static enum catalogue_status put_sitemap(struct tx *tx, const struct engine_writ
                        : bind_and_run(row, texts, 3, numbers, sizeof numbers / sizeof *numbers);
 }
 
-/* site_id 0: of all together. What is older than ENGINE_KEEP_DAYS goes. */
+/* site_id 0: of all together. What is older than DAYS_KEPT goes. */
 static enum catalogue_status put_day(struct tx *tx, const struct engine_write *w, int64_t site_id,
                                      const struct engine_day *d)
 {
@@ -50,7 +50,7 @@ static enum catalogue_status put_day(struct tx *tx, const struct engine_write *w
     const int64_t numbers[] = {
         site_id,          d->day,    (int64_t)d->sitemaps, (int64_t)d->errors, (int64_t)d->warnings,
         (int64_t)d->urls, d->read_at};
-    const int64_t old[] = {site_id, d->day - ENGINE_KEEP_DAYS};
+    const int64_t old[] = {site_id, d->day - DAYS_KEPT};
     enum catalogue_status status = run_of(tx, ST_ENGINE_DAYS_TIDY, w->engine, old, 2);
     sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(tx, ST_ENGINE_DAY_PUT) : NULL;
     if (row == NULL)

@@ -33,13 +33,13 @@ static void append_days(struct str *out, int32_t today, const struct crawler_sum
     bool some = false;
 
     str_append_text(out, ",\"days\":[");
-    for (int32_t i = 0; i < CRAWLERS_KEEP_DAYS; i++) {
+    for (int32_t i = 0; i < DAYS_KEPT; i++) {
         const struct crawler_day_sum *day = &summary->days[i];
         char text[11];
 
         if (day->ok + day->not_modified + day->other + day->impostors == 0)
             continue;
-        lastmod_format_day(today - (CRAWLERS_KEEP_DAYS - 1 - i), text);
+        lastmod_format_day(today - (DAYS_KEPT - 1 - i), text);
         str_append_format(out,
                           "%s{\"day\":\"%s\",\"ok\":%" PRIu64 ",\"not_modified\":%" PRIu64
                           ",\"other\":%" PRIu64 ",\"impostors\":%" PRIu64 "}",

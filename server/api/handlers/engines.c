@@ -10,6 +10,12 @@
 /* A site has up to ENGINE_SITEMAPS_MAX sitemaps: some 300 KB. */
 #define SITES_MOST 20u
 
+bool engine_is_shown(const struct call *call, size_t place)
+{
+    return atomic_load(&call->app->engines[place].configured) &&
+           grant_has_whole(&call->request->grant);
+}
+
 /* ---- GET /v1/engines ----------------------------------------------------------------------- */
 
 static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
@@ -24,8 +30,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
         return CATALOGUE_OK;
     str_append_text(out, "{\"engines\":[");
     for (size_t i = 0; i < ENGINE_COUNT && status == CATALOGUE_OK; i++) {
-        if (!atomic_load(&call->app->engines[i].configured) ||
-            !grant_has_whole(&call->request->grant))
+        if (!engine_is_shown(call, i))
             continue;
         str_append_text(out, some ? "," : "");
         some = true;

@@ -24,15 +24,8 @@ route_hook indexes_list, index_get, indexes_post, index_patch, index_delete, ren
 route_hook token_get, tokens_list, token_delete;
 /* crawlers.c */
 route_hook crawlers_list, crawler_pages;
-/* engines.c */
-route_hook engines_list, engine_sitemaps;
-route_hook stats_get;
-
-/* Has the ledger learn what other nodes of a shared catalogue counted; where that cannot be read,
- * what was known before stays. */
-struct call;
-struct catalogue_view;
-void crawlers_learn_others(struct call *call, struct catalogue_view *view);
+/* engines.c, stats.c */
+route_hook engines_list, engine_sitemaps, stats_get;
 /* sources.c, source_changes.c, checks.c, changes.c, copy.c */
 route_hook sources_list, source_scan, sources_post, source_patch, source_delete;
 route_hook checks_list, check_poll, changes_get, backup_get;
@@ -42,6 +35,16 @@ route_hook history_list, history_get, history_undo, diff_get, restore_post;
 /* The calls that are more than a struct call: route.call_size. */
 extern const size_t upload_size, removal_size, site_write_size, index_write_size;
 extern const size_t source_write_size, check_call_size, scan_call_size, changes_size;
+
+/* ---- crawlers.c, engines.c */
+struct call;
+struct catalogue_view;
+/* Has the ledger learn what other nodes of a shared catalogue counted. Where that cannot be read,
+ * what was known before stays. */
+void crawlers_learn_others(struct call *call, struct catalogue_view *view);
+/* Whether the call shows what the engine at this place says: it is configured, and the token sees
+ * sites as a whole, which one with a prefix does not. */
+bool engine_is_shown(const struct call *call, size_t place);
 
 /* ---- checks.c */
 /* The `check` of a sitemap that is read where it is. */

@@ -124,7 +124,8 @@ static bool append_crawlers(struct call *call, const struct registry *registry,
 
     if (crawlers != NULL && origin > 0 && strncmp(record->loc, site->origin, origin) == 0 &&
         record->loc[origin] == '/')
-        count = crawlers_child(crawlers, site->id, crawlers_child_of(record->loc + origin), rows);
+        count =
+            crawlers_child(crawlers, site->id, crawlers_child_of(record->loc + origin, NULL), rows);
     for (size_t i = 0; i < count; i++) {
         str_append_text(out, i == 0 ? ",\"crawlers\":[{\"name\":" : ",{\"name\":");
         str_append_json_text(out, crawlers_name(crawlers, rows[i].crawler));

@@ -10,12 +10,6 @@
 #include "server/engines/report/engine_report.h"
 #include "server/rules/lastmod.h"
 
-#define DAY_SECONDS 86400
-#define DAYS        CRAWLERS_KEEP_DAYS /* of everything that is here */
-
-_Static_assert(CRAWLERS_KEEP_DAYS == SITE_DAYS_KEPT && SITE_DAYS_KEPT == ENGINE_KEEP_DAYS,
-               "one range of days");
-
 /* Days from `from` to `to`, both included, in steps of `step` days. */
 struct range {
     int32_t from, to, step;
@@ -53,7 +47,7 @@ static bool read_day(struct call *call, const char *name, int32_t *out)
     if (strlen(text) != strlen("2026-11-21") ||
         lastmod_parse(text, strlen(text), INT64_MAX / 2, &time, NULL) != RULE_OK)
         return refuse(call, name, "must be a date such as 2026-11-21");
-    *out = (int32_t)(time.unix_seconds / DAY_SECONDS);
+    *out = (int32_t)(time.unix_seconds / CALENDAR_SECONDS_PER_DAY);
     return true;
 }
 
@@ -64,7 +58,7 @@ static bool read_step(struct call *call, int32_t *out)
     if (text == NULL)
         return true;
     long days = strtol(text, &end, 10);
-    if (*text < '1' || *text > '9' || strcmp(end, "d") != 0 || days > DAYS)
+    if (*text < '1' || *text > '9' || strcmp(end, "d") != 0 || days > DAYS_KEPT)
         return refuse(call, "step", "must be a number of days such as 7d, 90d at most");
     *out = (int32_t)days;
     return true;
@@ -73,7 +67,7 @@ static bool read_step(struct call *call, int32_t *out)
 /* What is not kept any more, or yet, is left out of the range. */
 static bool read_range(struct call *call, int32_t today, struct range *out)
 {
-    *out = (struct range){.from = today - DAYS + 1, .to = today, .step = 1};
+    *out = (struct range){.from = today - DAYS_KEPT + 1, .to = today, .step = 1};
     if (!read_day(call, "from", &out->from) || !read_day(call, "to", &out->to) ||
         !read_step(call, &out->step))
         return false;
@@ -81,8 +75,8 @@ static bool read_range(struct call *call, int32_t today, struct range *out)
         return refuse(call, "from", "must not be after `to`");
     if (out->to > today)
         out->to = today;
-    if (out->from < today - DAYS + 1)
-        out->from = today - DAYS + 1;
+    if (out->from < today - DAYS_KEPT + 1)
+        out->from = today - DAYS_KEPT + 1;
     if (out->from > out->to)
         return refuse(call, "from", "must be in the last 90 days, as must `to`");
     return true;
@@ -114,7 +108,7 @@ struct last_of_steps {
             struct site_day site;
             struct engine_day engine;
         };
-    } of[DAYS];
+    } of[DAYS_KEPT];
 };
 
 static void take_site_day(void *context, const struct site_day *day)
@@ -189,8 +183,7 @@ static enum catalogue_status append_engines(struct str *out, struct call *call,
     bool some = false;
     str_append_text(out, ",\"engines\":[");
     for (size_t i = 0; i < ENGINE_COUNT && status == CATALOGUE_OK; i++) {
-        if (!atomic_load(&call->app->engines[i].configured) ||
-            !grant_has_whole(&call->request->grant))
+        if (!engine_is_shown(call, i))
             continue;
         str_append_text(out, some ? "," : "");
         some = true;
@@ -212,7 +205,7 @@ struct summing {
     const struct range *range;
     const struct registry *registry;
     const struct registry_site *only; /* NULL: every site */
-    struct fetches of[CRAWLERS_MAX][DAYS];
+    struct fetches of[CRAWLERS_MAX][DAYS_KEPT];
 };
 
 static void add_day(void *context, const struct crawler_day *day)
@@ -295,7 +288,7 @@ static enum catalogue_status stats_work(struct call *call, struct catalogue_view
     struct range range;
 
     if (!call_site(call, registry, &only) ||
-        !read_range(call, (int32_t)(time(NULL) / DAY_SECONDS), &range))
+        !read_range(call, (int32_t)(time(NULL) / CALENDAR_SECONDS_PER_DAY), &range))
         return CATALOGUE_OK;
     int64_t site_id = only != NULL ? only->id : 0;
     crawlers_learn_others(call, view);

@@ -140,7 +140,7 @@ static void report_crawler(const struct config *config, const char *name,
         .lag_max = summary->lags.max_s,
     };
 
-    for (size_t i = 0; i < CRAWLERS_KEEP_DAYS; i++) {
+    for (size_t i = 0; i < DAYS_KEPT; i++) {
         told.ok += summary->days[i].ok;
         told.not_modified += summary->days[i].not_modified;
         told.other += summary->days[i].other;

@@ -221,7 +221,7 @@ static void add_visit(struct importing *i, struct crawler_visits *v, const struc
         v->held_at = fetch->at - i->max_age_s;
 }
 
-/* Names the entry of the site that has this loc; 0: there is none. */
+/* Names the entry of the site that has this loc; 0: not found. */
 static uint64_t find_child(const struct importing *i, const struct registry_site *site,
                            const char *target)
 {
@@ -241,7 +241,7 @@ static uint64_t find_child(const struct importing *i, const struct registry_site
     if (status != CATALOGUE_OK)
         return 0;
     entry_record_done(&record);
-    return crawlers_child_of(url.text + origin);
+    return crawlers_child_of(url.text + origin, NULL);
 }
 
 /* False: there are too many sums. */
@@ -268,7 +268,7 @@ static bool take_fetch(struct importing *i, const struct log_fetch *fetch)
         i->counted.elsewhere++;
         return true;
     }
-    if (key.day <= (int32_t)(i->now / DAY_SECONDS) - CRAWLERS_KEEP_DAYS) {
+    if (key.day <= (int32_t)(i->now / DAY_SECONDS) - DAYS_KEPT) {
         i->counted.old++;
         return true;
     }

@@ -344,12 +344,12 @@ static void test_the_sums_of_days(void **state)
     assert_int_equal(crawler_lags_percentile(&sum.lags, 50), day - 50);
     assert_int_equal(day_of(c, "googlebot", 4, 0).ok, 0);
     /* Ninety days later the first is gone. */
-    fetch(c, 50, 304, (CRAWLERS_KEEP_DAYS - 1) * day);
+    fetch(c, 50, 304, (DAYS_KEPT - 1) * day);
     assert_int_equal(day_of(c, "googlebot", 3, 0).ok, 1);
-    fetch(c, 50, 304, CRAWLERS_KEEP_DAYS * day);
+    fetch(c, 50, 304, DAYS_KEPT * day);
     assert_int_equal(day_of(c, "googlebot", 3, 0).ok, 0);
     assert_int_equal(day_of(c, "googlebot", 3, day).ok, 1);
-    assert_int_equal(day_of(c, "googlebot", 3, CRAWLERS_KEEP_DAYS * day).not_modified, 1);
+    assert_int_equal(day_of(c, "googlebot", 3, DAYS_KEPT * day).not_modified, 1);
 }
 
 enum { SHARING_SITES = 12, SHARING_CRAWLERS = 20 };
@@ -367,7 +367,7 @@ static void count_share(void *context, const struct crawler_day *day)
 
 static void put_days(struct crawlers *c, int64_t site, size_t crawlers)
 {
-    for (int32_t day = T0 / 86400 - CRAWLERS_KEEP_DAYS + 1; day <= T0 / 86400; day++)
+    for (int32_t day = T0 / 86400 - DAYS_KEPT + 1; day <= T0 / 86400; day++)
         for (size_t i = 1; i <= crawlers; i++) {
             const struct crawler_day sum = {.site_id = site, .day = day, .ok = 1};
             crawlers_put_day(c, crawlers_name(c, i), &sum, T0);
@@ -402,7 +402,7 @@ static void test_sites_share_the_sums_of_days(void **state)
     crawlers_totals(c, &totals);
     assert_int_equal(totals.untracked, 0);
     /* All is free again a day after the last that is kept. */
-    crawlers_fetched(c, &f, T0 + CRAWLERS_KEEP_DAYS * 86400);
+    crawlers_fetched(c, &f, T0 + DAYS_KEPT * 86400);
     memset(&shares, 0, sizeof shares);
     crawlers_each_day(c, count_share, &shares);
     assert_int_equal(shares.all, 1);
