@@ -14,7 +14,7 @@ ALERT = re.compile(r"^      - alert: (\w+)\n((?:(?!      - |  - ).*\n)+)", re.M)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(r"(?<![\w./-])((?:deploy|docs|config)/[\w./-]*[\w/])")
 # Of the source alone: what builds, and what needs an image that was built.
-SOURCE_ONLY = ("deploy/quickstart", "deploy/release", "deploy/lib", "deploy/systemd", "deploy/compose", "deploy/kubernetes", "deploy/container")
+SOURCE_ONLY = ("deploy/quickstart", "deploy/release", "deploy/lib", "deploy/systemd", "deploy/compose", "deploy/kubernetes", "deploy/container", "deploy/helm")
 
 
 def read(*path):

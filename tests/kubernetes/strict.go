@@ -20,17 +20,62 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The Prometheus operator's, as far as it is used here; its own types are in no package.
+// Kinds of the Prometheus operator and of the Gateway API, as far as they are used here: their own types are in no
+// package, so these say what is meant and prove no more than that.
 type serviceMonitor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
+		JobLabel  string               `json:"jobLabel"`
 		Selector  metav1.LabelSelector `json:"selector"`
 		Endpoints []struct {
 			Port     string `json:"port"`
 			Path     string `json:"path"`
 			Interval string `json:"interval"`
 		} `json:"endpoints"`
+	} `json:"spec"`
+}
+
+type prometheusRule struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Groups []struct {
+			Name  string `json:"name"`
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Record      string            `json:"record"`
+				Expr        string            `json:"expr"`
+				For         string            `json:"for"`
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	} `json:"spec"`
+}
+
+type httpRoute struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ParentRefs []struct {
+			Name        string `json:"name"`
+			Namespace   string `json:"namespace"`
+			SectionName string `json:"sectionName"`
+		} `json:"parentRefs"`
+		Hostnames []string `json:"hostnames"`
+		Rules     []struct {
+			Matches []struct {
+				Path struct {
+					Type  string `json:"type"`
+					Value string `json:"value"`
+				} `json:"path"`
+			} `json:"matches"`
+			BackendRefs []struct {
+				Name string `json:"name"`
+				Port int32  `json:"port"`
+			} `json:"backendRefs"`
+		} `json:"rules"`
 	} `json:"spec"`
 }
 
@@ -42,6 +87,9 @@ type objects struct {
 	configs  map[string]bool
 	secrets  map[string]bool
 	monitors []*serviceMonitor
+	rules    []*prometheusRule
+	routes   []*httpRoute
+	ingress  []*networkingv1.Ingress
 }
 
 var faults int
@@ -83,6 +131,18 @@ func (o *objects) decode(name string, document []byte) {
 		monitor := &serviceMonitor{}
 		o.monitors = append(o.monitors, monitor)
 		into = monitor
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		rule := &prometheusRule{}
+		o.rules = append(o.rules, rule)
+		into = rule
+	case "networking.k8s.io/v1 Ingress":
+		ingress := &networkingv1.Ingress{}
+		o.ingress = append(o.ingress, ingress)
+		into = ingress
+	case "gateway.networking.k8s.io/v1 HTTPRoute":
+		route := &httpRoute{}
+		o.routes = append(o.routes, route)
+		into = route
 	default:
 		fault("%s: unknown: %s %s", name, kind.APIVersion, kind.Kind)
 		return
@@ -125,6 +185,28 @@ func (o *objects) checkSet(set *appsv1.StatefulSet, whole bool) {
 	}
 	if set.Spec.Replicas == nil || (*set.Spec.Replicas != 1 && !shared) {
 		fault("a catalogue has one writer: replicas must be 1")
+	}
+	for _, spread := range pod.Spec.TopologySpreadConstraints {
+		if !finds(spread.LabelSelector, pod.Labels) {
+			fault("a spread over %s finds no pods", spread.TopologyKey)
+		}
+	}
+	volumes := map[string]bool{}
+	for _, volume := range pod.Spec.Volumes {
+		volumes[volume.Name] = true
+		if volume.Name == "configuration" && (volume.ConfigMap == nil || !o.configs[volume.ConfigMap.Name]) {
+			fault("no ConfigMap for the configuration")
+		}
+	}
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		volumes[claim.Name] = true
+	}
+	for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+		for _, mount := range container.VolumeMounts {
+			if !volumes[mount.Name] {
+				fault("no volume %s", mount.Name)
+			}
+		}
 	}
 	named := map[string]bool{}
 	for _, container := range pod.Spec.Containers {
@@ -187,6 +269,83 @@ func (o *objects) checkSet(set *appsv1.StatefulSet, whole bool) {
 	}
 }
 
+// hasPort is whether a Service of that name has the port, by its name or its number.
+func (o *objects) hasPort(name, port string, number int32) bool {
+	for _, service := range o.services {
+		for _, one := range service.Spec.Ports {
+			if service.Name == name && (one.Name == port || one.Port == number) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (o *objects) checkRoutes() {
+	for _, ingress := range o.ingress {
+		for _, rule := range ingress.Spec.Rules {
+			if rule.Host == "" || rule.HTTP == nil || len(rule.HTTP.Paths) == 0 {
+				fault("the Ingress has a rule without a host or paths")
+				continue
+			}
+			for _, path := range rule.HTTP.Paths {
+				to := path.Backend.Service
+				if to == nil || !o.hasPort(to.Name, to.Port.Name, to.Port.Number) || path.PathType == nil {
+					fault("the Ingress leads nowhere: %s", path.Path)
+				}
+			}
+		}
+	}
+	types := map[string]bool{"Exact": true, "PathPrefix": true, "RegularExpression": true}
+	for _, route := range o.routes {
+		if len(route.Spec.ParentRefs) == 0 || len(route.Spec.Hostnames) == 0 || len(route.Spec.Rules) > 16 {
+			fault("the HTTPRoute has no gateway, no host or too many rules")
+		}
+		for _, rule := range route.Spec.Rules {
+			if len(rule.Matches) == 0 || len(rule.Matches) > 8 {
+				fault("a rule of the HTTPRoute has %d matches", len(rule.Matches))
+			}
+			for _, match := range rule.Matches {
+				if !types[match.Path.Type] || !strings.HasPrefix(match.Path.Value, "/") {
+					fault("the HTTPRoute has an unknown match: %s %s", match.Path.Type, match.Path.Value)
+				}
+			}
+			if len(rule.BackendRefs) != 1 || !o.hasPort(rule.BackendRefs[0].Name, "", rule.BackendRefs[0].Port) {
+				fault("the HTTPRoute leads nowhere")
+			}
+		}
+	}
+}
+
+func (o *objects) checkMonitoring() {
+	for _, monitor := range o.monitors {
+		found := false
+		for _, service := range o.services {
+			for _, port := range service.Spec.Ports {
+				found = found || (finds(&monitor.Spec.Selector, service.Labels) && port.Name == monitor.Spec.Endpoints[0].Port &&
+					service.Labels[monitor.Spec.JobLabel] == "sitemapd")
+			}
+		}
+		if !found {
+			fault("the ServiceMonitor finds no Service with its port and the job's name")
+		}
+	}
+	for _, rule := range o.rules {
+		count := 0
+		for _, group := range rule.Spec.Groups {
+			for _, one := range group.Rules {
+				count++
+				if (one.Alert == "") == (one.Record == "") || one.Expr == "" {
+					fault("the PrometheusRule has a rule that is not whole")
+				}
+			}
+		}
+		if count < 30 {
+			fault("the PrometheusRule has only %d rules", count)
+		}
+	}
+}
+
 func main() {
 	o := &objects{configs: map[string]bool{}, secrets: map[string]bool{}}
 	for _, name := range os.Args[1:] {
@@ -205,17 +364,8 @@ func main() {
 	if len(o.sets) != 1 || len(o.services) != 2 || len(o.policies) != 1 || len(o.budgets) != 1 {
 		fault("not all objects are there")
 	}
-	for _, monitor := range o.monitors {
-		found := false
-		for _, service := range o.services {
-			for _, port := range service.Spec.Ports {
-				found = found || (finds(&monitor.Spec.Selector, service.Labels) && port.Name == monitor.Spec.Endpoints[0].Port)
-			}
-		}
-		if !found {
-			fault("the ServiceMonitor finds no Service with its port")
-		}
-	}
+	o.checkRoutes()
+	o.checkMonitoring()
 	if faults > 0 {
 		os.Exit(1)
 	}

@@ -1,0 +1,76 @@
+{{- define "sitemapd.name" -}}
+{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-{{ .Chart.Name }}{{ end -}}
+{{- end }}
+
+{{- define "sitemapd.selector" -}}
+app.kubernetes.io/name: sitemapd
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "sitemapd.labels" -}}
+{{ include "sitemapd.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "sitemapd.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* The lines of a section: a list repeats the setting, true and false are yes and no. */}}
+{{- define "sitemapd.section" -}}
+{{- range $key, $value := . }}
+{{- range (kindIs "slice" $value | ternary $value (list $value)) }}
+{{ $key }} = {{ if kindIs "bool" . }}{{ ternary "yes" "no" . }}{{ else if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+{{- end }}
+{{ end }}
+
+{{/* sitemapd.conf. The admin listener answers to the names of its Service. */}}
+{{- define "sitemapd.configuration" -}}
+{{- $service := printf "%s-admin" (include "sitemapd.name" .) }}
+{{- $namespace := printf "%s.%s" $service .Release.Namespace }}
+{{- $names := list (printf "%s %s %s.svc %s.svc.cluster.local" $service $namespace $namespace $namespace) }}
+{{- $settings := deepCopy .Values.settings }}
+{{- $admin := get $settings "admin" | default dict }}
+{{- $own := get $admin "allowed_hosts" | default list }}
+{{- $own = kindIs "slice" $own | ternary $own (list $own) }}
+{{- $settings = set $settings "admin" (merge (dict "allowed_hosts" (concat $names $own)) $admin) }}
+{{- range $section, $lines := $settings }}
+[{{ $section }}]
+{{- include "sitemapd.section" $lines }}
+{{- end }}
+{{- range $name, $lines := .Values.sites }}
+[site "{{ $name }}"]
+{{- include "sitemapd.section" $lines }}
+{{- end }}
+{{- range $name, $lines := .Values.sources }}
+[source "{{ $name }}"]
+{{- include "sitemapd.section" $lines }}
+{{- end }}
+{{- end }}
+
+{{/* "yes" where the configuration has the server ask others: it polls, or it notifies. */}}
+{{- define "sitemapd.asksOthers" -}}
+{{- $asks := dig "notify" "url" "" .Values.settings }}
+{{- range .Values.sources }}{{ if .upstream }}{{ $asks = "yes" }}{{ end }}{{ end }}
+{{- range .Values.sites }}{{ if or .check .indexnow_key }}{{ $asks = "yes" }}{{ end }}{{ end }}
+{{- if $asks }}yes{{ end }}
+{{- end }}
+
+{{/* The hosts of the sites' origins as a JSON list, where public.hosts does not name others. */}}
+{{- define "sitemapd.hosts" -}}
+{{- $hosts := .Values.public.hosts }}
+{{- if not $hosts }}
+{{- range .Values.sites }}{{ $hosts = append $hosts (regexReplaceAll "^https?://([^/:]+).*$" .origin "${1}") }}{{ end }}
+{{- end }}
+{{- if not $hosts }}{{ fail "a route needs hosts: set sites, or public.hosts" }}{{ end }}
+{{- $hosts | uniq | toJson }}
+{{- end }}
+
+{{- define "sitemapd.lockedDown" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
