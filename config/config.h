@@ -145,6 +145,7 @@ struct config {
     uint32_t shrink_guard_percent;
 
     char *shared_database; /* [shared] database = postgresql://…; NULL: this machine's alone */
+    char *shared_schema;   /* of PostgreSQL */
     char *shared_node;     /* NULL: made once and kept in the file */
     char *shared_upgrade;  /* auto or manual */
 

@@ -140,6 +140,10 @@ const struct setting config_settings[] = {
      .example = "postgresql://sitemapd@db1.internal,db2.internal/sitemapd",
      .doc = "PostgreSQL through which several machines share one catalogue; separate several hosts "
             "by commas. Put a password into a file that passfile= names."},
+    {"shared", "schema", SETTING_IDENTIFIER, IN(shared_schema), FILE_AND("SITEMAPD_SHARED_SCHEMA"),
+     .fallback = "sitemapd",
+     .doc = "Schema of the PostgreSQL database. Catalogues in different schemas share a database "
+            "without seeing each other (docs/scale.md)."},
     {"shared", "node", SETTING_WORD, IN(shared_node), FILE_AND("SITEMAPD_SHARED_NODE"),
      .example = "web1",
      .doc = "Name of this node. Default: the host name and eight random digits, made once."},

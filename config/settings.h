@@ -21,6 +21,7 @@ enum setting_kind {
     SETTING_INDEX_NAME,  /* an index's URL or path */
     SETTING_SECRET,      /* a token: visible ASCII, never shown */
     SETTING_POSTGRES,    /* postgresql://…; never shown: it may hold a password */
+    SETTING_IDENTIFIER,  /* a schema of PostgreSQL: a-z 0-9 _ */
     SETTING_HEADER,      /* an HTTP field value: visible ASCII and spaces */
     SETTING_CHOICE,      /* one of `choices`, separated by spaces */
     SETTING_BOOL,

@@ -317,6 +317,18 @@ static bool value_is_postgres(const char *text)
     return *rest != '\0' && value_is_word(text);
 }
 
+/* What stands in quotes as it does without, is not a schema of PostgreSQL's own or everybody's, and
+ * is not cut off (NAMEDATALEN). */
+static bool value_is_identifier(const char *text)
+{
+    static const char characters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
+    size_t len = strspn(text, characters);
+
+    return len > 0 && len < 64 && text[len] == '\0' && !ascii_is_digit(text[0]) &&
+           strncmp(text, "pg_", 3) != 0 && strcmp(text, "public") != 0 &&
+           strcmp(text, "information_schema") != 0;
+}
+
 static bool is_any(const char *text)
 {
     return *text != '\0';
@@ -377,6 +389,9 @@ static const struct setting_trait {
     [SETTING_POSTGRES] = {STORED_TEXT, value_is_postgres,
                           "must be a URL of PostgreSQL, as "
                           "postgresql://sitemapd@db1.internal,db2.internal/sitemapd"},
+    [SETTING_IDENTIFIER] = {STORED_TEXT, value_is_identifier,
+                            "must be made of a-z, 0-9 and _, begin with a letter or _, have at "
+                            "most 63 characters and not begin with pg_ or be public"},
     [SETTING_HEADER] = {STORED_TEXT, value_is_header,
                         "must be visible ASCII characters and spaces"},
     [SETTING_CHOICE] = {STORED_TEXT, NULL, "must be one of: "},

@@ -17,6 +17,7 @@ struct catalogue;
 /* How a catalogue is shared; in struct catalogue_options. */
 struct catalogue_shared {
     const char *database; /* postgresql://…; NULL: it is not */
+    const char *schema;   /* of PostgreSQL, a-z 0-9 _: one catalogue; NULL: sitemapd */
     const char *node;     /* NULL: the host's name and 8 hex digits, made once, kept in the file */
     const char *release;  /* of this program, for people */
     bool upgrade_by_hand; /* no migration but by catalogue_share_upgrade */
@@ -93,19 +94,21 @@ void catalogue_lead_end(struct catalogue *c, const char *name);
  * for it meanwhile. Thread safe, never waits. */
 void catalogue_lead_leave(struct catalogue *c, const char *name, bool leaves);
 
-/* ---- commands: of no open catalogue ------------------------------------------------------- */
+/* ---- commands: of no open catalogue; of `shared` they need `database` and `schema`
+ * ------------------------------------------------------- */
 
 /* Makes a shared catalogue of the file at `path`, which nobody works on: the log in `database`,
  * whose user may make tables there; the first snapshot. `grant_to`: the role that nodes come as;
  * NULL: that user itself. CONFLICT where there is a shared catalogue already, there or here. */
-enum catalogue_status catalogue_share_init(const char *path, const char *database,
+enum catalogue_status catalogue_share_init(const char *path, const struct catalogue_shared *shared,
                                            const char *grant_to, char *why, size_t why_size);
 /* Gives `role` what a node needs of the one that is there: for the user who made its tables. */
-enum catalogue_status catalogue_share_grant(const char *database, const char *role, char *why,
-                                            size_t why_size);
+enum catalogue_status catalogue_share_grant(const struct catalogue_shared *shared, const char *role,
+                                            char *why, size_t why_size);
 /* As the node whose file is at `path`: appends the migration to this release's form. BUSY where an
  * older release works on it, as long as a write waits. */
-enum catalogue_status catalogue_share_upgrade(const char *path, const char *database, char *why,
+enum catalogue_status catalogue_share_upgrade(const char *path,
+                                              const struct catalogue_shared *shared, char *why,
                                               size_t why_size);
 
 /* What PostgreSQL says of it, for `share status`; asked for now. */
@@ -118,6 +121,6 @@ struct shared_told {
     uint64_t snapshot_at, snapshot_bytes;
     int64_t snapshot_age_ms;
 };
-enum catalogue_status catalogue_share_status(const char *database, struct shared_told *out,
-                                             shared_member_each *each, void *context, char *why,
-                                             size_t why_size);
+enum catalogue_status catalogue_share_status(const struct catalogue_shared *shared,
+                                             struct shared_told *out, shared_member_each *each,
+                                             void *context, char *why, size_t why_size);

@@ -173,12 +173,12 @@ static enum catalogue_status put_snapshot(struct founding *f)
     return status_of(outcome);
 }
 
-enum catalogue_status catalogue_share_init(const char *path, const char *database,
+enum catalogue_status catalogue_share_init(const char *path, const struct catalogue_shared *shared,
                                            const char *grant_to, char *why, size_t why_size)
 {
     struct founding f = {.path = path, .why = why, .why_size = why_size};
     struct shared_position start;
-    struct shared_log_options options = {.database = database};
+    struct shared_log_options options = {.database = shared->database, .schema = shared->schema};
     enum catalogue_status status = prepare(&f);
 
     if (status == CATALOGUE_OK)
@@ -202,10 +202,11 @@ enum catalogue_status catalogue_share_init(const char *path, const char *databas
     return status;
 }
 
-enum catalogue_status catalogue_share_grant(const char *database, const char *role, char *why,
-                                            size_t why_size)
+enum catalogue_status catalogue_share_grant(const struct catalogue_shared *shared, const char *role,
+                                            char *why, size_t why_size)
 {
-    const struct shared_log_options options = {.database = database};
+    const struct shared_log_options options = {.database = shared->database,
+                                               .schema = shared->schema};
     struct shared_log *log = shared_log_open_postgresql(&options, why, why_size);
 
     if (log == NULL)
@@ -222,14 +223,16 @@ enum catalogue_status catalogue_share_grant(const char *database, const char *ro
 #define UPGRADE_MS 30000
 #define LOOK_MS    50
 
-enum catalogue_status catalogue_share_upgrade(const char *path, const char *database, char *why,
+enum catalogue_status catalogue_share_upgrade(const char *path,
+                                              const struct catalogue_shared *shared, char *why,
                                               size_t why_size)
 {
-    const struct catalogue_options options = {.path = path,
-                                              .must_exist = true,
-                                              .write_timeout_ms = UPGRADE_MS,
-                                              .max_queued = 1,
-                                              .shared = {.database = database}};
+    const struct catalogue_options options = {
+        .path = path,
+        .must_exist = true,
+        .write_timeout_ms = UPGRADE_MS,
+        .max_queued = 1,
+        .shared = {.database = shared->database, .schema = shared->schema}};
     struct catalogue *c;
     struct shared_state state = {.upgrade_pending = true};
     enum catalogue_status status = catalogue_open(&options, &c, why, why_size);
@@ -268,13 +271,14 @@ static bool report_node(void *context, const struct shared_node *node)
     return true;
 }
 
-enum catalogue_status catalogue_share_status(const char *database, struct shared_told *out,
-                                             shared_member_each *each, void *context, char *why,
-                                             size_t why_size)
+enum catalogue_status catalogue_share_status(const struct catalogue_shared *shared,
+                                             struct shared_told *out, shared_member_each *each,
+                                             void *context, char *why, size_t why_size)
 {
     struct retelling t = {each, context};
     struct shared_overview o;
-    const struct shared_log_options options = {.database = database};
+    const struct shared_log_options options = {.database = shared->database,
+                                               .schema = shared->schema};
     struct shared_log *log = shared_log_open_postgresql(&options, why, why_size);
 
     if (log == NULL)

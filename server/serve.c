@@ -443,6 +443,7 @@ static bool open_catalogue(struct app *app)
         .event = note,
         .event_context = app,
         .shared = {.database = config->shared_database,
+                   .schema = config->shared_schema,
                    .node = config->shared_node,
                    .release = SITEMAPD_VERSION,
                    .upgrade_by_hand = strcmp(config->shared_upgrade, "manual") == 0},

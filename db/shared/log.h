@@ -239,13 +239,16 @@ struct shared_log {
     const struct shared_log_calls *calls;
 };
 
+#define SHARED_DEFAULT_SCHEMA "sitemapd"
+
 /* Who sends a snapshot holds this name. */
 #define SHARED_SNAPSHOT_NAME "snapshot"
 
 struct shared_log_options {
     const char *database; /* postgresql://… or "host=… dbname=…"; several hosts are tried in turn */
-    const char *epoch; /* NULL: whatever is there */
-    const char *node;  /* for who looks at the server's sessions; NULL: a command */
+    const char *schema; /* of its tables: a-z 0-9 _; NULL: SHARED_DEFAULT_SCHEMA */
+    const char *epoch;  /* NULL: whatever is there */
+    const char *node;   /* for who looks at the server's sessions; NULL: a command */
 };
 
 /* Connects to nobody yet. NULL: `why` (of `why_size`) says what is wrong with the options. */

@@ -14,6 +14,7 @@
 #include "db/shared/lookout.h"
 #include "db/shared/replay.h"
 #include "server/base/clock.h"
+#include "server/base/text.h"
 
 /* What the lock's holder still applies with the others waiting; more is followed without it, and
  * meanwhile no list gets it (log.h). Where others write as much again each time, twice as much the
@@ -31,8 +32,8 @@
 #define KEEP_STEPS 100000
 
 struct member {
-    struct catalogue *catalogue; /* borrowed */
-    char *database;              /* owned */
+    struct catalogue *catalogue;  /* borrowed */
+    char *database, *schema_name; /* owned; the latter: or NULL */
     struct standing standing;
     struct lookout lookout;
     atomic_bool stopping;
@@ -522,6 +523,7 @@ static bool open_logs(struct member *m, char *why, size_t why_size)
 {
     const struct shared_state *state = &m->standing.state;
     const struct shared_log_options options = {.database = m->database,
+                                               .schema = m->schema_name,
                                                .epoch = state->epoch[0] ? state->epoch : NULL,
                                                .node = state->node};
     if (!m->log)
@@ -577,8 +579,10 @@ struct member *member_new(struct catalogue *c)
     m->enter_bytes = ENTER_BYTES;
     standing_init(&m->standing, c->options.shared.node);
     m->lookout = (struct lookout){.catalogue = c, .standing = &m->standing};
-    m->database = strdup(c->options.shared.database);
-    if (m->database)
+    bool failed = false;
+    m->database = text_copy(c->options.shared.database, &failed);
+    m->schema_name = text_copy(c->options.shared.schema, &failed);
+    if (!failed)
         return m;
     member_free(m);
     return NULL;
@@ -595,6 +599,7 @@ void member_free(struct member *m)
         m->lookout.log->calls->free(m->lookout.log);
     standing_done(&m->standing);
     free(m->database);
+    free(m->schema_name);
     free(m);
 }
 

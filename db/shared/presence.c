@@ -14,6 +14,7 @@
 #include "db/shared/log.h"
 #include "db/shared/member.h"
 #include "server/base/clock.h"
+#include "server/base/text.h"
 #include "server/base/thread.h"
 
 /* Two threads, since a snapshot may take minutes: one holds and tells, one takes snapshots and has
@@ -45,7 +46,7 @@ struct known {
 
 struct presence {
     struct catalogue *catalogue;
-    char *database, *release; /* owned */
+    char *database, *schema, *release; /* owned; schema: or NULL */
     struct thread teller, carer;
 
     pthread_mutex_t lock; /* guards what follows */
@@ -70,7 +71,7 @@ static struct shared_log *open_log(struct presence *p, const struct shared_state
 {
     char why[256];
     const struct shared_log_options options = {
-        .database = p->database, .epoch = state->epoch, .node = state->node};
+        .database = p->database, .schema = p->schema, .epoch = state->epoch, .node = state->node};
     struct shared_log *log = *at;
 
     if (log != NULL || state->epoch[0] == '\0' || state->node[0] == '\0')
@@ -497,10 +498,13 @@ struct presence *presence_start(struct catalogue *c)
         return NULL;
     const struct catalogue_shared *shared = &c->options.shared;
     p->catalogue = c;
-    p->database = strdup(shared->database);
-    p->release = strdup(shared->release != NULL ? shared->release : "");
-    if (p->database == NULL || p->release == NULL) {
+    bool failed = false;
+    p->database = text_copy(shared->database, &failed);
+    p->schema = text_copy(shared->schema, &failed);
+    p->release = text_copy(shared->release != NULL ? shared->release : "", &failed);
+    if (failed) {
         free(p->database);
+        free(p->schema);
         free(p->release);
         free(p);
         return NULL;
@@ -548,6 +552,7 @@ void presence_free(struct presence *p)
     drop_known(p->known, p->known_count);
     free(p->said);
     free(p->database);
+    free(p->schema);
     free(p->release);
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->exchanged);

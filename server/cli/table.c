@@ -45,6 +45,10 @@
     {                                                                                              \
         "--drop-after", "SPAN", "drop a sitemap that has been invalid this long (3d); 0: never"    \
     }
+#define OPTION_SCHEMA                                                                              \
+    {                                                                                              \
+        "--schema", "NAME", "schema in PostgreSQL ($SITEMAPD_SHARED_SCHEMA; default: sitemapd)"    \
+    }
 #define OPTION_JSON                                                                                \
     {                                                                                              \
         "--json", NULL, "print JSON, one object for each line"                                     \
@@ -739,6 +743,7 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          {"--if-absent", NULL, "do nothing if there is a shared catalogue already"},
          {"--grant-to", "ROLE", "role of the nodes, if this one only creates the tables"},
+         OPTION_SCHEMA,
          {0},
      },
      0, 0, command_share_init,
@@ -754,7 +759,7 @@ const struct cli_command cli_commands[] = {
      .topic = "Several machines"},
     {"share status", "", "show the shared catalogue and its nodes",
      "Shows the head of the log, whether a standby is synchronous, and the nodes.",
-     (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_share_status,
+     (const struct cli_option[]){OPTION_JSON, OPTION_SCHEMA, {0}}, 0, 0, command_share_status,
      .examples =
          (const struct cli_example[]){
              {"By the configuration of this machine:", "sitemapd share status"},
@@ -764,7 +769,7 @@ const struct cli_command cli_commands[] = {
     {"share upgrade", "", "upgrade the shared catalogue to this release",
      "Migrates the catalogue of all nodes where [shared] upgrade is manual, once none of them runs "
      "an older release.",
-     NULL, 0, 0, command_share_upgrade,
+     (const struct cli_option[]){OPTION_SCHEMA, {0}}, 0, 0, command_share_upgrade,
      .examples =
          (const struct cli_example[]){
              {"When the last node is upgraded:", "sitemapd share upgrade"},

@@ -19,15 +19,17 @@ def loc(name):
 
 
 class Cluster:
-    """A PostgreSQL, and nodes by name, each with a folder of its own."""
+    """A PostgreSQL (of its own, or another cluster's with a schema), and nodes by name, each with a folder of its own."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, beside=None, schema=None):
         self.folder = folder
-        self.postgres = PostgreSQL().start()
+        self.postgres = beside.postgres if beside else PostgreSQL().start()
+        self.owns_postgres = beside is None
+        self.schema = schema
         self.nodes = {}
         first = self.database("a")
         assert sitemapd("site", "add", ORIGIN, database=first).code == 0
-        made = sitemapd("share", "init", "--shared", self.postgres.url(), database=first)
+        made = sitemapd("share", "init", "--shared", self.postgres.url(), *(("--schema", schema) if schema else ()), database=first)
         assert made.code == 0, made
 
     def database(self, name):
@@ -36,7 +38,7 @@ class Cluster:
 
     def node(self, name, *args, config="", env=None, binary=None, **more):
         """A server that shares; its file is empty but for that of "a"."""
-        config += f"\n[shared]\ndatabase = {self.postgres.url()}\nnode = {name}\n"
+        config += f"\n[shared]\ndatabase = {self.postgres.url()}\nnode = {name}\n" + (f"schema = {self.schema}\n" if self.schema else "")
         self.database(name)
         node = Server(self.folder / name, *args, sites=(), config=config, env=env, **more)
         node.binary = binary or node.binary
@@ -52,7 +54,8 @@ class Cluster:
     def end(self):
         for node in self.nodes.values():
             node.kill()
-        self.postgres.end()
+        if self.owns_postgres:
+            self.postgres.end()
 
 
 @pytest.fixture

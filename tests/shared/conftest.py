@@ -20,9 +20,9 @@ NUMBERS = itertools.count()
 class Node:
     """A log's handle in a process of its own (log_driver.c)."""
 
-    def __init__(self, url, name="-", epoch=EPOCH, within=()):
+    def __init__(self, url, name="-", epoch=EPOCH, within=(), schema="-"):
         self.name, self.site = name, next(NUMBERS) % 256
-        self.process = subprocess.Popen([*within, DRIVER, url, epoch, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.process = subprocess.Popen([*within, DRIVER, url, epoch, name, schema], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def send(self, *words):
         self.process.stdin.write(" ".join(map(str, words)) + "\n")

@@ -1,6 +1,6 @@
-/* log_driver DATABASE EPOCH|- NODE|-: a node's log (db/shared/log.h) by hand. A line on stdin is a
- * call, a line of JSON on stdout its answer; the tests beside it (test_log.py) break what is
- * beneath. */
+/* log_driver DATABASE EPOCH|- NODE|- SCHEMA|-: a node's log (db/shared/log.h) by hand. A line on
+ * stdin is a call, a line of JSON on stdout its answer; the tests beside it (test_log.py) break
+ * what is beneath. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -408,9 +408,12 @@ int main(int argc, char **argv)
     char why[512], *line = NULL;
     size_t size = 0;
 
-    if (argc != 4)
+    if (argc != 5)
         return 2;
-    struct shared_log_options options = {argv[1], or_null(argv[2]), or_null(argv[3])};
+    const struct shared_log_options options = {.database = argv[1],
+                                               .epoch = or_null(argv[2]),
+                                               .node = or_null(argv[3]),
+                                               .schema = or_null(argv[4])};
 
     node = shared_log_open_postgresql(&options, why, sizeof why);
     if (!node) {

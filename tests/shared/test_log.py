@@ -770,6 +770,40 @@ def test_nodes_know_of_each_other(nodes, founder, database):
     assert other("forget", "founder") == "yes" and "founder" not in other.ask("list")
 
 
+# ---- several logs in one database ---------------------------------------------------------------
+
+
+def test_logs_of_two_schemas_do_not_see_each_other(nodes, founder, database, server):
+    """Tables, the lock of writers, places in line, names, leases of releases, notifications."""
+    other = nodes(database, "founder", "f" * 32, schema="select")  # a word of SQL
+    assert other("found", "f" * 32) == "yes", other.last
+    assert founder.write("one") == "yes" and other.ask("overview")["head"] == 0
+    assert founder.list(7) == "yes" and other.list(7) == "yes"  # both hold the lock, for a list of a site of one number
+    assert founder("add", "two") == "yes" and other("add", "three") == "yes" and other("commit") == "yes" and founder("commit") == "yes"
+    founder.ask("pass", 0), other.ask("pass", 0)
+    assert founder("hold", "source:a") == "yes" and other("hold", "source:a") == "yes"
+    old = nodes(database, "old")
+    assert old("lease", 10) == "yes"
+    assert other("begin", 1 << 20) == "yes" and other("older", 11) == "yes" and other("rollback") == "yes"
+    assert founder("tell", "founder") == "yes" and "founder" not in other.ask("list")
+    follower = nodes(database, "follower", "f" * 32, schema="select")
+    assert follower("wait", 60000) == "yes"
+    assert founder.write("four") == "yes"
+    assert follower.ask("wait", 300)["took_ms"] >= 300
+    follower.send("wait", 60000)
+    assert other.write("five") == "yes"
+    assert follower.answer()["took_ms"] < 50000
+    found = lambda schema: server.sql(f'SELECT count(*) FROM "{schema}".log', database_of(database))
+    assert (found("sitemapd"), found("select")) == ("4", "3")
+
+
+def test_a_log_is_known_by_its_epoch_in_every_schema(nodes, founder, database):
+    strange = nodes(database, "strange", schema="elsewhere")
+    assert strange("tail", 1 << 20) == "foreign" and "schema elsewhere" in strange.last["why"]
+    assert strange("found", "f" * 32) == "yes"
+    assert nodes(database, "other", schema="elsewhere")("tail", 1 << 20) == "foreign"
+
+
 # ---- snapshots ----------------------------------------------------------------------------------
 
 

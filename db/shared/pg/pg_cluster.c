@@ -7,20 +7,21 @@
 
 #include "db/shared/pg/pg_log.h"
 #include "server/base/clock.h"
+#include "server/base/str.h"
 
-/* The tables of a shared catalogue's log in PostgreSQL: schema `sitemapd` of the database that
- * [shared] names. Layout 1; never changed once released.
+/* The tables of a shared catalogue's log in PostgreSQL: in the schema that [shared]
+ * names ("@", as in pg_statements.def). Layout 1; never changed once released.
  *
  * log: a row for each record, without gaps. `total` is the sum of all packed bodies up to this one.
  * A body of more than a MiB lies in `part`, without gaps from 0, and `body` is empty. Bodies are
  * packed already, so nobody packs them again (STORAGE EXTERNAL). */
 static const char *const pg_schema[] = {
-    "CREATE TABLE sitemapd.cluster("
+    "CREATE TABLE @.cluster("
     " one boolean PRIMARY KEY DEFAULT true CHECK (one),"
     " layout bigint NOT NULL,"
     " epoch text NOT NULL,"
     " made_at timestamptz NOT NULL DEFAULT now())",
-    "CREATE TABLE sitemapd.log("
+    "CREATE TABLE @.log("
     " seq bigint PRIMARY KEY,"
     " id uuid NOT NULL UNIQUE,"
     " node text NOT NULL,"
@@ -33,11 +34,11 @@ static const char *const pg_schema[] = {
     " total bigint NOT NULL,"
     " parts bigint NOT NULL,"
     " body bytea NOT NULL)",
-    "ALTER TABLE sitemapd.log ALTER body SET STORAGE EXTERNAL",
-    "CREATE TABLE sitemapd.part("
+    "ALTER TABLE @.log ALTER body SET STORAGE EXTERNAL",
+    "CREATE TABLE @.part("
     " seq bigint NOT NULL, no bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (seq, no))",
-    "ALTER TABLE sitemapd.part ALTER body SET STORAGE EXTERNAL",
-    "CREATE TABLE sitemapd.node("
+    "ALTER TABLE @.part ALTER body SET STORAGE EXTERNAL",
+    "CREATE TABLE @.node("
     " name text PRIMARY KEY,"
     " seen timestamptz NOT NULL,"
     " release text NOT NULL,"
@@ -47,7 +48,7 @@ static const char *const pg_schema[] = {
     " digest bytea NOT NULL,"
     " state text NOT NULL)",
     /* A snapshot counts once its row is there; its parts come before. */
-    "CREATE TABLE sitemapd.snapshot("
+    "CREATE TABLE @.snapshot("
     " seq bigint PRIMARY KEY,"
     " chain bytea NOT NULL,"
     " schema bigint NOT NULL,"
@@ -56,18 +57,18 @@ static const char *const pg_schema[] = {
     " sha bytea NOT NULL,"    /* SHA-256 of all parts */
     " total bigint NOT NULL," /* of the record */
     " taken_at timestamptz NOT NULL DEFAULT now())",
-    "CREATE TABLE sitemapd.snapshot_part("
+    "CREATE TABLE @.snapshot_part("
     " seq bigint NOT NULL, no bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (seq, no))",
-    "ALTER TABLE sitemapd.snapshot_part ALTER body SET STORAGE EXTERNAL",
+    "ALTER TABLE @.snapshot_part ALTER body SET STORAGE EXTERNAL",
 };
 
 /* What a node's role needs, which follows. */
 static const char *const pg_grants[] = {
-    "GRANT USAGE ON SCHEMA sitemapd TO ",
-    "GRANT SELECT ON sitemapd.cluster TO ",
-    "GRANT SELECT, INSERT, DELETE ON sitemapd.log, sitemapd.part TO ",
-    "GRANT SELECT, INSERT, DELETE ON sitemapd.snapshot, sitemapd.snapshot_part TO ",
-    "GRANT SELECT, INSERT, UPDATE, DELETE ON sitemapd.node TO ",
+    "GRANT USAGE ON SCHEMA @ TO ",
+    "GRANT SELECT ON @.cluster TO ",
+    "GRANT SELECT, INSERT, DELETE ON @.log, @.part TO ",
+    "GRANT SELECT, INSERT, DELETE ON @.snapshot, @.snapshot_part TO ",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON @.node TO ",
 };
 
 static enum shared_outcome said(struct pg_log *l, enum shared_outcome outcome, const char *what)
@@ -134,11 +135,20 @@ enum shared_outcome pg_log_overview(struct shared_log *log, struct shared_overvi
 
 /* --- founding --- */
 
-/* One statement of the transaction that founds. */
-static enum shared_outcome run_text(struct pg_log *l, const char *sql, int64_t deadline_ms)
+/* One statement of the transaction that founds: "@" is the schema, `role` comes behind it. */
+static enum shared_outcome run_text(struct pg_log *l, const char *sql, const char *role,
+                                    int64_t deadline_ms)
 {
-    pg_send_text(&l->session, sql);
-    return pg_log_run(l, NULL, deadline_ms);
+    struct str text = STR_INIT;
+
+    pg_append_sql(&l->session, sql, &text);
+    str_append_text(&text, role);
+    if (!text.failed)
+        pg_send_text(&l->session, text.data);
+    enum shared_outcome outcome = text.failed ? SHARED_NO_MEMORY : pg_log_run(l, NULL, deadline_ms);
+
+    str_done(&text);
+    return outcome;
 }
 
 static enum shared_outcome grant(struct pg_log *l, const char *role, int64_t deadline_ms)
@@ -146,12 +156,8 @@ static enum shared_outcome grant(struct pg_log *l, const char *role, int64_t dea
     char *quoted = PQescapeIdentifier(l->session.conn, role, strlen(role));
     enum shared_outcome outcome = quoted ? SHARED_YES : SHARED_NO_MEMORY;
 
-    for (size_t i = 0; i < sizeof pg_grants / sizeof pg_grants[0] && outcome == SHARED_YES; i++) {
-        char sql[512];
-
-        snprintf(sql, sizeof sql, "%s%s", pg_grants[i], quoted);
-        outcome = run_text(l, sql, deadline_ms);
-    }
+    for (size_t i = 0; i < sizeof pg_grants / sizeof pg_grants[0] && outcome == SHARED_YES; i++)
+        outcome = run_text(l, pg_grants[i], quoted, deadline_ms);
     PQfreemem(quoted);
     return outcome;
 }
@@ -205,9 +211,9 @@ static enum shared_outcome make(struct pg_log *l, bool has_schema, const char *e
 
     l->is_open = outcome == SHARED_YES;
     if (outcome == SHARED_YES && !has_schema)
-        outcome = run_text(l, "CREATE SCHEMA sitemapd", deadline_ms);
+        outcome = run_text(l, "CREATE SCHEMA @", "", deadline_ms);
     for (size_t i = 0; i < sizeof pg_schema / sizeof pg_schema[0] && outcome == SHARED_YES; i++)
-        outcome = run_text(l, pg_schema[i], deadline_ms);
+        outcome = run_text(l, pg_schema[i], "", deadline_ms);
     return outcome == SHARED_YES ? finish(l, epoch, grant_to, start, deadline_ms) : outcome;
 }
 
@@ -220,8 +226,8 @@ enum shared_outcome pg_log_grant(struct shared_log *log, const char *role, int64
 }
 
 static const char founded_already[] =
-    "this database already has a shared catalogue; to join it, start a node without `share init`, "
-    "on a path where there is no file yet";
+    "this schema of the database already has a shared catalogue; to join it, start a node without "
+    "`share init`, on a path where there is no file yet; to create another one, set --schema";
 
 /* In a transaction that it begins: what a founder left that sent no snapshot: nobody could join it.
  * Should that one go on after all, its snapshot is of no record of the log, and is not taken. NO:

@@ -9,19 +9,19 @@
 /* The place of who has none, since another node has the group's. */
 #define NOWHERE NUMBER_MOST
 
-int64_t pg_line_key(void)
+int64_t pg_line_key(const struct pg_log *l)
 {
-    return (int64_t)((uint64_t)pg_lock_key("line", "") & ~(uint64_t)UINT32_MAX);
+    return (int64_t)((uint64_t)pg_lock_key(l, "line", "") & ~(uint64_t)UINT32_MAX);
 }
 
-static struct pg_value key_of(const struct pg_place *place)
+static struct pg_value key_of(const struct pg_log *l, const struct pg_place *place)
 {
-    return pg_integer(pg_line_key() | (int64_t)place->site_group << GROUP_SHIFT | place->number);
+    return pg_integer(pg_line_key(l) | (int64_t)place->site_group << GROUP_SHIFT | place->number);
 }
 
 void pg_line_leave(struct pg_log *l)
 {
-    struct pg_value key = key_of(&l->place);
+    struct pg_value key = key_of(l, &l->place);
 
     pg_send(&l->session, PG_UNLOCK_SHARED, &key, 1);
     l->place.site_group = NO_SITE_GROUP;
@@ -30,7 +30,7 @@ void pg_line_leave(struct pg_log *l)
 
 static void send_stand(struct pg_log *l, struct pg_place place)
 {
-    struct pg_value key = key_of(&place), ms = pg_text(PG_IDLE_MS);
+    struct pg_value key = key_of(l, &place), ms = pg_text(PG_IDLE_MS);
 
     if (l->place.site_group == place.site_group && l->place.number == place.number)
         return;
@@ -69,7 +69,7 @@ static struct line look(const PGresult *others, int site_group, const struct pg_
 
 enum shared_outcome pg_line_wait(struct pg_log *l, int site_group, int64_t deadline_ms)
 {
-    struct pg_value key = pg_integer(pg_line_key());
+    struct pg_value key = pg_integer(pg_line_key(l));
     struct pg_place place = {.site_group = site_group, .number = NOWHERE};
     struct pg_results r;
 

@@ -16,12 +16,12 @@
 /* What an answer may take on its way. */
 #define ANSWER_MS 250
 
-int64_t pg_lock_key(const char *kind, const char *name)
+int64_t pg_lock_key(const struct pg_log *l, const char *kind, const char *name)
 {
     uint8_t hash[SHARED_CHAIN_BYTES];
     char text[512];
     int64_t key;
-    int n = snprintf(text, sizeof text, "sitemapd %s %s", kind, name);
+    int n = snprintf(text, sizeof text, "%s %s %s", l->session.schema, kind, name);
 
     if (n >= (int)sizeof text)
         n = sizeof text - 1;
@@ -104,7 +104,7 @@ static enum shared_outcome abandon(struct pg_log *l, enum shared_outcome outcome
 static enum shared_outcome keep(struct shared_log *log, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value keys[] = {pg_integer(pg_lock_key("write", "")), pg_integer(pg_line_key())};
+    struct pg_value keys[] = {pg_integer(pg_lock_key(l, "write", "")), pg_integer(pg_line_key(l))};
     struct pg_results r;
 
     if (!l->is_open || clock_now_ms() - l->asked_ms < KEEP_MS)
@@ -166,7 +166,7 @@ static int64_t step_deadline(const struct pg_log *l)
  * stay out where small writes wait for the end of it. One that has begun is not waited for. */
 static enum shared_outcome stay(struct pg_log *l, const struct shared_take *take)
 {
-    struct pg_value key = pg_integer(pg_lock_key("list", ""));
+    struct pg_value key = pg_integer(pg_lock_key(l, "list", ""));
     enum shared_outcome outcome = SHARED_YES;
     struct pg_results r;
 
@@ -375,8 +375,8 @@ static void send_lock(struct pg_log *l, bool is_list, int64_t deadline_ms)
 {
     char timeout[24];
     int64_t left = deadline_ms - clock_now_ms();
-    struct pg_value values[] = {pg_integer(pg_lock_key("list", "")),
-                                pg_integer(pg_lock_key("write", "")),
+    struct pg_value values[] = {pg_integer(pg_lock_key(l, "list", "")),
+                                pg_integer(pg_lock_key(l, "write", "")),
                                 pg_integer(l->keeps_lists_out)};
 
     left -= left > 2 * ANSWER_MS ? ANSWER_MS : left / 2;
@@ -396,7 +396,7 @@ static void send_share_behind(struct pg_log *l, const struct shared_position *at
 {
     struct pg_value values[] = {pg_integer((int64_t)at->seq),
                                 pg_integer(max_bytes > INT32_MAX ? INT32_MAX : (int64_t)max_bytes),
-                                pg_integer(pg_lock_key("list", ""))};
+                                pg_integer(pg_lock_key(l, "list", ""))};
     pg_send(&l->session, PG_SHARE_BEHIND, values, 3);
 }
 
@@ -409,7 +409,7 @@ static void send_share_behind(struct pg_log *l, const struct shared_position *at
  * (in it, a list next in line would wait for us, too), else we are as if we had not asked. */
 static void keep_lists_out(struct pg_log *l)
 {
-    struct pg_value key = pg_integer(pg_lock_key("list", ""));
+    struct pg_value key = pg_integer(pg_lock_key(l, "list", ""));
     struct pg_value ms = pg_text(RELEASE_MS), idle_ms = pg_text(PG_IDLE_MS);
     struct pg_results r;
 
@@ -431,8 +431,8 @@ static void keep_lists_out(struct pg_log *l)
 static bool pass(struct shared_log *log, bool waits, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value keys[] = {pg_integer(0), pg_integer(pg_line_key())};
-    struct pg_value list = pg_integer(pg_lock_key("list", "")), never = pg_text("0");
+    struct pg_value keys[] = {pg_integer(0), pg_integer(pg_line_key(l))};
+    struct pg_value list = pg_integer(pg_lock_key(l, "list", "")), never = pg_text("0");
     struct pg_results r;
     bool awaited = false;
 
@@ -550,7 +550,7 @@ static enum shared_outcome older_are_gone(struct shared_log *log, int schema, in
         struct pg_results r;
 
         snprintf(name, sizeof name, "%d", older);
-        struct pg_value key = pg_integer(pg_lock_key("release", name));
+        struct pg_value key = pg_integer(pg_lock_key(l, "release", name));
 
         pg_send(&l->session, PG_TRY_XACT, &key, 1);
         outcome = pg_log_run(l, &r, deadline_ms);
@@ -617,10 +617,10 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
         pg_integer(l->parts),
         pg_bytes(rest, size),
     };
-    struct pg_value whose = pg_text(l->node ? l->node : "");
+    struct pg_value notice[] = {pg_text(l->node ? l->node : ""), pg_text(l->session.schema)};
 
     pg_send(&l->session, PG_RECORD_ADD, values, sizeof values / sizeof values[0]);
-    pg_send(&l->session, PG_NOTIFY, &whose, 1);
+    pg_send(&l->session, PG_NOTIFY, notice, 2);
     send_idle_timeout(l);
     pg_send(&l->session, PG_COMMIT, NULL, 0);
     size_t last = l->session.queued > 0 ? l->session.queued - 1 : 0;

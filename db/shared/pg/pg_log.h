@@ -58,8 +58,8 @@ static inline struct pg_log *pg_log_of(struct shared_log *log)
     return (struct pg_log *)log;
 }
 
-/* Advisory locks are numbers; kind and name make one. */
-int64_t pg_lock_key(const char *kind, const char *name);
+/* Advisory locks are numbers of the whole database; schema, kind and name make one. */
+int64_t pg_lock_key(const struct pg_log *l, const char *kind, const char *name);
 /* A batch: makes sure of a connection; then what is sent is run by pg_session_run. */
 enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t deadline_ms);
 
@@ -70,7 +70,7 @@ enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t
 
 /* pg_line.c */
 /* What those who stand in the line share is this, with site group and number behind it. */
-int64_t pg_line_key(void);
+int64_t pg_line_key(const struct pg_log *l);
 /* Stands in the line with a list of the group, or goes on doing so. YES: it is its turn. BUSY: not
  * yet. ELSEWHERE: another node has the group's place. Else AWAY. */
 enum shared_outcome pg_line_wait(struct pg_log *l, int site_group, int64_t deadline_ms);

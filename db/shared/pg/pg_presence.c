@@ -74,7 +74,7 @@ bool pg_log_is_held(const struct shared_log *log, const char *name)
 enum shared_outcome pg_log_hold(struct shared_log *log, const char *name, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    int64_t key = pg_lock_key("name", name);
+    int64_t key = pg_lock_key(l, "name", name);
     enum shared_outcome outcome = connect_presence(l, deadline_ms);
 
     if (outcome != SHARED_YES || held_of(l, name))
@@ -126,7 +126,7 @@ enum shared_outcome pg_log_lease(struct shared_log *log, int schema, int64_t dea
         return outcome;
     assert(l->leased == 0);
     snprintf(name, sizeof name, "%d", schema);
-    outcome = try_lock(l, PG_TRY_SHARED, pg_lock_key("release", name), deadline_ms);
+    outcome = try_lock(l, PG_TRY_SHARED, pg_lock_key(l, "release", name), deadline_ms);
     if (outcome == SHARED_YES)
         l->leased = schema;
     return outcome;

@@ -165,7 +165,9 @@ bool pg_session_init(struct pg_session *s, const struct shared_log_options *opti
     *s = (struct pg_session){.interrupt_fd = -1};
     s->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->epoch = options->epoch ? strdup(options->epoch) : NULL;
-    if (asprintf(&s->application, node ? "sitemapd %s" : "sitemapd", node) < 0)
+    s->schema = strdup(options->schema ? options->schema : SHARED_DEFAULT_SCHEMA);
+    assert(!s->schema || !strpbrk(s->schema, "\"@ "));
+    if (!s->schema || asprintf(&s->application, node ? "%s %s" : "%s", s->schema, node) < 0)
         s->application = NULL;
     if (s->interrupt_fd < 0 || !s->application || (options->epoch && !s->epoch)) {
         say(s, "no memory or no descriptor");
@@ -192,6 +194,7 @@ void pg_session_done(struct pg_session *s)
     pg_lookup_free(s->lookup);
     PQconninfoFree(s->options);
     free(s->epoch);
+    free(s->schema);
     free(s->application);
     if (s->interrupt_fd >= 0)
         close(s->interrupt_fd);
@@ -289,6 +292,22 @@ static void queue(struct pg_session *s, enum pg_statement statement, bool prepar
         s->queue_failed = true;
 }
 
+void pg_append_sql(const struct pg_session *s, const char *sql, struct str *out)
+{
+    for (size_t n; (n = strcspn(sql, "@")), str_append(out, sql, n), sql[n]; sql += n + 1)
+        str_append_format(out, "\"%s\"", s->schema);
+}
+
+static bool send_prepare(struct pg_session *s, const char *name, const char *sql)
+{
+    struct str text = STR_INIT;
+
+    pg_append_sql(s, sql, &text);
+    bool sent = !text.failed && PQsendPrepare(s->conn, name, text.data, 0, NULL);
+    str_done(&text);
+    return sent;
+}
+
 void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_value *values,
              int count)
 {
@@ -306,7 +325,7 @@ void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_
         formats[i] = 1;
     }
     snprintf(name, sizeof name, "s%d", statement);
-    if (prepares && !PQsendPrepare(s->conn, name, statement_sql[statement], 0, NULL)) {
+    if (prepares && !send_prepare(s, name, statement_sql[statement])) {
         s->queue_failed = true;
         return;
     }
@@ -679,8 +698,10 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
         bool is_denied = strcmp(s->sqlstate, "42501") == 0;
 
         if (is_missing)
-            say(s,
-                "there is no shared catalogue in this database: `sitemapd share init` makes one");
+            snprintf(s->why, sizeof s->why,
+                     "there is no shared catalogue in schema %s of this database: `sitemapd share "
+                     "init` makes one",
+                     s->schema);
         if (is_denied)
             say(s, "this role may not use the shared catalogue's tables: `sitemapd share init "
                    "--if-absent --grant-to ROLE`, as the role that owns them, lets it");

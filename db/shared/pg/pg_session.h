@@ -11,6 +11,7 @@
 #include <libpq-fe.h>
 
 #include "db/shared/log.h"
+#include "server/base/str.h"
 
 #define PG_LAYOUT    1 /* of the tables (pg_cluster.c) */
 #define PG_BATCH_MAX 16
@@ -29,6 +30,7 @@ struct pg_lookup;
 
 struct pg_session {
     char *epoch;       /* or NULL */
+    char *schema;      /* of the log's tables; also the channel of its notifications */
     char *application; /* how the server's views call the session */
     PQconninfoOption *options;
     size_t hosts;             /* that the options name; 1 where it names none */
@@ -85,7 +87,9 @@ struct pg_value pg_bytes(const void *bytes, size_t size);
 /* Puts a statement into the batch under way. What goes wrong shows in pg_session_run. */
 void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_value *values,
              int count);
-/* The same for a statement without parameters whose text is made. */
+/* Appends a statement's text, with the schema in place of each "@". */
+void pg_append_sql(const struct pg_session *s, const char *sql, struct str *out);
+/* As pg_send for a statement without parameters whose text is made. */
 void pg_send_text(struct pg_session *s, const char *sql);
 
 /* The results of a batch by their place in it; NULL where it did not come to that. */

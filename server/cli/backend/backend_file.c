@@ -753,8 +753,9 @@ static void check_shared(const struct config *config, struct str *out)
 
     if (config->shared_database == NULL)
         return;
-    if (catalogue_share_status(config->shared_database, &overview, NULL, NULL, why, sizeof why) !=
-        CATALOGUE_OK)
+    const struct catalogue_shared shared = {.database = config->shared_database,
+                                            .schema = config->shared_schema};
+    if (catalogue_share_status(&shared, &overview, NULL, NULL, why, sizeof why) != CATALOGUE_OK)
         add_reason(out, "shared-unavailable", why[0] != '\0' ? why : "PostgreSQL does not answer");
 }
 
@@ -841,6 +842,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         .history_keep_ms = config->history_keep_ms,
         .history_max_bytes = config->history_max_bytes,
         .shared = {.database = config->shared_database,
+                   .schema = config->shared_schema,
                    .node = config->shared_node,
                    .release = SITEMAPD_VERSION,
                    .upgrade_by_hand = true},

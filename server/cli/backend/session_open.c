@@ -143,7 +143,8 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
 {
     const char *file = config_file(cli);
     static const char *const flags[][2] = {{"--database", "catalogue.database"},
-                                           {"--shared", "shared.database"}};
+                                           {"--shared", "shared.database"},
+                                           {"--schema", "shared.schema"}};
     bool good;
 
     if (report == NULL)

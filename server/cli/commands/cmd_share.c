@@ -21,19 +21,27 @@ static int read_shared(struct cli *cli)
     return status;
 }
 
+static struct catalogue_shared shared_of(const struct cli *cli)
+{
+    return (struct catalogue_shared){.database = cli->config->shared_database,
+                                     .schema = cli->config->shared_schema};
+}
+
 static int is_there(struct cli *cli, const struct shared_told *told)
 {
     const char *role = arguments_value(&cli->arguments, "--grant-to");
+    const struct catalogue_shared shared = shared_of(cli);
     char why[512] = "";
 
     if (!arguments_has(&cli->arguments, "--if-absent"))
-        return cli_fail("share init",
-                        "conflict: this database already has a shared catalogue; start the server, "
-                        "which copies it to %s",
-                        cli->config->database);
+        return cli_fail(
+            "share init",
+            "conflict: schema %s of this database already has a shared catalogue; to join "
+            "it, start the server, which copies it to %s; to create another one, set "
+            "--schema",
+            shared.schema, cli->config->database);
 
-    if (role != NULL &&
-        catalogue_share_grant(cli->config->shared_database, role, why, sizeof why) != CATALOGUE_OK)
+    if (role != NULL && catalogue_share_grant(&shared, role, why, sizeof why) != CATALOGUE_OK)
         return cli_fail("share init", "%s", why);
     printf("catalogue %s is shared there already%s%s\n", told->epoch,
            role != NULL ? "; it is granted to " : "", role != NULL ? role : "");
@@ -50,13 +58,13 @@ int command_share_init(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
+    const struct catalogue_shared shared = shared_of(cli);
     absent = access(cli->config->database, F_OK) != 0;
     if ((arguments_has(&cli->arguments, "--if-absent") || absent) &&
-        catalogue_share_status(cli->config->shared_database, &told, NULL, NULL, why, sizeof why) ==
-            CATALOGUE_OK &&
+        catalogue_share_status(&shared, &told, NULL, NULL, why, sizeof why) == CATALOGUE_OK &&
         told.has_snapshot)
         return is_there(cli, &told);
-    made = catalogue_share_init(cli->config->database, cli->config->shared_database,
+    made = catalogue_share_init(cli->config->database, &shared,
                                 arguments_value(&cli->arguments, "--grant-to"), why, sizeof why);
     if (made != CATALOGUE_OK)
         return cli_fail_file(cli->config->database,
@@ -143,12 +151,11 @@ int command_share_status(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
-    asked =
-        catalogue_share_status(cli->config->shared_database, &told, NULL, NULL, why, sizeof why);
+    const struct catalogue_shared shared = shared_of(cli);
+    asked = catalogue_share_status(&shared, &told, NULL, NULL, why, sizeof why);
     if (asked == CATALOGUE_OK) {
         print_reported(&told, nodes.json);
-        asked = catalogue_share_status(cli->config->shared_database, &told, print_member, &nodes,
-                                       why, sizeof why);
+        asked = catalogue_share_status(&shared, &told, print_member, &nodes, why, sizeof why);
     }
     if (asked != CATALOGUE_OK)
         return cli_fail("share status", "%s",
@@ -166,8 +173,8 @@ int command_share_upgrade(struct cli *cli)
 
     if (status != EXIT_DONE)
         return status;
-    upgraded = catalogue_share_upgrade(cli->config->database, cli->config->shared_database, why,
-                                       sizeof why);
+    const struct catalogue_shared shared = shared_of(cli);
+    upgraded = catalogue_share_upgrade(cli->config->database, &shared, why, sizeof why);
     if (upgraded != CATALOGUE_OK)
         return cli_fail("share upgrade", "%s",
                         *why != '\0' ? why : catalogue_status_row(upgraded)->sentence);
