@@ -21,15 +21,13 @@
  * the log drop what they make superfluous. Locks of names belong to the first one's connection: a
  * node that is cut off loses them there at once, and knows it by its next word. */
 
-#define TURN_MS         1000
-#define TELL_EACH_MS    10000
-#define CARE_EACH_MS    30000
-#define CALL_MS         5000
-#define PART_MS         30000
-#define SNAPSHOT_BYTES  (64u << 20) /* of the log since the last one */
-#define SNAPSHOT_AGE_MS (24 * 3600 * INT64_C(1000))
-#define SAID_MOST       65536u
-#define LEAD_MS         20000 /* it counts for so long: a node that stood still leads nothing */
+#define TURN_MS      1000
+#define TELL_EACH_MS 10000
+#define CARE_EACH_MS 30000
+#define CALL_MS      5000
+#define PART_MS      30000
+#define SAID_MOST    65536u
+#define LEAD_MS      20000 /* it counts for so long: a node that stood still leads nothing */
 
 struct lead {
     struct lead *next;
@@ -272,10 +270,15 @@ static void hold_and_report(void *context)
 
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
-static bool is_due(const struct shared_overview *o)
+bool presence_snapshot_is_due(const struct shared_overview *o)
 {
-    return !o->has_snapshot || o->bytes_since_snapshot > SNAPSHOT_BYTES ||
-           (o->snapshot_age_ms > SNAPSHOT_AGE_MS && o->head.seq > o->snapshot.position.seq);
+    uint64_t quarter = o->snapshot.bytes / 4;
+
+    return !o->has_snapshot ||
+           o->bytes_since_snapshot >=
+               (quarter > PRESENCE_SNAPSHOT_BYTES ? quarter : PRESENCE_SNAPSHOT_BYTES) ||
+           (o->snapshot_age_ms >= PRESENCE_SNAPSHOT_AGE_MS &&
+            o->head.seq > o->snapshot.position.seq);
 }
 
 /* Where the copy is in the log stands in itself. */
@@ -354,7 +357,7 @@ static void care(struct presence *p, struct shared_log *log)
     if (log->calls->hold(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS) != SHARED_YES ||
         log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) != SHARED_YES)
         return;
-    if (is_due(&overview))
+    if (presence_snapshot_is_due(&overview))
         take_snapshot(p, log);
     while (more && thread_wait(&p->carer, 0))
         if (log->calls->trim(log, &more, clock_now_ms() + CALL_MS) != SHARED_YES)
