@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "server/api/auth.h"
+#include "server/api/description.h"
 #include "server/api/errors.h"
 #include "server/api/json.h"
 #include "server/crypto/token.h"
@@ -20,10 +21,23 @@
 #define LIST_DEFAULT 100u
 #define LIST_MAX     1000u
 
+/* The first name in the query that the call does not have; NULL: it has all. */
+static const char *find_unknown(const struct query *query, const struct operation *operation)
+{
+    for (size_t i = 0; i < query->count; i++) {
+        const struct member *known = operation->parameters;
+
+        while (known != NULL && known->name != NULL &&
+               strcmp(known->name, query->pair[i].name) != 0)
+            known++;
+        if (known == NULL || known->name == NULL)
+            return query->pair[i].name;
+    }
+    return NULL;
+}
+
 static bool read_query(struct request *request, struct query *query)
 {
-    static const char *const none[] = {NULL};
-    const char *const *known = request->route->parameters;
     const char *unknown;
 
     switch (query_parse(request->query, query)) {
@@ -45,7 +59,7 @@ static bool read_query(struct request *request, struct query *query)
         errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
         return false;
     }
-    unknown = query_unknown(query, known != NULL ? known : none);
+    unknown = find_unknown(query, request->route->operation);
     if (unknown == NULL)
         return true;
     reply_problem(&request->reply, 400, "unknown-parameter", unknown,
@@ -64,7 +78,7 @@ static bool refuse_condition(struct request *request)
     } conditions[] = {{HEADER_IF_MATCH, "If-Match"},
                       {HEADER_IF_NONE_MATCH, "If-None-Match"},
                       {HEADER_IF_UNMODIFIED_SINCE, "If-Unmodified-Since"}};
-    bool heeds = request->route->heeds_if_match;
+    bool heeds = request->route->operation->if_match != NULL;
     bool reads = (request->method & (HTTP_GET | HTTP_HEAD)) != 0;
     char detail[128];
 
@@ -96,13 +110,12 @@ const struct noun *call_noun(const struct call *call)
 
 enum handled call_begin(void *context, struct request *request)
 {
-    const size_t *size = request->route->call_size;
     struct query query;
     struct call *call;
 
     if (refuse_condition(request) || !read_query(request, &query))
         return HANDLED;
-    call = calloc(1, size != NULL ? *size : sizeof *call);
+    call = calloc(1, *request->route->call_size);
     if (call == NULL) {
         query_done(&query);
         errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);

@@ -214,6 +214,7 @@ bool request_is_gone(const struct request *request);
  * comes before the handler returned HANDLE_LATER is fine. */
 void request_resume(struct request *request);
 
+struct operation;
 struct route {
     unsigned methods;                 /* HTTP_… or'ed; HEAD is implied by GET */
     const char *path;                 /* "/v1/sitemaps" or, with a last segment of any text,
@@ -221,7 +222,6 @@ struct route {
     const char *label;                /* for metrics: "sitemaps" */
     bool pages;                       /* of the API: of urlsets and page URLs */
     enum grant_role role;             /* that a token needs; 0: no token is needed */
-    bool heeds_if_match;              /* of the API: elsewhere it is refused */
     uint64_t max_body_bytes;          /* 0: no body is taken */
     const char *const *content_types; /* NULL-terminated; NULL: any */
     /* The hooks ask request_may_wait themselves, and only when they must wait: for routes that
@@ -229,10 +229,9 @@ struct route {
      * `body` or `finish`, and answers 503 where none is free. */
     bool asks_to_wait;
     /* For `begin`, where it is the API's (server/api/call.h): the bytes of the call that it makes,
-     * NULL: no more than of any; and the query parameters that are known, NULL-terminated, NULL:
-     * none is. */
+     * and what its parameters are (server/api/description.h). */
     const size_t *call_size;
-    const char *const *parameters;
+    const struct operation *operation;
     /* Before the body: HANDLE_CONTINUE, or HANDLED with an early reply. May be NULL. */
     enum handled (*begin)(void *context, struct request *request);
     /* A piece of the body, as it arrives; NULL: it is collected in request->body. The bytes are

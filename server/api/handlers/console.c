@@ -1,6 +1,6 @@
-/* What the build embeds (embed.cmake): /openapi.json, the document that stands beside this file,
- * and /console/, the files of server/console/. They hold no data, so they need no token; what they
- * show they ask the API for, with the token that a person gave them.
+/* What the build embeds (embed.cmake): /openapi.json, which openapi.c makes, and /console/, the
+ * files of server/console/. They hold no data, so they need no token; what they show they ask the
+ * API for, with the token that a person gave them.
  *
  * The policy: scripts and styles are these files alone, requests go to this origin alone, nothing
  * frames the page, and no text ever becomes markup (trusted types). */

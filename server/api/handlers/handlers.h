@@ -1,5 +1,5 @@
-/* What the admin listener's table (call.c) names, by the noun's file, and what nouns tell of each
- * other. Internal to server/api/. */
+/* What the admin listener's table (calls.def) names, by the noun's file, and what nouns tell of
+ * each other. Internal to server/api/. */
 #pragma once
 
 #include <stddef.h>

@@ -87,19 +87,6 @@ const char *query_value(const struct query *q, const char *name)
     return NULL;
 }
 
-const char *query_unknown(const struct query *q, const char *const *known)
-{
-    for (size_t i = 0; i < q->count; i++) {
-        const char *const *at = known;
-
-        while (*at != NULL && strcmp(*at, q->pair[i].name) != 0)
-            at++;
-        if (*at == NULL)
-            return q->pair[i].name;
-    }
-    return NULL;
-}
-
 bool query_number(const char *text, uint64_t max, uint64_t *out)
 {
     uint64_t value = 0;

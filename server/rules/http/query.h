@@ -23,8 +23,6 @@ enum query_status { QUERY_OK, QUERY_MALFORMED, QUERY_TOO_MANY, QUERY_REPEATED, Q
 enum query_status query_parse(const char *text, struct query *out);
 /* The value, or NULL where the name is absent. Borrowed until query_done. */
 const char *query_value(const struct query *q, const char *name);
-/* The first name that is not in `known` (NULL-terminated), or NULL. */
-const char *query_unknown(const struct query *q, const char *const *known);
 /* Reads a decimal from 0 to `max`. False where it is anything else. */
 bool query_number(const char *text, uint64_t max, uint64_t *out);
 void query_done(struct query *q);

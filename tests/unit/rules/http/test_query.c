@@ -76,25 +76,6 @@ static void test_refused(void **state)
     query_done(NULL);
 }
 
-static void test_unknown(void **state)
-{
-    static const char *const known[] = {"limit", "after", NULL};
-    static const char *const none[] = {NULL};
-    struct query q;
-
-    (void)state;
-    assert_int_equal(query_parse("limit=1&after=x", &q), QUERY_OK);
-    assert_null(query_unknown(&q, known));
-    assert_string_equal(query_unknown(&q, none), "limit");
-    query_done(&q);
-    assert_int_equal(query_parse("limit=1&Limit=2", &q), QUERY_OK);
-    assert_string_equal(query_unknown(&q, known), "Limit");
-    query_done(&q);
-    assert_int_equal(query_parse(NULL, &q), QUERY_OK);
-    assert_null(query_unknown(&q, none));
-    query_done(&q);
-}
-
 static void test_number(void **state)
 {
     static const struct {
@@ -136,7 +117,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_number),
     };
 

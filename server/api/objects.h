@@ -1,0 +1,63 @@
+/* The objects of the API as C has them, of the rows of objects.def and bodies.def.
+ *
+ * An answer is a struct json_NAME, which json_append_object writes: a member that is NULL, a time
+ * of 0, a number of JSON_NONE and a nullable flag that is false are null, or absent where the row
+ * says that they may be. The body of a request is a struct body_NAME of json_fields, which
+ * call_body fills. */
+#pragma once
+
+#include "server/api/description.h"
+#include "server/base/str.h"
+#include "server/input/json_fields.h"
+
+#define JSON_NONE UINT64_MAX
+
+struct json_texts {
+    const char *const *at; /* NULL: null */
+    size_t count;
+};
+
+#define OF_TEXT    const char *
+#define OF_URI     const char *
+#define OF_TIME    int64_t /* Unix seconds */
+#define OF_DATE    const char *
+#define OF_INTEGER uint64_t
+#define OF_FLAG    bool
+#define OF_WORD    const char *
+#define OF_TEXTS   struct json_texts
+#define OF_LIST    const char * /* JSON: what is between the brackets; NULL: nothing */
+#define OF_ONE     const char * /* JSON */
+#define OF_RAW     const char * /* JSON */
+
+#define END                                                                                        \
+    }                                                                                              \
+    ;
+
+#define X(type_, name_, ...) OF_##type_ name_;
+#define ALL(name_)           struct json_##name_ name_;
+#define PART(name_)                                                                                \
+    extern const struct object json_##name_;                                                       \
+    struct json_##name_ {
+#define OBJECT(name_, ...) PART(name_)
+#define ONLY(name_, ...)   PART(name_)
+#include "server/api/objects.def"
+#undef X
+#undef ALL
+#undef PART
+#undef OBJECT
+#undef ONLY
+
+#define X(type_, name_, ...) struct json_field name_;
+#define ALL(name_)           struct body_##name_ name_;
+#define PART(name_)                                                                                \
+    extern const struct object body_##name_;                                                       \
+    struct body_##name_ {
+#define BODY(name_, ...)      PART(name_)
+#define OPEN_BODY(name_, ...) PART(name_)
+#include "server/api/bodies.def"
+#undef X
+#undef END
+#undef ALL
+#undef PART
+#undef BODY
+#undef OPEN_BODY
