@@ -775,10 +775,32 @@ const struct cli_command cli_commands[] = {
              {"When the last node is upgraded:", "sitemapd share upgrade"},
              {0},
          }},
+    {"shard map", "[FILE]", "print which host is on which shard",
+     "Asks each server for its sites, and prints the map from host to shard that a proxy in front "
+     "of them reads (docs/scale.md). Fails if two shards have the same host. Each --server is "
+     "NAME=URL, or a URL whose host is the name; give --token-file once, or once for each "
+     "server.",
+     (const struct cli_option[]){
+         {"--format", "FORMAT", "haproxy (the default), nginx, envoy or httproute"},
+         {"--gateway", "NAME", "gateway of the routes, with --format httproute (sitemapd)"},
+         {"--check", NULL, "compare with the deployed map FILE, and fail if it is wrong"},
+         {0},
+     },
+     0, 1, command_shard_map,
+     .examples =
+         (const struct cli_example[]){
+             {"For HAProxy:", "sitemapd shard map --server a=http://10.0.0.1:8081 --server "
+                              "b=http://10.0.0.2:8081 >shards.map"},
+             {"Whether the deployed map is still right:",
+              "sitemapd shard map --server a=http://10.0.0.1:8081 --server b=http://10.0.0.2:8081 "
+              "--check /etc/haproxy/shards.map"},
+             {0},
+         },
+     .topic = "Several catalogues"},
     {"status", "", "show status and health",
      "Shows the number of sites, indexes and entries, the health, and the state of each source. "
      "Exit status 1 if something is wrong. On a file no server is asked: what it knows (reasons, "
-     "failing sources) is shown with --server.",
+     "failing sources) is shown with --server. Several --server are summed up.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_status,
      .examples =
          (const struct cli_example[]){

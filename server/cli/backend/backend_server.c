@@ -634,16 +634,14 @@ static void close_server(struct backend *b)
     free(s);
 }
 
-#define TOKEN_MAX 512
-
 /* The first line of the file. */
-static int read_token_file(const char *name, char out[TOKEN_MAX])
+static int read_token_file(const char *name, char out[SERVER_TOKEN_SIZE])
 {
     FILE *file = fopen(name, "re");
 
     if (file == NULL)
         return cli_fail(name, "cannot be read");
-    if (fgets(out, TOKEN_MAX, file) == NULL)
+    if (fgets(out, SERVER_TOKEN_SIZE, file) == NULL)
         out[0] = '\0';
     out[strcspn(out, "\r\n")] = '\0';
     fclose(file);
@@ -653,16 +651,15 @@ static int read_token_file(const char *name, char out[TOKEN_MAX])
                           "the token is missing: the first line of the file must be the token");
 }
 
-static int read_token(const struct cli *cli, const char *url, char out[TOKEN_MAX])
+int server_read_token(const char *file, const char *url, char out[SERVER_TOKEN_SIZE])
 {
-    const char *name = arguments_value(&cli->arguments, "--token-file");
     const char *token = getenv("SITEMAPD_TOKEN");
 
-    if (name != NULL)
-        return read_token_file(name, out);
+    if (file != NULL)
+        return read_token_file(file, out);
     if (token == NULL || *token == '\0')
         return cli_fail(url, "the token is missing: set SITEMAPD_TOKEN or --token-file FILE");
-    if (strlen(token) >= TOKEN_MAX)
+    if (strlen(token) >= SERVER_TOKEN_SIZE)
         return cli_fail("SITEMAPD_TOKEN", "is invalid: too long for a token");
     strcpy(out, token);
     return EXIT_DONE;
@@ -693,9 +690,9 @@ int backend_open_server(struct cli *cli, const char *url, struct backend **out)
         .owner = owner,
         .close = close_server,
     };
-    char token[TOKEN_MAX];
+    char token[SERVER_TOKEN_SIZE];
     struct server_backend *s;
-    int status = read_token(cli, url, token);
+    int status = server_read_token(arguments_value(&cli->arguments, "--token-file"), url, token);
 
     if (status != EXIT_DONE)
         return status;

@@ -22,6 +22,11 @@ struct server {
     char why[512];   /* what went wrong with the last call: a sentence */
 };
 
+#define SERVER_TOKEN_SIZE 512
+/* The token for the server at `url`: the first line of the file, or SITEMAPD_TOKEN (`file` NULL).
+ * Returns EXIT_DONE, or tells why not. */
+int server_read_token(const char *file, const char *url, char out[SERVER_TOKEN_SIZE]);
+
 /* Reads the origin and the token; `ca_file` as in struct fetch_request. False, and `why` says what
  * is wrong: server_done is due. */
 bool server_init(struct server *s, const char *url, const char *token, const char *ca_file);

@@ -5,6 +5,7 @@
 #include "server/base/text.h"
 #include "server/cli/backend/backend.h"
 #include "server/cli/commands/commands.h"
+#include "server/cli/commands/shards.h"
 #include "server/cli/output.h"
 #include "server/rules/lastmod.h"
 
@@ -178,6 +179,12 @@ int command_status(struct cli *cli)
         .reasons = STR_INIT, .source = append_source, .context = &sources};
     struct summary indexes = {0}, urlsets = {0};
     struct registry *registry = NULL;
+    size_t servers = 0;
+
+    for (size_t i = 0; i < cli->arguments.given_count; i++)
+        servers += strcmp(cli->arguments.given[i].name, "--server") == 0;
+    if (servers > 1)
+        return shards_status(cli);
     int status = session_open(cli, false);
 
     if (status != EXIT_DONE)

@@ -47,6 +47,7 @@ int command_backup(struct cli *cli);
 int command_restore(struct cli *cli);
 int command_check(struct cli *cli);
 int command_scan(struct cli *cli);
+int command_shard_map(struct cli *cli);
 int command_share_init(struct cli *cli);
 int command_share_status(struct cli *cli);
 int command_share_upgrade(struct cli *cli);

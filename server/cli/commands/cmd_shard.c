@@ -1,0 +1,437 @@
+/* `shard map`: which host is whose, in the form that a proxy reads, and whether what is deployed
+ * still says so.
+ *
+ * A host belongs to the shard that has its site: the site's own, and its host aliases. While a site
+ * moves (cmd_site_move.c) two shards have it: the one that it leaves yields to the one where it has
+ * arrived, and both to one where it is neither. Any other host that two shards have is an error,
+ * and no map is printed.
+ *
+ * What servers return is judged as the catalogue judges it (rules/url.h), so that no name can end a
+ * line, a string or a block of the map. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/text.h"
+#include "server/cli/commands/shards.h"
+#include "server/cli/output.h"
+
+#define HOSTS_MAX       5000000u
+#define HOST_SIZE       (HOST_MAX_CHARS + 7)
+#define ROUTE_HOSTS_MAX 16u /* of an HTTPRoute, by its definition */
+#define LINE_BYTES_MAX  4096u
+
+enum format { FORMAT_HAPROXY, FORMAT_NGINX, FORMAT_ENVOY, FORMAT_HTTPROUTE, FORMAT_COUNT };
+static const char *const format_words[FORMAT_COUNT] = {"haproxy", "nginx", "envoy", "httproute"};
+
+/* From strong to weak. */
+enum claim_rank { CLAIM_HAS, CLAIM_ARRIVES, CLAIM_LEAVES };
+
+struct claim {
+    char host[HOST_SIZE];
+    unsigned shard;
+    enum claim_rank rank;
+};
+
+struct map {
+    struct shard *shards;
+    size_t shard_count;
+    struct claim *claims; /* owned */
+    size_t count, capacity;
+};
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+static bool add_claim(struct map *m, const char *host, unsigned shard, enum claim_rank rank)
+{
+    if (m->count == m->capacity) {
+        size_t capacity = m->capacity > 0 ? 2 * m->capacity : 1024;
+        struct claim *grown =
+            m->count < HOSTS_MAX ? reallocarray(m->claims, capacity, sizeof *grown) : NULL;
+
+        if (grown == NULL)
+            return false;
+        m->claims = grown;
+        m->capacity = capacity;
+    }
+    struct claim *claim = &m->claims[m->count++];
+
+    *claim = (struct claim){.shard = shard, .rank = rank};
+    snprintf(claim->host, sizeof claim->host, "%s", host);
+    return true;
+}
+
+static int read_site(struct map *m, unsigned shard, const json_t *site)
+{
+    const struct shard *of = &m->shards[shard];
+    const char *origin = member_text(site, "origin"), *moves = member_text(site, "frozen_by");
+    enum claim_rank rank = strcmp(moves, "arriving") == 0  ? CLAIM_ARRIVES
+                           : strcmp(moves, "leaving") == 0 ? CLAIM_LEAVES
+                                                           : CLAIM_HAS;
+    char host[HOST_SIZE];
+    struct url url;
+    json_t *alias;
+    size_t i;
+
+    if (url_parse_origin(origin, strlen(origin), &url) != RULE_OK)
+        return cli_fail(of->name, "the server sent a malformed origin: \"%.200s\"", origin);
+    snprintf(host, sizeof host, "%s", url.text + url.host_at);
+    if (!add_claim(m, host, shard, rank))
+        return cli_fail(of->name, "out of memory, or more than %u hosts", HOSTS_MAX);
+    json_array_foreach(json_object_get(site, "host_aliases"), i, alias)
+    {
+        const char *text = json_string_value(alias);
+
+        if (text == NULL || url_parse_host(text, strlen(text), host) != RULE_OK)
+            return cli_fail(of->name, "the server sent a malformed host alias: \"%.200s\"",
+                            text != NULL ? text : "");
+        if (!add_claim(m, host, shard, rank))
+            return cli_fail(of->name, "out of memory, or more than %u hosts", HOSTS_MAX);
+    }
+    return EXIT_DONE;
+}
+
+static int read_sites(struct map *m, unsigned shard)
+{
+    json_t *sites = server_get_all(&m->shards[shard].server, "/v1/sites", "sites"), *site;
+    int status = sites != NULL ? EXIT_DONE : EXIT_COULD_NOT;
+    size_t i;
+
+    json_array_foreach(sites, i, site)
+    {
+        if (status == EXIT_DONE)
+            status = read_site(m, shard, site);
+    }
+    json_decref(sites);
+    return status;
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+    const struct claim *x = a, *y = b;
+    int by_host = strcmp(x->host, y->host);
+
+    return by_host != 0         ? by_host
+           : x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+                                : (x->shard > y->shard) - (x->shard < y->shard);
+}
+
+/* One claim for each host is left, the strongest. Two shards with equal ones are a conflict, which
+ * is reported. */
+static int settle(struct map *m)
+{
+    size_t kept = 0;
+    int status = EXIT_DONE;
+
+    qsort(m->claims, m->count, sizeof *m->claims, compare_claims);
+    for (size_t i = 0; i < m->count; i++) {
+        const struct claim *claim = &m->claims[i], *best = &m->claims[kept > 0 ? kept - 1 : 0];
+
+        if (kept == 0 || strcmp(best->host, claim->host) != 0)
+            m->claims[kept++] = *claim;
+        else if (claim->rank == best->rank && claim->shard != best->shard)
+            status = cli_fail(claim->host, "conflict: shards %s and %s both have it",
+                              m->shards[best->shard].name, m->shards[claim->shard].name);
+    }
+    m->count = kept;
+    return status;
+}
+
+/* ---- the forms ------------------------------------------------------------------------- */
+
+static void write_haproxy(const struct map *m, struct str *out)
+{
+    for (size_t i = 0; i < m->count; i++)
+        str_append_format(out, "%s %s\n", m->claims[i].host, m->shards[m->claims[i].shard].name);
+}
+
+static void write_nginx(const struct map *m, struct str *out)
+{
+    str_append_text(out, "map $http_host $sitemapd_shard {\n");
+    for (size_t i = 0; i < m->count; i++)
+        str_append_format(out, "    \"%s\" %s;\n", m->claims[i].host,
+                          m->shards[m->claims[i].shard].name);
+    str_append_text(out, "}\n");
+}
+
+static void write_envoy(const struct map *m, struct str *out)
+{
+    str_append_text(out, "virtual_hosts:\n");
+    for (unsigned shard = 0; shard < m->shard_count; shard++) {
+        const char *name = m->shards[shard].name;
+        bool any = false;
+
+        for (size_t i = 0; i < m->count; i++) {
+            if (m->claims[i].shard != shard)
+                continue;
+            if (!any)
+                str_append_format(out, "- name: \"%s\"\n  domains:\n", name);
+            str_append_format(out, "  - \"%s\"\n", m->claims[i].host);
+            any = true;
+        }
+        if (any)
+            str_append_format(out,
+                              "  routes:\n  - match: {prefix: \"/\"}\n    route: {cluster: "
+                              "\"%s\"}\n",
+                              name);
+    }
+}
+
+/* A host without its port; "" where it is an address, which no HTTPRoute may name. */
+static void route_host(const char *host, char out[HOST_SIZE])
+{
+    size_t len = strcspn(host, ":");
+
+    memcpy(out, host, len);
+    out[len] = '\0';
+    if (*host == '[' || strspn(out, "0123456789.") == len)
+        out[0] = '\0';
+}
+
+static void begin_route(const struct shard *shard, unsigned number, const char *gateway,
+                        struct str *out)
+{
+    str_append_format(out,
+                      "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n"
+                      "metadata:\n  name: \"sitemapd-%s-%u\"\nspec:\n  parentRefs:\n"
+                      "  - name: \"%s\"\n  rules:\n  - backendRefs:\n    - name: \"%s\"\n"
+                      "      port: 8080\n  hostnames:\n",
+                      shard->name, number, gateway, shard->name);
+}
+
+static void write_httproute(const struct map *m, const char *gateway, struct str *out)
+{
+    for (unsigned shard = 0; shard < m->shard_count; shard++) {
+        char last[HOST_SIZE] = "", host[HOST_SIZE];
+        unsigned count = 0;
+
+        for (size_t i = 0; i < m->count; i++) {
+            if (m->claims[i].shard != shard)
+                continue;
+            route_host(m->claims[i].host, host);
+            if (host[0] == '\0' || strcmp(host, last) == 0)
+                continue;
+            if (count++ % ROUTE_HOSTS_MAX == 0)
+                begin_route(&m->shards[shard], (count - 1) / ROUTE_HOSTS_MAX + 1, gateway, out);
+            str_append_format(out, "  - \"%s\"\n", host);
+            memcpy(last, host, sizeof last);
+        }
+    }
+}
+
+static bool is_kubernetes_name(const char *name)
+{
+    return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0' && *name != '-' &&
+           *name != '\0' && name[strlen(name) - 1] != '-';
+}
+
+static int judge_names(const struct map *m, enum format format, const char *gateway)
+{
+    if (format != FORMAT_HTTPROUTE)
+        return EXIT_DONE;
+    if (!is_kubernetes_name(gateway))
+        return cli_misuse("--gateway", "\"%.100s\" is not the name of a Kubernetes object",
+                          gateway);
+    for (size_t i = 0; i < m->shard_count; i++)
+        if (!is_kubernetes_name(m->shards[i].name))
+            return cli_misuse("--server",
+                              "%s is not the name of a Kubernetes service: write NAME=URL",
+                              m->shards[i].name);
+    return EXIT_DONE;
+}
+
+static void write_map(const struct map *m, enum format format, const char *gateway, struct str *out)
+{
+    if (format == FORMAT_HAPROXY)
+        write_haproxy(m, out);
+    else if (format == FORMAT_NGINX)
+        write_nginx(m, out);
+    else if (format == FORMAT_ENVOY)
+        write_envoy(m, out);
+    else
+        write_httproute(m, gateway, out);
+}
+
+/* ---- comparing ------------------------------------------------------------------------- */
+
+/* Lines without what does not count: comments, empty lines, white space around words. Each is
+ * NUL-terminated; `at` points into `text`. */
+struct lines {
+    struct str text;
+    const char **at; /* owned */
+    size_t count;
+    bool failed;
+};
+
+static void add_line(struct lines *l, const char *line)
+{
+    size_t begin = l->text.len;
+
+    line += strspn(line, " \t\r\n");
+    if (*line == '\0' || *line == '#')
+        return;
+    while (*line != '\0') {
+        size_t word = strcspn(line, " \t\r\n");
+
+        if (l->text.len > begin)
+            str_append_char(&l->text, ' ');
+        str_append(&l->text, line, word);
+        line += word;
+        line += strspn(line, " \t\r\n");
+    }
+    str_append_char(&l->text, '\0');
+    l->count++;
+}
+
+static void end_lines(struct lines *l)
+{
+    const char *text = str_text(&l->text);
+
+    l->at = calloc(l->count + 1, sizeof *l->at);
+    l->failed |= l->at == NULL || l->text.failed;
+    for (size_t i = 0; !l->failed && i < l->count; text += strlen(text) + 1)
+        l->at[i++] = text;
+}
+
+static void lines_done(struct lines *l)
+{
+    str_done(&l->text);
+    free(l->at);
+}
+
+static bool read_lines(FILE *from, struct lines *out)
+{
+    char line[LINE_BYTES_MAX];
+    size_t most = 4 * (size_t)HOSTS_MAX;
+
+    while (fgets(line, sizeof line, from) != NULL && out->count < most)
+        add_line(out, line);
+    bool whole = feof(from) != 0 && ferror(from) == 0;
+
+    end_lines(out);
+    return whole;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void tell_line(const char *why, const char *line, size_t *told)
+{
+    if ((*told)++ >= 100) /* more than anybody reads */
+        return;
+    fputs(why, stdout);
+    cli_print_escaped(stdout, line);
+    putchar('\n');
+}
+
+/* Tells in which lines they differ, or that only the order does where that counts. How many. */
+static size_t differ(struct lines *wanted, struct lines *found, bool ordered)
+{
+    bool same_order = wanted->count == found->count;
+    size_t told = 0, w = 0, f = 0;
+
+    for (size_t i = 0; same_order && i < wanted->count; i++)
+        same_order = strcmp(wanted->at[i], found->at[i]) == 0;
+    if (same_order)
+        return 0;
+    qsort(wanted->at, wanted->count, sizeof *wanted->at, compare_lines);
+    qsort(found->at, found->count, sizeof *found->at, compare_lines);
+    while (w < wanted->count || f < found->count) {
+        int order = w == wanted->count  ? 1
+                    : f == found->count ? -1
+                                        : strcmp(wanted->at[w], found->at[f]);
+        if (order < 0)
+            tell_line("missing: ", wanted->at[w], &told);
+        else if (order > 0)
+            tell_line("not in the catalogues: ", found->at[f], &told);
+        w += order <= 0;
+        f += order >= 0;
+    }
+    if (told == 0 && ordered)
+        tell_line("lines are in another order", "", &told);
+    return told;
+}
+
+static int check_file(const char *name, const struct str *map, bool ordered)
+{
+    struct lines wanted = {.text = STR_INIT}, found = {.text = STR_INIT};
+    FILE *file = fopen(name, "re");
+    FILE *own = map->len > 0 ? fmemopen(map->data, map->len, "r") : NULL;
+    int status = EXIT_DONE;
+
+    if (file == NULL)
+        status = cli_fail(name, "%s", strerror(errno));
+    else if ((own != NULL && !read_lines(own, &wanted)) || wanted.failed)
+        status = cli_fail(name, "out of memory");
+    else if (!read_lines(file, &found) || found.failed)
+        status = cli_fail(name, "cannot be read to its end");
+    if (status == EXIT_DONE) {
+        size_t count = differ(&wanted, &found, ordered);
+
+        if (count > 0)
+            status = cli_fail(name, "%zu %s from the servers' sites: deploy a new map", count,
+                              plural(count, "line differs", "lines differ"));
+    }
+    if (file != NULL)
+        fclose(file);
+    if (own != NULL)
+        fclose(own);
+    lines_done(&wanted);
+    lines_done(&found);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------- */
+
+static int read_format(const struct cli *cli, enum format *out)
+{
+    const char *word = arguments_value(&cli->arguments, "--format");
+
+    *out = FORMAT_HAPROXY;
+    for (int i = 0; word != NULL && i < FORMAT_COUNT; i++)
+        if (strcmp(word, format_words[i]) == 0) {
+            *out = (enum format)i;
+            word = NULL;
+        }
+    return word == NULL ? EXIT_DONE
+                        : cli_misuse("--format", "must be haproxy, nginx, envoy or httproute");
+}
+
+int command_shard_map(struct cli *cli)
+{
+    const char *file = cli->arguments.word_count > 0 ? cli->arguments.words[0] : NULL;
+    const char *gateway = arguments_value(&cli->arguments, "--gateway");
+    enum format format;
+    struct map map = {0};
+    struct str text = STR_INIT;
+    int status = read_format(cli, &format);
+
+    if (status != EXIT_DONE)
+        return status;
+    if (arguments_has(&cli->arguments, "--check") != (file != NULL))
+        return cli_misuse("--check", "needs the FILE that is deployed, and a FILE needs --check");
+    if (gateway == NULL)
+        gateway = "sitemapd";
+    status = shards_open(cli, &map.shards, &map.shard_count);
+    if (status == EXIT_DONE)
+        status = judge_names(&map, format, gateway);
+    for (unsigned i = 0; i < map.shard_count && status == EXIT_DONE; i++)
+        status = read_sites(&map, i);
+    if (status == EXIT_DONE)
+        status = settle(&map);
+    if (status == EXIT_DONE) {
+        write_map(&map, format, gateway, &text);
+        if (text.failed)
+            status = cli_fail("shard map", "out of memory");
+        else if (file != NULL)
+            status = check_file(file, &text, format >= FORMAT_ENVOY);
+        else
+            fputs(str_text(&text), stdout);
+    }
+    str_done(&text);
+    free(map.claims);
+    shards_close(map.shards, map.shard_count);
+    return status;
+}

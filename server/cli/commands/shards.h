@@ -1,0 +1,30 @@
+/* Servers that each have a catalogue of their own, between which the sites are divided. Internal to
+ * server/cli/commands/. */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "server/cli/backend/server_parts.h"
+#include "server/cli/commands/commands.h"
+
+#define SHARDS_MAX      256u
+#define SHARD_NAME_SIZE 65
+
+struct shard {
+    char name[SHARD_NAME_SIZE]; /* A-Z a-z 0-9 . _ - */
+    struct server server;
+};
+
+/* `named` is NAME=URL, or a URL whose host is the name. Returns EXIT_DONE, or tells why not; then
+ * nothing is to be closed. */
+int shard_open(struct cli *cli, const char *named, const char *token_file, struct shard *out);
+void shard_close(struct shard *shard);
+
+/* All that --server names, each with the --token-file of the same place, or all with the only one.
+ * Returns EXIT_DONE, or tells why not. The caller ends both with shards_close. */
+int shards_open(struct cli *cli, struct shard **out, size_t *count);
+void shards_close(struct shard *shards, size_t count);
+
+/* `status` of several servers: a line for each, and their sum. */
+int shards_status(struct cli *cli);

@@ -1,0 +1,163 @@
+"""Sites that are divided between servers: which host is whose, for proxies, and the sums of all."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+from harness import TOKEN, Server, sitemapd
+from origin import Origin, answer
+
+SITES = {
+    "a": [{"origin": "https://www.example.com", "host_aliases": ["example.com", "localhost:8080"]}, {"origin": "https://news.example.com:8443"}],
+    "b": [{"origin": "https://shop.example.net"}, {"origin": "https://a.example.net"}],
+}
+HAPROXY = "a.example.net b\nexample.com a\nlocalhost:8080 a\nnews.example.com:8443 a\nshop.example.net b\nwww.example.com a\n"
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    made = {}
+    for name, sites in SITES.items():
+        made[name] = Server(tmp_path_factory.mktemp(name), sites=()).start()
+        for site in sites:
+            assert made[name].api("POST", "/v1/sites", site).status == 201
+    yield made
+    for server in made.values():
+        server.stop()
+
+
+def servers(shards, names="ab"):
+    return [word for name in names for word in ("--server", f"{name}=http://{shards[name].admin}")]
+
+
+def run(*args):
+    return sitemapd(*args, env={"SITEMAPD_TOKEN": TOKEN})
+
+
+def test_a_map_for_haproxy(shards):
+    assert run("shard", "map", *servers(shards)).out == HAPROXY
+    assert run("shard", "map", *servers(shards, "ba"), "--format", "haproxy").out == HAPROXY
+
+
+def test_a_map_for_nginx_is_its_configuration(shards, tmp_path):
+    told = run("shard", "map", *servers(shards), "--format", "nginx")
+    assert told.code == 0
+    assert told.out == "map $http_host $sitemapd_shard {\n" + "".join(f'    "{line.split()[0]}" {line.split()[1]};\n' for line in HAPROXY.splitlines()) + "}\n"
+    (tmp_path / "nginx.conf").write_text(f"pid {tmp_path}/pid;\nevents {{}}\nhttp {{ access_log off; {told.out} }}\n")
+    done = subprocess.run(["/usr/sbin/nginx", "-t", "-e", "stderr", "-c", str(tmp_path / "nginx.conf")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_map_for_envoy(shards):
+    route = "  routes:\n  - match: {{prefix: \"/\"}}\n    route: {{cluster: \"{0}\"}}\n"
+    assert run("shard", "map", *servers(shards), "--format", "envoy").out == (
+        'virtual_hosts:\n- name: "a"\n  domains:\n  - "example.com"\n  - "localhost:8080"\n  - "news.example.com:8443"\n  - "www.example.com"\n'
+        + route.format("a") + '- name: "b"\n  domains:\n  - "a.example.net"\n  - "shop.example.net"\n' + route.format("b"))
+
+
+def test_httproutes_have_sixteen_hosts_at_most(shards, tmp_path):
+    many = Server(tmp_path, sites=()).start()
+    aliases = [f"h{i:02}.example.org" for i in range(20)] + ["127.0.0.1:81", "[::1]"]
+    assert many.api("POST", "/v1/sites", {"origin": "https://z.example.org", "host_aliases": aliases}).status == 201
+    told = run("shard", "map", "--server", f"many=http://{many.admin}", "--format", "httproute", "--gateway", "outer")
+    many.stop()
+    first, second = told.out.split("---\n")[1:]
+    for number, route in ((1, first), (2, second)):
+        assert f'kind: HTTPRoute\nmetadata:\n  name: "sitemapd-many-{number}"\n' in route and '  - name: "outer"\n' in route and '    - name: "many"\n      port: 8080\n' in route
+    hosts = [line.strip()[3:-1] for route in (first, second) for line in route.split("hostnames:\n")[1].splitlines()]
+    assert hosts == aliases[:20] + ["z.example.org"]  # an address is nobody's host name
+    assert first.split("hostnames:\n")[1].count("\n") == 16
+    refused = run("shard", "map", "--server", f"A_1=http://{many.admin}", "--format", "httproute")
+    assert refused.code == 2 and "A_1 is not the name of a Kubernetes service" in refused.err, refused
+
+
+@pytest.mark.parametrize("form", ["haproxy", "nginx", "envoy", "httproute"])
+def test_what_is_deployed_is_compared(shards, tmp_path, form):
+    check = lambda text: (file.write_text(text), run("shard", "map", *servers(shards), "--format", form, "--check", str(file)))[1]
+    file = tmp_path / "map"
+    good = run("shard", "map", *servers(shards), "--format", form).out
+    same = check("# made by hand\n\n" + good.replace(" ", "\t") + "\n")
+    assert (same.code, same.out, same.err) == (0, "", "")
+    gone = check("".join(line for line in good.splitlines(True) if "shop" not in line))
+    assert gone.code == 1 and gone.out.startswith("missing: ") and "shop.example.net" in gone.out and gone.out.count("\n") == 1, gone
+    more = check(good + "evil\x1b[31m b\n")
+    assert more.code == 1 and more.out.startswith("not in the catalogues: evil\\x1b[31m b"), more
+    assert "1 line differs" in more.err
+    swapped = check(good.replace("www.example.com", "X").replace("shop.example.net", "www.example.com").replace("X", "shop.example.net"))
+    assert swapped.code == 1 and "differ" in swapped.err, swapped  # each has the other's host
+    assert check("").code == 1
+    assert run("shard", "map", *servers(shards), "--check", str(tmp_path / "nothing")).code == 1
+
+
+def test_a_host_of_two_shards_is_a_conflict(shards, tmp_path):
+    """Also where one has it as an alias; no map is printed."""
+    other = Server(tmp_path, sites=()).start()
+    assert other.api("POST", "/v1/sites", {"origin": "https://other.example.org", "host_aliases": ["shop.example.net"]}).status == 201
+    for more in ((), ("--check", os.devnull)):
+        told = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}", *more)
+        assert told.code == 1 and told.out == "" and "shop.example.net: conflict: shards b and c both have it" in told.err, told
+    other.stop()
+    gone = run("shard", "map", *servers(shards), "--server", f"c=http://{other.admin}")
+    assert gone.code == 1 and gone.out == ""
+
+
+@pytest.mark.parametrize("site", [
+    {"origin": "https://a.example.org\n evil b"}, {"origin": "https://a.example.org", "host_aliases": ['x" b; } evil {']},
+    {"origin": 5}, {"origin": "https://a.example.org", "host_aliases": [None]}, {"origin": "https://" + "a" * 300 + ".org"}, "text",
+])
+def test_what_is_not_a_host_ends_in_no_map(site):
+    with Origin() as lies:
+        lies.answers["/v1/sites?limit=1000"] = answer(body=json.dumps({"sites": [site], "next": None}).encode(), Content_Type="application/json")
+        told = run("shard", "map", "--server", f"lies=http://{lies.address}:{lies.port}")
+        assert told.code == 1 and told.out == "" and "malformed" in told.err and "\n evil" not in told.err, told
+
+
+@pytest.mark.parametrize("args, words", [
+    ([], "the servers are missing"),
+    (["--server", "a b=http://127.0.0.1:1"], "has no usable name"),
+    (["--server", "http://[::1]:1"], "has no usable name"),
+    (["--server", "nothing"], "must be NAME=URL"),
+    (["--server", "a=http://127.0.0.1:1", "--server", "a=http://127.0.0.1:2"], "two servers are named a"),
+    (["--server", "a=http://127.0.0.1:1", "--check"], "needs the FILE"),
+    (["--server", "a=http://127.0.0.1:1", "map"], "needs --check"),
+    (["--server", "a=http://127.0.0.1:1", "--format", "apache"], "must be haproxy, nginx, envoy or httproute"),
+    (["--server", "a=http://127.0.0.1:1", "--format", "httproute", "--gateway", "x\ny"], "is not the name of a Kubernetes object"),
+])
+def test_wrong_usage(args, words):
+    told = run("shard", "map", *args)
+    assert told.code == 2 and words in told.err and told.out == "", told
+
+
+def test_each_server_may_have_a_token_of_its_own(shards, tmp_path):
+    files = []
+    for name in "ab":
+        made = sitemapd("token", "add", "maps", "--role", "read", database=shards[name].database)
+        assert made.code == 0, made
+        files.append(tmp_path / name)
+        files[-1].write_text(made.out)
+    named = [word for file in files for word in ("--token-file", str(file))]
+    assert sitemapd("shard", "map", *servers(shards), *named).out == HAPROXY
+    assert sitemapd("shard", "map", *servers(shards, "ba"), *named).code == 1  # each other's
+    assert sitemapd("shard", "map", *servers(shards), *named, "--token-file", "x").code == 2
+
+
+def test_status_sums(shards):
+    assert shards["a"].register("https://www.example.com/a.xml").status == 201
+    for name in "ab":
+        assert shards[name].register({"a": "https://news.example.com:8443/b.xml", "b": "https://shop.example.net/c.xml"}[name]).status == 201
+    told = run("status", *servers(shards))
+    assert told.code == 0, told
+    a, b, both = told.out.splitlines()
+    assert a.startswith("a: well; 2 sites, 2 indexes, 0 urlsets, 2 pages, 2 entries, 0 page URLs, ") and b.startswith("b: well; 2 sites, 2 indexes, ")
+    assert both.startswith("all shards: well; 4 sites, 4 indexes, 0 urlsets, ") and " 3 entries, " in both
+    lines = [json.loads(line) for line in run("status", *servers(shards), "--json").out.splitlines()]
+    assert [line.get("shard") for line in lines] == ["a", "b", None] and lines[2]["all"] == "all shards"
+    for member in ("sites", "indexes", "pages", "entries", "bytes"):
+        assert lines[2][member] == lines[0][member] + lines[1][member]
+    away = run("status", *servers(shards), "--server", "away=http://127.0.0.1:1")
+    assert away.code == 1 and "all shards: not well; 4 sites" in away.out, away
