@@ -70,8 +70,8 @@ struct call {
 };
 
 /* The routes' `begin`: makes the call of a request, zero but for what is known, and reads the
- * query. HANDLED, with the reply filled, where it has a parameter that the route does not know, or
- * a condition that would be ignored. */
+ * query. HANDLED, with the reply filled, where its parameters are not those of its row in
+ * calls.def, or it has a condition that would be ignored. */
 enum handled call_begin(void *context, struct request *request);
 
 /* The routes' `done`: frees the call. */
@@ -101,15 +101,15 @@ const struct noun *call_noun(const struct call *call);
 
 /* The value of a query parameter or NULL where it is absent or empty. */
 const char *call_parameter(const struct call *call, const char *name);
-/* Reads a number parameter. Absent: `fallback`. False, with the reply filled (400), where it is no
- * decimal from `min` to `max`. */
-bool call_number(struct call *call, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
-                 uint64_t *out);
-/* Reads `limit`, how many a list is to tell. */
-bool call_limit(struct call *call, uint64_t *out);
-/* Reads `max_removed` and `dry_run` into call->change, for what acts on sets; absent: the guard
+/* The value of a number parameter; absent: what the call's row says, or 0. */
+uint64_t call_number(const struct call *call, const char *name);
+/* Whether the query gives this parameter this word. */
+bool call_word_is(const struct call *call, const char *name, const char *word);
+/* Reads `after` of a list that goes by number; absent: 0. False, with the reply filled (400). */
+bool call_cursor(struct call *call, uint64_t min, uint64_t max, uint64_t *out);
+/* Puts `max_removed` and `dry_run` into call->change, for what acts on sets; absent: the guard
  * decides, and it is applied. */
-bool call_set_options(struct call *call);
+void call_set_options(struct call *call);
 /* Reads the URL of a parameter, normalised, into `out`. False, with the reply filled (422), where
  * it is invalid. */
 struct url;

@@ -17,29 +17,101 @@
 #include "server/rules/http/negotiate.h"
 #include "server/rules/url.h"
 
-/* How many a list tells. */
-#define LIST_DEFAULT 100u
-#define LIST_MAX     1000u
-
-/* The first name in the query that the call does not have; NULL: it has all. */
-static const char *find_unknown(const struct query *query, const struct operation *operation)
+static const struct member *find_parameter(const struct operation *operation, const char *name)
 {
-    for (size_t i = 0; i < query->count; i++) {
-        const struct member *known = operation->parameters;
+    const struct member *at = operation->parameters;
 
-        while (known != NULL && known->name != NULL &&
-               strcmp(known->name, query->pair[i].name) != 0)
-            known++;
-        if (known == NULL || known->name == NULL)
-            return query->pair[i].name;
+    while (at != NULL && at->name != NULL && strcmp(at->name, name) != 0)
+        at++;
+    return at != NULL && at->name != NULL ? at : NULL;
+}
+
+static bool is_word(const char *words, const char *value)
+{
+    size_t len = strlen(value);
+
+    for (size_t part; len > 0 && *words != '\0'; words += part + (words[part] == '|')) {
+        part = strcspn(words, "|");
+        if (part == len && memcmp(words, value, len) == 0)
+            return true;
     }
-    return NULL;
+    return false;
+}
+
+/* "must be fail or skip": words that `|` separates. */
+static void describe_words(const char *words, char *out, size_t size)
+{
+    size_t len = (size_t)snprintf(out, size, "must be ");
+
+    for (const char *at = words; *at != '\0' && len < size;) {
+        size_t part = strcspn(at, "|");
+        const char *next = at + part + (at[part] == '|');
+        bool next_is_last = *next != '\0' && strchr(next, '|') == NULL;
+
+        len += (size_t)snprintf(out + len, size - len, "%.*s%s", (int)part, at,
+                                *next == '\0'  ? ""
+                                : next_is_last ? " or "
+                                               : ", ");
+        at = next;
+    }
+}
+
+/* Whether the parameter may have this value; `detail` says what it must be. */
+static bool judge_value(const struct member *parameter, const char *value, char *detail,
+                        size_t size)
+{
+    uint64_t number, max = parameter->max != 0 ? parameter->max : INT64_MAX;
+
+    switch (parameter->type) {
+    case MEMBER_BIT:
+        snprintf(detail, size, "must be 0 or 1");
+        return query_number(value, 1, &number);
+    case MEMBER_INTEGER:
+        snprintf(detail, size, "must be a number from %" PRIu64 " to %" PRIu64, parameter->min,
+                 max);
+        return query_number(value, max, &number) && number >= parameter->min;
+    case MEMBER_WORD:
+        describe_words(parameter->of, detail, size);
+        return is_word(parameter->of, value);
+    default:
+        return true;
+    }
+}
+
+/* False, with the reply filled, where the query does not have what the call's row says. */
+static bool judge_query(struct reply *reply, const struct query *query,
+                        const struct operation *operation)
+{
+    char detail[192];
+
+    for (size_t i = 0; i < query->count; i++) {
+        const char *name = query->pair[i].name;
+        const struct member *parameter = find_parameter(operation, name);
+
+        if (parameter == NULL) {
+            reply_problem(reply, 400, "unknown-parameter", name,
+                          "this call knows no such query parameter");
+            return false;
+        }
+        if (!judge_value(parameter, query->pair[i].value, detail, sizeof detail)) {
+            reply_problem(reply, 400, "malformed-parameter", name, detail);
+            return false;
+        }
+    }
+    for (const struct member *at = operation->parameters; at != NULL && at->name != NULL; at++) {
+        const char *value = query_value(query, at->name);
+
+        if ((at->is & NEEDED) == 0 || (value != NULL && *value != '\0'))
+            continue;
+        snprintf(detail, sizeof detail, "the query parameter %s is missing", at->name);
+        reply_problem(reply, 400, "missing-parameter", at->name, detail);
+        return false;
+    }
+    return true;
 }
 
 static bool read_query(struct request *request, struct query *query)
 {
-    const char *unknown;
-
     switch (query_parse(request->query, query)) {
     case QUERY_OK:
         break;
@@ -52,18 +124,15 @@ static bool read_query(struct request *request, struct query *query)
                       "the query has too many parameters");
         return false;
     case QUERY_REPEATED:
-        reply_problem(&request->reply, 400, "repeated-parameter", NULL,
+        reply_problem(&request->reply, 400, "repeated-parameter", query->repeated,
                       "a query parameter is given twice");
         return false;
     case QUERY_NO_MEMORY:
         errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
         return false;
     }
-    unknown = find_unknown(query, request->route->operation);
-    if (unknown == NULL)
+    if (judge_query(&request->reply, query, request->route->operation))
         return true;
-    reply_problem(&request->reply, 400, "unknown-parameter", unknown,
-                  "this call knows no such query parameter");
     query_done(query);
     return false;
 }
@@ -335,7 +404,8 @@ bool call_body(struct call *call, struct json_field *fields, size_t count)
     case JSON_FIELDS_OK:
         return true;
     case JSON_FIELDS_MALFORMED:
-        errors_reply_rule(reply, RULE_JSON, NULL, error.detail);
+        errors_reply_rule(reply, RULE_JSON, error.field[0] != '\0' ? error.field : NULL,
+                          error.detail);
         break;
     case JSON_FIELDS_UNKNOWN:
         errors_reply_rule(reply, RULE_FIELD_UNKNOWN, error.field, NULL);
@@ -360,44 +430,42 @@ const char *call_parameter(const struct call *call, const char *name)
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
-bool call_number(struct call *call, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
-                 uint64_t *out)
+uint64_t call_number(const struct call *call, const char *name)
+{
+    const struct member *parameter = find_parameter(call->request->route->operation, name);
+    const char *text = query_value(&call->query, name);
+    uint64_t number = 0;
+
+    if (parameter == NULL || text == NULL)
+        return parameter != NULL ? parameter->usual : 0;
+    query_number(text, UINT64_MAX, &number); /* call_begin has judged it */
+    return number;
+}
+
+bool call_word_is(const struct call *call, const char *name, const char *word)
 {
     const char *text = query_value(&call->query, name);
-    char detail[96];
 
-    if (text == NULL) {
-        *out = fallback;
+    return text != NULL && strcmp(text, word) == 0;
+}
+
+bool call_cursor(struct call *call, uint64_t min, uint64_t max, uint64_t *out)
+{
+    const char *text = query_value(&call->query, "after");
+
+    *out = 0;
+    if (text == NULL || (query_number(text, max, out) && *out >= min))
         return true;
-    }
-    if (query_number(text, max, out) && *out >= min)
-        return true;
-    if (min == 0 && max == 1)
-        snprintf(detail, sizeof detail, "must be 0 or 1");
-    else
-        snprintf(detail, sizeof detail, "must be a number from %" PRIu64 " to %" PRIu64, min, max);
-    reply_problem(&call->request->reply, 400, "malformed-parameter", name, detail);
+    reply_problem(&call->request->reply, 400, "malformed-parameter", "after",
+                  "must be the `next` of an earlier response");
     return false;
 }
 
-bool call_limit(struct call *call, uint64_t *out)
+void call_set_options(struct call *call)
 {
-    return call_number(call, "limit", 1, LIST_MAX, LIST_DEFAULT, out);
-}
-
-bool call_set_options(struct call *call)
-{
-    uint64_t value;
-
-    if (!call_number(call, "dry_run", 0, 1, 0, &value))
-        return false;
-    call->change.dry_run = call->change.tells_rows = value == 1;
-    if (query_value(&call->query, "max_removed") == NULL)
-        return true;
-    if (!call_number(call, "max_removed", 0, INT64_MAX, 0, &value))
-        return false;
-    call->change.max_removed = (int64_t)value;
-    return true;
+    call->change.dry_run = call->change.tells_rows = call_number(call, "dry_run") == 1;
+    if (query_value(&call->query, "max_removed") != NULL)
+        call->change.max_removed = (int64_t)call_number(call, "max_removed");
 }
 
 bool call_url(struct call *call, const char *name, const char *text, struct url *out)

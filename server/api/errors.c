@@ -133,7 +133,7 @@ void errors_reply_reader(struct reply *reply, const struct reader_error *error)
         snprintf(detail, sizeof detail, "line %" PRIu64 ": %s", error->line, error->detail);
     else
         snprintf(detail, sizeof detail, "%s", error->detail);
-    reply_problem(reply, status, code, NULL, detail);
+    reply_problem(reply, status, code, error->field[0] != '\0' ? error->field : NULL, detail);
 }
 
 void errors_reply_spool(struct reply *reply, enum spool_status status)

@@ -92,18 +92,6 @@ static bool read_headers(struct upload *upload)
     return false;
 }
 
-static bool read_on_error(struct upload *upload)
-{
-    const char *text = query_value(&upload->call.query, "on_error");
-
-    upload->skip = text != NULL && strcmp(text, "skip") == 0;
-    if (text == NULL || upload->skip || strcmp(text, "fail") == 0)
-        return true;
-    reply_problem(&upload->call.request->reply, 400, "malformed-parameter", "on_error",
-                  "must be fail or skip");
-    return false;
-}
-
 /* Who may write anywhere, and as anybody. */
 static bool has_all(const struct grant *grant)
 {
@@ -162,7 +150,8 @@ enum handled upload_begin(void *context, struct request *request, void (*submit)
     upload->call.cleanup = upload_cleanup;
     upload->submit = submit;
     upload->findings.max = upload->call.app->max_rejections;
-    return read_headers(upload) && read_on_error(upload) ? HANDLE_CONTINUE : HANDLED;
+    upload->skip = call_word_is(&upload->call, "on_error", "skip");
+    return read_headers(upload) ? HANDLE_CONTINUE : HANDLED;
 }
 
 /* ---- the body ---------------------------------------------------------------------------- */

@@ -275,6 +275,16 @@ size_t utf8_char_len(const char *text, size_t len)
     return want;
 }
 
+void utf8_copy_cut(char *out, size_t size, const char *text)
+{
+    size_t len = strlen(text), at = 0, step;
+
+    while (at < len && (step = utf8_char_len(text + at, len - at)) != 0 && at + step < size)
+        at += step;
+    memcpy(out, text, at);
+    out[at] = '\0';
+}
+
 bool utf8_is_valid(const char *text, size_t len)
 {
     for (size_t i = 0; i < len;) {

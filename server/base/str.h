@@ -62,6 +62,9 @@ void texts_free(const char *const *texts);
  * least 1. */
 size_t utf8_char_len(const char *text, size_t len);
 
+/* Copies a text, cut behind a whole character where it is longer than `size` - 1. */
+void utf8_copy_cut(char *out, size_t size, const char *text);
+
 /* True where all `len` bytes are UTF-8. */
 bool utf8_is_valid(const char *text, size_t len);
 

@@ -13,6 +13,7 @@
 
 #include "server/base/text.h"
 #include "server/input/frame.h"
+#include "server/input/json_fields.h"
 
 #define ENTRY_MAX_DEPTH 16u /* an entry is flat; `export` nests once ("warnings": []) */
 
@@ -195,13 +196,21 @@ struct fields {
     struct rejection *rejection;
     json_t *root;          /* what `raw` borrows from beside the text; NULL: from that alone */
     uint64_t line, column; /* on SYNTAX: where, 1-based, in characters, within the text */
+    char blamed[64];       /* what rejection->field points to, where it is a name of the text */
 };
 
-static enum json_raw_status fail_json(struct fields *f, const json_error_t *error)
+static enum json_raw_status fail_json(struct fields *f, const char *text, const json_error_t *error)
 {
     enum json_error_code code = json_error_code(error);
     if (code == json_error_out_of_memory || memory_failed())
         return JSON_RAW_NO_MEMORY;
+    if (code == json_error_numeric_overflow) {
+        json_member_before(text, (size_t)error->position, f->blamed, sizeof f->blamed);
+        entry_validate_reject(f->raw, f->judged, f->rejection, RULE_JSON,
+                              f->blamed[0] != '\0' ? f->blamed : NULL,
+                              "is a number that is too large");
+        return JSON_RAW_REJECTED;
+    }
     f->line = error->line > 0 ? (uint64_t)error->line : 1;
     f->column = error->column > 0 ? (uint64_t)error->column : 1;
     char shown[JSON_ERROR_TEXT_LENGTH + 8], why[256];
@@ -639,7 +648,7 @@ static enum json_raw_status json_raw_read(struct fields *f, const char *text, si
     f->root =
         json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!f->root)
-        return fail_json(f, &error);
+        return fail_json(f, text, &error);
     enum json_raw_status status = JSON_RAW_REJECTED;
     if (memory_failed()) /* a string that found no room to grow has lost a character */
         status = JSON_RAW_NO_MEMORY;
@@ -676,8 +685,11 @@ static bool take_line(void *context, const struct line *line)
     struct rejection rejection;
     if (line->cut) {
         struct raw_entry nothing = {.line = line->number};
-        entry_validate_reject(&nothing, core->judged, &rejection, RULE_JSON, NULL,
-                              "is longer than 65536 bytes");
+        char blamed[64], why[64];
+        json_member_before(line->text, line->len, blamed, sizeof blamed);
+        snprintf(why, sizeof why, "is longer than %u bytes", READER_MAX_ITEM_BYTES);
+        entry_validate_reject(&nothing, core->judged, &rejection, RULE_JSON,
+                              blamed[0] != '\0' ? blamed : NULL, why);
         return reader_state_reject(core, &rejection);
     }
     if (detect_space(line->text, line->len) == line->len)
@@ -753,11 +765,13 @@ static bool end_element(struct json_stream *s)
 
 static bool keep(struct json_stream *s, char c)
 {
-    if (s->len == sizeof s->buffer)
+    if (s->len == sizeof s->buffer) {
+        json_member_before(s->buffer, s->len, s->core->error.field, sizeof s->core->error.field);
         return reader_state_fail(s->core, READER_TOO_LARGE, "item-too-large", s->element.line,
                                  s->element.column,
                                  "line %" PRIu64 ": an object is longer than %u bytes",
                                  s->element.line, READER_MAX_ITEM_BYTES);
+    }
     s->buffer[s->len++] = c;
     return true;
 }

@@ -26,15 +26,32 @@ void json_fields_free(struct json_fields *object)
     free(object);
 }
 
-/* Cut behind a whole character: the reply that repeats it is UTF-8 (RFC 8259 8.1). */
-static void copy_cut(char *out, size_t size, const char *text)
+void json_member_before(const char *text, size_t len, char *out, size_t size)
 {
-    size_t len = strlen(text), at = 0, step;
+    size_t begin = 0, end = 0; /* the last string */
+    unsigned depth = 0;
 
-    while (at < len && (step = utf8_char_len(text + at, len - at)) != 0 && at + step < size)
-        at += step;
-    memcpy(out, text, at);
-    out[at] = '\0';
+    *out = '\0';
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '"') {
+            begin = ++i;
+            while (i < len && text[i] != '"')
+                i += text[i] == '\\' ? 2 : 1;
+            end = i < len ? i : begin;
+        } else if (text[i] == '{' || text[i] == '[') {
+            depth++;
+        } else if (text[i] == '}' || text[i] == ']') {
+            if (--depth == 0)
+                *out = '\0';
+        } else if (text[i] == ':' && depth == 1) {
+            size_t part = end - begin < size ? end - begin : size - 1;
+
+            while (part > 0 && !utf8_is_valid(text + begin, part))
+                part--;
+            memcpy(out, text + begin, part);
+            out[part] = '\0';
+        }
+    }
 }
 
 static enum json_fields_status wrong_type(struct json_fields_error *error, const char *expected)
@@ -124,7 +141,7 @@ static enum json_fields_status read_fields(struct json_fields *object, struct js
             i++;
         status = i == count ? JSON_FIELDS_UNKNOWN : read_value(object, value, &fields[i], error);
         if (status != JSON_FIELDS_OK) {
-            copy_cut(error->field, sizeof error->field, name);
+            utf8_copy_cut(error->field, sizeof error->field, name);
             return status;
         }
     }
@@ -149,6 +166,11 @@ static json_t *load(const char *text, size_t len, enum json_fields_status *statu
     if (root == NULL) {
         bool no_memory = json_error_code(&fault) == json_error_out_of_memory || memory_failed();
         *status = no_memory ? JSON_FIELDS_NO_MEMORY : JSON_FIELDS_MALFORMED;
+        if (json_error_code(&fault) == json_error_numeric_overflow) {
+            json_member_before(text, (size_t)fault.position, error->field, sizeof error->field);
+            snprintf(error->detail, sizeof error->detail, "is a number that is too large");
+            return NULL;
+        }
         bool nul = json_error_code(&fault) == json_error_null_character; /* it names its own flag */
         snprintf(error->detail, sizeof error->detail, "line %d, column %d: %s", fault.line,
                  fault.column, nul ? "\\u0000 is not allowed in a text" : fault.text);

@@ -48,5 +48,9 @@ struct json_fields;
 enum json_fields_status json_fields_read(const char *text, size_t len, struct json_field *fields,
                                          size_t count, struct json_fields **out,
                                          struct json_fields_error *error);
+/* Copies the name of the member of an object in whose value the first `len` bytes of its text end,
+ * cut where it is longer; "" where they end in none. Of what is within that member nothing is
+ * named. Thread safe. */
+void json_member_before(const char *text, size_t len, char *out, size_t size);
 /* Takes NULL. */
 void json_fields_free(struct json_fields *object);

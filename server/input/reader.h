@@ -68,6 +68,7 @@ struct reader_error {
     const char *code;
     uint64_t line, column; /* 1-based; 0 where unknown */
     char detail[256];      /* a sentence for people */
+    char field[64];        /* "item-too-large" of JSON: the member that is; "" where unknown */
 };
 
 /* What is handed on before a failure is found is not taken back: where all or nothing is meant,

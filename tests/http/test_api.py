@@ -354,6 +354,29 @@ def test_searches(server):
     assert [json.loads(line)["loc"] for line in lines] == hats + [f"{ORIGIN}/shop/hat.xml"], "the whole list needs no index"
 
 
+@pytest.mark.parametrize("number", ["9223372036854775808", "-99999999999999999999", "1e999"])
+def test_a_number_that_is_too_large_is_named(server, number):
+    """It is JSON, but no program's integer: the member is named, of a list with its line."""
+    for method, path, body, field in (
+        ("POST", "/v1/sites", '{"origin": "https://big.example.net", "max_indexes": %s}', "max_indexes"),
+        ("POST", "/v1/urlsets", '{"url": "/big.xml", "with": ["news"], "max_page_bytes" : %s}', "max_page_bytes"),
+        ("POST", "/v1/sitemaps", '{"loc": "https://www.example.com/\\"a\\": b.xml", "position": %s}', "position"),
+    ):
+        reply = server.api(method, path, body=(body % number).encode(), content_type="application/json")
+        assert reply.status in (400, 422) and reply.json()["code"] == "malformed-json", reply
+        assert reply.json()["field"] == field, reply
+    rows = '[{"loc": "https://www.example.com/a.xml"}, {"loc": "https://www.example.com/b.xml", "position": %s}]' % number
+    reply = server.api("POST", "/v1/sitemaps", body=rows.encode(), content_type="application/json")
+    assert reply.status == 422, reply
+    assert [(r["line"], r["code"], r["field"]) for r in reply.json()["rejected"]] == [(2, "malformed-json", "position")]
+
+
+def test_a_member_that_is_too_long_is_named(server):
+    rows = json.dumps([{"loc": f"{ORIGIN}/a.xml", "digest": "x" * 400000}]).encode()
+    problem = server.api("POST", "/v1/sitemaps", body=rows, content_type="application/json")
+    assert (problem.status, problem.json()["code"], problem.json()["field"]) == (413, "item-too-large", "digest")
+
+
 @pytest.mark.parametrize(
     "query, code, field",
     [

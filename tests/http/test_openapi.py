@@ -367,7 +367,9 @@ def sample(name, server, query="", headers=(), token="", host=None, body=None, *
     """Sends the operation's sample, changed as said."""
     method, target, content = SAMPLES[name]
     if query:
-        target += ("&" if "?" in target else "?") + query
+        path, _, own = target.partition("?")
+        own = [p for p in own.split("&") if p and p.partition("=")[0] != query.partition("=")[0]]
+        target = path + "?" + "&".join(own + [query])
     headers = list(headers)
     if token or (name not in OPEN and token is not None):
         headers.append(("Authorization", f"Bearer {token or server.token}"))

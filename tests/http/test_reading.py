@@ -141,7 +141,7 @@ def test_limits_and_cursors_that_are_none(library):
     problem(get(server, LIST, prefix=f"{ORIGIN}/s/", after=cursor), 400, "malformed-cursor", "after")
     problem(get(server, LIST, index="/none.xml"), 404, "index-unknown")
     problem(get(server, LIST, page=1), 400, "unknown-parameter", "page")
-    problem(server.api("GET", f"{LIST}?limit=5&limit=6"), 400, "repeated-parameter")
+    problem(server.api("GET", f"{LIST}?limit=5&limit=6"), 400, "repeated-parameter", "limit")
 
 
 def test_a_token_of_one_site_sees_its_own(library):

@@ -316,7 +316,6 @@ static void changes_list_append(struct changes *self, struct str *out)
  * one and look again; something: wait until that revision is published, then take the etags and
  * reply. Between the steps no thread is held. */
 
-#define MAX_WAIT_SECONDS    60u
 #define RETRY_AFTER_SECONDS "5"
 
 /* NULL for a token for all sites. */
@@ -475,17 +474,13 @@ static void run_look(void *context)
 enum handled changes_get(void *context, struct request *request)
 {
     struct changes *self = request->state;
-    uint64_t wait_seconds;
-
     (void)context;
     self->call.cleanup = changes_cleanup;
-    if (!call_number(&self->call, "wait", 0, MAX_WAIT_SECONDS, 0, &wait_seconds))
-        return HANDLED;
     if (!read_since(self, query_value(&self->call.query, "since"))) {
         reply_problem(&request->reply, 400, "malformed-parameter", "since",
                       "must be 0 or the `next` of an earlier reply");
         return HANDLED;
     }
-    self->deadline_ms = clock_now_ms() + (int64_t)wait_seconds * 1000;
+    self->deadline_ms = clock_now_ms() + (int64_t)call_number(&self->call, "wait") * 1000;
     return call_run(&self->call, run_look);
 }

@@ -113,26 +113,14 @@ static bool append_check(void *context, const struct check_record *record)
     return !out->failed;
 }
 
-static bool read_state(struct listing *l)
+static void read_state(struct listing *l)
 {
     const char *word = call_parameter(l->call, "state");
     enum check_state state;
 
     l->filter.state = -1;
-    if (word == NULL)
-        return true;
-    if (strcmp(word, "bad") == 0) {
-        l->filter.state = CHECK_ANY_BAD;
-        return true;
-    }
-    if (!check_state_read(word, &state)) {
-        reply_problem(&l->call->request->reply, 400, "malformed-parameter", "state",
-                      "must be new, good, bad, empty, gone, not-a-sitemap, broken, refused or "
-                      "unreachable");
-        return false;
-    }
-    l->filter.state = (int)state;
-    return true;
+    if (word != NULL)
+        l->filter.state = check_state_read(word, &state) ? (int)state : CHECK_ANY_BAD;
 }
 
 /* The site of a token for one, or the one that is asked for by its origin. */
@@ -169,8 +157,9 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     uint64_t after;
     enum catalogue_status status;
 
-    if (!call_limit(call, &l.limit) || !read_state(&l) || !read_site(&l, registry) ||
-        !call_number(call, "after", 0, INT64_MAX, 0, &after))
+    l.limit = call_number(call, "limit");
+    read_state(&l);
+    if (!read_site(&l, registry) || !call_cursor(call, 0, INT64_MAX, &after))
         return CATALOGUE_OK;
     l.filter.source = query_value(&call->query, "source");
     l.filter.after = (int64_t)after;
@@ -269,11 +258,6 @@ enum handled check_poll(void *context, struct request *request)
 
     if (!repeat_refuse(&self->call))
         return HANDLED;
-    if (loc == NULL) {
-        reply_problem(&request->reply, 400, "missing-parameter", "loc",
-                      "name the sitemap, as ?loc=URL");
-        return HANDLED;
-    }
     if (url_parse(loc, strlen(loc), &self->loc, NULL) != RULE_OK) {
         reply_problem(&request->reply, 400, "malformed-parameter", "loc", "must be a URL");
         return HANDLED;

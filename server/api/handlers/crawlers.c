@@ -280,13 +280,12 @@ static enum catalogue_status pages_work(struct call *call, struct catalogue_view
 {
     struct listing l = {.call = call, .crawlers = call->app->crawlers, .next = STR_INIT};
     const struct registry_index *only;
-    uint64_t stale;
 
     crawlers_learn_others(call, view);
-    if (!call_limit(call, &l.limit) || !call_number(call, "stale", 0, 1, 0, &stale) ||
-        !read_cursor(&l))
+    l.limit = call_number(call, "limit");
+    l.stale_only = call_number(call, "stale") == 1;
+    if (!read_cursor(&l))
         return CATALOGUE_OK;
-    l.stale_only = stale == 1;
     if (l.crawlers != NULL)
         l.crawler = crawlers_find(l.crawlers, call->request->path_tail);
     if (l.crawler == 0) {

@@ -57,13 +57,13 @@ static enum catalogue_status sitemaps_work(struct call *call, struct catalogue_v
     const struct registry_site *only;
     const char *name = call->request->path_tail;
     size_t place = engine_place(name);
-    uint64_t limit;
+    uint64_t limit = call_number(call, "limit");
 
     if (place == ENGINE_COUNT || !atomic_load(&call->app->engines[place].configured)) {
         errors_reply_not_found(&call->request->reply, "engine");
         return CATALOGUE_OK;
     }
-    if (!call_site(call, registry, &only) || !call_limit(call, &limit))
+    if (!call_site(call, registry, &only))
         return CATALOGUE_OK;
     if (limit > SITES_MOST)
         limit = SITES_MOST;

@@ -203,18 +203,16 @@ static bool read_query(struct call *call, const struct registry *registry,
 {
     const char *text = call_parameter(call, "loc");
     const struct registry_index *index;
-    uint64_t limit;
 
     query->by = call_parameter(call, "by");
-    if (!read_kind(call, &query->kind) || !call_limit(call, &limit) ||
-        !call_number(call, "after", 1, INT64_MAX, 0, &query->after) ||
+    if (!read_kind(call, &query->kind) || !call_cursor(call, 1, INT64_MAX, &query->after) ||
         !read_time(call, "since", false, &query->since) ||
         !read_time(call, "until", true, &query->until) ||
         !read_site(call, registry, &query->site_id) ||
         (text != NULL && !call_url(call, "loc", text, loc)))
         return false;
     query->loc = text != NULL ? loc->text : NULL;
-    query->limit = (size_t)limit;
+    query->limit = (size_t)call_number(call, "limit");
     if (call_parameter(call, "index") == NULL)
         return true;
     if (!find_index(call, registry, &index))
@@ -353,7 +351,7 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     enum catalogue_status status;
 
     if (!read_revision(call, "revision", call->request->path_tail, &revision) ||
-        !call_number(call, "after", 0, UINT32_MAX, 0, &after))
+        !call_cursor(call, 0, UINT32_MAX, &after))
         return CATALOGUE_OK;
     status = catalogue_view_history_from(view, site, &from);
     if (status == CATALOGUE_OK)
@@ -435,10 +433,10 @@ static enum catalogue_status diff_work(struct call *call, struct catalogue_view 
     uint64_t first = 0;
     enum catalogue_status status;
 
-    if (!read_revision(call, "from", call_parameter(call, "from"), &wanted.from) ||
-        !call_number(call, "to", 0, INT64_MAX, INT64_MAX, &wanted.to) ||
-        !find_index(call, registry, &index))
+    if (!find_index(call, registry, &index))
         return CATALOGUE_OK;
+    wanted.from = call_number(call, "from");
+    wanted.to = call_parameter(call, "to") != NULL ? call_number(call, "to") : INT64_MAX;
     wanted.site_id = index->site_id;
     wanted.index_id = index->id;
     status = catalogue_view_history_from(view, index->site_id, &first);
@@ -516,18 +514,6 @@ static void refuse_undone(struct call *call)
         errors_reply_result(&call->request->reply, result);
 }
 
-static bool read_overwrite(struct call *call)
-{
-    const char *text = query_value(&call->query, "on_conflict");
-
-    call->change.overwrite = text != NULL && strcmp(text, "overwrite") == 0;
-    if (text == NULL || call->change.overwrite || strcmp(text, "leave") == 0)
-        return true;
-    reply_problem(&call->request->reply, 400, "malformed-parameter", "on_conflict",
-                  "must be leave or overwrite");
-    return false;
-}
-
 /* A restore acts on what the name is of now. */
 static void find_kind(struct call *call)
 {
@@ -547,18 +533,14 @@ static enum handled put_back(struct call *call, enum change_kind kind, const cha
     if (is_of_part(call))
         return HANDLED;
 
-    if (!read_revision(call, name, revision, &change->revision) || !call_set_options(call) ||
-        !read_overwrite(call))
+    if (!read_revision(call, name, revision, &change->revision))
         return HANDLED;
+    call_set_options(call);
+    change->overwrite = call_word_is(call, "on_conflict", "overwrite");
     change->kind = kind;
     change->pass_frozen = grant_may(&call->request->grant, GRANT_ADMIN);
     change->max_told = CONFLICTS_TOLD;
     change->index_name = call_parameter(call, "index");
-    if (kind == CHANGE_RESTORE && change->index_name == NULL) {
-        reply_problem(&call->request->reply, 400, "missing-parameter", "index",
-                      "must name the index or urlset to restore");
-        return HANDLED;
-    }
     if (kind == CHANGE_RESTORE)
         find_kind(call);
     call->refuse = refuse_undone;

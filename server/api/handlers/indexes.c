@@ -210,10 +210,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     const struct registry_site *only;
     struct url after = {.len = 0};
     enum catalogue_status status;
-    uint64_t limit;
 
-    if (!call_limit(call, &limit))
-        return CATALOGUE_OK;
     if (text != NULL && url_parse(text, strlen(text), &after, NULL) != RULE_OK) {
         reply_problem(&call->request->reply, 400, "malformed-cursor", "after",
                       "is not the `next` of an earlier list");
@@ -221,7 +218,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     }
     if (!call_site(call, registry, &only))
         return CATALOGUE_OK;
-    status = append_list(call, view, registry, only, &after, limit);
+    status = append_list(call, view, registry, only, &after, call_number(call, "limit"));
     if (status == CATALOGUE_OK)
         call_reply_tagged(call, NULL);
     return status;
@@ -263,8 +260,6 @@ enum handled index_get(void *context, struct request *request)
     return call_read(request->state, get_work);
 }
 
-#define MAX_PAGE (UINT32_MAX / LIMIT_PAGE_ENTRIES) /* what positions can number */
-
 /* ---- GET: a page ------------------------------------------------------------------------- */
 
 /* GET /v1/render: the page's XML as it would be served. */
@@ -278,10 +273,8 @@ static enum catalogue_status render_work(struct call *call, struct catalogue_vie
                               urlset != NULL ? LIST_URLSET : LIST_INDEX, NULL);
     struct str xml = STR_INIT;
     enum catalogue_status status;
-    uint64_t number;
+    uint32_t number = (uint32_t)call_number(call, "page");
 
-    if (!call_number(call, "page", 1, MAX_PAGE, 1, &number))
-        return CATALOGUE_OK;
     /* A page has all locs: none of a prefix's business. */
     if (index == NULL || !grant_has_site(&request->grant, index->site_id) ||
         !grant_has_whole(&request->grant)) {
@@ -290,7 +283,7 @@ static enum catalogue_status render_work(struct call *call, struct catalogue_vie
                       urlset != NULL ? "urlset" : "index", rule_code_sentence(unknown));
         return CATALOGUE_OK;
     }
-    status = publish_render_page(view, index->id, (uint32_t)number,
+    status = publish_render_page(view, index->id, number,
                                  publisher_page_style(call->app->publisher), &xml);
     if (status == CATALOGUE_NOT_FOUND) {
         reply_problem(&request->reply, 404, "page-empty", NULL, "the page has no entries");
@@ -522,7 +515,8 @@ static enum handled patch_urlset(struct index_write *self)
         {.name = "frozen", .type = JSON_FIELD_BOOL},
     };
 
-    if (!call_set_options(call) || !call_body(call, fields, 7) || !read_urlset(call, fields))
+    call_set_options(call);
+    if (!call_body(call, fields, 7) || !read_urlset(call, fields))
         return HANDLED;
     if (fields[1].present) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "with",
@@ -584,8 +578,7 @@ enum handled index_delete(void *context, struct request *request)
     struct index_write *self = request->state;
 
     (void)context;
-    if (!call_set_options(&self->call))
-        return HANDLED;
+    call_set_options(&self->call);
     name_index(self);
     self->call.change.kind = CHANGE_INDEX_REMOVE;
     return call_write(&self->call, answer_removed);

@@ -45,12 +45,9 @@ static bool read_filter(struct listing *listing)
     struct call *call = listing->call;
     const char *contains = query_value(&call->query, "contains");
     size_t len = contains != NULL ? strlen(contains) : 0;
-    uint64_t warned;
 
-    if (!call_number(call, "warned", 0, 1, 0, &warned))
-        return false;
     listing->filter = (struct entry_filter){.contains = contains,
-                                            .warned = warned == 1,
+                                            .warned = call_number(call, "warned") == 1,
                                             .page_urls = call_noun(call)->kind == LIST_URLSET};
     if (contains == NULL || (len >= FILTER_MIN_CONTAINS && len <= FILTER_MAX_CONTAINS))
         return true;
@@ -65,7 +62,8 @@ static bool read_parameters(struct listing *listing)
     struct call *call = listing->call;
     const char *prefix = call_parameter(call, "prefix"), *loc = call_parameter(call, "loc");
 
-    if (!call_limit(call, &listing->limit) || !read_filter(listing) ||
+    listing->limit = call_number(call, "limit");
+    if (!read_filter(listing) ||
         (prefix != NULL && !call_url(call, "prefix", prefix, &listing->prefix)) ||
         (loc != NULL && !call_url(call, "loc", loc, &listing->loc)))
         return false;
@@ -78,28 +76,6 @@ static bool read_parameters(struct listing *listing)
     listing->empty = !grant_narrow(
         &call->request->grant, prefix != NULL ? listing->prefix.text : NULL, &listing->list.prefix);
     return true;
-}
-
-/* Whether rows are shown with their checks. */
-static bool read_checks(struct listing *listing, struct catalogue_view *view)
-{
-    uint64_t checks;
-
-    if (!call_number(listing->call, "checks", 0, 1, 0, &checks))
-        return false;
-    listing->checks = checks == 1 ? view : NULL;
-    return true;
-}
-
-/* 400: the query must name the list. Returns false. */
-static bool missing_list(struct call *call)
-{
-    const struct noun *noun = call_noun(call);
-    char detail[64];
-
-    snprintf(detail, sizeof detail, "name the %s: ?%s=URL", noun->list, noun->list);
-    reply_problem(&call->request->reply, 400, "missing-parameter", noun->list, detail);
-    return false;
 }
 
 /* Who is given a file may get what was read a second before (SERVED_FILES_FRESH_MS). */
@@ -258,7 +234,7 @@ static bool find_index(struct listing *listing)
     const struct registry_index *index;
 
     if (name == NULL)
-        return noun->kind == LIST_INDEX || missing_list(listing->call);
+        return true;
     index = registry_list_by_name(listing->registry, name, noun->kind, &site);
     if (index == NULL || !grant_has_site(&listing->call->request->grant, index->site_id)) {
         reply_problem(&listing->call->request->reply, 404, rule_code_word(noun->list_unknown),
@@ -338,7 +314,8 @@ static enum catalogue_status search_work(struct call *call, struct catalogue_vie
 {
     struct listing listing = {.call = call, .registry = registry};
 
-    if (!read_parameters(&listing) || !read_checks(&listing, view) || !find_index(&listing))
+    listing.checks = call_number(call, "checks") == 1 ? view : NULL;
+    if (!read_parameters(&listing) || !find_index(&listing))
         return CATALOGUE_OK;
     return reply_search(&listing, view);
 }
@@ -351,7 +328,8 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     char index_state[INDEX_STATE_SIZE];
     enum catalogue_status status;
 
-    if (!read_parameters(&listing) || !read_checks(&listing, view) || !find_index(&listing))
+    listing.checks = call_number(call, "checks") == 1 ? view : NULL;
+    if (!read_parameters(&listing) || !find_index(&listing))
         return CATALOGUE_OK;
     str_append_format(&reply->body, "{\"%s\":[", call_noun(call)->many);
     if (listing.empty)
@@ -805,10 +783,9 @@ enum handled sitemaps_post_begin(void *context, struct request *request)
     if (upload_begin(context, request, submit_post) == HANDLED)
         return HANDLED;
     upload = request->state;
-    if (!read_source(&upload->call, call_parameter(&upload->call, "source")) ||
-        !call_set_options(&upload->call))
-        return HANDLED;
-    return HANDLE_CONTINUE;
+    call_set_options(&upload->call);
+    return read_source(&upload->call, call_parameter(&upload->call, "source")) ? HANDLE_CONTINUE
+                                                                               : HANDLED;
 }
 
 /* A replace removes only what its source owns, by default the token's own entries: a pipeline that
@@ -834,11 +811,8 @@ enum handled sitemaps_put_begin(void *context, struct request *request)
         return HANDLED;
     upload = request->state;
     upload->call.change.index_name = call_parameter(&upload->call, call_noun(&upload->call)->list);
-    if (upload->call.change.index_name == NULL) {
-        missing_list(&upload->call);
-        return HANDLED;
-    }
-    if (!read_owner(&upload->call) || !call_set_options(&upload->call))
+    call_set_options(&upload->call);
+    if (!read_owner(&upload->call))
         return HANDLED;
     prefix = call_parameter(&upload->call, "prefix");
     if (prefix != NULL) {
@@ -881,19 +855,10 @@ enum handled sitemaps_delete(void *context, struct request *request)
     struct removal *removal = request->state;
     const struct noun *noun = call_noun(&removal->call);
     const char *loc = call_parameter(&removal->call, "loc");
-    char detail[64];
 
     (void)context;
-    if (loc == NULL) {
-        snprintf(detail, sizeof detail, "name the %s to remove: ?loc=URL", noun->one);
-        reply_problem(&request->reply, 400, "missing-parameter", "loc", detail);
-        return HANDLED;
-    }
-    if (noun->kind == LIST_URLSET) {
+    if (noun->kind == LIST_URLSET)
         removal->call.change.index_name = call_parameter(&removal->call, noun->list);
-        if (removal->call.change.index_name == NULL && !missing_list(&removal->call))
-            return HANDLED;
-    }
     if (!call_url(&removal->call, "loc", loc, &removal->loc))
         return HANDLED;
     removal->call.change.kind = CHANGE_ENTRY_REMOVE;

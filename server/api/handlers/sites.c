@@ -45,12 +45,10 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     struct str *out = &call->request->reply.body;
     const char *after = call_parameter(call, "after"), *last = NULL;
     const struct grant *grant = &call->request->grant;
-    uint64_t count = 0, limit;
+    uint64_t count = 0, limit = call_number(call, "limit");
     bool more = false;
 
     (void)view;
-    if (!call_limit(call, &limit))
-        return CATALOGUE_OK;
     str_append_text(out, "{\"sites\":[");
     for (size_t i = 0; i < registry->site_count && !more; i++) {
         const struct registry_site *site = &registry->sites[i];
@@ -354,8 +352,7 @@ enum handled site_delete(void *context, struct request *request)
     struct site_write *self = request->state;
 
     (void)context;
-    if (!call_set_options(&self->call))
-        return HANDLED;
+    call_set_options(&self->call);
     name_site(self);
     self->call.change.kind = CHANGE_SITE_REMOVE;
     return call_write(&self->call, answer_removed);

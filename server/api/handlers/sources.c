@@ -443,7 +443,8 @@ enum handled source_scan(void *context, struct request *request)
     struct app_context *app = context;
     struct scan_call *scan = request->state;
 
-    if (!call_set_options(&scan->call) || !repeat_refuse(&scan->call))
+    call_set_options(&scan->call);
+    if (!repeat_refuse(&scan->call))
         return HANDLED;
     const struct site_map *map = publisher_site_map(app->publisher);
     enum found found = find_source(scan, site_map_registry(map));

@@ -47,11 +47,9 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
     struct str *out = &call->request->reply.body;
     const char *after = call_parameter(call, "after"), *last = NULL;
     enum catalogue_status status = CATALOGUE_OK;
-    uint64_t count = 0, limit;
+    uint64_t count = 0, limit = call_number(call, "limit");
     bool more = false;
 
-    if (!call_limit(call, &limit))
-        return CATALOGUE_OK;
     str_append_text(out, "{\"tokens\":[");
     for (size_t i = 0; i < registry->token_count && status == CATALOGUE_OK && !more; i++) {
         const struct registry_token *token = &registry->tokens[i];

@@ -70,6 +70,8 @@ enum query_status query_parse(const char *text, struct query *out)
             continue;
         status = add_pair(&q, name);
         if (status != QUERY_OK) {
+            if (status == QUERY_REPEATED)
+                utf8_copy_cut(out->repeated, sizeof out->repeated, name);
             free(q.storage);
             return status;
         }

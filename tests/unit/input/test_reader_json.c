@@ -195,7 +195,7 @@ static void test_long_items(void **state)
         append_long(&input, READER_MAX_ITEM_BYTES + extra);
         str_append_text(&input, "\n" ONE "\n");
         check_cuts("a long line", &options, str_text(&input), input.len, &t);
-        assert_string_equal(str_text(&t.brief), extra ? "1 !malformed-json -\n2 " URL "\n"
+        assert_string_equal(str_text(&t.brief), extra ? "1 !malformed-json digest\n2 " URL "\n"
                                                       : "1 !loc-missing loc\n2 " URL "\n");
         transcript_done(&t);
 
