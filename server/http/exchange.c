@@ -102,6 +102,17 @@ bool request_may_wait(struct request *request)
     return request->exchange == NULL || wait_reserve(request->exchange);
 }
 
+/* The library reads from a resumed connection before it goes on with the request, and where it
+ * finds that the client has ended its side, drops the request, although all of it is there. It does
+ * not where the connection has a timeout of its own: those it looks after first. */
+#define WAITING_S 86400u /* of the library; none of ours is so long */
+
+/* `seconds` 0: none, as all have that do not wait. */
+static void set_timeout(struct exchange *e, unsigned seconds)
+{
+    MHD_set_connection_option(e->mhd, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+}
+
 /* After HANDLE_LATER: true where the connection is suspended or about to be called again, false
  * where request_resume has come already and the caller goes on at once. */
 static bool wait_begin(struct exchange *e)
@@ -115,6 +126,7 @@ static bool wait_begin(struct exchange *e)
         return false;
     deadline_clear(e->connection);
     e->wait_start_ms = clock_coarse_ms();
+    set_timeout(e, WAITING_S);
     MHD_suspend_connection(e->mhd);
     int expected = WAIT_NONE;
     if (!atomic_compare_exchange_strong(&e->wait, &expected, WAIT_SUSPENDED))
@@ -129,8 +141,10 @@ static bool wait_ended(struct exchange *e)
         return false;
     atomic_store(&e->wait, WAIT_NONE);
     e->later = false;
-    if (e->wait_start_ms != 0)
+    if (e->wait_start_ms != 0) {
         e->body_start_ms += clock_coarse_ms() - e->wait_start_ms;
+        set_timeout(e, 0);
+    }
     e->wait_start_ms = 0;
     wait_release(e);
     return true;

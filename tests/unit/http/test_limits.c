@@ -195,6 +195,38 @@ static void test_an_end_behind_a_body(void **state)
     listener_stop(l, 1000);
 }
 
+/* Likewise where the end comes while the request waits, beside other connections. */
+static void test_an_end_while_a_request_waits(void **state)
+{
+    static const char *const waiting[] = {
+        "POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nwhole",
+        "POST /slow HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "5\r\nwhole\r\n1\r\n!\r\n0\r\n\r\n",
+        "GET /later HTTP/1.1\r\nHost: a\r\n\r\n",
+    };
+    (void)state;
+    struct listener_options options = options_of_this();
+    options.threads = 1;
+    struct listener *l = live_start(&options);
+    int other = live_connect(l);
+    live_await_load(l, 1, -1);
+    for (size_t i = 0; i < sizeof waiting / sizeof waiting[0]; i++) {
+        int fd = live_connect(l);
+        struct answer a;
+        live_text(fd, waiting[i]);
+        live_await_load(l, 2, 1);
+        shutdown(fd, SHUT_WR);
+        live_read(fd, false, &a);
+        if (a.status != 200)
+            fail_msg("%zu: %u", i, a.status);
+        answer_done(&a);
+        close(fd);
+        live_await_load(l, 1, 0);
+    }
+    close(other);
+    listener_stop(l, 1000);
+}
+
 static void test_idle(void **state)
 {
     (void)state;
@@ -296,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_slow_body),
         cmocka_unit_test(test_half_of_a_request),
         cmocka_unit_test(test_an_end_behind_a_body),
+        cmocka_unit_test(test_an_end_while_a_request_waits),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_slow_reader),
         cmocka_unit_test(test_waiting_is_not_slow),
