@@ -13,8 +13,9 @@
 /* Log, listeners, the catalogue's connections (each with its file and log), the engine's temporary
  * files, and what libraries open. */
 #define RESERVED 96u
-/* Of a thread that answers: its epoll set and its wake-up. */
-#define OF_THREAD 4u
+/* Of a thread that answers, on two listeners: its epoll set and its wake-up, its descriptor of the
+ * listening socket and both ends of its control connection (server/http/listening.c). */
+#define OF_THREAD 10u
 /* Of an admin connection: itself, and the file that its list is spooled to. */
 #define OF_ADMIN_CONNECTION 2u
 /* Of what a low limit leaves, the admin listener gets a part: it has few clients. */

@@ -26,6 +26,8 @@
  * idle. So one thread looks at all connections a few times a second and ends the sockets of those
  * that are past their deadline; their threads then see an end of stream and clean up. */
 #define SCAN_MS 250
+/* How soon to look again for clients that wait while the listener is full. */
+#define FULL_MS 5
 /* Ended in a row, under the lock that new connections wait for; then others have their turn. */
 #define CUT_MOST    128u
 #define CUT_SOON_MS 2
@@ -186,12 +188,15 @@ static void give_back(struct listener *l, uint32_t *crowd, int64_t *given_ms, in
 static void deadline_run(void *context)
 {
     struct listener *l = context;
-    bool more = false;
+    bool more = false, full = false;
     uint32_t crowd = 0;
     int64_t given_ms = 0;
 
-    while (thread_wait(&l->deadline_thread, more ? CUT_SOON_MS : SCAN_MS)) {
+    while (thread_wait(&l->deadline_thread, more ? CUT_SOON_MS : full ? FULL_MS : SCAN_MS)) {
         int64_t now = clock_coarse_ms();
+        full = listener_look(l);
+        if (!more && full && now < atomic_load(&l->scanned_ms) + SCAN_MS)
+            continue;
         pthread_mutex_lock(&l->connections_lock);
         more = scan(l, now);
         give_back(l, &crowd, &given_ms, now);
@@ -216,9 +221,10 @@ void deadline_cut_all(struct listener *l)
 
 /* Those that were first are looked at first, and end it where enough of them have waited so long.
  */
-#define LOOK_MOST  1024
-#define WAITING_MS 500
-#define READING_MS 2000 /* who has been reading a reply for so long may have to make room */
+#define LOOK_MOST    1024
+#define WAITING_MS   500
+#define RESERVE_PART 64
+#define READING_MS   2000 /* who has been reading a reply for so long may have to make room */
 
 bool connection_is_trusted(const struct listener *l, const char *peer)
 {
@@ -230,18 +236,21 @@ static const struct sockaddr *address_of(struct MHD_Connection *mhd)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 }
 
+static int fd_of(struct MHD_Connection *mhd)
+{
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
 static struct connection *connection_new(struct worker *w, struct MHD_Connection *mhd)
 {
     struct listener *l = w->listener;
-    const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct connection *c = calloc(1, sizeof *c);
 
     if (c == NULL)
         return NULL;
     c->worker = w;
     c->listener = l;
-    c->fd = fd->connect_fd;
+    c->fd = fd_of(mhd);
     address_peer(address_of(mhd), c->peer);
     c->trusted_proxy = connection_is_trusted(l, c->peer);
     c->exchange.connection = c;
@@ -256,32 +265,6 @@ static struct connection *connection_new(struct worker *w, struct MHD_Connection
     atomic_init(&c->header_since_ms, clock_coarse_ms());
     deadline_set_body(c, clock_coarse_ms(), l->header_timeout_ms, 0);
     return c;
-}
-
-/* One too many of its address is listed like any other, and ended at once. A proxy brings the
- * connections of many: it is not counted. */
-static void connection_enter(struct connection *c, const struct sockaddr *address)
-{
-    struct listener *l = c->listener;
-    uint32_t most = l->max_connections_per_address;
-
-    pthread_mutex_lock(&l->connections_lock);
-    if (most > 0 && !c->trusted_proxy) {
-        c->counted = peers_enter(&l->peers, address, most);
-        if (c->counted == NULL) {
-            l->over_limit++;
-            c->cut = true;
-            shutdown(c->fd, SHUT_RDWR);
-        }
-    }
-    c->next = l->connections;
-    if (c->next != NULL)
-        c->next->previous = c;
-    else
-        l->oldest = c;
-    l->connections = c;
-    l->connection_count++;
-    pthread_mutex_unlock(&l->connections_lock);
 }
 
 static void connection_leave(struct connection *c)
@@ -355,16 +338,63 @@ static uint32_t end_longest(struct listener *l, uint32_t count, uint32_t most,
     return ended;
 }
 
-void connections_make_room(struct listener *l, uint32_t count)
+/* Under connections_lock. */
+static void make_room(struct listener *l, uint32_t count, int64_t now)
 {
-    int64_t now = clock_coarse_ms();
-
-    pthread_mutex_lock(&l->connections_lock);
     /* All of a full listener are looked at only where that is of use: newcomers wait for the lock.
      */
     if (end_longest(l, count, LOOK_MOST, awaits_since, now - WAITING_MS) == 0 &&
         end_longest(l, count, UINT32_MAX, awaits_since, now) == 0)
         end_longest(l, count, UINT32_MAX, replies_since, now - READING_MS);
+}
+
+void connections_make_room(struct listener *l, uint32_t count)
+{
+    pthread_mutex_lock(&l->connections_lock);
+    make_room(l, count, clock_coarse_ms());
+    pthread_mutex_unlock(&l->connections_lock);
+}
+
+/* One place in RESERVE_PART is kept free for new clients: one that finds none waits in the kernel's
+ * queue, perhaps behind a whole crowd, until the threads have ended others. Under
+ * connections_lock. */
+static void keep_reserve(struct listener *l)
+{
+    uint32_t most = l->options.max_connections - l->options.max_connections / RESERVE_PART;
+    int64_t now = clock_coarse_ms();
+
+    if (l->connection_count >= l->options.max_connections)
+        thread_wake(&l->deadline_thread); /* listener_look */
+    if (l->connection_count <= most || l->room_ms + FULL_MS > now)
+        return;
+    l->room_ms = now;
+    make_room(l, l->connection_count - most, now);
+}
+
+/* One too many of its address is listed like any other, and ended at once. A proxy brings the
+ * connections of many: it is not counted. */
+static void connection_enter(struct connection *c, const struct sockaddr *address)
+{
+    struct listener *l = c->listener;
+    uint32_t most = l->max_connections_per_address;
+
+    pthread_mutex_lock(&l->connections_lock);
+    if (most > 0 && !c->trusted_proxy) {
+        c->counted = peers_enter(&l->peers, address, most);
+        if (c->counted == NULL) {
+            l->over_limit++;
+            c->cut = true;
+            shutdown(c->fd, SHUT_RDWR);
+        }
+    }
+    c->next = l->connections;
+    if (c->next != NULL)
+        c->next->previous = c;
+    else
+        l->oldest = c;
+    l->connections = c;
+    l->connection_count++;
+    keep_reserve(l);
     pthread_mutex_unlock(&l->connections_lock);
 }
 
@@ -408,16 +438,60 @@ static void started(struct worker *w)
     while (!atomic_compare_exchange_weak(&w->load, &load, next));
 }
 
+/* A TLS listener gets a connection once its first bytes are there (TCP_DEFER_ACCEPT): a handshake
+ * does not begin with a letter, a request of plain HTTP does. */
+static bool is_plain(const struct connection *c)
+{
+    char first;
+
+    return c->listener->options.tls && recv(c->fd, &first, 1, MSG_PEEK) == 1 && first >= 'A' &&
+           first <= 'Z';
+}
+
+static void turn_away_plain(struct connection *c)
+{
+    struct listener *l = c->listener;
+    char rest[4096];
+
+    /* What is unread when a socket is closed takes the answer with it. */
+    for (int i = 0; i < 4 && recv(c->fd, rest, sizeof rest, 0) == sizeof rest; i++)
+        continue;
+    listener_say(l, c->fd, 400, "plain-http",
+                 "this port speaks https: begin the URL with https://");
+    shutdown(c->fd, SHUT_RDWR);
+    if (l->options.spoke_plain != NULL)
+        l->options.spoke_plain(l->options.context, c->peer);
+}
+
+/* At its start the listener gets a byte; at its end the worker accepts no more. */
+static void control_notify(struct worker *w, struct MHD_Connection *mhd,
+                           enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        send(fd_of(mhd), "", 1, MSG_NOSIGNAL);
+    } else if (atomic_load(&w->listener->quiescing)) {
+        MHD_quiesce_daemon(w->daemon);
+        sem_post(&w->listener->quiesced);
+    }
+}
+
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
                        enum MHD_ConnectionNotificationCode code)
 {
     struct worker *w = cls;
 
+    if (address_of(mhd)->sa_family == AF_UNIX) {
+        control_notify(w, mhd, code);
+        return;
+    }
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         struct connection *c = connection_new(w, mhd);
         started(w);
-        if (c != NULL) /* else every request of it is refused: exchange_target finds no context */
+        if (c != NULL) { /* else every request of it is refused: exchange_target finds no context */
             connection_enter(c, address_of(mhd));
+            if (is_plain(c))
+                turn_away_plain(c);
+        }
         *socket_context = c;
         return;
     }

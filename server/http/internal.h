@@ -15,6 +15,7 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 
@@ -107,15 +108,16 @@ struct connection {
     struct exchange exchange;
 };
 
-/* One thread with the connections that were given to it. */
+/* One thread with the connections that it accepted. */
 struct worker {
     struct listener *listener;
     struct MHD_Daemon *daemon;
+    int listen_fd;  /* the daemon's own descriptor of the listener's socket */
+    int control_fd; /* the listener's end of the control connection; -1: closed */
     uint32_t limit; /* of its connections */
     /* Its connections from STARTED to CLOSED in the upper half, those handed over and not STARTED
      * yet in the lower: one number, so that none is seen in both or neither. */
     atomic_uint_fast64_t load;
-    int64_t handed_ms; /* when the last one was; the acceptor's */
 };
 
 struct listener {
@@ -137,18 +139,20 @@ struct listener {
     atomic_uint waiting_of[SITE_GROUPS]; /* of these, by tokens for one site */
     atomic_uint resuming;                /* threads inside request_resume */
 
-    struct thread accept_thread;
-    int listen_fd, accept_wake; /* the acceptor's while it runs */
-    bool given;                 /* as in struct listener_socket */
-    unsigned next_worker;
-    int64_t room_ms; /* when it last made room before it was full */
+    bool given;     /* as in struct listener_socket */
+    sem_t quiesced; /* posted by each worker that no longer accepts */
+    pthread_mutex_t accept_lock;
+    int listen_fd;
+    bool accepting;        /* under accept_lock: started, and not quiesced */
+    bool waited, was_full; /* likewise: at the last look a client waited; all workers were full */
 
     atomic_uint_fast64_t aborted; /* requests that ended before their reply was out */
-    atomic_uint_fast64_t accepted, failed, full; /* see struct listener_totals; the acceptor's */
+    atomic_uint_fast64_t accepted, failed, full; /* see struct listener_totals */
 
     pthread_mutex_t connections_lock;
     struct connection *connections, *oldest; /* the newest, and the other end */
     uint32_t connection_count;
+    int64_t room_ms; /* likewise; when room was last made before the listener was full */
     struct peers peers;
     uint64_t over_limit, evicted, late[LISTENER_WAITS]; /* under connections_lock */
 
@@ -179,7 +183,12 @@ enum MHD_Result exchange_send_early(struct exchange *e);
 void listener_say(const struct listener *l, int fd, unsigned status, const char *code,
                   const char *detail);
 
-/* listener.c: what metrics call a row of the counts. */
+/* listening.c. Looks after clients that wait in the kernel's queue: where all workers are full or
+ * the process is out of descriptors, makes room; where a worker is deaf since it ran out of
+ * descriptors (the library listens again when one of its connections ends), accepts for it. True
+ * where it should look again soon. For the deadlines' thread alone. */
+bool listener_look(struct listener *l);
+/* listening.c: what metrics call a row of the counts. */
 const char *listener_row_label(const struct listener *l, size_t row);
 
 /* connection.c: deadlines */

@@ -1,23 +1,25 @@
-/* A listener: an acceptor's thread, workers, each a daemon of libmicrohttpd with a thread and
- * connections of its own, and the thread of the deadlines (connection.c).
+/* A listener: workers, each a daemon of libmicrohttpd with a thread that accepts connections and
+ * serves them, and the thread of the deadlines (connection.c).
  *
- *   kernel's queue --accept_round--> worker with most room --MHD_add_connection-->
- * connection_notify
+ *   kernel's queue --> worker whose accept4 is first --> connection_notify
  *
- * A start goes: options copied, socket, deadlines, workers, acceptor. A stop: the acceptor takes in
- * who has come (listener_quiesce), requests that are open are answered (wait_quiet), what is left
- * is cut, and daemons, deadlines and memory go in that order (listener_free). */
+ * All workers have the same listening socket in their epoll sets. One that has all the connections
+ * it may have leaves it to the others; when all have, the deadlines' thread makes room
+ * (listener_look). A start goes: options copied, socket, deadlines, workers. A stop: the workers
+ * no longer accept and what waits in the queue is handed to them (listener_quiesce), requests that
+ * are open are answered (wait_quiet), what is left is cut, and daemons, deadlines and memory go in
+ * that order (listener_free). */
 #include "server/http/listener.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,10 +28,6 @@
 #include "server/crypto/tls.h"
 #include "server/http/headers.h"
 #include "server/http/internal.h"
-
-/* The library forgets a connection a little after it told us of its end: until then it must not
- * turn away whom the acceptor gives the place to. */
-#define LIMIT_SLACK 16u
 
 /* Path and query stay as they came. */
 static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text)
@@ -46,18 +44,35 @@ static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text
 #define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT
 #endif
 
+/* The library's accept policy: all are let in, and counted. */
+static enum MHD_Result count_accepted(void *cls, const struct sockaddr *peer, socklen_t size)
+{
+    struct listener *l = cls;
+
+    (void)size;
+    if (peer->sa_family != AF_UNIX) /* a worker's control connection */
+        atomic_fetch_add_explicit(&l->accepted, 1, memory_order_relaxed);
+    return MHD_YES;
+}
+
 /* The daemon of `w->listener`'s options; false with errno. */
-static bool worker_start(struct worker *w)
+static bool daemon_start(struct worker *w)
 {
     struct listener *l = w->listener;
-    /* One daemon for each thread: the library's own pool needs a listening socket. */
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME |
-                     MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
+    /* One daemon for each thread: the library's own pool cannot be stopped as below. TURBO: it
+     * reads at once what came with a connection, and does not shut down what it closes. */
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     size_t memory = (size_t)l->options.max_header_bytes + POOL_BESIDE_HEADER;
 
-    struct MHD_OptionItem more[4];
+    struct MHD_OptionItem more[5];
     unsigned count = 0;
 
+    /* The library closes it when it stops. */
+    int listen_fd = fcntl(l->listen_fd, F_DUPFD_CLOEXEC, 0);
+    if (listen_fd < 0)
+        return false;
+    more[count++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, listen_fd, NULL};
     if (l->options.tls) {
         flags |= MHD_USE_TLS;
         more[count++] = (struct MHD_OptionItem){
@@ -65,6 +80,8 @@ static bool worker_start(struct worker *w)
             (void *)(intptr_t)tls_certificate_callback(l->options.tls_side)};
         more[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0,
                                                 (void *)(intptr_t)TLS_PRIORITIES};
+    } else {
+        flags |= MHD_USE_TURBO; /* with TLS it would leave out the alert that ends a session */
     }
     /* Not MHD_OPTION_STRICT_FOR_CLIENT in 0.9.75: all it adds there is a check of Host and of
      * spaces in the target, answered with a header sent twice or not at all. headers.c does both.
@@ -72,14 +89,64 @@ static bool worker_start(struct worker *w)
     if (parser_is_strict())
         more[count++] = (struct MHD_OptionItem){STRICTNESS, 1, NULL};
     more[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    w->listen_fd = listen_fd;
     w->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER, exchange_heed_log,
-        NULL, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l, MHD_OPTION_UNESCAPE_CALLBACK,
-        unescape_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, l,
-        MHD_OPTION_NOTIFY_CONNECTION, connection_notify, w, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)w->limit + LIMIT_SLACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory,
-        MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+        flags, 0, count_accepted, l, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER,
+        exchange_heed_log, NULL, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l,
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+        exchange_completed, l, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, w,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)w->limit + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        memory, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     return w->daemon != NULL;
+}
+
+/* The daemon's control connection is a pair of sockets, of which the listener has one end. When
+ * that end is shut, the worker's own thread calls MHD_quiesce_daemon (control_notify in
+ * connection.c): called by another thread it can abort the process, because both take the listening
+ * socket out of the epoll set, and the second one finds it gone. */
+
+/* True where the worker has sent its byte; it closes the connection where it has no memory for it.
+ */
+static bool control_started(const struct worker *w)
+{
+    struct pollfd end = {.fd = w->control_fd, .events = POLLIN};
+    char byte;
+
+    while (poll(&end, 1, -1) < 0)
+        continue; /* EINTR */
+    return recv(w->control_fd, &byte, 1, 0) == 1;
+}
+
+static bool control_open(struct worker *w)
+{
+    const struct sockaddr control = {.sa_family = AF_UNIX};
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+        return false;
+    w->control_fd = ends[0];
+    if (MHD_add_connection(w->daemon, ends[1], &control, sizeof control) == MHD_YES &&
+        control_started(w))
+        return true;
+    errno = ENOMEM;
+    return false;
+}
+
+static bool worker_start(struct worker *w)
+{
+    w->control_fd = -1;
+    return daemon_start(w) && control_open(w);
+}
+
+/* The worker accepts no more; what it has it goes on serving. */
+static void worker_quiesce(struct worker *w)
+{
+    shutdown(w->control_fd, SHUT_WR);
+    while (sem_wait(&w->listener->quiesced) != 0)
+        continue; /* EINTR */
+    close(w->control_fd);
+    w->control_fd = -1;
+    close(w->listen_fd);
 }
 
 /* Cuts what is left of its connections; none may be suspended. */
@@ -88,18 +155,13 @@ static void worker_stop(struct worker *w)
     if (w->daemon != NULL)
         MHD_stop_daemon(w->daemon);
     w->daemon = NULL;
+    if (w->control_fd >= 0)
+        close(w->control_fd);
 }
 
-/* The library's daemons have no listening socket: taken away from them while their threads run
- * (MHD_quiesce_daemon), it can abort the process, because thread and caller both take it out of the
- * thread's epoll set, and who comes second finds it gone. So one thread accepts for all workers.
- * It also knows what the library does not: whom to turn away, and who has to make room. */
-#define FULL_MS    5    /* how soon to look again when there is no room */
-#define ROUND      256  /* accepted in a row: then a stop is looked for, and they are let in */
-#define LAST_MOST  4096 /* taken in by a stop at most: those behind them came after it */
-#define FAILED_MS  100  /* after an error that time alone can mend: descriptors, memory */
-#define PENDING_MS 5000 /* no thread takes so long: whom it did not report, the library dropped */
-#define ROOM_PART  64   /* a full listener frees one place in so many at a time */
+#define ROUND     256  /* accepted in a row */
+#define LAST_MOST 4096 /* accepted by a stop at most: those behind them came after it */
+#define ROOM_PART 64   /* a full listener frees one place in so many at a time */
 
 static uint64_t load_of(const struct worker *w)
 {
@@ -116,26 +178,21 @@ static void one_pending_less(struct worker *w)
 }
 
 /* The worker with the fewest connections; NULL: all are full. */
-static struct worker *pick(struct listener *l)
+static struct worker *least_loaded(struct listener *l)
 {
     struct worker *best = NULL;
-    int64_t now = clock_coarse_ms();
 
     for (unsigned i = 0; i < l->worker_count; i++) {
-        struct worker *w = &l->workers[(l->next_worker + i) % l->worker_count];
-        if (w->handed_ms + PENDING_MS < now)
-            atomic_fetch_and(&w->load, ~LOAD_PENDING);
+        struct worker *w = &l->workers[i];
         if (load_of(w) < w->limit && (best == NULL || load_of(w) < load_of(best)))
             best = w;
     }
-    l->next_worker++;
     return best;
 }
 
 /* Takes over `fd`. */
 static void hand_over(struct worker *w, int fd, const struct sockaddr_storage *peer, socklen_t size)
 {
-    w->handed_ms = clock_coarse_ms();
     atomic_fetch_add(&w->load, 1);
     /* A refusal closes the descriptor. */
     if (MHD_add_connection(w->daemon, fd, (const struct sockaddr *)peer, size) != MHD_YES) {
@@ -144,148 +201,54 @@ static void hand_over(struct worker *w, int fd, const struct sockaddr_storage *p
     }
 }
 
-/* Whom the worker would count one too many is not worth waking it for. It is the worker's count
- * that is exact. */
-static bool is_one_too_many(struct listener *l, const struct sockaddr_storage *peer)
+/* Accepts up to `most` connections for the workers. Returns how many; -1: the process has no
+ * descriptor or memory for more. */
+static int accept_for_workers(struct listener *l, int most)
 {
-    uint32_t most = l->max_connections_per_address;
-    char text[INET6_ADDRSTRLEN];
+    int count = 0;
 
-    if (most == 0)
-        return false;
-    pthread_mutex_lock(&l->connections_lock);
-    bool full = peers_count(&l->peers, (const struct sockaddr *)peer) >= most;
-    pthread_mutex_unlock(&l->connections_lock);
-    if (!full)
-        return false;
-    address_peer((const struct sockaddr *)peer, text);
-    return !connection_is_trusted(l, text);
-}
-
-/* A TLS listener gets a connection once its first bytes are there (TCP_DEFER_ACCEPT): a handshake
- * does not begin with a letter, a request of plain HTTP does. */
-static bool turn_away_plain(struct listener *l, int fd, const struct sockaddr_storage *peer)
-{
-    char first, rest[4096], text[INET6_ADDRSTRLEN];
-
-    if (!l->options.tls || recv(fd, &first, 1, MSG_PEEK) != 1 || first < 'A' || first > 'Z')
-        return false;
-    /* What is unread when a socket is closed takes the answer with it. */
-    for (int i = 0; i < 4 && recv(fd, rest, sizeof rest, 0) == sizeof rest; i++)
-        continue;
-    listener_say(l, fd, 400, "plain-http", "this port speaks https: begin the URL with https://");
-    address_peer((const struct sockaddr *)peer, text);
-    if (l->options.spoke_plain != NULL)
-        l->options.spoke_plain(l->options.context, text);
-    return true;
-}
-
-static bool turn_away(struct listener *l, const struct sockaddr_storage *peer)
-{
-    if (!is_one_too_many(l, peer))
-        return false;
-    pthread_mutex_lock(&l->connections_lock);
-    l->over_limit++;
-    pthread_mutex_unlock(&l->connections_lock);
-    return true;
-}
-
-/* One place in ROOM_PART is kept free where newcomers take it: who finds none waits in the kernel's
- * queue, behind a whole crowd perhaps, for the threads to end others. */
-static void keep_reserve(struct listener *l)
-{
-    uint64_t wanted = l->options.max_connections / ROOM_PART;
-    uint64_t load = 0, most = l->options.max_connections - wanted;
-    int64_t now = clock_coarse_ms();
-
-    for (unsigned i = 0; i < l->worker_count; i++)
-        load += load_of(&l->workers[i]);
-    if (load <= most || l->room_ms + FULL_MS > now)
-        return;
-    l->room_ms = now;
-    connections_make_room(l, (uint32_t)(load - most));
-}
-
-/* Milliseconds until it is worth trying again; -1: when somebody comes; 0: at once. */
-static int accept_round(struct listener *l)
-{
-    for (unsigned i = 0; i < ROUND; i++) {
+    for (struct worker *w; count < most && (w = least_loaded(l)) != NULL; count++) {
         struct sockaddr_storage peer;
         socklen_t size = sizeof peer;
-        struct worker *w = pick(l);
-        if (w == NULL) {
-            struct pollfd anyone = {.fd = l->listen_fd, .events = POLLIN};
-            if (poll(&anyone, 1, 0) == 0)
-                return -1;
-            connections_make_room(l, 1 + l->options.max_connections / ROOM_PART);
-            return FULL_MS;
-        }
         int fd =
             accept4(l->listen_fd, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) {
-            if (errno == EAGAIN || errno == EWOULDBLOCK)
-                return -1;
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-                atomic_fetch_add(&l->failed, 1);
-                connections_make_room(l, 1 + l->options.max_connections / ROOM_PART);
-                return FAILED_MS;
-            }
-            continue; /* anything else is the end of that one connection (accept(2)) */
-        }
-        atomic_fetch_add(&l->accepted, 1);
-        if (turn_away(l, &peer) || turn_away_plain(l, fd, &peer))
-            close(fd);
-        else
+        if (fd >= 0)
             hand_over(w, fd, &peer, size);
-        keep_reserve(l);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            break;
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            return -1;
+        /* anything else is the end of that one connection (accept(2)) */
     }
-    return 0;
+    return count;
 }
 
-static void acceptor_run(void *context)
+/* Under accept_lock. */
+static bool look(struct listener *l)
 {
-    struct listener *l = context;
-    struct pollfd fds[2] = {{.fd = l->accept_wake, .events = POLLIN},
-                            {.fd = l->listen_fd, .events = POLLIN}};
-    int wait_ms = -1;
+    struct pollfd anyone = {.fd = l->listen_fd, .events = POLLIN};
+    uint32_t room = 1 + l->options.max_connections / ROOM_PART;
+    bool waited = l->waited, was_full = l->was_full;
 
-    for (;;) {
-        /* With no room, who comes is left to the kernel's queue: not looked at until then. */
-        int ready = poll(fds, wait_ms < 0 ? 2 : 1, wait_ms);
-        if (ready < 0 && errno != EINTR)
-            break;
-        if (ready > 0 && fds[0].revents != 0)
-            break;
-        int before_ms = wait_ms;
-        wait_ms = accept_round(l);
-        if (wait_ms == FULL_MS && before_ms != FULL_MS)
+    l->waited = l->accepting && poll(&anyone, 1, 0) == 1;
+    l->was_full = l->waited && least_loaded(l) == NULL;
+    if (l->was_full) {
+        if (!was_full)
             atomic_fetch_add(&l->full, 1);
+        connections_make_room(l, room);
+    } else if (l->waited && waited && accept_for_workers(l, 1) < 0) {
+        atomic_fetch_add(&l->failed, 1);
+        connections_make_room(l, room);
     }
-    /* Who has come before the stop is still served; a flood does not keep it from its end. Those in
-     * the queue of a given socket are the next process's. */
-    for (unsigned taken = 0; !l->given && taken < LAST_MOST && accept_round(l) == 0; taken += ROUND)
-        ;
+    return l->was_full;
 }
 
-/* Takes connections in and gives them to the workers; false with errno. */
-static bool acceptor_start(struct listener *l)
+bool listener_look(struct listener *l)
 {
-    l->accept_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return l->accept_wake >= 0 && thread_start(&l->accept_thread, "accept", acceptor_run, l);
-}
-
-/* Takes who has come already, then closes the socket. Takes one that was never started. */
-static void acceptor_end(struct listener *l)
-{
-    if (l->accept_wake >= 0) {
-        eventfd_write(l->accept_wake, 1);
-        thread_join(&l->accept_thread);
-        close(l->accept_wake);
-    }
-    /* Never shut down: a socket handed over goes on listening for its other holders. */
-    if (l->listen_fd >= 0)
-        close(l->listen_fd);
-    l->accept_wake = l->listen_fd = -1;
+    pthread_mutex_lock(&l->accept_lock);
+    bool again = look(l);
+    pthread_mutex_unlock(&l->accept_lock);
+    return again;
 }
 
 #define STOP_POLL_MS  2
@@ -384,11 +347,14 @@ static bool copy_options(struct listener *l, const struct listener_options *opti
 
 static void listener_free(struct listener *l)
 {
-    acceptor_end(l);
     for (unsigned i = 0; i < l->worker_count; i++)
         worker_stop(&l->workers[i]);
+    if (l->listen_fd >= 0)
+        close(l->listen_fd);
     free(l->workers);
     thread_stop(&l->deadline_thread);
+    sem_destroy(&l->quiesced);
+    pthread_mutex_destroy(&l->accept_lock);
     pthread_mutex_destroy(&l->connections_lock);
     free(l->rows);
     counts_free(l->counts);
@@ -403,7 +369,7 @@ static struct listener *listener_new(void)
 
     if (l == NULL)
         return NULL;
-    l->listen_fd = l->accept_wake = -1;
+    l->listen_fd = -1;
     atomic_init(&l->quiescing, false);
     atomic_init(&l->quiesced_ms, 0);
     atomic_init(&l->waiting, 0);
@@ -413,6 +379,8 @@ static struct listener *listener_new(void)
     atomic_init(&l->failed, 0);
     atomic_init(&l->full, 0);
     pthread_mutex_init(&l->connections_lock, NULL);
+    sem_init(&l->quiesced, 0, 0);
+    pthread_mutex_init(&l->accept_lock, NULL);
     return l;
 }
 
@@ -433,14 +401,14 @@ static bool open_socket(struct listener *l, const struct listener_options *optio
     return false;
 }
 
-/* Who answers and who accepts: these threads inherit short slices, where they are wanted. */
+/* The workers' threads inherit short slices, where they are wanted. */
 static bool start_answering(struct listener *l)
 {
     int silent_s = 1;   /* a client that says nothing is accepted after about that */
-    if (l->options.tls) /* see turn_away_plain; without it, plain HTTP is closed in silence */
+    if (l->options.tls) /* see is_plain; without it, plain HTTP is closed in silence */
         setsockopt(l->listen_fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent_s, sizeof silent_s);
     bool shortened = l->options.short_slices && slice_shorten();
-    bool started = start_workers(l) && acceptor_start(l);
+    bool started = start_workers(l);
     int error = errno;
 
     if (shortened)
@@ -475,6 +443,9 @@ bool listener_start(const struct listener_options *options, struct listener **ou
                   : "");
         goto fail;
     }
+    pthread_mutex_lock(&l->accept_lock);
+    l->accepting = true;
+    pthread_mutex_unlock(&l->accept_lock);
     *out = l;
     return true;
 
@@ -495,7 +466,19 @@ void listener_quiesce(struct listener *l)
     if (atomic_exchange(&l->quiescing, true))
         return;
     atomic_store(&l->quiesced_ms, clock_coarse_ms());
-    acceptor_end(l); /* refuses from here on */
+    for (unsigned i = 0; i < l->worker_count; i++)
+        worker_quiesce(&l->workers[i]);
+    pthread_mutex_lock(&l->accept_lock);
+    l->accepting = false;
+    /* Who has come before the stop is still served; a flood does not keep it from its end. Those in
+     * the queue of a given socket are the next process's. */
+    for (int taken = 0; !l->given && taken < LAST_MOST; taken += ROUND)
+        if (accept_for_workers(l, ROUND) < ROUND)
+            break;
+    /* Never shut down: a socket handed over goes on listening for its other holders. */
+    close(l->listen_fd);
+    l->listen_fd = -1;
+    pthread_mutex_unlock(&l->accept_lock);
 }
 
 /* True where no request is active and nobody is about to resume one. */

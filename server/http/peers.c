@@ -58,15 +58,6 @@ struct peer *peers_enter(struct peers *p, const struct sockaddr *address, uint32
     return made;
 }
 
-uint32_t peers_count(const struct peers *p, const struct sockaddr *address)
-{
-    struct peer wanted;
-
-    read_address(address, &wanted);
-    struct peer *const *found = tfind(&wanted, &p->tree, compare);
-    return found != NULL ? (*found)->count : 0;
-}
-
 uint32_t peer_count(const struct peer *peer)
 {
     return peer->count;

@@ -14,8 +14,6 @@ struct peers {
 /* Counts one more of `address`: its peer, to be given back with peers_leave, or NULL: the address
  * holds `most` already, or memory is short. An address of no internet family has a peer too. */
 struct peer *peers_enter(struct peers *p, const struct sockaddr *address, uint32_t most);
-/* How many `address` holds. */
-uint32_t peers_count(const struct peers *p, const struct sockaddr *address);
 /* How many `peer` holds. */
 uint32_t peer_count(const struct peer *peer);
 /* Takes NULL. */

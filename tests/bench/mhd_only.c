@@ -8,12 +8,12 @@
 
 #include "tests/bench/file.h"
 
-/* mhd_only HEADERS BODY MEMORY memory|descriptor: libmicrohttpd with one reply that is made before,
- * BODY with the lines of HEADERS (Name: value), for whatever is asked; 304 with those of them that
- * a 304 has to whoever sends If-None-Match. What a server on this library cannot do without:
- * nothing is looked up or checked. One thread, MEMORY bytes for a connection. The body is sent from
- * memory, or by the library's sendfile from a descriptor of memory. Prints its port, and ends on
- * SIGTERM. */
+/* mhd_only HEADERS BODY MEMORY memory|descriptor|once: libmicrohttpd with one reply that is made
+ * before, BODY with the lines of HEADERS (Name: value), for whatever is asked; 304 with those of
+ * them that a 304 has to whoever sends If-None-Match. What a server on this library cannot do
+ * without: nothing is looked up or checked. One thread, MEMORY bytes for a connection. The body is
+ * sent from memory, or by the library's sendfile from a descriptor of memory; `once`: from memory,
+ * set up for a connection for each request. Prints its port, and ends on SIGTERM. */
 
 #define MAX_HEADERS 4096 /* bytes */
 
@@ -90,21 +90,22 @@ int main(int argc, char **argv)
 {
     struct replies replies;
     bool descriptor = argc == 5 && strcmp(argv[4], "descriptor") == 0;
+    bool once = argc == 5 && strcmp(argv[4], "once") == 0;
     bool made = argc == 5 && make_replies(&replies, argv[1], argv[2], descriptor);
     size_t memory = argc == 5 ? (size_t)strtoul(argv[3], NULL, 10) : 0;
     sigset_t stop;
     int received;
 
     if (!made || memory == 0) {
-        fprintf(stderr, "usage: mhd_only HEADERS BODY MEMORY memory|descriptor\n");
+        fprintf(stderr, "usage: mhd_only HEADERS BODY MEMORY memory|descriptor|once\n");
         return 2;
     }
     sigemptyset(&stop);
     sigaddset(&stop, SIGTERM);
     sigprocmask(SIG_BLOCK, &stop, NULL);
-    struct MHD_Daemon *daemon =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, answer, &replies,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_END);
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | (once ? MHD_USE_TURBO : 0), 0, NULL, NULL, answer, &replies,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_END);
     if (daemon == NULL) {
         perror("mhd_only: MHD_start_daemon");
         return 1;

@@ -229,6 +229,20 @@ def measure_small(report, options, folder, peers, small, nginx):
     add_row(report, "get_304_library", "the same; libmicrohttpd alone", raced, "library", at_most(1.05))
 
 
+def measure_once(report, options, folder, peers, small, nginx):
+    """A connection for each request: what a proxy without keepalive and most crawlers do."""
+    head, packed = fetch(small.public)
+    library = peers.add(mhd_only(folder, head, packed, "once"))
+    closing = {"Connection": "close"}
+
+    raced = race([("ours", small, full_gets(small.public, INDEX_PATH, headers=closing)),
+                  *nginx_targets(nginx, lambda address: full_gets(address, "/ten.xml", headers=closing)),
+                  ("library", library, full_gets(library.address, "/", headers=closing))],
+                 options.rounds, options.seconds)
+    nginx_rows(report, "get_once_nginx", "cached GET, 10 entries, a connection each", raced, at_most(1.1))
+    add_row(report, "get_once_library", "the same; libmicrohttpd alone", raced, "library", at_most(1.05))
+
+
 def measure_page(report, options, folder, peers, server, nginx, key, name, what):
     """A full page, also beside the library's own sendfile from a descriptor."""
     head, packed = fetch(server.public)
@@ -261,6 +275,7 @@ def measure(report, options, folder, page_server):
                 if fetch(address, "/" + name)[1] != packed:
                     raise BenchError("nginx does not serve our bytes")
         measure_small(report, options, folder, peers, small, nginx)
+        measure_once(report, options, folder, peers, small, nginx)
         measure_page(report, options, folder, peers, page_server, nginx, "get_page", "page.xml",
                      "each date another")
         measure_page(report, options, folder, peers, even_server, nginx, "get_page_even", "even.xml",
