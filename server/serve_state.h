@@ -64,4 +64,4 @@ void reload(struct app *app);
 #define STOP_LIMIT_ABANDON_MS 7000u
 /* Then what is not committed is given up and answered; and after this the process ends as it is,
  * which loses nothing that was acknowledged. */
-#define STOP_LIMIT_END_MS 10000u
+#define STOP_LIMIT_END_MS 2000u

@@ -76,7 +76,7 @@ static bool wait_reserve(struct exchange *e)
     if (e->reserved)
         return true;
     /* The exchange counts as active already; so either this sees the stop, or the stop sees it. */
-    if (atomic_load(&l->quiescing) || !wait_reserve_of_site(e))
+    if (listener_refuses(l) || !wait_reserve_of_site(e))
         return false;
     if (atomic_fetch_add(&l->waiting, 1) >= l->options.max_suspended) {
         atomic_fetch_sub(&l->waiting, 1);
@@ -593,7 +593,7 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     if (e->takes_body)
         atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);
     const struct route *route = e->request.route;
-    if (e->takes_body && !route->asks_to_wait && atomic_load(&l->quiescing))
+    if (e->takes_body && !route->asks_to_wait && listener_refuses(l))
         return refuse_with(e, 503, "stopping", "the server is stopping");
     e->hooks_ran = true;
     if (route->begin != NULL && route->begin(l->options.context, &e->request) == HANDLED)

@@ -215,6 +215,9 @@ void connections_make_room(struct listener *l, uint32_t count);
  * come, so that the library closes them; those with one in their buffer are left to answer it, and
  * those that have only just come to send it. True where no connection is left. */
 bool connections_end_idle(struct listener *l);
+/* Requests that come now are refused: the listener has been quiescing for as long as connections
+ * that were accepted before may take to say something. */
+bool listener_refuses(const struct listener *l);
 /* NOTIFY_CONNECTION, for a worker. */
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
                        enum MHD_ConnectionNotificationCode code);

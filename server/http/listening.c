@@ -481,6 +481,13 @@ void listener_quiesce(struct listener *l)
     pthread_mutex_unlock(&l->accept_lock);
 }
 
+bool listener_refuses(const struct listener *l)
+{
+    int64_t since = atomic_load(&l->quiesced_ms);
+
+    return since != 0 && clock_coarse_ms() - since >= STOP_IDLE_MS;
+}
+
 /* True where no request is active and nobody is about to resume one. */
 static bool is_quiet(struct listener *l)
 {

@@ -2,6 +2,7 @@
 may do: users, file modes, memory."""
 
 import fcntl
+import json
 import os
 import pwd
 import shutil
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 from postgres import free_port  # noqa: E402
 from harness import BIN, HOST, ORIGIN, READY, TOKEN, Connection, environment, environment_of_another, eventually, request_bytes, seconds, sitemapd
 
+NEXT = os.environ.get("SITEMAPD_NEXT_BIN", BIN)
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -95,14 +97,14 @@ def listening():
 class Activated:
     """`serve` with sockets of ours, as a service manager starts it: 3, 4, … and LISTEN_*."""
 
-    def __init__(self, folder, sockets, names=None, pid="str(os.getpid())", args=()):
+    def __init__(self, folder, sockets, names=None, pid="str(os.getpid())", args=(), binary=BIN):
         numbers = [s.fileno() for s in sockets]
         code = (f"import os, sys\nfor i, fd in enumerate({numbers}): os.dup2(fd, 3 + i)\n"
                 f"os.environ['LISTEN_PID'] = {pid}\nos.execv(sys.argv[1], sys.argv[1:])")
         env = environment({"SITEMAPD_TOKEN": TOKEN, "LISTEN_FDS": str(len(sockets)), **({"LISTEN_FDNAMES": names} if names else {})})
         self.log = open(os.path.join(str(folder), "activated.log"), "ab+")
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, BIN, "serve", "--database", os.path.join(str(folder), "c.db"), "--site", ORIGIN, *args],
+            [sys.executable, "-c", code, binary, "serve", "--database", os.path.join(str(folder), "c.db"), "--site", ORIGIN, *args],
             pass_fds=numbers, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env=env)
 
     def ready(self):
@@ -220,6 +222,65 @@ def test_a_restart_refuses_nobody(tmp_path):
     for s in sockets:
         s.close()
     assert not odd, odd[:5]
+
+
+def test_an_upgrade_under_load(tmp_path):
+    """With sockets that the manager holds, clients of both listeners notice nothing: no error, nothing acknowledged is lost."""
+    (public, public_address), (admin, admin_address) = listening(), listening()
+    sockets = [high(public), high(admin)]
+    go_on, odd, read, written = threading.Event(), [], [], []
+    go_on.set()
+
+    def ask(address, request):
+        with Connection(address, seconds(60)) as c:
+            c.send(request)
+            return c.reply()
+
+    def reads():
+        while go_on.is_set():
+            try:
+                read.append(ask(public_address, request_bytes("GET", "/robots.txt", [("Connection", "close")])).status)
+            except (OSError, AssertionError) as error:
+                odd.append(repr(error))
+
+    def writes(name):
+        number = 0
+        while go_on.is_set():
+            loc, number = f"{ORIGIN}/{name}/{number}.xml", number + 1
+            headers = [("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json"), ("Connection", "close")]
+            try:
+                reply = ask(admin_address, request_bytes("POST", "/v1/sitemaps", headers, json.dumps({"loc": loc}).encode(), host=admin_address))
+                written.append(loc) if reply.status in (200, 201) else odd.append((reply.status, reply.body))
+            except (OSError, AssertionError) as error:
+                odd.append(repr(error))
+
+    def serve(binary):
+        one = Activated(tmp_path, sockets, "public:admin", binary=binary)
+        one.ready()
+        return one
+
+    one = serve(BIN)
+    threads = [threading.Thread(target=reads) for _ in range(3)] + [threading.Thread(target=writes, args=(i,)) for i in range(3)]
+    for t in threads:
+        t.start()
+    for binary in (BIN, BIN, NEXT):  # the last has a newer schema
+        before = len(read), len(written)
+        eventually(lambda: len(read) > before[0] + 20 and len(written) > before[1] + 20, "both listeners answer")
+        one.end()
+        one = serve(binary)
+    before = len(written)
+    eventually(lambda: len(written) > before + 20, "the new version takes writes")
+    go_on.clear()
+    for t in threads:
+        t.join(seconds(60))
+    there = ask(public_address, request_bytes("GET", "/sitemap_index.xml")).body.decode()
+    one.end()
+    for s in sockets:
+        s.close()
+    assert not odd, odd[:5]
+    assert set(read) == {200}
+    lost = [loc for loc in written if f"<loc>{loc}</loc>" not in there]
+    assert not lost, lost[:5]
 
 
 # ---- what the process may do ---------------------------------------------------------------------
