@@ -88,8 +88,8 @@ struct operation {
         .name = (name_), .type = MEMBER_##type_, .note = __VA_ARGS__                               \
     }
 
-#define NAME_PATTERN JSON("pattern" : "^[A-Za-z0-9._-]{1,64}$")
-#define CHECK_STATES "new|good|empty|gone|not-a-sitemap|broken|refused|unreachable"
+#define NAME_PATTERN      JSON("pattern" : "^[A-Za-z0-9._-]{1,64}$")
+#define CHECK_STATE_WORDS "new|good|empty|gone|not-a-sitemap|broken|refused|unreachable"
 
 /* All objects of the API; behind the last one is NULL. */
 extern const struct object *const api_objects[];

@@ -1,4 +1,5 @@
-/* The entry object of the API, as server/rules/entry.h writes it. Internal to server/api/. */
+/* JSON of answers: objects as their rows say, and entries as server/rules/entry.h writes them.
+ * Internal to server/api/. */
 #pragma once
 
 #include "db/catalogue.h"
@@ -16,6 +17,12 @@ void entry_json_append_placed(struct str *out, const struct entry_record *record
 /* Appends {"loc", "before", "after"}, what a change did to one entry; NULL: it was not there. */
 void entry_json_append_change(struct str *out, const struct entry_record *before,
                               const struct entry_record *after, const struct registry *registry);
+
+struct object;
+/* Appends a struct json_… as the rows of its object say (objects.h); json_open_object without the
+ * brace at its end. */
+void json_append_object(struct str *out, const struct object *object, const void *shown);
+void json_open_object(struct str *out, const struct object *object, const void *shown);
 
 /* Appends the JSON string of a URL of two parts. */
 void json_append_url(struct str *out, const char *origin, const char *path);

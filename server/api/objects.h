@@ -1,8 +1,8 @@
 /* The objects of the API as C has them, of the rows of objects.def and bodies.def.
  *
- * An answer is a struct json_NAME, which json_append_object writes: a member that is NULL, a time
- * of 0, a number of JSON_NONE and a nullable flag that is false are null, or absent where the row
- * says that they may be. The body of a request is a struct body_NAME of json_fields, which
+ * An answer is a struct json_NAME, which json_append_object (json.h) writes: a member that is NULL,
+ * a time of 0, a number of JSON_NONE and a nullable flag that is false are null, or absent where
+ * the row says that they may be. The body of a request is a struct body_NAME of json_fields, which
  * call_body fills. */
 #pragma once
 
@@ -11,10 +11,20 @@
 #include "server/input/json_fields.h"
 
 #define JSON_NONE UINT64_MAX
+static inline uint64_t json_or_none(uint64_t number) /* of a number that 0 is not */
+{
+    return number != 0 ? number : JSON_NONE;
+}
 
 struct json_texts {
     const char *const *at; /* NULL: null */
     size_t count;
+};
+
+/* Writes JSON, so that nothing is made in memory first. */
+struct json_writer {
+    void (*write)(struct str *out, const void *context); /* NULL: null */
+    const void *context;
 };
 
 #define OF_TEXT    const char *
@@ -25,9 +35,9 @@ struct json_texts {
 #define OF_FLAG    bool
 #define OF_WORD    const char *
 #define OF_TEXTS   struct json_texts
-#define OF_LIST    const char * /* JSON: what is between the brackets; NULL: nothing */
-#define OF_ONE     const char * /* JSON */
-#define OF_RAW     const char * /* JSON */
+#define OF_LIST    struct json_writer /* of what is between the brackets; NULL: nothing */
+#define OF_ONE     struct json_writer
+#define OF_RAW     struct json_writer
 
 #define END                                                                                        \
     }                                                                                              \

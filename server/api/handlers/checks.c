@@ -8,74 +8,62 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/input/sitemap_file.h"
 #include "server/sources/remote/remote.h"
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
-static void append_marks(struct str *out, unsigned marks)
-{
-    const char *comma = "";
-
-    str_append_text(out, ",\"remarks\":[");
-    for (unsigned mark = 1; mark < CHECK_REMARKS_END; mark <<= 1)
-        if (marks & mark) {
-            str_append_format(out, "%s\"%s\"", comma, check_remark_word(mark));
-            comma = ",";
-        }
-    str_append_char(out, ']');
-}
-
 /* What some of its pages break, by rule. */
-static void append_pages(struct str *out, const char *text)
+static void write_page_remarks(struct str *out, const void *text)
 {
     struct sitemap_remarks remarks;
-    char told[SITEMAP_REMARK_TOLD];
+    char detail[SITEMAP_REMARK_TOLD];
 
     sitemap_remarks_read(text != NULL ? text : "", &remarks);
-    str_append_text(out, ",\"page_remarks\":[");
     for (size_t i = 0; i < remarks.count; i++) {
         const struct sitemap_remark *remark = &remarks.at[i];
+        struct json_page_remark shown = {{.code = rule_code_word(remark->code),
+                                          .detail = detail,
+                                          .line = remark->lines[0],
+                                          .column = remark->column,
+                                          .count = remark->count}};
 
-        sitemap_remark_report(remark, told);
-        str_append_format(out, "%s{\"code\":\"%s\",\"detail\":", i > 0 ? "," : "",
-                          rule_code_word(remark->code));
-        str_append_json_text(out, told);
-        str_append_format(out,
-                          ",\"line\":%" PRIu64 ",\"column\":%" PRIu64 ",\"count\":%" PRIu64 "}",
-                          remark->lines[0], remark->column, remark->count);
+        sitemap_remark_report(remark, detail);
+        if (i > 0)
+            str_append_char(out, ',');
+        json_append_object(out, &json_page_remark, &shown);
     }
-    str_append_char(out, ']');
 }
 
 void check_json_append(struct str *out, const struct check_record *record)
 {
-    str_append_format(out, "{\"state\":\"%s\",\"status\":", check_state_word(record->state));
-    if (record->status != 0)
-        str_append_format(out, "%u", record->status);
-    else
-        str_append_text(out, "null");
-    str_append_text(out, ",\"code\":");
-    str_append_json_text(out, record->problem);
-    str_append_text(out, ",\"detail\":");
-    str_append_json_text(out, record->detail);
-    if (record->line != 0)
-        str_append_format(out, ",\"line\":%" PRIu64, record->line);
-    else
-        str_append_text(out, ",\"line\":null");
-    json_append_time_member(out, "checked_at", record->checked_at);
-    json_append_time_member(out, "good_at", record->good_at);
-    json_append_time_member(out, "changed_at", record->changed_at);
-    json_append_time_member(out, "since", record->since);
-    json_append_time_member(out, "next_at", record->next_at);
-    str_append_format(out, ",\"urls\":%" PRIu64 ",\"bytes\":%" PRIu64, record->urls, record->bytes);
-    if (record->hash[0] == 0 && record->hash[1] == 0)
-        str_append_text(out, ",\"kind\":null");
-    else
-        str_append_format(out, ",\"kind\":\"%s\"", record->marks & CHECK_FEED ? "feed" : "sitemap");
-    append_marks(out, record->marks);
-    append_pages(out, record->remarks);
-    str_append_char(out, '}');
+    const char *marks[8]; /* one for each bit below CHECK_REMARKS_END */
+    bool was_good = record->hash[0] != 0 || record->hash[1] != 0;
+    struct json_check shown = {
+        .state = check_state_word(record->state),
+        .status = json_or_none(record->status),
+        .code = record->problem,
+        .detail = record->detail,
+        .line = json_or_none(record->line),
+        .checked_at = record->checked_at,
+        .good_at = record->good_at,
+        .changed_at = record->changed_at,
+        .since = record->since,
+        .next_at = record->next_at,
+        .urls = record->urls,
+        .bytes = record->bytes,
+        .kind = !was_good                    ? NULL
+                : record->marks & CHECK_FEED ? "feed"
+                                             : "sitemap",
+        .remarks = {.at = marks},
+        .page_remarks = {write_page_remarks, record->remarks},
+    };
+
+    for (unsigned mark = 1; mark < CHECK_REMARKS_END; mark <<= 1)
+        if (record->marks & mark)
+            marks[shown.remarks.count++] = check_remark_word(mark);
+    json_append_object(out, &json_check, &shown);
 }
 
 /* ---- GET /v1/checks ------------------------------------------------------------------------ */
@@ -87,6 +75,11 @@ struct listing {
     int64_t last;
     bool more;
 };
+
+static void write_check(struct str *out, const void *record)
+{
+    check_json_append(out, record);
+}
 
 /* Of a token with a prefix what lies elsewhere is passed over. */
 static bool append_check(void *context, const struct check_record *record)
@@ -103,13 +96,9 @@ static bool append_check(void *context, const struct check_record *record)
         return true;
     if (l->count++ > 0)
         str_append_char(out, ',');
-    str_append_text(out, "{\"loc\":");
-    str_append_json_text(out, record->loc);
-    str_append_text(out, ",\"source\":");
-    str_append_json_text(out, *record->source != '\0' ? record->source : NULL);
-    str_append_text(out, ",\"check\":");
-    check_json_append(out, record);
-    str_append_char(out, '}');
+    struct json_check_of shown = {
+        record->loc, *record->source != '\0' ? record->source : NULL, {write_check, record}};
+    json_append_object(out, &json_check_of, &shown);
     return !out->failed;
 }
 

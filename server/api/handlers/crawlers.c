@@ -1,6 +1,7 @@
 /* /v1/crawlers: which version of each page every crawler holds. From the ledger in memory; the
  * catalogue is asked for its registry, and for what other nodes told since the last look. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/crawlers/crawlers.h"
 #include "server/crawlers/kept.h"
 #include "server/crawlers/summary.h"
@@ -28,57 +30,64 @@ void crawlers_learn_others(struct call *call, struct catalogue_view *view)
 
 /* ---- GET /v1/crawlers ---------------------------------------------------------------------- */
 
-static void append_days(struct str *out, int32_t today, const struct crawler_summary *summary)
-{
-    bool some = false;
+/* Of a crawler: what its members are written from. */
+struct shown_crawler {
+    const struct crawler_summary *summary;
+    int32_t today;
+};
 
-    str_append_text(out, ",\"days\":[");
+static void write_days(struct str *out, const void *context)
+{
+    const struct shown_crawler *of = context;
+    const char *comma = "";
+
     for (int32_t i = 0; i < DAYS_KEPT; i++) {
-        const struct crawler_day_sum *day = &summary->days[i];
+        const struct crawler_day_sum *day = &of->summary->days[i];
         char text[11];
+        struct json_crawler_day shown = {text,
+                                         {day->ok, day->not_modified, day->other, day->impostors}};
 
         if (day->ok + day->not_modified + day->other + day->impostors == 0)
             continue;
-        lastmod_format_day(today - (DAYS_KEPT - 1 - i), text);
-        str_append_format(out,
-                          "%s{\"day\":\"%s\",\"ok\":%" PRIu64 ",\"not_modified\":%" PRIu64
-                          ",\"other\":%" PRIu64 ",\"impostors\":%" PRIu64 "}",
-                          some ? "," : "", text, day->ok, day->not_modified, day->other,
-                          day->impostors);
-        some = true;
+        lastmod_format_day(of->today - (DAYS_KEPT - 1 - i), text);
+        str_append_text(out, comma);
+        json_append_object(out, &json_crawler_day, &shown);
+        comma = ",";
     }
-    str_append_char(out, ']');
+}
+
+static void write_lag(struct str *out, const void *context)
+{
+    const struct crawler_lags *lags = &((const struct shown_crawler *)context)->summary->lags;
+    uint64_t changes = crawler_lags_count(lags);
+    struct json_lag shown = {JSON_NONE, JSON_NONE, JSON_NONE, changes};
+
+    if (changes > 0) {
+        shown.p50_s = crawler_lags_percentile(lags, 50);
+        shown.p90_s = crawler_lags_percentile(lags, 90);
+        shown.max_s = lags->max_s;
+    }
+    json_append_object(out, &json_lag, &shown);
 }
 
 static void append_summary(struct str *out, struct crawlers *crawlers,
                            const struct crawlers_summary *s, size_t at, int64_t now)
 {
     const struct crawler_summary *summary = &s->of[at];
-    const struct crawler_lags *lags = &summary->lags;
-    bool lagged = crawler_lags_count(lags) > 0;
+    const struct shown_crawler of = {summary, (int32_t)(now / DAY_SECONDS)};
+    struct json_crawler shown = {.name = crawlers_name(crawlers, at),
+                                 .verified = crawlers_is_verified(crawlers, at),
+                                 .last_fetch_at = summary->last_fetch_at,
+                                 .seen_up_to = crawler_seen_up_to(summary, now),
+                                 .pages = summary->pages,
+                                 .current = summary->current,
+                                 .stale = summary->stale,
+                                 .never = summary->never,
+                                 .stale_since = summary->stale_since,
+                                 .lag = {write_lag, &of},
+                                 .days = {write_days, &of}};
 
-    str_append_text(out, "{\"name\":");
-    str_append_json_text(out, crawlers_name(crawlers, at));
-    str_append_format(out, ",\"verified\":%s",
-                      crawlers_is_verified(crawlers, at) ? "true" : "null");
-    json_append_time_member(out, "last_fetch_at", summary->last_fetch_at);
-    json_append_time_member(out, "seen_up_to", crawler_seen_up_to(summary, now));
-    str_append_format(out,
-                      ",\"pages\":%" PRIu64 ",\"current\":%" PRIu64 ",\"stale\":%" PRIu64
-                      ",\"never\":%" PRIu64,
-                      summary->pages, summary->current, summary->stale, summary->never);
-    json_append_time_member(out, "stale_since", summary->stale_since);
-    if (lagged)
-        str_append_format(out,
-                          ",\"lag\":{\"p50_s\":%" PRIu32 ",\"p90_s\":%" PRIu32 ",\"max_s\":%" PRIu32
-                          ",\"changes\":%" PRIu64 "}",
-                          crawler_lags_percentile(lags, 50), crawler_lags_percentile(lags, 90),
-                          lags->max_s, crawler_lags_count(lags));
-    else
-        str_append_text(out,
-                        ",\"lag\":{\"p50_s\":null,\"p90_s\":null,\"max_s\":null,\"changes\":0}");
-    append_days(out, (int32_t)(now / DAY_SECONDS), summary);
-    str_append_char(out, '}');
+    json_append_object(out, &json_crawler, &shown);
 }
 
 static void append_all(struct str *out, struct crawlers *crawlers, const struct crawlers_summary *s,
@@ -184,22 +193,20 @@ static void append_page(struct listing *l, const struct registry_site *site,
                         const struct crawler_row *row)
 {
     struct str *out = &l->call->request->reply.body;
-    char path[PAGE_PATH_SIZE];
+    char path[PAGE_PATH_SIZE], url[LOC_MAX_CHARS + 1];
+    struct json_crawler_page shown = {.url = url, .changed_at = changed_at, .status = JSON_NONE};
 
     scope_page_path(list->path, list->page_pattern, page, false, path);
-    str_append_text(out, l->count > 0 ? ",{\"url\":" : "{\"url\":");
-    json_append_url(out, site->origin, path);
-    json_append_time_member(out, "fetched_at", row != NULL ? row->fetched_at : 0);
-    if (row != NULL)
-        str_append_format(out, ",\"status\":%u", (unsigned)row->status);
-    else
-        str_append_text(out, ",\"status\":null");
-    json_append_time_member(out, "held_changed_at",
-                            row != NULL && row->held ? row->held_changed_at : 0);
-    json_append_time_member(out, "changed_at", changed_at);
-    json_append_time_member(out, "stale_since", row != NULL ? row->stale_since : 0);
-    str_append_char(out, '}');
-    l->count++;
+    snprintf(url, sizeof url, "%s%s", site->origin, path);
+    if (row != NULL) {
+        shown.fetched_at = row->fetched_at;
+        shown.status = row->status;
+        shown.held_changed_at = row->held ? row->held_changed_at : 0;
+        shown.stale_since = row->stale_since;
+    }
+    if (l->count++ > 0)
+        str_append_char(out, ',');
+    json_append_object(out, &json_crawler_page, &shown);
     str_clear(&l->next);
     str_append_format(&l->next, "%" PRIu32 ":%s%s", page, site->origin, list->path);
 }

@@ -9,6 +9,7 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/url.h"
 
@@ -121,49 +122,34 @@ struct listing {
     bool whole; /* the change told last touched nothing else */
 };
 
-static void append_revision(struct str *out, const char *name, uint64_t revision)
+static struct json_change shown_change(const struct history_change *change)
 {
-    str_append_format(out, ",\"%s\":", name);
-    if (revision != 0)
-        str_append_u64(out, revision);
-    else
-        str_append_text(out, "null");
-}
-
-static void append_change(struct str *out, const struct history_change *change)
-{
-    str_append_format(out, "{\"revision\":%" PRIu64 ",\"at\":", change->revision);
-    entry_json_append_time(out, change->at);
-    str_append_json_member(out, "by", change->by);
-    str_append_json_member(out, "kind", change->kind);
-    str_append_json_member(out, "via", change->via);
-    str_append_text(out, ",\"request_id\":");
-    str_append_json_text(out, change->request_id);
-    str_append_format(out,
-                      ",\"created\":%" PRIu64 ",\"updated\":%" PRIu64 ",\"removed\":%" PRIu64
-                      ",\"unchanged\":",
-                      change->created, change->updated, change->removed);
-    if (change->whole)
-        str_append_u64(out, change->unchanged);
-    else
-        str_append_text(out, "null");
-    append_revision(out, "undoes", change->undoes);
-    append_revision(out, "restores", change->restores);
-    append_revision(out, "undone_by", change->undone_by);
-    str_append_json_member(out, "site", change->site);
-    str_append_json_member(out, "loc", change->loc);
-    str_append_text(out, ",\"note\":");
-    str_append_json_text(out, change->note);
+    return (struct json_change){.revision = change->revision,
+                                .at = change->at,
+                                .by = change->by,
+                                .kind = change->kind,
+                                .via = change->via,
+                                .request_id = change->request_id,
+                                .created = change->created,
+                                .updated = change->updated,
+                                .removed = change->removed,
+                                .unchanged = change->whole ? change->unchanged : JSON_NONE,
+                                .undoes = json_or_none(change->undoes),
+                                .restores = json_or_none(change->restores),
+                                .undone_by = json_or_none(change->undone_by),
+                                .site = change->site,
+                                .loc = change->loc,
+                                .note = change->note};
 }
 
 static void each_change(void *context, const struct history_change *change)
 {
+    struct json_change shown = shown_change(change);
     struct listing *l = context;
 
     if (l->count++ > 0)
         str_append_char(l->out, ',');
-    append_change(l->out, change);
-    str_append_char(l->out, '}');
+    json_append_object(l->out, &json_change, &shown);
 }
 
 static void append_next(struct str *out, uint64_t next)
@@ -181,9 +167,11 @@ static void each_shortened(void *context, int64_t site_id, uint64_t from)
 
     if (site == NULL && site_id != 0) /* it is removed */
         return;
-    str_append_text(l->out, l->count++ > 0 ? ",{\"site\":" : "{\"site\":");
-    str_append_json_text(l->out, site != NULL ? site->origin : NULL);
-    str_append_format(l->out, ",\"from_revision\":%" PRIu64 "}", from);
+    struct json_shortened_site shown = {site != NULL ? site->origin : NULL, from};
+
+    if (l->count++ > 0)
+        str_append_char(l->out, ',');
+    json_append_object(l->out, &json_shortened_site, &shown);
 }
 
 /* Whose changes were more than there was room for. */
@@ -291,9 +279,10 @@ static void each_line(void *context, const struct entry_record *before,
 
 static void only_change(void *context, const struct history_change *change)
 {
+    struct json_change shown = shown_change(change);
     struct listing *l = context;
 
-    append_change(l->out, change);
+    json_open_object(l->out, &json_change, &shown);
     l->whole = change->whole;
 }
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/api/call.h"
@@ -10,6 +11,7 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/rules/page/extension.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
@@ -20,69 +22,94 @@ static bool is_index(const struct call *call)
     return call_noun(call)->kind == LIST_INDEX;
 }
 
-static void append_etag(struct call *call, struct str *out, const char *name,
-                        const struct page_record *page, bool gz)
-{
-    char etag[RESOURCE_ETAG_SIZE];
-    bool hot = publisher_page_etag(call->app->publisher, page->index_id, page->number, gz, etag);
+/* A list, and what its members are written from. */
+struct shown_list {
+    struct call *call;
+    const struct registry_site *site;
+    const struct registry_index *list;
+    const struct page_record *pages;
+    size_t page_count;
+};
 
-    str_append_format(out, ",\"%s\":", name);
-    str_append_json_text(out, hot ? etag : NULL);
+/* A token of a prefix does not see totals. */
+static uint64_t shown_count(const struct call *call, uint64_t count)
+{
+    return grant_has_whole(&call->request->grant) ? count : JSON_NONE;
 }
 
-/* A token of a prefix does not see the totals: null. */
-static void append_counts(const struct call *call, struct str *out, uint64_t entries,
-                          uint64_t bytes)
+static void write_pages(struct str *out, const void *context)
 {
-    if (grant_has_whole(&call->request->grant))
-        str_append_format(out, ",\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64, entries, bytes);
-    else
-        str_append_text(out, ",\"entries\":null,\"bytes\":null");
+    const struct shown_list *of = context;
+    struct publisher *publisher = of->call->app->publisher;
+
+    for (size_t i = 0; i < of->page_count; i++) {
+        const struct page_record *page = &of->pages[i];
+        char path[PAGE_PATH_SIZE], url[LOC_MAX_CHARS + 1];
+        char etag[RESOURCE_ETAG_SIZE], etag_gz[RESOURCE_ETAG_SIZE];
+        bool hot = publisher_page_etag(publisher, page->index_id, page->number, false, etag);
+        bool hot_gz = publisher_page_etag(publisher, page->index_id, page->number, true, etag_gz);
+        struct json_page shown = {.number = page->number,
+                                  .url = url,
+                                  .entries = shown_count(of->call, page->entries),
+                                  .bytes = shown_count(of->call, page->bytes),
+                                  .changed_at = page->changed_at,
+                                  .etag = hot ? etag : NULL,
+                                  .etag_gz = hot_gz ? etag_gz : NULL};
+
+        scope_page_path(of->list->path, of->list->page_pattern, page->number, false, path);
+        snprintf(url, sizeof url, "%s%s", of->site->origin, path);
+        if (i > 0)
+            str_append_char(out, ',');
+        json_append_object(out, &json_page, &shown);
+    }
 }
 
-static void append_page(struct call *call, struct str *out, const struct registry_site *site,
-                        const struct registry_index *index, const struct page_record *page)
-{
-    char path[PAGE_PATH_SIZE];
+/* What a urlset has more than an index. The texts are `of`'s. */
+struct urlset_texts {
+    char index[LOC_MAX_CHARS + 1], span[24];
+    const char *with[EXTENSION_COUNT];
+};
 
-    scope_page_path(index->path, index->page_pattern, page->number, false, path);
-    str_append_format(out, "{\"number\":%" PRIu32 ",\"url\":", page->number);
-    json_append_url(out, site->origin, path);
-    append_counts(call, out, page->entries, page->bytes);
-    str_append_text(out, ",\"changed_at\":");
-    entry_json_append_time(out, page->changed_at);
-    append_etag(call, out, "etag", page, false);
-    append_etag(call, out, "etag_gz", page, true);
-    str_append_char(out, '}');
-}
-
-/* What a urlset has more than an index. */
-static void append_urlset(struct str *out, const struct registry *registry,
-                          const struct registry_site *site, const struct registry_index *urlset)
+static struct json_urlset_state shown_urlset(const struct registry *registry,
+                                             const struct registry_site *site,
+                                             const struct registry_index *urlset,
+                                             struct urlset_texts *texts)
 {
     const struct registry_index *index = registry_index_by_id(registry, urlset->of_index);
-    const char *before = "";
-    char span[24];
+    struct json_urlset_state shown = {.index = index != NULL ? texts->index : NULL,
+                                      .with = {.at = texts->with},
+                                      .max_pages = urlset->max_pages,
+                                      .max_page_urls = urlset->max_page_urls,
+                                      .max_page_bytes = urlset->max_page_bytes,
+                                      .expires = urlset->expires_s > 0 ? texts->span : NULL};
 
-    str_append_text(out, ",\"index\":");
     if (index != NULL)
-        json_append_url(out, site->origin, index->path);
-    else
-        str_append_text(out, "null");
-    str_append_text(out, ",\"with\":[");
-    for (size_t i = 0; i < EXTENSION_COUNT; i++) {
-        if ((urlset->with & extensions[i].bit) == 0)
-            continue;
-        str_append_text(out, before);
-        str_append_json_text(out, extensions[i].word);
-        before = ",";
+        snprintf(texts->index, sizeof texts->index, "%s%s", site->origin, index->path);
+    for (size_t i = 0; i < EXTENSION_COUNT; i++)
+        if ((urlset->with & extensions[i].bit) != 0)
+            texts->with[shown.with.count++] = extensions[i].word;
+    grant_write_span(urlset->expires_s, texts->span);
+    return shown;
+}
+
+/* The pages' records, and their sums in `tail`. */
+static enum catalogue_status read_pages(struct catalogue_view *view,
+                                        const struct registry_index *index,
+                                        struct page_record *pages, struct json_list_tail *tail)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+
+    tail->entries = tail->bytes = 0;
+    for (size_t i = 0; i < index->page_count && status == CATALOGUE_OK; i++) {
+        status = catalogue_view_page(view, index->id, index->pages[i], &pages[i]);
+        if (status != CATALOGUE_OK)
+            break;
+        tail->entries += pages[i].entries;
+        tail->bytes += pages[i].bytes;
+        if (pages[i].changed_at > tail->changed_at)
+            tail->changed_at = pages[i].changed_at;
     }
-    str_append_format(out,
-                      "],\"max_pages\":%" PRIu32 ",\"max_page_urls\":%" PRIu32
-                      ",\"max_page_bytes\":%" PRIu32,
-                      urlset->max_pages, urlset->max_page_urls, urlset->max_page_bytes);
-    grant_write_span(urlset->expires_s, span);
-    str_append_json_member(out, "expires", urlset->expires_s > 0 ? span : NULL);
+    return status;
 }
 
 /* Appends the object to the reply's body. `view` NULL: an index just made, which has no pages. On a
@@ -93,51 +120,35 @@ static enum catalogue_status index_json_append(struct call *call, struct catalog
                                                const struct registry_index *index)
 {
     struct str *out = &call->request->reply.body;
-    struct str pages = STR_INIT;
-    uint64_t entries = 0, bytes = 0;
-    int64_t changed_at = 0;
-    char state[INDEX_STATE_SIZE];
-    enum catalogue_status status =
-        view != NULL ? catalogue_view_index_state(view, index->id, state) : CATALOGUE_OK;
-
-    for (size_t i = 0; view != NULL && i < index->page_count && status == CATALOGUE_OK; i++) {
-        struct page_record page;
-
-        status = catalogue_view_page(view, index->id, index->pages[i], &page);
-        if (status != CATALOGUE_OK)
-            break;
-        if (i > 0)
-            str_append_char(&pages, ',');
-        append_page(call, &pages, site, index, &page);
-        entries += page.entries;
-        bytes += page.bytes;
-        if (page.changed_at > changed_at)
-            changed_at = page.changed_at;
-    }
-    str_append_format(out, "{\"id\":\"%" PRId64 "\",\"url\":", index->id);
-    json_append_url(out, site->origin, index->path);
-    str_append_text(out, ",\"site\":");
-    str_append_json_text(out, site->origin);
-    str_append_text(out, ",\"page_pattern\":");
-    str_append_json_text(out, index->page_pattern);
-    if (index->kind == LIST_URLSET)
-        append_urlset(out, registry, site, index);
+    size_t page_count = view != NULL ? index->page_count : 0;
+    struct page_record *pages = calloc(page_count + 1, sizeof *pages);
+    struct shown_list of = {call, site, index, pages, page_count};
     enum freeze frozen = registry_freeze(registry, index);
-    str_append_format(out, ",\"frozen\":%s,\"frozen_by\":", frozen ? "true" : "false");
-    str_append_json_text(out, freeze_word(frozen));
-    append_counts(call, out, entries, bytes);
-    str_append_text(out, ",\"changed_at\":");
-    if (changed_at != 0)
-        entry_json_append_time(out, changed_at);
-    else
-        str_append_text(out, "null");
-    str_append_json_member(out, "state", view != NULL ? state : NULL);
-    str_append_text(out, ",\"pages\":[");
-    str_append(out, str_text(&pages), pages.len);
-    str_append_text(out, "]}");
-    if (pages.failed)
-        out->failed = true;
-    str_done(&pages);
+    char id[24], url[LOC_MAX_CHARS + 1], state[INDEX_STATE_SIZE];
+    enum catalogue_status status = pages != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+    struct json_list_tail tail = {.frozen = frozen != 0,
+                                  .frozen_by = freeze_word(frozen),
+                                  .state = view != NULL ? state : NULL,
+                                  .pages = {write_pages, &of}};
+    struct json_list_head head = {id, url, site->origin, index->page_pattern};
+
+    snprintf(id, sizeof id, "%" PRId64, index->id);
+    snprintf(url, sizeof url, "%s%s", site->origin, index->path);
+    if (status == CATALOGUE_OK && view != NULL)
+        status = catalogue_view_index_state(view, index->id, state);
+    if (status == CATALOGUE_OK && view != NULL)
+        status = read_pages(view, index, pages, &tail);
+    tail.entries = shown_count(call, tail.entries);
+    tail.bytes = shown_count(call, tail.bytes);
+    if (status == CATALOGUE_OK && index->kind == LIST_URLSET) {
+        struct urlset_texts texts;
+        struct json_urlset shown = {head, shown_urlset(registry, site, index, &texts), tail};
+        json_append_object(out, &json_urlset, &shown);
+    } else if (status == CATALOGUE_OK) {
+        struct json_index shown = {head, tail};
+        json_append_object(out, &json_index, &shown);
+    }
+    free(pages);
     return status;
 }
 
@@ -472,9 +483,12 @@ static void answer_changed(struct call *call)
     const struct registry *registry = call_registry(call);
     const struct registry_index *index = registry_list_by_id(registry, call->change.index_id);
 
-    str_append_format(&call->request->reply.body, "{\"id\":\"%" PRId64 "\",\"frozen\":%s}\n",
-                      call->change.index_id,
-                      registry_is_frozen(registry, index) ? "true" : "false");
+    char id[24];
+    struct json_index_state shown = {id, registry_is_frozen(registry, index)};
+
+    snprintf(id, sizeof id, "%" PRId64, call->change.index_id);
+    json_append_object(&call->request->reply.body, &json_index_state, &shown);
+    str_append_char(&call->request->reply.body, '\n');
     reply_json(&call->request->reply, 200);
     call_audit(call, call->change.frozen ? "index-freeze" : "index-thaw",
                self->url[0] != '\0' ? self->url : call->request->path_tail);
@@ -486,12 +500,22 @@ static void answer_urlset_changed(struct call *call)
     const struct registry *registry = call_registry(call);
     const struct registry_index *urlset = registry_list_by_id(registry, call->change.index_id);
     struct str *out = &call->request->reply.body;
+    struct urlset_texts texts;
+    char id[24];
+    struct json_urlset_changed shown = {
+        .id = id,
+        .urlset_state = {NULL, {NULL, 0}, JSON_NONE, JSON_NONE, JSON_NONE, NULL},
+        .revision = call->result.revision,
+        .dry_run_rows = {.rows_total = JSON_NONE}};
 
-    str_append_format(out, "{\"id\":\"%" PRId64 "\",\"frozen\":%s", call->change.index_id,
-                      urlset != NULL && registry_is_frozen(registry, urlset) ? "true" : "false");
-    if (urlset != NULL)
-        append_urlset(out, registry, registry_site_by_id(registry, urlset->site_id), urlset);
-    str_append_format(out, ",\"revision\":%" PRIu64, call->result.revision);
+    snprintf(id, sizeof id, "%" PRId64, call->change.index_id);
+    if (urlset != NULL) { /* else it has been removed meanwhile */
+        const struct registry_site *site = registry_site_by_id(registry, urlset->site_id);
+
+        shown.frozen = registry_is_frozen(registry, urlset);
+        shown.urlset_state = shown_urlset(registry, site, urlset, &texts);
+    }
+    json_open_object(out, &json_urlset_changed, &shown);
     call_append_rows(call);
     str_append_text(out, "}\n");
     reply_json(&call->request->reply, 200);
@@ -564,8 +588,14 @@ static void answer_removed(struct call *call)
     const struct index_write *self = (const struct index_write *)call;
     struct reply *reply = &call->request->reply;
 
-    str_append_format(&reply->body, "{\"removed\":%" PRIu64 ",\"%s\":1,\"revision\":%" PRIu64,
-                      call->result.removed, call_noun(call)->lists, call->result.revision);
+    const struct change_result *result = &call->result;
+    struct json_removed entries = {result->removed, 1, result->revision, {.rows_total = JSON_NONE}};
+    struct json_removed_urlset rows = {result->removed, 1, result->revision, entries.dry_run_rows};
+
+    if (is_index(call))
+        json_open_object(&reply->body, &json_removed, &entries);
+    else
+        json_open_object(&reply->body, &json_removed_urlset, &rows);
     call_append_rows(call);
     str_append_text(&reply->body, "}\n");
     reply_json(reply, 200);

@@ -8,32 +8,44 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/base/str.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
+
+static void write_robots(struct str *out, const void *context)
+{
+    const struct registry_site *site = context;
+
+    if (site->robots_off)
+        str_append_text(out, "false");
+    else
+        str_append_json_text(out, site->robots);
+}
 
 /* Appends the object; `whole`: with the text of its robots.txt, which a list of many leaves out.
  * Out of memory shows in `out->failed`. */
 static void site_json_append(struct str *out, const struct registry_site *site, bool whole)
 {
-    str_append_format(out, "{\"id\":\"%" PRId64 "\",\"origin\":", site->id);
-    str_append_json_text(out, site->origin);
-    str_append_json_texts(out, "cross_hosts", site->cross_hosts, site->cross_host_count);
-    str_append_json_texts(out, "host_aliases", site->alias_hosts, site->alias_host_count);
-    str_append_format(out, ",\"max_indexes\":%" PRIu32 ",\"managed\":%s,\"frozen\":%s",
-                      site->max_pages, site->managed ? "true" : "false",
-                      site->frozen ? "true" : "false");
-    str_append_json_member(out, "frozen_by", freeze_word(site->frozen));
-    str_append_format(out, ",\"check\":%s,\"indexes\":%zu", site->check ? "true" : "false",
-                      site->index_count);
-    if (whole) {
-        str_append_text(out, ",\"robots\":");
-        if (site->robots_off)
-            str_append_text(out, "false");
-        else
-            str_append_json_text(out, site->robots);
-    }
-    str_append_char(out, '}');
+    char id[24];
+    struct json_site shown = {
+        .listed_site = {.id = id,
+                        .origin = site->origin,
+                        .cross_hosts = {site->cross_hosts, site->cross_host_count},
+                        .host_aliases = {site->alias_hosts, site->alias_host_count},
+                        .max_indexes = site->max_pages,
+                        .managed = site->managed,
+                        .frozen = site->frozen,
+                        .frozen_by = freeze_word(site->frozen),
+                        .check = site->check,
+                        .indexes = site->index_count},
+        .robots = {write_robots, site}};
+
+    snprintf(id, sizeof id, "%" PRId64, site->id);
+    if (whole)
+        json_append_object(out, &json_site, &shown);
+    else
+        json_append_object(out, &json_listed_site, &shown.listed_site);
 }
 
 /* ---- GET --------------------------------------------------------------------------------- */
@@ -338,9 +350,10 @@ static void answer_removed(struct call *call)
     struct site_write *self = (struct site_write *)call;
     struct reply *reply = &call->request->reply;
 
-    str_append_format(&reply->body,
-                      "{\"removed\":%" PRIu64 ",\"indexes\":%zu,\"revision\":%" PRIu64,
-                      call->result.removed, self->index_count, call->result.revision);
+    struct json_removed shown = {
+        call->result.removed, self->index_count, call->result.revision, {.rows_total = JSON_NONE}};
+
+    json_open_object(&reply->body, &json_removed, &shown);
     call_append_rows(call);
     str_append_text(&reply->body, "}\n");
     reply_json(reply, 200);

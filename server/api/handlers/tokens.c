@@ -6,30 +6,28 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 
-/* The members that both calls tell; the object stays open. */
-static void append_grant(struct str *out, const struct registry *registry,
-                         const struct grant *grant)
+static struct json_token shown_grant(const struct registry *registry, const struct grant *grant)
 {
     const struct registry_site *site = registry_site_by_id(registry, grant->site_id);
 
-    str_append_text(out, "{\"name\":");
-    str_append_json_text(out, grant->name);
-    str_append_text(out, ",\"site\":");
-    str_append_json_text(out, site != NULL ? site->origin : NULL);
-    str_append_text(out, ",\"prefix\":");
-    str_append_json_text(out, grant->prefix);
-    str_append_format(out, ",\"role\":\"%s\",\"own\":%s", grant_role_word(grant->role),
-                      grant->own ? "true" : "false");
-    json_append_time_member(out, "expires_at", grant->expires_at);
+    return (struct json_token){.name = grant->name,
+                               .site = site != NULL ? site->origin : NULL,
+                               .prefix = grant->prefix,
+                               .role = grant_role_word(grant->role),
+                               .own = grant->own,
+                               .expires_at = grant->expires_at};
 }
 
 static enum catalogue_status get_work(struct call *call, struct catalogue_view *view,
                                       const struct registry *registry)
 {
+    struct json_token shown = shown_grant(registry, &call->request->grant);
+
     (void)view;
-    append_grant(&call->request->reply.body, registry, &call->request->grant);
-    str_append_text(&call->request->reply.body, "}\n");
+    json_append_object(&call->request->reply.body, &json_token, &shown);
+    str_append_char(&call->request->reply.body, '\n');
     call_reply_tagged(call, NULL);
     return CATALOGUE_OK;
 }
@@ -64,10 +62,12 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
         status = catalogue_view_token_used(view, token->id, &used_at);
         if (count++ > 0)
             str_append_char(out, ',');
-        append_grant(out, registry, &token->grant);
-        json_append_time_member(out, "created_at", token->created_at);
-        json_append_time_member(out, "last_used_at", used_at);
-        str_append_format(out, ",\"managed\":%s}", token->managed ? "true" : "false");
+        struct json_listed_token shown = {.token = shown_grant(registry, &token->grant),
+                                          .created_at = token->created_at,
+                                          .last_used_at = used_at,
+                                          .managed = token->managed};
+
+        json_append_object(out, &json_listed_token, &shown);
         last = token->grant.name;
     }
     str_append_text(out, "],\"next\":");
