@@ -94,7 +94,10 @@ enum handled call_write(struct call *call, void (*answer)(struct call *));
 /* Reads the request's body, an object with these fields and no others, into call->body, whose
  * values `fields` then has. False, with the reply filled: 401 where the token was revoked while the
  * body came, 413, 400 for what is not a JSON object, 422 for a field. */
-bool call_body(struct call *call, struct json_field *fields, size_t count);
+bool call_fields(struct call *call, struct json_field *fields, size_t count);
+/* The same of an object of bodies.def; `body` is its struct (objects.h). */
+struct object;
+bool call_body(struct call *call, const struct object *object, void *body);
 
 /* By the call's route. Static. */
 const struct noun *call_noun(const struct call *call);

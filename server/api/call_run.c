@@ -386,7 +386,7 @@ enum handled call_write(struct call *call, void (*answer)(struct call *))
 
 /* ---- body and parameters ----------------------------------------------------------------- */
 
-bool call_body(struct call *call, struct json_field *fields, size_t count)
+bool call_fields(struct call *call, struct json_field *fields, size_t count)
 {
     const struct request *request = call->request;
     struct reply *reply = &call->request->reply;
@@ -421,6 +421,49 @@ bool call_body(struct call *call, struct json_field *fields, size_t count)
         break;
     }
     return false;
+}
+
+static enum json_field_type field_type(enum member_type type)
+{
+    switch (type) {
+    case MEMBER_INTEGER:
+        return JSON_FIELD_NUMBER;
+    case MEMBER_FLAG:
+        return JSON_FIELD_BOOL;
+    case MEMBER_TEXTS:
+        return JSON_FIELD_TEXTS;
+    case MEMBER_SWITCH:
+        return JSON_FIELD_SWITCH;
+    case MEMBER_OPTION:
+        return JSON_FIELD_OPTION;
+    default:
+        return JSON_FIELD_TEXT;
+    }
+}
+
+/* The struct of a body is its fields, one behind the other. Returns how many they are. */
+static size_t describe_fields(const struct object *object, struct json_field *fields)
+{
+    size_t count = 0;
+
+    for (const struct member *m = object->members(); m->name != NULL; m++) {
+        if (m->type == MEMBER_ALL) {
+            count += describe_fields(m->all, &fields[count]);
+            continue;
+        }
+        fields[count++] = (struct json_field){.name = m->name,
+                                              .type = field_type(m->type),
+                                              .required = (m->is & NEEDED) != 0,
+                                              .nullable = (m->is & NULLABLE) != 0,
+                                              .min = m->min,
+                                              .max = m->max};
+    }
+    return count;
+}
+
+bool call_body(struct call *call, const struct object *object, void *body)
+{
+    return call_fields(call, body, describe_fields(object, body));
 }
 
 const char *call_parameter(const struct call *call, const char *name)

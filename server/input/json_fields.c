@@ -8,7 +8,7 @@
 #include "server/base/str.h"
 #include "server/input/frame.h"
 
-#define MAX_LISTS 4u /* JSON_FIELD_TEXTS in one table */
+#define MAX_LISTS 8u /* JSON_FIELD_TEXTS in one table */
 
 struct json_fields {
     json_t *root;
@@ -90,7 +90,9 @@ static enum json_fields_status read_value(struct json_fields *object, const json
     switch (field->type) {
     case JSON_FIELD_TEXT:
         field->text = json_string_value(value);
-        return field->text != NULL ? JSON_FIELDS_OK : wrong_type(error, "a string");
+        if (field->text != NULL || (field->nullable && json_is_null(value)))
+            return JSON_FIELDS_OK;
+        return wrong_type(error, field->nullable ? "a string or null" : "a string");
     case JSON_FIELD_TEXTS:
         return read_texts(object, value, field, error);
     case JSON_FIELD_NUMBER:

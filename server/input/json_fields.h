@@ -19,6 +19,7 @@ struct json_field {
     const char *name;
     enum json_field_type type;
     bool required;
+    bool nullable;     /* JSON_FIELD_TEXT: null is .text NULL */
     uint64_t min, max; /* JSON_FIELD_NUMBER, JSON_FIELD_SECONDS */
     bool present;
     const char *text;         /* borrowed from the object */

@@ -385,25 +385,9 @@ static bool read_url(struct index_write *self, const char *text)
     return one;
 }
 
-#define PAGE_LIMIT_FIELDS                                                                          \
-    {.name = "max_page_urls",                                                                      \
-     .type = JSON_FIELD_NUMBER,                                                                    \
-     .min = LIMIT_PAGE_ENTRIES_MIN,                                                                \
-     .max = LIMIT_PAGE_ENTRIES},                                                                   \
-    {                                                                                              \
-        .name = "max_page_bytes", .type = JSON_FIELD_NUMBER, .min = LIMIT_PAGE_BYTES_MIN,          \
-        .max = LIMIT_PAGE_BYTES                                                                    \
-    }
-
-/* Of the fields index, with, max_pages, expires, max_page_urls and max_page_bytes, of which each
- * may be absent. False, with the reply filled, where one is wrong. */
-static bool read_urlset(struct call *call, const struct json_field fields[6])
+/* False, with the reply filled, where an extension is unknown. */
+static bool read_with(struct call *call, const struct json_field *with)
 {
-    const struct json_field *index = &fields[0], *with = &fields[1], *pages = &fields[2],
-                            *expires = &fields[3];
-    struct urlset_fields *urlset = &call->change.urlset;
-
-    urlset->index = index->text;
     for (size_t i = 0; with->present && with->texts[i] != NULL; i++) {
         unsigned bit = extension_named(with->texts[i]);
 
@@ -411,51 +395,55 @@ static bool read_urlset(struct call *call, const struct json_field fields[6])
             errors_reply_rule(&call->request->reply, RULE_EXTENSION_UNKNOWN, "with", NULL);
             return false;
         }
-        urlset->with |= bit;
+        call->change.urlset.with |= bit;
     }
-    urlset->max_pages = (uint32_t)pages->number;
-    urlset->max_page_urls = (uint32_t)fields[4].number;
-    urlset->max_page_bytes = (uint32_t)fields[5].number;
-    if (expires->text != NULL && !grant_read_span(expires->text, &urlset->expires_s)) {
+    return true;
+}
+
+/* False, with the reply filled, where one is wrong. */
+static bool read_urlset(struct call *call, const struct body_urlset_settings *body)
+{
+    struct urlset_fields *urlset = &call->change.urlset;
+
+    urlset->index = body->index.text;
+    urlset->max_pages = (uint32_t)body->max_pages.number;
+    urlset->max_page_urls = (uint32_t)body->max_page_urls.number;
+    urlset->max_page_bytes = (uint32_t)body->max_page_bytes.number;
+    if (body->expires.text != NULL && !grant_read_span(body->expires.text, &urlset->expires_s)) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, "expires",
                           "must be a duration such as 2d, 12h or 90m, or null");
         return false;
     }
-    urlset->set = (index->present ? URLSET_SET_INDEX : 0) |
-                  (pages->present ? URLSET_SET_MAX_PAGES : 0) |
-                  (expires->present ? URLSET_SET_EXPIRES : 0) |
-                  (fields[4].present ? URLSET_SET_PAGE_URLS : 0) |
-                  (fields[5].present ? URLSET_SET_PAGE_BYTES : 0);
+    urlset->set = (body->index.present ? URLSET_SET_INDEX : 0) |
+                  (body->max_pages.present ? URLSET_SET_MAX_PAGES : 0) |
+                  (body->expires.present ? URLSET_SET_EXPIRES : 0) |
+                  (body->max_page_urls.present ? URLSET_SET_PAGE_URLS : 0) |
+                  (body->max_page_bytes.present ? URLSET_SET_PAGE_BYTES : 0);
     return true;
 }
 
 enum handled indexes_post(void *context, struct request *request)
 {
     struct index_write *self = request->state;
-    struct json_field fields[] = {
-        {.name = "url", .type = JSON_FIELD_TEXT, .required = true},
-        {.name = "page_pattern", .type = JSON_FIELD_TEXT},
-        {.name = "index", .type = JSON_FIELD_TEXT},
-        {.name = "with", .type = JSON_FIELD_TEXTS},
-        {.name = "max_pages", .type = JSON_FIELD_NUMBER, .min = 1, .max = LIMIT_URLSET_PAGES_MAX},
-        {.name = "expires", .type = JSON_FIELD_OPTION},
-        PAGE_LIMIT_FIELDS,
-    };
+    bool index = is_index(&self->call);
+    struct body_new_urlset body = {.new_index = {.url = {.text = NULL}}};
+    const char *url;
 
     (void)context;
-    if (!call_body(&self->call, fields, is_index(&self->call) ? 2 : 8))
+    if (!(index ? call_body(&self->call, &body_new_index, &body.new_index)
+                : call_body(&self->call, &body_new_urlset, &body)))
         return HANDLED;
-    if (strlen(fields[0].text) > INDEX_PATH_MAX_CHARS + HOST_MAX_CHARS + 16) {
+    url = body.new_index.url.text;
+    if (strlen(url) > INDEX_PATH_MAX_CHARS + HOST_MAX_CHARS + 16) {
         errors_reply_rule(&request->reply, RULE_INDEX_PATH, "url", "is too long for an index");
         return HANDLED;
     }
-    if (!read_url(self, fields[0].text))
+    if (!read_url(self, url) || (!index && (!read_with(&self->call, &body.with) ||
+                                            !read_urlset(&self->call, &body.urlset_settings))))
         return HANDLED;
-    self->call.change.kind = is_index(&self->call) ? CHANGE_INDEX_ADD : CHANGE_URLSET_ADD;
-    if (!is_index(&self->call) && !read_urlset(&self->call, fields + 2))
-        return HANDLED;
+    self->call.change.kind = index ? CHANGE_INDEX_ADD : CHANGE_URLSET_ADD;
     self->call.change.index_url = self->url;
-    self->call.change.page_pattern = fields[1].text;
+    self->call.change.page_pattern = body.new_index.page_pattern.text;
     self->call.refuse = refuse_made;
     return call_write(&self->call, answer_made);
 }
@@ -530,54 +518,42 @@ static void answer_urlset_changed(struct call *call)
 static enum handled patch_urlset(struct index_write *self)
 {
     struct call *call = &self->call;
-    struct json_field fields[] = {
-        {.name = "index", .type = JSON_FIELD_TEXT},
-        {.name = "with", .type = JSON_FIELD_TEXTS},
-        {.name = "max_pages", .type = JSON_FIELD_NUMBER, .min = 1, .max = LIMIT_URLSET_PAGES_MAX},
-        {.name = "expires", .type = JSON_FIELD_OPTION},
-        PAGE_LIMIT_FIELDS,
-        {.name = "frozen", .type = JSON_FIELD_BOOL},
-    };
+    struct body_urlset_change body;
+    const struct json_field *frozen = &body.frozen;
 
     call_set_options(call);
-    if (!call_body(call, fields, 7) || !read_urlset(call, fields))
+    if (!call_body(call, &body_urlset_change, &body) || !read_urlset(call, &body.urlset_settings))
         return HANDLED;
-    if (fields[1].present) {
-        errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "with",
-                          "is read-only: it cannot be changed after the urlset is created; create "
-                          "another urlset");
-        return HANDLED;
-    }
-    if (fields[6].present == (call->change.urlset.set != 0)) {
+    if (frozen->present == (call->change.urlset.set != 0)) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_MISSING, NULL,
                           "nothing to change: give frozen alone, or any of index, max_pages, "
                           "max_page_urls, max_page_bytes and expires");
         return HANDLED;
     }
     name_index(self);
-    if (fields[6].present && call->change.dry_run) {
+    if (frozen->present && call->change.dry_run) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "frozen",
                           "cannot be combined with dry_run");
         return HANDLED;
     }
-    call->change.frozen = fields[6].on;
-    call->change.kind = fields[6].present ? CHANGE_INDEX_FREEZE : CHANGE_URLSET_UPDATE;
+    call->change.frozen = frozen->on;
+    call->change.kind = frozen->present ? CHANGE_INDEX_FREEZE : CHANGE_URLSET_UPDATE;
     return call_write(call, answer_urlset_changed);
 }
 
 enum handled index_patch(void *context, struct request *request)
 {
     struct index_write *self = request->state;
-    struct json_field fields[] = {{.name = "frozen", .type = JSON_FIELD_BOOL, .required = true}};
+    struct body_index_change body;
 
     (void)context;
     if (!is_index(&self->call))
         return patch_urlset(self);
-    if (!call_body(&self->call, fields, 1))
+    if (!call_body(&self->call, &body_index_change, &body))
         return HANDLED;
     name_index(self);
     self->call.change.kind = CHANGE_INDEX_FREEZE;
-    self->call.change.frozen = fields[0].on;
+    self->call.change.frozen = body.frozen.on;
     return call_write(&self->call, answer_changed);
 }
 

@@ -191,51 +191,28 @@ static bool choose_index(struct site_write *self, const struct json_field *field
     return true;
 }
 
-static void set_fields(struct change *change, const struct json_field *cross,
-                       const struct json_field *aliases, const struct json_field *max,
-                       const struct json_field *robots)
+static void set_fields(struct call *call, const struct body_site_settings *body)
 {
-    if (cross->present) {
-        change->site.set |= SITE_SET_CROSS_HOSTS;
-        change->site.cross_hosts = cross->texts;
-    }
-    if (aliases->present) {
-        change->site.set |= SITE_SET_ALIAS_HOSTS;
-        change->site.alias_hosts = aliases->texts;
-    }
-    if (max->present) {
-        change->site.set |= SITE_SET_MAX_PAGES;
-        change->site.max_pages = (uint32_t)max->number;
-    }
-    if (robots->present) {
-        change->site.set |= SITE_SET_ROBOTS;
-        change->site.robots = robots->text;
-        change->site.robots_off = robots->off;
-    }
-}
+    struct site_fields *site = &call->change.site;
 
-/* What is polled follows at once, and not only when it is looked next. */
-static void set_check(struct call *call, const struct json_field *check)
-{
-    if (!check->present)
-        return;
-    call->change.site.set |= SITE_SET_CHECK;
-    call->change.site.check = check->on;
-    call->settles_sources = true;
+    site->set |= (body->cross_hosts.present ? SITE_SET_CROSS_HOSTS : 0) |
+                 (body->host_aliases.present ? SITE_SET_ALIAS_HOSTS : 0) |
+                 (body->max_indexes.present ? SITE_SET_MAX_PAGES : 0) |
+                 (body->robots.present ? SITE_SET_ROBOTS : 0) |
+                 (body->check.present ? SITE_SET_CHECK : 0);
+    site->cross_hosts = body->cross_hosts.texts;
+    site->alias_hosts = body->host_aliases.texts;
+    site->max_pages = (uint32_t)body->max_indexes.number;
+    site->robots = body->robots.text;
+    site->robots_off = body->robots.off;
+    site->check = body->check.on;
+    call->settles_sources = body->check.present; /* what is polled follows at once */
 }
 
 enum handled sites_post(void *context, struct request *request)
 {
     struct site_write *self = request->state;
-    struct json_field fields[] = {
-        {.name = "origin", .type = JSON_FIELD_TEXT, .required = true},
-        {.name = "cross_hosts", .type = JSON_FIELD_TEXTS},
-        {.name = "host_aliases", .type = JSON_FIELD_TEXTS},
-        {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = LIMIT_SITE_PAGES_MAX},
-        {.name = "robots", .type = JSON_FIELD_OPTION},
-        {.name = "index", .type = JSON_FIELD_SWITCH},
-        {.name = "check", .type = JSON_FIELD_BOOL},
-    };
+    struct body_new_site body;
     enum rule_code code;
 
     (void)context;
@@ -243,19 +220,18 @@ enum handled sites_post(void *context, struct request *request)
         errors_reply_scope(&request->reply);
         return HANDLED;
     }
-    if (!call_body(&self->call, fields, 7))
+    if (!call_body(&self->call, &body_new_site, &body))
         return HANDLED;
-    code = url_parse_origin(fields[0].text, strlen(fields[0].text), &self->origin);
+    code = url_parse_origin(body.origin.text, strlen(body.origin.text), &self->origin);
     if (code != RULE_OK) {
         errors_reply_rule(&request->reply, code, "origin", NULL);
         return HANDLED;
     }
-    if (!choose_index(self, &fields[5]))
+    if (!choose_index(self, &body.index))
         return HANDLED;
     self->call.change.kind = CHANGE_SITE_ADD;
     self->call.change.site.origin = self->origin.text;
-    set_fields(&self->call.change, &fields[1], &fields[2], &fields[3], &fields[4]);
-    set_check(&self->call, &fields[6]);
+    set_fields(&self->call, &body.site_settings);
     self->call.refuse = refuse_made;
     return call_write(&self->call, answer_made);
 }
@@ -294,51 +270,40 @@ static void answer_changed(struct call *call)
 }
 
 /* A whole list, or what is added to it and taken from it: both at once could mean anything. */
-static bool edits_alone(struct call *call, const struct json_field *fields)
+static bool edits_alone(struct call *call, const struct json_field *whole,
+                        const struct json_field *add, const struct json_field *remove)
 {
-    for (size_t whole = 0; whole < 2; whole++)
-        for (size_t edit = 5 + 2 * whole; edit < 7 + 2 * whole; edit++) {
-            if (!fields[whole].present || !fields[edit].present)
-                continue;
-            reply_problem(&call->request->reply, 422, "conflicting-fields", fields[edit].name,
-                          "cannot be combined with the field that replaces the whole list");
-            return false;
-        }
-    return true;
+    const struct json_field *edit = add->present ? add : remove;
+
+    if (!whole->present || !edit->present)
+        return true;
+    reply_problem(&call->request->reply, 422, "conflicting-fields", edit->name,
+                  "cannot be combined with the field that replaces the whole list");
+    return false;
 }
 
 enum handled site_patch(void *context, struct request *request)
 {
     struct site_write *self = request->state;
-    struct json_field fields[] = {
-        {.name = "cross_hosts", .type = JSON_FIELD_TEXTS},
-        {.name = "host_aliases", .type = JSON_FIELD_TEXTS},
-        {.name = "max_indexes", .type = JSON_FIELD_NUMBER, .max = LIMIT_SITE_PAGES_MAX},
-        {.name = "robots", .type = JSON_FIELD_OPTION},
-        {.name = "frozen", .type = JSON_FIELD_BOOL},
-        {.name = "add_cross_hosts", .type = JSON_FIELD_TEXTS},
-        {.name = "remove_cross_hosts", .type = JSON_FIELD_TEXTS},
-        {.name = "add_host_aliases", .type = JSON_FIELD_TEXTS},
-        {.name = "remove_host_aliases", .type = JSON_FIELD_TEXTS},
-        {.name = "check", .type = JSON_FIELD_BOOL},
-    };
+    struct body_site_change body;
+    struct site_fields *site = &self->call.change.site;
 
     (void)context;
-    if (!call_body(&self->call, fields, sizeof fields / sizeof *fields) ||
-        !edits_alone(&self->call, fields))
+    if (!call_body(&self->call, &body_site_change, &body) ||
+        !edits_alone(&self->call, &body.site_settings.cross_hosts, &body.add_cross_hosts,
+                     &body.remove_cross_hosts) ||
+        !edits_alone(&self->call, &body.site_settings.host_aliases, &body.add_host_aliases,
+                     &body.remove_host_aliases))
         return HANDLED;
     name_site(self);
-    if (fields[4].present) {
-        self->call.change.site.set |= SITE_SET_FROZEN;
-        self->call.change.site.frozen = fields[4].on;
-    }
     self->call.change.kind = CHANGE_SITE_UPDATE;
-    self->call.change.site.cross_added = fields[5].texts;
-    self->call.change.site.cross_removed = fields[6].texts;
-    self->call.change.site.alias_added = fields[7].texts;
-    self->call.change.site.alias_removed = fields[8].texts;
-    set_fields(&self->call.change, &fields[0], &fields[1], &fields[2], &fields[3]);
-    set_check(&self->call, &fields[9]);
+    site->set |= body.frozen.present ? SITE_SET_FROZEN : 0;
+    site->frozen = body.frozen.on;
+    site->cross_added = body.add_cross_hosts.texts;
+    site->cross_removed = body.remove_cross_hosts.texts;
+    site->alias_added = body.add_host_aliases.texts;
+    site->alias_removed = body.remove_host_aliases.texts;
+    set_fields(&self->call, &body.site_settings);
     self->call.refuse = refuse_changed;
     return call_write(&self->call, answer_changed);
 }

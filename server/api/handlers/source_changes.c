@@ -99,7 +99,7 @@ enum field {
 };
 
 #define as_text                              .type = JSON_FIELD_TEXT
-#define as_option                            .type = JSON_FIELD_OPTION
+#define as_option                            .type = JSON_FIELD_TEXT, .nullable = true
 #define as_lines                             .type = JSON_FIELD_TEXTS
 #define as_yes_no                            .type = JSON_FIELD_BOOL
 #define as_span                              .type = JSON_FIELD_SECONDS, .max = UINT32_MAX / 1000
@@ -235,7 +235,7 @@ enum handled sources_post(void *context, struct request *request)
 
     memcpy(fields, all_fields, sizeof fields);
     self->call.cleanup = clean_up;
-    if (!call_body(&self->call, fields, FIELDS) || !is_open(&self->call, fields) ||
+    if (!call_fields(&self->call, fields, FIELDS) || !is_open(&self->call, fields) ||
         !set_made(self, fields) ||
         !may_read(&self->call, fields[SOURCE_IS_DIRECTORY].text, fields[SOURCE_IS_URL].text) ||
         (fields[FIELD_SITE].present && !find_site(&self->call, fields[FIELD_SITE].text)))
@@ -299,7 +299,7 @@ enum handled source_patch(void *context, struct request *request)
 
     (void)context;
     memcpy(fields, all_fields, sizeof fields);
-    if (!name_source(self) || !call_body(&self->call, fields, FIELD_NAME) ||
+    if (!name_source(self) || !call_fields(&self->call, fields, FIELD_NAME) ||
         !is_open(&self->call, fields) || !set_made(self, fields))
         return HANDLED;
     if (!fields[SOURCE_IS_URL].present)
