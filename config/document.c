@@ -35,24 +35,22 @@ static const struct {
     {"admin", "The listener for the API, metrics and health. Keep it private."},
     {"catalogue", "The file that holds the sitemaps, and how it is written."},
     {"shared", "Several machines with one catalogue (docs/several-machines.md)."},
-    {"history", "What each change did."},
+    {"history", "The history of changes."},
     {"cache", "Rendered pages, in memory and on disk."},
     {"limits", "The largest requests that are accepted."},
-    {"notify", "Notification of trouble with sources and sitemaps."},
+    {"notify", "Notifications of problems with sources and sitemaps."},
     {"fetch", "How remote sitemaps are polled."},
     {"log", "The log and the access log."},
-    {"site",
-     "A site that is created at start and managed by this file: the API and the command line "
-     "show it and refuse to change it. One section for each site."},
-    {"source", "A folder of sitemap files, or a remote sitemap index, that the server reads on its "
-               "own. One section for each; its name owns the entries."},
+    {"site", "A site that is created at start and managed by this file: the API and the command "
+             "line cannot change it. One section for each site."},
+    {"source", "A folder of sitemap files, or a remote sitemap index, that the server reads. One "
+               "section for each; its name owns the entries."},
     {"token", "An API token whose hash is in a file, so that a deployment needs no command on the "
               "machine. One section for each; its name owns the entries registered with it."},
-    {"crawler",
-     "A crawler that has no built-in name, or more about one that has (googlebot, bingbot, "
-     "...; docs/monitoring.md). One section for each."},
-    {"engine", "A search engine that is asked what it says of the sitemaps: google or bing "
-               "(docs/engines.md)."},
+    {"crawler", "A crawler without a built-in name, or settings of a built-in one (googlebot, "
+                "bingbot, ...; docs/monitoring.md). One section for each."},
+    {"engine",
+     "A search engine that is queried about the sitemaps: google or bing (docs/engines.md)."},
 };
 
 const char *section_intro(const char *section)

@@ -78,8 +78,8 @@ static void open_named(struct file_reader *r, const struct section_table *table,
     plain[len - 2] = '\0';
     for (size_t i = 0; i < section_count(c, table); i++) {
         if (strcmp(section_at(c, table, i)->name, plain) == 0) {
-            mistakes_add(&r->mistakes, "[%s \"%s\"] stands twice; it began in line %u",
-                         table->section, plain, section_at(c, table, i)->line);
+            mistakes_add(&r->mistakes, "[%s \"%s\"] occurs twice; first in line %u", table->section,
+                         plain, section_at(c, table, i)->line);
             return;
         }
     }
@@ -110,7 +110,7 @@ static void open_section(struct file_reader *r, char *line)
     *end++ = '\0';
     end += strspn(end, BLANKS);
     if (*end != '\0' && *end != ';' && *end != '#') {
-        mistakes_add(&r->mistakes, "a section's header stands alone on its line");
+        mistakes_add(&r->mistakes, "a section header must be alone on its line");
         return;
     }
     for (size_t i = 0; i < config_settings_count; i++) {
@@ -166,7 +166,7 @@ static void assign_named_key(struct file_reader *r, const char *key, const char 
     }
     seen = &section->seen[s - r->table->settings];
     if (*seen != 0 && s->count_offset == 0) {
-        mistakes_add(&r->mistakes, "%s stands twice; it was set in line %u", key, *seen);
+        mistakes_add(&r->mistakes, "%s is set twice; first in line  %u", key, *seen);
         return;
     }
     *seen = r->mistakes.line;
@@ -200,8 +200,8 @@ static void take_key(struct file_reader *r, char *line)
     }
     for (const char *p = line; (p = strchr(p, ';')) != NULL; p++)
         if (strchr(BLANKS, p[-1]) != NULL) {
-            mistakes_add(&r->mistakes, "a \" ;\" would be part of the value; a comment stands on a "
-                                       "line of its own");
+            mistakes_add(&r->mistakes,
+                         "a \" ;\" would be part of the value; a comment needs a line of its own");
             return;
         }
     value = line + key_len + 1;
@@ -216,7 +216,7 @@ static void take_key(struct file_reader *r, char *line)
     }
     switch (r->kind) {
     case SECTION_NONE:
-        mistakes_add(&r->mistakes, "\"%.60s\" stands before the first section", line);
+        mistakes_add(&r->mistakes, "\"%.60s\" is before the first section", line);
         break;
     case SECTION_REFUSED:
         break;

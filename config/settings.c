@@ -44,7 +44,7 @@ const struct setting config_settings[] = {
      .doc = "Most connections open at once, within the limit of open files; more are refused."},
     {"server", "max_connections_per_address", SETTING_COUNT, IN(max_connections_per_address),
      .max = 1000000, .fallback = "5000", LIVE("SITEMAPD_SERVER_MAX_CONNECTIONS_PER_ADDRESS"),
-     .doc = "Most of these from one address, trusted proxies excepted; 0: no limit."},
+     .doc = "Most connections of one address, except trusted proxies; 0: no limit."},
     {"server", "header_timeout", SETTING_DURATION, IN(header_timeout_ms), .min = 100, .max = DAY,
      .fallback = "10s", LIVE("SITEMAPD_SERVER_HEADER_TIMEOUT"),
      .doc = "Longest time for the header of a request to arrive."},
@@ -72,8 +72,8 @@ const struct setting config_settings[] = {
      .doc = "Cache-Control of index pages and robots.txt."},
     {"server", "cdn_cache_control", SETTING_HEADER, IN(cdn_cache_control),
      FILE_AND("SITEMAPD_SERVER_CDN_CACHE_CONTROL"), .example = "max-age=86400",
-     .doc = "CDN-Cache-Control of the same: what CDNs follow in place of Cache-Control (RFC 9213). "
-            "Default: none is sent."},
+     .doc = "CDN-Cache-Control of index pages and robots.txt, which CDNs use instead of "
+            "Cache-Control (RFC 9213). Default: none is sent."},
     {"server", "cache_tag", SETTING_CHOICE, IN(cache_tag),
      .choices = "off Cache-Tag Surrogate-Key Edge-Cache-Tag", .fallback = "off",
      FILE_AND("SITEMAPD_SERVER_CACHE_TAG"),
@@ -133,8 +133,8 @@ const struct setting config_settings[] = {
      .doc = "Most writes that may wait for their turn at once."},
     {"catalogue", "shrink_guard", SETTING_PERCENT, IN(shrink_guard_percent), .max = 100,
      .fallback = "30%", FILE_AND("SITEMAPD_CATALOGUE_SHRINK_GUARD"),
-     .doc = "Share of an index, or of what a replace acts on, that a replace or removal may drop; "
-            "one that drops more is held back. 0 turns the guard off."},
+     .doc = "Shrink guard: share of an index, or of the part that a replace covers, that one "
+            "change may remove; a larger removal is held back. 0 turns the guard off."},
 
     {"shared", "database", SETTING_POSTGRES, IN(shared_database), FILE_AND("SITEMAPD_SHARED"),
      .example = "postgresql://sitemapd@db1.internal,db2.internal/sitemapd",
@@ -146,7 +146,7 @@ const struct setting config_settings[] = {
             "without seeing each other (docs/scale.md)."},
     {"shared", "node", SETTING_WORD, IN(shared_node), FILE_AND("SITEMAPD_SHARED_NODE"),
      .example = "web1",
-     .doc = "Name of this node. Default: the host name and eight random digits, made once."},
+     .doc = "Name of this node. Default: the host name and eight random digits, generated once."},
     {"shared", "upgrade", SETTING_CHOICE, IN(shared_upgrade), .choices = "auto manual",
      .fallback = "auto", FILE_AND("SITEMAPD_SHARED_UPGRADE"),
      .doc = "auto: migrate the shared catalogue once no node runs an older release; manual: only "
@@ -158,13 +158,14 @@ const struct setting config_settings[] = {
             "nothing."},
     {"history", "max_bytes", SETTING_SIZE, IN(history_max_bytes), .min = MIB, .max = 1024 * GIB,
      .fallback = "1G", FILE_AND("SITEMAPD_HISTORY_MAX_BYTES"),
-     .doc = "Approximate size of the history in the catalogue's file. Above it, the site whose "
-            "changes take the most space loses its oldest."},
+     .doc = "Approximate size of the history in the catalogue's file. Beyond it, the site with the "
+            "most history loses its oldest changes."},
 
     {"cache", "snapshot_budget", SETTING_SIZE, IN(snapshot_budget_bytes), .min = MIB,
      .max = 1024 * GIB, .fallback = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),
-     .doc = "Memory for rendered pages and served files; the least used are dropped and made again "
-            "on request. Files of sources take at most a quarter and are dropped before pages."},
+     .doc =
+         "Memory for rendered pages and served files; the least used are dropped and rendered "
+         "again on request. Files of sources take at most a quarter and are dropped before pages."},
     {"cache", "page_store", SETTING_SIZE, IN(page_store_bytes), .max = 1024 * GIB,
      .fallback = "256M", FILE_AND("SITEMAPD_CACHE_PAGE_STORE"),
      .doc = "Disk for rendered pages, in the folder <database>.pages, so that a page is not "
@@ -201,7 +202,7 @@ const struct setting config_settings[] = {
 
     {"fetch", "contact", SETTING_WORD, IN(contact), LIVE("SITEMAPD_FETCH_CONTACT"),
      .example = "https://www.example.com/bot",
-     .doc = "URL or mail address in the User-Agent, for operators who want to know who is asking."},
+     .doc = "URL or mail address in the User-Agent, for operators who want to contact you."},
     {"fetch", "rate", SETTING_COUNT, IN(fetch_rate), .min = 1, .max = 1000, .fallback = "8",
      LIVE("SITEMAPD_FETCH_RATE"), .doc = "Most requests a second to one host."},
     {"fetch", "per_host", SETTING_COUNT, IN(fetch_per_host), .min = 1, .max = 32, .fallback = "2",
@@ -214,18 +215,17 @@ const struct setting config_settings[] = {
      .doc = "Shortest interval between polls of a sitemap that always changes."},
     {"fetch", "store_bytes", SETTING_SIZE, IN(fetch_store_bytes), .max = 1024 * GIB,
      .fallback = "4G", LIVE("SITEMAPD_FETCH_STORE_BYTES"),
-     .doc = "Disk for copies of the sitemaps that sources with serve = yes list; past it the site "
-            "that has the most gives up its oldest ones."},
+     .doc = "Disk for copies of the sitemaps that sources with serve = yes list; beyond it the "
+            "site with the most loses its oldest ones."},
     {"fetch", "allow_address", SETTING_IP_RANGE, LIST(allow_addresses, allow_address_count),
      LIVE("SITEMAPD_FETCH_ALLOW_ADDRESS"), .example = "10.0.0.0/8",
      .doc = "Addresses that may be requested besides those of the public internet, or ranges such "
-            "as 10.0.0.0/8, separated by spaces. They are open to the sources and sites of this "
-            "file only, not to those made by the API or by commands. Repeatable."},
+            "as 10.0.0.0/8, separated by spaces. Only sources and sites of this file may use them, "
+            "not those created by the API or by commands. Repeatable."},
     {"fetch", "source_root", SETTING_PATH, LIST(source_roots, source_root_count),
      LIVE("SITEMAPD_FETCH_SOURCE_ROOT"), .example = "/srv/sitemaps",
-     .doc =
-         "Folder below which sources may read that are made by a command, or by the API with a "
-         "token for all sites. Repeatable. Default: none, so no such folder source can be made."},
+     .doc = "Folder below which commands and tokens for all sites may create sources. Repeatable. "
+            "Default: none."},
 
     {"log", "level", SETTING_CHOICE, IN(log_level), .choices = "error warning info debug",
      .fallback = "info", LIVE("SITEMAPD_LOG_LEVEL"),
@@ -264,7 +264,7 @@ static const struct setting site_settings[] = {
      .example = "/sitemap.xml -> /sitemap_index.xml",
      .doc = "Path that is redirected (301) to an index. Repeatable."},
     {SITE_SETTING("robots", SETTING_BOOL), IN_SITE(robots), .fallback = "yes",
-     .doc = "Serve /robots.txt; no leaves it (404) to another server."},
+     .doc = "Serve /robots.txt; no: answer 404 and leave it to another server."},
     {SITE_SETTING("robots_file", SETTING_PATH), IN_SITE(robots_file),
      .example = "/etc/sitemapd/robots.txt",
      .doc = "The site's own robots.txt; it is served with the Sitemap lines after it."},
@@ -275,12 +275,11 @@ static const struct setting site_settings[] = {
     {SITE_SETTING("check", SETTING_BOOL), IN_SITE(check), .fallback = "no",
      .doc = "Poll the registered sitemaps and report those that are broken."},
     {SITE_SETTING("connect", SETTING_ADDRESS), IN_SITE(connect), .example = "192.0.2.7:443",
-     .doc = "Address and port of the web server that has the site's sitemaps, where its name "
-            "already leads to this server: polls ask there."},
+     .doc = "Address and port of the web server that has the site's sitemaps, if its name already "
+            "points to this server; polls connect there."},
     {SITE_SETTING("public_check", SETTING_BOOL), IN_SITE(public_check), .fallback = "yes",
-     .doc = "Fetch sitemaps that are polled past the web server (connect) by their public address, "
-            "too: "
-            "of a source some a day. Those that differ are reported (public-differs)."},
+     .doc = "Fetch sitemaps that are polled through connect by their public address, too, of a "
+            "source some each day, and report those that differ (public-differs)."},
     {SITE_SETTING("indexnow_key", SETTING_WORD), IN_SITE(indexnow_key),
      .example = "5f1c6a0e7d2b49c8",
      .doc = "Key of 8 to 128 letters, digits and dashes. It is served as /KEY.txt, and IndexNow is "
@@ -291,12 +290,11 @@ static const struct setting site_settings[] = {
      .doc =
          "Endpoint to notify; search engines that take part pass notifications on to each other."},
     {SITE_SETTING("indexnow_bulk", SETTING_BOOL), IN_SITE(indexnow_bulk), .fallback = "no",
-     .doc = "Notify also where more than a tenth of the page URLs of a mirrored sitemap (and more "
+     .doc = "Notify also if more than a tenth of the page URLs of a mirrored sitemap (and more "
             "than 100) change at once; without it that is logged only."},
     {SITE_SETTING("source_root", SETTING_PATH), SITE_LIST(source_roots, source_root_count),
      .example = "/srv/sitemaps/main",
-     .doc = "Folder below which sources may read that are made with the site's own admin token. "
-            "Repeatable."},
+     .doc = "Folder below which the site's own admin token may create sources. Repeatable."},
 };
 
 #define SOURCE_SETTING(key_, kind_)   .section = "source", .key = key_, .kind = kind_, .in_file = true
@@ -318,7 +316,7 @@ static const struct setting source_settings[] = {
     {FOLDER_SETTING("exclude", SETTING_WORDS), SOURCE_LIST(excludes, exclude_count),
      .example = "drafts/*", .doc = "Names or paths to ignore. Repeatable."},
     {FOLDER_SETTING("watch", SETTING_BOOL), IN_SOURCE(watch), .fallback = "yes",
-     .doc = "Notice changes at once (inotify); no relies on rescans."},
+     .doc = "Notice changes at once (inotify); no: rely on rescans."},
     {FOLDER_SETTING("rescan", SETTING_DURATION), IN_SOURCE(rescan_ms), .min = 100, .max = 30 * DAY,
      .fallback = "1h",
      .doc = "Interval between scans of the whole folder (network file systems need them)."},
@@ -334,22 +332,22 @@ static const struct setting source_settings[] = {
             "of the sitemaps that may be split, separated by spaces. Repeatable."},
     {SOURCE_SETTING("upstream", SETTING_URL), IN_SOURCE(upstream),
      .example = "https://www.example.com/sitemap_index.xml",
-     .doc = "URL of a remote sitemap index to follow, in place of a folder."},
+     .doc = "URL of a remote sitemap index to follow, instead of a folder."},
     {UPSTREAM_SETTING("map", SETTING_WORDS), SOURCE_LIST(map, map_count),
      .example = "https://cms.example.com https://www.example.com",
-     .doc = "Two origins: what the upstream lists at the first is listed, and with serve = yes "
-            "served, at the second; its sitemaps are read from the upstream's origin. "
-            "Repeatable."},
+     .doc =
+         "Two origins: URLs that the upstream lists at the first are listed, and with serve = yes "
+         "served, at the second; its sitemaps are read from the upstream's origin. Repeatable."},
     {UPSTREAM_SETTING("connect", SETTING_ADDRESS), IN_SOURCE(connect), .example = "192.0.2.7:443",
-     .doc = "Address and port of the upstream, where its name already leads to this server."},
+     .doc = "Address and port of the upstream, if its name already points to this server."},
     {UPSTREAM_SETTING("poll", SETTING_DURATION), IN_SOURCE(poll_ms), .min = 60 * SECOND, .max = DAY,
      .fallback = "15m", .doc = "Interval between reads of the upstream's index."},
     {UPSTREAM_SETTING("check", SETTING_BOOL), IN_SOURCE(check), .fallback = "yes",
-     .doc = "Poll the sitemaps that the upstream's index lists, for true dates and for faults."},
+     .doc = "Poll the sitemaps that the upstream's index lists, for true dates and for errors."},
     {UPSTREAM_SETTING("drop_after", SETTING_DURATION), IN_SOURCE(drop_after_ms), .max = 30 * DAY,
      .fallback = "3d",
      .doc = "How long a sitemap may be gone, empty or invalid before it is removed from the index; "
-            "0: for ever."},
+            "0: never."},
     {UPSTREAM_SETTING("ca_file", SETTING_PATH), IN_SOURCE(ca_file),
      .example = "/etc/ssl/certs/shop.pem",
      .doc = "Certificates to trust besides the system's, PEM."},
@@ -373,8 +371,7 @@ static const struct setting token_settings[] = {
             "every site."},
     {TOKEN_SETTING("prefix", SETTING_WORD), IN_TOKEN(prefix),
      .example = "https://www.example.com/blog/",
-     .doc = "The only locs that it may change: those that begin with this; ends with a slash, or "
-            "with - _ or a dot."},
+     .doc = "Prefix of the locs that it may change; ends with a slash, or with - _ or a dot."},
     {TOKEN_SETTING("role", SETTING_CHOICE), IN_TOKEN(role), .choices = "read write admin",
      .fallback = "write", .doc = "read, write or admin; each includes the one before."},
     {TOKEN_SETTING("own", SETTING_BOOL), IN_TOKEN(own), .fallback = "no",
@@ -419,12 +416,12 @@ static const struct setting engine_settings[] = {
     {ENGINE_SETTING("property", SETTING_WORD), IN_ENGINE(properties),
      .count_offset = offsetof(struct config_engine, property_count),
      .example = "sc-domain:example.com",
-     .doc = "Property that stands for the sites of its domain, or (a URL) of its origin. "
+     .doc = "Domain property that covers the sites of its domain, or a URL property of an origin. "
             "Repeatable. Default: for each site the URL of its origin."},
     {ENGINE_SETTING("endpoint", SETTING_URL), IN_ENGINE(endpoint),
      .example = "https://www.googleapis.com/",
-     .doc = "Base URL to ask in place of the engine's own; http only to an IP address that [fetch] "
-            "allow_address contains."},
+     .doc = "Base URL of requests instead of the engine's own; http only to an IP address that "
+            "[fetch] allow_address contains."},
 };
 
 /* Sections that stand many times, each with a name: [site "…"], [source "…"]. */

@@ -46,8 +46,9 @@ static void check_listeners(const struct config *c, struct mistakes *m)
         !is_wildcard(c->admin_listen))
         return;
     blame(m, c, "admin", "listen");
-    mistakes_add(m, "the admin listener (%s) is in the way of the public one (%s)", c->admin_listen,
-                 c->listen);
+    mistakes_add(
+        m, "conflict: the admin listener (%s) and the public listener (%s) use the same address",
+        c->admin_listen, c->listen);
 }
 
 static void evaluate_tls(const struct config *c, const char *section, const char *cert,
@@ -56,7 +57,7 @@ static void evaluate_tls(const struct config *c, const char *section, const char
     if ((cert == NULL) == (key == NULL))
         return;
     blame(m, c, section, cert != NULL ? "tls_cert" : "tls_key");
-    mistakes_add(m, "tls_cert and tls_key go together; %s is missing",
+    mistakes_add(m, "tls_cert and tls_key must both be set; %s is missing",
                  cert != NULL ? "tls_key" : "tls_cert");
 }
 
@@ -88,7 +89,7 @@ static void check_repeated(const char *const *texts, size_t count, const char *w
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(texts[i], texts[j]) == 0) {
-                mistakes_add(m, "%s %s stands twice", what, texts[i]);
+                mistakes_add(m, "%s %s occurs twice", what, texts[i]);
                 break;
             }
 }
@@ -98,7 +99,7 @@ static void check_robots_file(const struct config_site *site, struct mistakes *m
     struct stat found;
 
     if (!site->robots)
-        mistakes_add(m, "robots_file is of no use with robots = no");
+        mistakes_add(m, "robots_file cannot be combined with robots = no");
     else if (stat(site->robots_file, &found) != 0 || access(site->robots_file, R_OK) != 0)
         mistakes_add(m, "robots_file %s cannot be read: %s", site->robots_file, strerror(errno));
     else if (!S_ISREG(found.st_mode))
@@ -142,10 +143,10 @@ static void check_aliases(const struct config_site *site, struct mistakes *m)
         else if (strcmp(alias->from, "/robots.txt") == 0)
             mistakes_add(m, "alias /robots.txt: write robots = no to leave that path to others");
         else if (strcmp(alias->from, alias->to) == 0)
-            mistakes_add(m, "alias %s leads to itself", alias->from);
+            mistakes_add(m, "alias %s redirects to itself", alias->from);
         for (size_t j = 0; j < i; j++)
             if (strcmp(alias->from, site->aliases[j].from) == 0)
-                mistakes_add(m, "alias %s stands twice", alias->from);
+                mistakes_add(m, "alias %s occurs twice", alias->from);
     }
 }
 
@@ -350,7 +351,7 @@ static void evaluate_split(const struct config_source *source, struct mistakes *
         if (url_parse(source->split[i], strlen(source->split[i]), &url, NULL) != RULE_OK)
             mistakes_add(m,
                          "[source \"%s\"]: split must be the URL of a sitemap that the upstream "
-                         "names, as https://www.example.com/products.xml, not \"%.200s\"",
+                         "names, such as https://www.example.com/products.xml, not \"%.200s\"",
                          source->named.name, source->split[i]);
 }
 
@@ -401,7 +402,7 @@ static void check_upstream(const struct config_source *source, struct mistakes *
     if (source->credentials_file == NULL)
         return;
     if (strncmp(source->upstream, "https://", 8) != 0)
-        mistakes_add(m, "credentials_file: credentials are sent by https only");
+        mistakes_add(m, "credentials_file: credentials need https");
     else if (config_source_credentials(source, secret, why) != NULL)
         mistakes_add(m, "%s", why);
     explicit_bzero(secret, sizeof secret);
@@ -415,7 +416,8 @@ static void check_folder(const struct config_source *source, struct mistakes *m)
         !S_ISDIR(found.st_mode))
         mistakes_add(m, "directory %s is not a folder", source->directory);
     if (source->url == NULL && !is_there(&source->named, "source", "url"))
-        mistakes_add(m, "[source \"%s\"] needs a url, as url = https://www.example.com/sitemaps/",
+        mistakes_add(m,
+                     "[source \"%s\"] needs a url, such as url = https://www.example.com/sitemaps/",
                      source->named.name);
 }
 
@@ -427,16 +429,15 @@ static void check_source(const struct config_source *source, struct mistakes *m)
 
     /* The owner of entries is called by it, in URLs and on the command line. */
     if (entry_check_name(name, strlen(name)) != RULE_OK)
-        mistakes_add(m, "[source \"%s\"]: a name is made of A-Z a-z 0-9 . _ -", name);
+        mistakes_add(m, "[source \"%s\"]: a name may have only A-Z a-z 0-9 . _ -", name);
     if (upstream && directory) {
-        mistakes_add(m, "[source \"%s\"] has both a directory and an upstream; take one away",
-                     name);
+        mistakes_add(m, "[source \"%s\"] has both a directory and an upstream; remove one", name);
         return;
     }
     if (!upstream && !directory) {
         mistakes_add(m,
-                     "[source \"%s\"] needs a directory, as directory = /srv/sitemaps, or an "
-                     "upstream, as upstream = https://www.example.com/sitemap_index.xml",
+                     "[source \"%s\"] needs a directory, such as directory = /srv/sitemaps, or an "
+                     "upstream, such as upstream = https://www.example.com/sitemap_index.xml",
                      name);
         return;
     }
@@ -458,7 +459,7 @@ static void evaluate_shared(const struct config *c, struct mistakes *m)
         return;
     blame(m, c, "shared", "node");
     if (entry_check_name(node, strlen(node)) != RULE_OK)
-        mistakes_add(m, "node %.80s: a name is made of A-Z a-z 0-9 . _ -", node);
+        mistakes_add(m, "node %.80s: a name may have only A-Z a-z 0-9 . _ -", node);
 }
 
 static void check_fetch(const struct config *c, struct mistakes *m)
@@ -550,7 +551,7 @@ const char *config_token_read(const struct config_token *token, struct config_gr
     /* A span would begin anew with each reload; a time that is over is one all the same. */
     if (token->expires != NULL && (strchr(token->expires, '-') == NULL ||
                                    !grant_read_expiry(token->expires, 0, &out->grant.expires_at)))
-        return "expires must be a date or time, as 2030-01-31";
+        return "expires must be a date or time, such as 2030-01-31";
     if (token->sha256_file == NULL)
         return "needs a sha256_file";
     return read_sha256(token->sha256_file, out);
@@ -585,7 +586,8 @@ static void check_environment_token(const struct config *c, struct mistakes *m)
 {
     if (c->token != NULL && strlen(c->token) < TOKEN_MIN_CHARS)
         mistakes_add(
-            m, "SITEMAPD_TOKEN: must have at least %u characters; `openssl rand -hex 32` makes one",
+            m,
+            "SITEMAPD_TOKEN: must have at least %u characters; `openssl rand -hex 32` creates one",
             TOKEN_MIN_CHARS);
 }
 
@@ -602,10 +604,10 @@ static void evaluate_crawlers(const struct config *c, struct mistakes *m)
         m->line = c->crawler_rules[i].named.line;
         /* A label in metrics, and a part of a URL. */
         if (entry_check_name(name, strlen(name)) != RULE_OK || strlen(name) > CRAWLER_NAME_CHARS)
-            mistakes_add(m, "[crawler \"%s\"]: a name is made of A-Z a-z 0-9 . _ -, %u at most",
+            mistakes_add(m, "[crawler \"%s\"]: a name may have only A-Z a-z 0-9 . _ -, %u at most",
                          name, CRAWLER_NAME_CHARS);
         else if (strcmp(name, "other") == 0)
-            mistakes_add(m, "[crawler \"other\"]: that is the name of all who have none");
+            mistakes_add(m, "[crawler \"other\"]: this name is reserved");
         if (i == CRAWLERS_MOST)
             mistakes_add(m, "there are more than %u sections [crawler \"…\"]", CRAWLERS_MOST);
     }
@@ -690,10 +692,9 @@ bool config_validate(const struct config *c, config_report *report, void *contex
         m.line = site->named.line;
         if (site->origin == NULL) {
             if (!is_there(&site->named, "site", "origin"))
-                mistakes_add(&m,
-                             "[site \"%s\"] needs an origin, as origin = "
-                             "https://www.example.com",
-                             site->named.name);
+                mistakes_add(
+                    &m, "[site \"%s\"] needs an origin, such as origin = https://www.example.com",
+                    site->named.name);
             continue;
         }
         evaluate_site(c, site, &m);

@@ -359,35 +359,36 @@ static const struct setting_trait {
     [SETTING_WORD] = {STORED_TEXT, value_is_word,
                       "must be visible ASCII characters without spaces"},
     [SETTING_PATH] = {STORED_TEXT, value_is_path,
-                      "must be a path as /srv/sitemaps, not empty and not a Windows path"},
+                      "must be a path such as /srv/sitemaps, not empty and not a Windows path"},
     [SETTING_OFF_OR_PATH] = {STORED_TEXT, is_any, "must not be empty"},
     [SETTING_ADDRESS] = {STORED_TEXT, value_is_address,
-                         "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080"},
-    [SETTING_IP_RANGE] = {STORED_TEXT, NULL,
-                          "must be an IP address or a range of them, as 10.0.0.1, 10.0.0.0/8 or "
-                          "fd00::/8"},
-    [SETTING_ORIGIN] = {STORED_TEXT, value_is_origin,
-                        "must be a scheme and a host and nothing more, as https://www.example.com"},
-    [SETTING_HOST] = {STORED_TEXT, value_is_host, "must be a host, as cdn.example.com"},
+                         "must be an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080"},
+    [SETTING_IP_RANGE] =
+        {STORED_TEXT, NULL,
+         "must be an IP address or range, such as 10.0.0.1, 10.0.0.0/8 or fd00::/8"},
+    [SETTING_ORIGIN] =
+        {STORED_TEXT, value_is_origin,
+         "must be a scheme and a host and nothing more, such as https://www.example.com"},
+    [SETTING_HOST] = {STORED_TEXT, value_is_host, "must be a host, such as cdn.example.com"},
     [SETTING_INDEX_PATH] = {STORED_TEXT, value_is_index_path,
-                            "must be a path that ends in .xml, as /sitemap_index.xml"},
-    [SETTING_PATTERN] = {STORED_TEXT, value_is_pattern,
-                         "must hold {stem} first, then {n}, then {suffix} last, as "
-                         "{stem}-{n}{suffix}"},
+                            "must be a path that ends in .xml, such as /sitemap_index.xml"},
+    [SETTING_PATTERN] =
+        {STORED_TEXT, value_is_pattern,
+         "must contain {stem} first, then {n}, then {suffix} last, such as {stem}-{n}{suffix}"},
     [SETTING_ALIAS] = {STORED_ALIAS, NULL,
-                       "must be two paths, as /sitemap.xml -> /sitemap_index.xml"},
+                       "must be two paths, such as /sitemap.xml -> /sitemap_index.xml"},
     [SETTING_WORDS] = {STORED_TEXT, is_any, "must not be empty"},
-    [SETTING_FOLDER_URL] = {STORED_TEXT, value_is_folder_url,
-                            "must be a URL that ends in a slash, as "
-                            "https://www.example.com/sitemaps/"},
+    [SETTING_FOLDER_URL] =
+        {STORED_TEXT, value_is_folder_url,
+         "must be a URL that ends in a slash, such as https://www.example.com/sitemaps/"},
     [SETTING_URL] = {STORED_TEXT, value_is_url,
-                     "must be a URL, as https://www.example.com/sitemap_index.xml"},
+                     "must be a URL, such as https://www.example.com/sitemap_index.xml"},
     [SETTING_INDEX_NAME] = {STORED_TEXT, value_is_index_name,
-                            "must be an index's path or URL, as /sitemap_index.xml"},
+                            "must be the path or URL of an index, such as /sitemap_index.xml"},
     [SETTING_SECRET] = {STORED_TEXT, value_is_word,
                         "must be visible ASCII characters without spaces"},
     [SETTING_POSTGRES] = {STORED_TEXT, value_is_postgres,
-                          "must be a URL of PostgreSQL, as "
+                          "must be a URL of PostgreSQL, such as "
                           "postgresql://sitemapd@db1.internal,db2.internal/sitemapd"},
     [SETTING_IDENTIFIER] = {STORED_TEXT, value_is_identifier,
                             "must be made of a-z, 0-9 and _, begin with a letter or _, have at "
@@ -397,9 +398,9 @@ static const struct setting_trait {
     [SETTING_CHOICE] = {STORED_TEXT, NULL, "must be one of: "},
     [SETTING_BOOL] = {STORED_PLAIN, NULL, "must be yes or no (also on, off, true, false)"},
     [SETTING_COUNT] = {STORED_PLAIN, NULL, "must be a number, digits only"},
-    [SETTING_PERCENT] = {STORED_PLAIN, NULL, "must be a percentage, as 30%"},
-    [SETTING_SIZE] = {STORED_PLAIN, NULL, "must be a size, as 512K, 64M or 1G"},
-    [SETTING_DURATION] = {STORED_PLAIN, NULL, "must be a duration, as 500ms, 30s, 5m or 1h"},
+    [SETTING_PERCENT] = {STORED_PLAIN, NULL, "must be a percentage, such as 30%"},
+    [SETTING_SIZE] = {STORED_PLAIN, NULL, "must be a size, such as 512K, 64M or 1G"},
+    [SETTING_DURATION] = {STORED_PLAIN, NULL, "must be a duration, such as 500ms, 30s, 5m or 1h"},
 };
 
 static const void *field_of(const struct setting *s, const void *base)

@@ -64,7 +64,7 @@ static void on_file(struct check *check, sqlite3_stmt *row)
     if (path[0] == '\0' || path[0] == '/')
         check_report(check, "source %s: \"%.300s\" is not a path of a file", source, path);
     if (state < SOURCE_FILE_LISTED || state > SOURCE_FILE_QUARANTINED) {
-        check_report(check, "source %s: file %.300s has no state that there is", source, path);
+        check_report(check, "source %s: file %.300s has an unknown state", source, path);
         return;
     }
     if (in_trouble != (state == SOURCE_FILE_QUARANTINED))
@@ -135,9 +135,9 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
     if (list < 0 || list > 1 || (list == 1) != (site == 0) || (list == 1 && source == 0))
         check_report(check, "poll of %.300s: is neither of a list nor of a site's sitemap", loc);
     if (source != 0 && sqlite3_column_int(row, 2) == 0)
-        check_report(check, "poll of %.300s: is of a source that there is not", loc);
+        check_report(check, "poll of %.300s: its source does not exist", loc);
     if (state < CHECK_NEW || state >= CHECK_STATES)
-        check_report(check, "poll of %.300s: has no state that there is", loc);
+        check_report(check, "poll of %.300s: has an unknown state", loc);
     if (sqlite3_column_int(row, 6) != 16 || sqlite3_column_int(row, 7) != 16)
         check_report(check, "poll of %.300s: has an invalid hash", loc);
     if (sqlite3_column_int(row, 8) != 0)
@@ -312,8 +312,8 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
                      index, said, plural((uint64_t)said, "entry", "entries"),
                      (unsigned long long)entries);
     if (sqlite3_column_int64(c->row, 3) > s->check->revision)
-        check_report(s->check, "%s %lld of index %lld: has a revision that is still to come",
-                     c->name, number, index);
+        check_report(s->check, "%s %lld of index %lld: has a revision in the future", c->name,
+                     number, index);
     if (c == &s->segment)
         return;
     bytes += s->kind == LIST_URLSET ? render_urlset_frame_bytes(s->with) : render_frame_bytes();
@@ -433,7 +433,7 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
         check_report(s->check, "%s: is of site %lld, its index of %lld", where,
                      (long long)sqlite3_column_int64(row, 1), (long long)scope);
     if (serial < 1 || serial > s->check->serial)
-        check_report(s->check, "%s: its serial %lld was never given", where, (long long)serial);
+        check_report(s->check, "%s: its serial %lld was never assigned", where, (long long)serial);
     int64_t source = sqlite3_column_int64(row, 6);
     if (source < 0)
         check_of_urlset(s, where, -source, loc);
@@ -679,7 +679,7 @@ static void on_token(struct check *check, sqlite3_stmt *row)
 
 static void on_double(struct check *check, sqlite3_stmt *row)
 {
-    check_report(check, "site %lld: %s stands %d times", (long long)sqlite3_column_int64(row, 0),
+    check_report(check, "site %lld: %s occurs %d times", (long long)sqlite3_column_int64(row, 0),
                  text_of(row, 1), sqlite3_column_int(row, 2));
 }
 

@@ -68,8 +68,9 @@ static enum catalogue_status restore_check_backup(struct restore *r)
         return restore_fail(r, CATALOGUE_CORRUPT, r->backup, "is empty");
     snprintf(log, sizeof log, "%s-wal", r->backup);
     if (stat(log, &st) == 0 && st.st_size > 0)
-        return restore_fail(r, CATALOGUE_REFUSED, r->backup,
-                            "is a catalogue at work, no backup; make one with `sitemapd backup`");
+        return restore_fail(
+            r, CATALOGUE_REFUSED, r->backup,
+            "is a catalogue in use, not a backup; create one with `sitemapd backup`");
     return CATALOGUE_OK;
 }
 

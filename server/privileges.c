@@ -76,7 +76,7 @@ static bool become_user(const char *user, const char *database)
         return false;
     }
     if (who->pw_uid == 0) {
-        log_failure(user, "is root; set a user without root's rights, such as user = sitemapd");
+        log_failure(user, "is root; name an unprivileged user, such as user = sitemapd");
         return false;
     }
     if (geteuid() != 0) {
@@ -91,7 +91,7 @@ static bool become_user(const char *user, const char *database)
         return false;
     }
     if (!is_for_good(who)) {
-        log_failure(user, "root's rights could be regained, so the server does not start");
+        log_failure(user, "root privileges could be regained, so the server does not start");
         return false;
     }
     return true;

@@ -357,7 +357,7 @@ static void app_announce(const struct app *app)
     const struct site_map *routing = publisher_site_map(app->context.publisher);
     if (site_map_registry(routing)->site_count == 0 && app->node == NULL)
         log_event(LOG_LEVEL_WARNING, "no-site",
-                  "there is no site yet, and crawlers get 421: make one with `sitemapd site add "
+                  "there is no site yet, and crawlers get 421: create one with `sitemapd site add "
                   "ORIGIN`, `serve --site ORIGIN`, a [site] section, or POST /v1/sites");
     publisher_site_map_done(routing);
     log_flush(); /* the log of a start is whole where the line below is read */

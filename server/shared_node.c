@@ -282,8 +282,8 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
     /* It may have left and joined again since the last look. */
     if (replaced && n->told.phase != SHARED_LEFT)
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "this node could not follow the log (records are missing there, or are others "
-                  "than here), and its file was replaced by the others' state");
+                  "this node could not follow the log (records are missing or differ there), and "
+                  "its file was replaced by the others' state");
     if (!n->told_any || now->phase != n->told.phase || replaced)
         report_phase(n, now);
     report_writes(n, now);

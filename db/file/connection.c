@@ -46,12 +46,12 @@ static const char *advice_for(int rc)
     case SQLITE_CORRUPT:
         return "keep a copy of it, and restore a backup";
     case SQLITE_FULL:
-        return "make room on its disk";
+        return "free space on its disk";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return "another process holds it: try again when that is done";
+        return "another process has locked it: retry later";
     case SQLITE_IOERR:
-        return "look at its disk and at the kernel's log";
+        return "check its disk and the kernel's log";
     default:
         return NULL;
     }

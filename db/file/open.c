@@ -65,8 +65,8 @@ static enum catalogue_status inspect_path(const char *path, enum connection_mode
 {
     if (mode == CONNECTION_CREATE && !connection_make_folders(path)) {
         explain(why, why_size,
-                "%s: cannot make its folder: %s; make it, and let this user write to it", path,
-                strerror(errno));
+                "%s: cannot create its folder: %s; create it, and make it writable for this user",
+                path, strerror(errno));
         return errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
     }
     struct stat st;
@@ -90,8 +90,8 @@ static enum catalogue_status inspect_path(const char *path, enum connection_mode
     const char *network = network_filesystem(place);
     if (network) {
         explain(why, why_size,
-                "%s: lies on a network filesystem (%s), where SQLite's WAL is not safe; "
-                "use a local disk",
+                "%s: is on a network file system (%s), where SQLite's WAL is not safe; use a local "
+                "disk",
                 path, network);
         return CATALOGUE_UNAVAILABLE;
     }
@@ -153,10 +153,10 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
             close(fd);
         } else if (errno != EEXIST) {
             status = errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
-            explain(why, why_size,
-                    "%s: cannot be made: %s; this user must be able to make files in "
-                    "its folder",
-                    path, strerror(errno));
+            explain(
+                why, why_size,
+                "%s: cannot be created: %s; this user must be able to create files in its folder",
+                path, strerror(errno));
             return status;
         }
         flags |= SQLITE_OPEN_CREATE;

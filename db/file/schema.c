@@ -83,11 +83,10 @@ static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *ve
     if (*shared)
         *version -= SCHEMA_SHARED;
     if (*version > SCHEMA_VERSION) {
-        snprintf(
-            why, why_size,
-            "%s: was made by a newer version of sitemapd (schema %lld; this one knows %d): run "
-            "that version, or restore a backup of before",
-            path, (long long)*version, SCHEMA_VERSION);
+        snprintf(why, why_size,
+                 "%s: was made by a newer version of sitemapd (schema %lld; this one knows %d): "
+                 "run that version, or restore an earlier backup",
+                 path, (long long)*version, SCHEMA_VERSION);
         return CATALOGUE_NEWER;
     }
     return CATALOGUE_OK;
@@ -287,12 +286,12 @@ static enum catalogue_status judge(sqlite3 *db, const char *path, bool shared, i
     enum catalogue_status status = identify(db, path, version, &is_shared, why, why_size);
     if (status != CATALOGUE_OK || *version == 0 || is_shared == shared)
         return status;
-    snprintf(why, why_size, "%s: %s", path,
-             is_shared
-                 ? "is a node's file of a shared catalogue: its server and commands name that "
-                   "with --shared, or ask its server with --server"
-                 : "is a catalogue of its own; `sitemapd share init` shares it, or name a "
-                   "path where no file is yet");
+    snprintf(
+        why, why_size, "%s: %s", path,
+        is_shared
+            ? "is a node's file of a shared catalogue: use --shared, or its server with --server"
+            : "is a separate catalogue; `sitemapd share init` shares it, or set --database to a "
+              "path without a file");
     return CATALOGUE_UNAVAILABLE;
 }
 

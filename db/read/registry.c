@@ -560,8 +560,8 @@ const char *registry_place_why(const struct registry *r, enum rule_code code, co
     const struct url *own = site != NULL ? &site->origin_url : NULL;
 
     if (code == RULE_SITE_UNKNOWN && r->site_count == 0)
-        return "belongs to no site: there is none yet; make one first (`sitemapd site add ORIGIN`, "
-               "or POST /v1/sites)";
+        return "belongs to no site: there is none yet; create one first (`sitemapd site add "
+               "ORIGIN`, or POST /v1/sites)";
     if (code == RULE_SITE_UNKNOWN)
         return "belongs to no site of this catalogue; if it is a site's file on another host (a "
                "CDN), add that host to the site's cross hosts (--add-cross-host) and name the "
@@ -574,9 +574,9 @@ const char *registry_place_why(const struct registry *r, enum rule_code code, co
                "listed too "
                "(cross_hosts, site update --add-cross-host)";
     if (own->https && !loc->https)
-        return "is http, and its site is https: the host is right, the scheme is not; write https";
+        return "is http, but its site is https: write https";
     if (!own->https && loc->https)
-        return "is https, and its site is http: the host is right, the scheme is not; write http";
+        return "is https, but its site is http: write http";
     return "is on another port than its site";
 }
 

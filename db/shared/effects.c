@@ -610,7 +610,7 @@ static enum catalogue_status run(struct effects_applier *a, const struct table *
         if (status == CATALOGUE_OK)
             status = CATALOGUE_UNAVAILABLE;
     } else if (sqlite3_changes64(a->db) != 1) {
-        status = diverge(a, t->name, "a row that a record touches is not there");
+        status = diverge(a, t->name, "a row that a record changes does not exist");
     }
     return status;
 }
@@ -636,7 +636,7 @@ static enum catalogue_status apply_row(struct effects_applier *a, struct cursor 
     if (c->short_of)
         return CATALOGUE_OK;
     if (columns >> t->count != 0 || (operation == STREAM_UPDATE && columns == 0))
-        return diverge(a, t->name, "a record names columns that are not there");
+        return diverge(a, t->name, "a record names columns that do not exist");
     sqlite3_stmt *statement;
     enum catalogue_status status = statement_for(a, t, operation, columns, &statement);
     if (status != CATALOGUE_OK)
@@ -774,7 +774,7 @@ enum catalogue_status effects_apply(struct effects_applier *a, const void *bytes
 
 enum catalogue_status effects_apply_end(struct effects_applier *a)
 {
-    return a->raw.len == 0 ? CATALOGUE_OK : diverge(a, "", "a record ends too soon");
+    return a->raw.len == 0 ? CATALOGUE_OK : diverge(a, "", "a record is truncated");
 }
 
 bool effects_apply_migrated(const struct effects_applier *a)

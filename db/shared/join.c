@@ -190,11 +190,11 @@ static enum shared_outcome make_own(const char *name, const struct join_node *no
     if (rc == SQLITE_OK && fits)
         rc = sqlite3_exec(db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     if (rc == SQLITE_MISMATCH)
-        snprintf(why, why_size, "the log's snapshot is another catalogue's than this file's");
+        snprintf(why, why_size, "the log's snapshot belongs to another catalogue than this file");
     else if (rc != SQLITE_OK)
         snprintf(why, why_size, "the log's snapshot: %s", sqlite3_errmsg(db));
     else if (!fits)
-        snprintf(why, why_size, "the log's snapshot has a newer form: upgrade this node");
+        snprintf(why, why_size, "the log's snapshot has a newer schema: upgrade this node");
     sqlite3_close(db);
     return rc == SQLITE_OK && fits ? SHARED_YES : SHARED_NO;
 }
@@ -518,8 +518,7 @@ enum catalogue_status join_replace(const char *path, sqlite3 *db, char *why, siz
     if (rc == SQLITE_OK)
         rc = copy_pages(db, from);
     if (rc != SQLITE_OK)
-        snprintf(why, why_size, "a snapshot could not take the file's place: %s",
-                 sqlite3_errstr(rc));
+        snprintf(why, why_size, "a snapshot could not replace the file: %s", sqlite3_errstr(rc));
     sqlite3_close(from);
     unlink(name);
     free(name);

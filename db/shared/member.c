@@ -129,7 +129,7 @@ static enum catalogue_status end_applying(struct member *m, enum shared_outcome 
     }
     if (applied == CATALOGUE_NEWER) {
         standing_set_phase(&m->standing, SHARED_TOO_OLD,
-                           "the others have a newer form of the catalogue: upgrade this node");
+                           "the others have a newer schema: upgrade this node");
         return CATALOGUE_UPGRADE_PENDING;
     }
     if (outcome == SHARED_STOPPED && applied != CATALOGUE_OK) { /* tried again */

@@ -140,8 +140,7 @@ static void rehearse(struct rehearsal *r, struct write_request *request)
 static void answer_expired(struct rehearsal *r)
 {
     struct write_request *expired = queue_take_expired(&r->queue, clock_now_ms());
-    writer_answer_failed(r->writer, expired, CATALOGUE_BUSY,
-                         "the catalogue was busy for as long as a write may wait");
+    writer_answer_failed(r->writer, expired, CATALOGUE_BUSY, "timeout: the catalogue was busy");
 }
 
 static void rehearsal_run(void *context)

@@ -369,8 +369,8 @@ static void writer_record(struct writer *w, enum catalogue_status status, const 
 
 const char *writer_who_holds(const struct writer *w)
 {
-    return w->catalogue->member ? "another node holds the lock that all share, maybe for a list, "
-                                  "or another process that of this node's file"
+    return w->catalogue->member ? "another node holds the shared lock, perhaps for a list, or "
+                                  "another process locks this node's file"
                                 : "another process holds the lock";
 }
 
@@ -940,8 +940,7 @@ static void answer_expired(void *context)
         if (w->catalogue->member && standing_away_ms(member_standing(w->catalogue->member)) > 0)
             writer_answer_failed(w, expired, CATALOGUE_SHARED_AWAY, "PostgreSQL cannot be reached");
         else
-            writer_answer_failed(w, expired, CATALOGUE_BUSY,
-                                 "the catalogue was busy for as long as a write may wait");
+            writer_answer_failed(w, expired, CATALOGUE_BUSY, "timeout: the catalogue was busy");
     }
 }
 

@@ -89,8 +89,7 @@ static bool judge_query(struct reply *reply, const struct query *query,
         const struct member *parameter = find_parameter(operation, name);
 
         if (parameter == NULL) {
-            reply_problem(reply, 400, "unknown-parameter", name,
-                          "this call knows no such query parameter");
+            reply_problem(reply, 400, "unknown-parameter", name, "unknown query parameter");
             return false;
         }
         if (!judge_value(parameter, query->pair[i].value, detail, sizeof detail)) {
@@ -396,7 +395,7 @@ bool call_fields(struct call *call, struct json_field *fields, size_t count)
         return false;
     if (request->body.len > call->app->max_body_bytes) {
         reply_problem(reply, 413, "body-too-large", NULL,
-                      "the body is larger than this server takes (max_body_bytes)");
+                      "the body is larger than this server accepts (max_body_bytes)");
         return false;
     }
     switch (json_fields_read(str_text(&request->body), request->body.len, fields, count,
@@ -414,7 +413,7 @@ bool call_fields(struct call *call, struct json_field *fields, size_t count)
         errors_reply_rule(reply, RULE_FIELD_TYPE, error.field, error.detail);
         break;
     case JSON_FIELDS_MISSING:
-        reply_problem(reply, 422, "missing-field", error.field, "this field is needed");
+        reply_problem(reply, 422, "missing-field", error.field, "this field is required");
         break;
     case JSON_FIELDS_NO_MEMORY:
         errors_reply_status(reply, CATALOGUE_NO_MEMORY);

@@ -295,11 +295,12 @@ static enum handled begin(struct copy *copy, void (*job)(void *context))
     copy->call.cleanup = copy_cleanup;
     if (take_place(copy) && take_file(copy) && workers_run(copy->call.app->copiers, 0, job, copy))
         return HANDLE_LATER;
-    reply_problem(reply, 503, "too-many-copies", NULL,
-                  !copy->placed
-                      ? "an export or rendering for tokens of this scope is being made already"
-                      : "as many exports, backups and renderings as may be read at once are not "
-                        "read to their end yet");
+    reply_problem(
+        reply, 503, "too-many-copies", NULL,
+        !copy->placed
+            ? "busy: an export or rendering for tokens of this scope is already being prepared; "
+              "retry later"
+            : "busy: too many exports, backups and renderings are being downloaded; retry later");
     reply_header(reply, "Retry-After", "10");
     return HANDLED;
 }

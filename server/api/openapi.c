@@ -112,7 +112,7 @@ static const struct standard {
          "type" : "about:blank",
          "title" : "Bad Request",
          "status" : 400,
-         "detail" : "this call knows no such query parameter",
+         "detail" : "unknown query parameter",
          "code" : "unknown-parameter",
          "field" : "limt"
      })},

@@ -76,7 +76,7 @@ bool repeat_refuse(struct call *call)
     if (call->repeat.key == NULL)
         return true;
     reply_problem(&call->request->reply, 400, "idempotency-key-not-supported", "Idempotency-Key",
-                  "this call keeps no answer, so nothing was done; ask again without the key");
+                  "this call does not support Idempotency-Key; nothing was done; retry without it");
     return false;
 }
 

@@ -78,7 +78,7 @@ static bool read_headers(struct upload *upload)
         upload->gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
         if (!upload->gzip) {
             reply_problem(&request->reply, 415, "unsupported-encoding", NULL,
-                          "a body comes as it is or with Content-Encoding: gzip");
+                          "the body must be uncompressed or have Content-Encoding: gzip");
             reply_header(&request->reply, "Accept-Encoding", "gzip, identity");
             return false;
         }
@@ -88,7 +88,7 @@ static bool read_headers(struct upload *upload)
         (query_number(length, UINT64_MAX, &bytes) && bytes <= upload->call.app->max_bulk_bytes))
         return true;
     reply_problem(&request->reply, 413, "body-too-large", NULL,
-                  "the body is larger than this server takes (max_bulk_bytes)");
+                  "the body is larger than this server accepts (max_bulk_bytes)");
     return false;
 }
 
@@ -215,7 +215,7 @@ enum handled upload_body(void *context, struct request *request, const void *byt
         reply_done(&request->reply);
         reply_init(&request->reply);
         reply_problem(&request->reply, 413, "body-too-large", NULL,
-                      "the body is larger than this server takes (max_bulk_bytes)");
+                      "the body is larger than this server accepts (max_bulk_bytes)");
         return HANDLED;
     }
     if (upload->over)

@@ -11,9 +11,9 @@
 const struct cli_option common_options[] = {
     {"--config", "FILE", "read this configuration ($SITEMAPD_CONFIG)"},
     {"--database", "FILE", "work on this catalogue ($SITEMAPD_DATABASE)"},
-    {"--shared", "URL", "share the catalogue by this PostgreSQL ($SITEMAPD_SHARED)"},
-    {"--server", "URL", "ask this server's API, no file ($SITEMAPD_SERVER)"},
-    {"--token-file", "FILE", "the token for it (default: what $SITEMAPD_TOKEN is)"},
+    {"--shared", "URL", "share the catalogue through PostgreSQL ($SITEMAPD_SHARED)"},
+    {"--server", "URL", "use this server's API, not a file ($SITEMAPD_SERVER)"},
+    {"--token-file", "FILE", "file with its token (default: $SITEMAPD_TOKEN)"},
     {"--ca-file", "FILE", "trust these certificates (PEM), not the system's ($SITEMAPD_CA_FILE)"},
     {"--help", NULL, "show this text"},
     {0},

@@ -137,7 +137,7 @@ static void print_all(const struct cli_command *commands)
     print_heading("A first try");
     print_example("A folder of sitemap files, watched, listed and served:",
                   "sitemapd serve --site https://www.example.com --source ./sitemaps");
-    print_example("Or files that lie elsewhere, registered one by one or all at once:",
+    print_example("Or files on other servers, registered one by one or all at once:",
                   "sitemapd site add https://www.example.com\n"
                   "sitemapd add https://www.example.com/sitemap-products.xml\n"
                   "sitemapd import old/sitemap_index.xml\n"
@@ -146,9 +146,9 @@ static void print_all(const struct cli_command *commands)
     print_heading("Options of every command");
     print_options(common_options);
     print_row("--version", "show the version");
-    print_paragraphs("`sitemapd COMMAND --help` tells more and shows examples; so do the manual "
-                     "pages sitemapd(1) and sitemapd.conf(5). Exit status: 0 done, 1 could not, 2 "
-                     "wrong usage.");
+    print_paragraphs(
+        "`sitemapd COMMAND --help` shows details and examples; so do the manual pages sitemapd(1) "
+        "and sitemapd.conf(5). Exit status: 0 success, 1 failure, 2 wrong usage.");
 }
 
 void help_print(const struct arguments *a, const struct cli_command *commands)
@@ -162,7 +162,7 @@ void help_print(const struct arguments *a, const struct cli_command *commands)
         print_usage(words, true, "");
         print_heading("Commands");
         print_commands(commands, a->group);
-        printf("\n`sitemapd %s COMMAND --help` tells more and shows examples.\n", a->group);
+        printf("\n`sitemapd %s COMMAND --help` shows details and examples.\n", a->group);
     } else {
         print_all(commands);
     }

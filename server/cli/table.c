@@ -73,9 +73,9 @@
 
 const struct cli_command cli_commands[] = {
     {"serve", "", "serve index pages to crawlers and the API to you",
-     "Serves until SIGTERM: index pages and robots.txt on the public listener, the API, metrics "
-     "and health on the admin listener. When it is ready it prints one line on stdout:\n\n"
-     "  sitemapd: ready public=http://127.0.0.1:8080 admin=http://127.0.0.1:8081",
+     "Serve until SIGTERM: index pages and robots.txt on the public listener, the API, metrics and "
+     "health on the admin listener. When the server is ready, it prints one line on stdout:\n\n  "
+     "sitemapd: ready public=http://127.0.0.1:8080 admin=http://127.0.0.1:8081",
      (const struct cli_option[]){
          {"--listen", "A:P", "address and port for crawlers (default: 0.0.0.0:8080)"},
          {"--admin-listen", "A:P", "address and port of the API (default: 127.0.0.1:8081)"},
@@ -97,22 +97,22 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Serving"},
     {"check-config", "[FILE]", "find every mistake in the configuration",
-     "Reads the configuration and prints each mistake as file:line: message.",
+     "Read the configuration and print each mistake as file:line: message.",
      (const struct cli_option[]){
-         {"--defaults", NULL, "print every setting with its default, as a file to begin with"},
+         {"--defaults", NULL, "print every setting with its default, as a template"},
          {0},
      },
      0, 1, command_check_config,
      .examples =
          (const struct cli_example[]){
              {"The file that serve would read:", "sitemapd check-config"},
-             {"Another one, before it is put in place:", "sitemapd check-config ./sitemapd.conf"},
-             {"A file to begin with:", "sitemapd check-config --defaults >sitemapd.conf"},
+             {"Another file, before you install it:", "sitemapd check-config ./sitemapd.conf"},
+             {"A template:", "sitemapd check-config --defaults >sitemapd.conf"},
              {0},
          }},
     {"site add", "ORIGIN", "create a site, with an index at /sitemap_index.xml",
-     "Creates a site: the origin whose sitemaps are listed. Sitemaps on another host (a CDN) may "
-     "be listed once that host is a cross host.",
+     "Create a site: the origin whose sitemaps are listed. Sitemaps on another host (a CDN) may be "
+     "listed once that host is a cross host.",
      (const struct cli_option[]){
          OPTION_CROSS_HOST,
          OPTION_HOST_ALIAS,
@@ -134,7 +134,7 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Sites and indexes"},
     {"site update", "ORIGIN", "change a site's hosts, limit or robots.txt",
-     "Changes what the options name, and shows the old and the new values.",
+     "Change what the options name, and show the old and the new values.",
      (const struct cli_option[]){
          {"--add-host-alias", "HOST", "add a host name of requests; repeatable"},
          {"--remove-host-alias", "HOST", "remove this host alias; repeatable"},
@@ -147,7 +147,7 @@ const struct cli_command cli_commands[] = {
          OPTION_MAX_INDEXES,
          OPTION_ROBOTS,
          {"--no-robots", NULL, "serve a robots.txt with the Sitemap lines only"},
-         {"--robots-off", NULL, "leave /robots.txt (404) to another server"},
+         {"--robots-off", NULL, "answer 404 for /robots.txt, which another server serves"},
          {"--check", NULL, "poll the registered sitemaps, and report those that are broken"},
          {"--no-check", NULL, "do not (the default)"},
          {0},
@@ -155,17 +155,17 @@ const struct cli_command cli_commands[] = {
      1, 1, command_site_update,
      .examples =
          (const struct cli_example[]){
-             {"Requests also come under the bare name:",
+             {"Also answer requests for the bare name:",
               "sitemapd site update https://www.example.com --add-host-alias example.com"},
              {"Remove all cross hosts:",
               "sitemapd site update https://www.example.com --no-cross-hosts"},
-             {"The robots.txt that another program made until now:",
+             {"Keep the robots.txt of another program:",
               "curl -sf https://www.example.com/robots.txt |\n"
               "    sitemapd site update https://www.example.com --robots -"},
              {0},
          },
      .names = CLI_NAMES_SITE},
-    {"site list", "", "show the sites", "Shows each site with its hosts, indexes and pages.",
+    {"site list", "", "show the sites", "Show each site with its hosts, indexes and pages.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_site_list,
      .examples =
          (const struct cli_example[]){
@@ -174,7 +174,7 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"site remove", "ORIGIN", "remove a site with all its entries",
-     "Removes a site, its indexes and their entries. The shrink guard holds it back unless "
+     "Remove a site, its indexes and their entries. The shrink guard holds it back unless "
      "--max-removed allows as many removals as it has entries.",
      (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_site_remove,
      .examples =
@@ -186,7 +186,7 @@ const struct cli_command cli_commands[] = {
          },
      .names = CLI_NAMES_SITE},
     {"index add", "URL", "create an index",
-     "Creates an index. It lists sitemaps of its own directory and below, so an index at "
+     "Create an index. It lists sitemaps of its own directory and below, so an index at "
      "/shop/sitemap_index.xml lists only what is under /shop/. With one site its path is enough.",
      (const struct cli_option[]){
          {"--pattern", "P", "names of further pages (default: {stem}-{n}{suffix})"},
@@ -202,7 +202,7 @@ const struct cli_command cli_commands[] = {
               "'{stem}_{n}{suffix}'"},
              {0},
          }},
-    {"index list", "", "show the indexes", "Shows each index with its entries, pages and size.",
+    {"index list", "", "show the indexes", "Show each index with its entries, pages and size.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_index_list,
      .examples =
          (const struct cli_example[]){
@@ -212,7 +212,7 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"index remove", "URL", "remove an index with all its entries",
-     "Removes an index and its entries. The shrink guard holds it back unless --max-removed allows "
+     "Remove an index and its entries. The shrink guard holds it back unless --max-removed allows "
      "as many removals as it has entries.",
      (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_index_remove,
      .examples =
@@ -225,8 +225,8 @@ const struct cli_command cli_commands[] = {
          },
      .names = CLI_NAMES_INDEX},
     {"freeze", "ORIGIN|URL", "reject every change of a site, an index or a urlset",
-     "Rejects writes to a site, an index or a urlset until it is thawed. Sources keep what they "
-     "find, and crawlers are served. It also works on sites of the configuration, and no reload "
+     "Reject writes to a site, an index or a urlset until it is thawed. Sources hold their changes "
+     "back, and crawlers are served. It also works on sites of the configuration, and no reload "
      "undoes it.",
      NULL, 1, 1, command_freeze,
      .examples =
@@ -237,8 +237,9 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_INDEX},
-    {"thaw", "ORIGIN|URL", "end a freeze", "Accepts writes again; sources publish what they kept.",
-     NULL, 1, 1, command_thaw,
+    {"thaw", "ORIGIN|URL", "end a freeze",
+     "Accept writes again; sources publish the changes that they held back.", NULL, 1, 1,
+     command_thaw,
      .examples =
          (const struct cli_example[]){
              {"The index again:", "sitemapd thaw https://www.example.com/sitemap_index.xml"},
@@ -246,7 +247,7 @@ const struct cli_command cli_commands[] = {
          },
      .names = CLI_NAMES_INDEX},
     {"urlset add", "URL", "create a sitemap that is made of page URLs",
-     "Creates a urlset: a sitemap, of as many pages as needed, whose page URLs are registered one "
+     "Create a urlset: a sitemap, of as many pages as needed, whose page URLs are registered one "
      "by one or in lists (url, import --urlset). Each of its pages is an entry of its index. Its "
      "page URLs are in its directory and below. With one site its path is enough. The age of a "
      "page URL counts from its news date, else its lastmod, else its registration. A urlset with "
@@ -254,7 +255,7 @@ const struct cli_command cli_commands[] = {
      (const struct cli_option[]){
          {"--index", "URL", "index that lists its pages (default: the deepest that holds it)"},
          {"--with", "WORDS",
-          "extensions of its page URLs: images,videos,alternates,news; fixed for good"},
+          "extensions of its page URLs: images,videos,alternates,news; cannot be changed"},
          {"--pattern", "P", "names of further pages (default: {stem}-{n}{suffix})"},
          {"--max-pages", "N", "most pages (default: 1000)"},
          {"--max-page-urls", "N",
@@ -275,8 +276,8 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Page URLs", .pages = true},
     {"urlset set", "URL", "change a urlset",
-     "Changes what the options name. A shorter --expires removes older page URLs at once, under "
-     "the shrink guard. A urlset without expiry gets one only while it is empty.",
+     "Change what the options name. A shorter --expires removes older page URLs at once, under the "
+     "shrink guard. A urlset without expiry gets one only while it is empty.",
      (const struct cli_option[]){
          {"--index", "URL", "another index, of the same site"},
          {"--max-pages", "N", "most pages"},
@@ -293,7 +294,7 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .names = CLI_NAMES_URLSET, .pages = true},
-    {"urlset list", "", "show the urlsets", "Shows each urlset with its page URLs, pages and size.",
+    {"urlset list", "", "show the urlsets", "Show each urlset with its page URLs, pages and size.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_index_list,
      .examples =
          (const struct cli_example[]){
@@ -302,7 +303,7 @@ const struct cli_command cli_commands[] = {
          },
      .pages = true},
     {"urlset remove", "URL", "remove a urlset with all its page URLs",
-     "Removes a urlset, its page URLs, and its pages from their index. The shrink guard holds it "
+     "Remove a urlset, its page URLs, and its pages from their index. The shrink guard holds it "
      "back unless --max-removed allows as many removals as it has page URLs.",
      (const struct cli_option[]){OPTION_MAX_REMOVED, {0}}, 1, 1, command_index_remove,
      .examples =
@@ -313,13 +314,13 @@ const struct cli_command cli_commands[] = {
          },
      .names = CLI_NAMES_URLSET, .pages = true},
     {"url add", "LOC", "register a page URL, or update it",
-     "Registers the page at LOC in a urlset, or updates it. What is not given stays as it is. "
-     "Images, videos, alternates and news are replaced together: if you give one of them, give "
-     "all. Videos come by import only, and these options remove them.",
+     "Register the page at LOC in a urlset, or update it. Values that you do not give stay "
+     "unchanged. Images, videos, alternates and news are replaced together: if you give one of "
+     "them, give all. Videos come by import only, and these options remove them.",
      (const struct cli_option[]){
          OPTION_URLSET,
          {"--lastmod", "T", "when the page changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
-         {"--digest", "D", "a hash of the page: lastmod moves only with it"},
+         {"--digest", "D", "a hash of the page: lastmod changes only with it"},
          {"--image", "URL", "an image on the page; repeatable"},
          {"--alternate", "LANG=URL", "the page in another language; repeatable"},
          {"--news-name", "TEXT", "name of the publication; needs the three options below"},
@@ -327,7 +328,7 @@ const struct cli_command cli_commands[] = {
          {"--news-date", "T", "when the article was published"},
          {"--news-title", "TEXT", "the article's title"},
          {"--source", "NAME",
-          "who owns it, where it is new (default: cli; on a server the token's name)"},
+          "owner of a new page URL (default: cli; on a server the token's name)"},
          OPTION_JSON,
          {0},
      },
@@ -345,8 +346,8 @@ const struct cli_command cli_commands[] = {
          },
      .pages = true},
     {"url remove", "LOC", "remove a page URL from its urlset",
-     "Removes the page at LOC from a urlset.", (const struct cli_option[]){OPTION_URLSET, {0}}, 1,
-     1, command_remove,
+     "Remove the page at LOC from a urlset.", (const struct cli_option[]){OPTION_URLSET, {0}}, 1, 1,
+     command_remove,
      .examples =
          (const struct cli_example[]){
              {"One page:",
@@ -355,7 +356,7 @@ const struct cli_command cli_commands[] = {
          },
      .pages = true},
     {"url list", "", "show the page URLs of a urlset",
-     "Shows page URLs in the order in which pages list them.",
+     "Show page URLs in the order in which pages list them.",
      (const struct cli_option[]){
          OPTION_URLSET,
          {"--prefix", "URL", "only locs that begin with this"},
@@ -372,7 +373,7 @@ const struct cli_command cli_commands[] = {
          },
      .pages = true},
     {"url export", "", "write page URLs as NDJSON, for import",
-     "Writes each page URL of a urlset as one line of JSON, with its position and extensions. "
+     "Write each page URL of a urlset as one line of JSON, with its position and extensions. "
      "Imported into an empty urlset, or with --replace --source '*', the copy serves identical "
      "bytes.",
      (const struct cli_option[]){OPTION_URLSET, {0}}, 0, 0, command_export,
@@ -383,14 +384,13 @@ const struct cli_command cli_commands[] = {
          },
      .pages = true},
     {"add", "LOC", "register a sitemap, or update it",
-     "Registers the sitemap file at LOC, or updates it. What is not given stays as it is. The "
-     "site follows from LOC, the index is the deepest one whose directory holds it.",
+     "Register the sitemap file at LOC, or update it. Values that you do not give stay unchanged. "
+     "The site follows from LOC, the index is the deepest one whose directory holds it.",
      (const struct cli_option[]){
          {"--lastmod", "T", "when the sitemap file changed: 2026-11-21 or 2026-11-21T08:30:00Z"},
-         {"--digest", "D", "a hash or ETag of the file: lastmod moves only with it"},
-         {"--index", "URL", "index to put it in (default: the deepest that holds it)"},
-         {"--source", "NAME",
-          "who owns the entry, where it is new (default: cli; on a server the token's name)"},
+         {"--digest", "D", "a hash or ETag of the file: lastmod changes only with it"},
+         {"--index", "URL", "index that lists it (default: the deepest that holds it)"},
+         {"--source", "NAME", "owner of a new entry (default: cli; on a server the token's name)"},
          OPTION_JSON,
          {0},
      },
@@ -408,7 +408,7 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Sitemaps"},
     {"remove", "LOC", "remove a sitemap from its index",
-     "Removes the sitemap at LOC from its index. The file itself is not touched.", NULL, 1, 1,
+     "Remove the sitemap at LOC from its index. The file itself is not touched.", NULL, 1, 1,
      command_remove,
      .examples =
          (const struct cli_example[]){
@@ -416,7 +416,7 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"list", "", "show the registered sitemaps",
-     "Shows entries in the order in which pages list them.",
+     "Show entries in the order in which pages list them.",
      (const struct cli_option[]){
          OPTION_INDEX,
          {"--prefix", "URL", "only locs that begin with this"},
@@ -429,39 +429,38 @@ const struct cli_command cli_commands[] = {
      .examples =
          (const struct cli_example[]){
              {"All of them:", "sitemapd list"},
-             {"Those below one folder:", "sitemapd list --prefix https://www.example.com/shop/"},
-             {"The warnings of those that have any:",
+             {"Entries below a folder:", "sitemapd list --prefix https://www.example.com/shop/"},
+             {"Entries with warnings:",
               "sitemapd list --warned --json | jq -r '[.loc, .warnings[]] | @tsv'"},
-             {"Those without a date:",
+             {"Entries without a date:",
               "sitemapd list --json | jq -r 'select(.lastmod == null) | .loc'"},
              {0},
          }},
     {"import", "FILE|URL|-", "register many: index XML, NDJSON, or a list of URLs",
-     "Reads a sitemap index (XML), NDJSON (as export writes it) or a plain list of URLs, each also "
-     "gzipped, recognised by content; - is standard input. A URL is fetched once, as a source with "
-     "an upstream would ([fetch] of the configuration says which addresses are allowed). All or "
-     "nothing: if an entry is rejected, nothing is applied, unless --skip-invalid is given. With "
-     "--replace, each index that the list names, or that its locs belong to, becomes exactly the "
-     "list, in one step: entries of the same source that are not in the list are removed, those of "
-     "other sources stay; --source '*' replaces all of them. With --urlset the list is of page "
-     "URLs: a sitemap (XML with its images, videos, alternates and news, or text), NDJSON or a "
-     "plain list.",
+     "Read a sitemap index (XML), NDJSON (as export writes it) or a plain list of URLs, each also "
+     "gzipped, recognised by content; - is standard input. A URL is fetched once, if [fetch] of "
+     "the configuration allows its address. All or nothing: if an entry is rejected, nothing is "
+     "applied, unless --skip-invalid is given. With --replace, each index that the list names, or "
+     "that its locs belong to, becomes exactly the list, in one step: entries of the same source "
+     "that are not in the list are removed, those of other sources stay; --source '*' replaces all "
+     "of them. With --urlset the list is of page URLs: a sitemap (XML with its images, videos, "
+     "alternates and news, or text), NDJSON or a plain list.",
      (const struct cli_option[]){
          {"--index", "URL",
           "the index for entries that name none (default: the deepest that holds it)"},
          {"--urlset", "URL", "read page URLs into this urlset: its URL, or its path with one site"},
          {"--replace", NULL, "make what --source owns of each index named exactly this list"},
-         {"--skip-invalid", NULL, "apply the valid entries although others are rejected"},
+         {"--skip-invalid", NULL, "apply the valid entries even if others are rejected"},
          {"--dry-run", NULL, "show what would change, write nothing"},
-         {"--drop-lastmod", NULL, "ignore the lastmod of the list: its dates would freeze"},
+         {"--drop-lastmod", NULL, "ignore the dates of the list"},
          {"--drop-extensions", NULL, "leave out extensions that the urlset does not have"},
          {"--connect", "H:P", "connect to this host and port for the URL, whatever DNS says"},
          OPTION_MAX_REMOVED,
          {"--if-match", "STATE",
           "only if the index or urlset is unchanged: its \"state\" of `index list --json`"},
          {"--source", "NAME",
-          "who owns the entries (default: cli, on a server the token's name, or as an export "
-          "says); '*': anybody"},
+          "owner of the entries (default: cli, on a server the token's name, or as an export "
+          "says); '*': all"},
          {0},
      },
      1, 1, command_import,
@@ -471,16 +470,16 @@ const struct cli_command cli_commands[] = {
               "sitemapd import old/sitemap_index.xml.gz"},
              {"Show first what would change:",
               "sitemapd import --dry-run https://www.example.com/sitemap_index.xml"},
-             {"Make what imports put into an index exactly this list:",
+             {"Replace what imports have registered in an index:",
               "sitemapd import --replace --index /sitemap_index.xml list.txt"},
-             {"Exactly this list, also in place of others' entries:",
+             {"Also replace entries of other owners:",
               "sitemapd import --replace --source '*' --index /sitemap_index.xml list.txt"},
-             {"Exactly the page URLs of a sitemap that a plug-in wrote:",
+             {"Replace page URLs by those of a sitemap of a plug-in:",
               "sitemapd import --replace --urlset /products.xml product-sitemap.xml"},
              {0},
          }},
     {"export", "", "write entries as NDJSON, for import",
-     "Writes each entry as one line of JSON, with its position, by index and position. Imported "
+     "Write each entry as one line of JSON, with its position, by index and position. Imported "
      "into an empty index or with --replace --source '*', the copy serves identical bytes.",
      (const struct cli_option[]){OPTION_INDEX, {0}}, 0, 0, command_export,
      .examples =
@@ -491,8 +490,8 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"scan", "NAME|DIR", "scan a folder, or read an upstream's list, once",
-     "Validates each file that is new or has changed since the last scan, and registers the good "
-     "ones in one step; prints what changed, what was rejected, and why. NAME is a source of the "
+     "Validate each file that is new or has changed since the last scan, register the valid ones "
+     "in one step, and print what changed, what was rejected, and why. NAME is a source of the "
      "configuration or the catalogue; a folder needs its URL. Of a source with an upstream the "
      "list is read once; the server polls its sitemaps. With --server the source is scanned there.",
      (const struct cli_option[]){
@@ -514,7 +513,7 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"render", "URL", "print the page that the server would serve",
-     "Prints the page of an index or a urlset at URL as the server would serve it. With one site a "
+     "Print the page of an index or a urlset at URL as the server would serve it. With one site a "
      "path is enough.",
      NULL, 1, 1, command_render,
      .examples =
@@ -526,21 +525,21 @@ const struct cli_command cli_commands[] = {
          },
      .names = CLI_NAMES_INDEX},
     {"crawlers", "[NAME]", "show which crawlers have seen all changes",
-     "Shows each crawler that came: its last fetch, up to when it has seen all changes, and of how "
-     "many pages it has the present version, an earlier one (stale) or none. With NAME shows the "
+     "Show each crawler: its last fetch, the time up to which it has seen all changes, and of how "
+     "many pages it has the current version, an earlier one (stale) or none. With NAME, show the "
      "pages of the indexes and urlsets that it reads. A running server writes this to the "
      "catalogue once a minute; --server shows the current state. On several machines it covers all "
      "of them.",
      (const struct cli_option[]){
          {"--site", "ORIGIN", "only this site's pages"},
-         {"--stale", NULL, "only pages of which the present version is missing"},
+         {"--stale", NULL, "only pages whose current version it lacks"},
          OPTION_JSON,
          {0},
      },
      0, 1, command_crawlers,
      .examples =
          (const struct cli_example[]){
-             {"Which crawlers came, and what they lack:", "sitemapd crawlers"},
+             {"Which crawlers have visited, and what they lack:", "sitemapd crawlers"},
              {"The pages that Google has in an earlier version:",
               "sitemapd crawlers googlebot --stale"},
              {"Since when, for a script:",
@@ -548,14 +547,14 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"crawlers import", "LOG|-", "import a CDN's access log",
-     "Reads an access log in the combined format or with one JSON object a line (CloudFront, "
-     "Cloudflare, Fastly and others), gzipped or not; - is standard input. Adds the requests of "
+     "Read an access log in the combined format or with one JSON object a line (CloudFront, "
+     "Cloudflare, Fastly and others), gzipped or not; - is standard input. Add the requests of "
      "crawlers for pages and robots.txt to the sums of their days. A crawler counts as having the "
-     "present version of a page only if its request came more than --max-age after the page's "
+     "current version of a page only if its request came more than --max-age after the page's "
      "change, because a cache may have answered with an older one. A log that was read before is "
      "skipped, one that has grown is read from there; requests that the server answered itself "
-     "would count twice. A running server shows it within a minute. Works on the machine of the "
-     "catalogue only.",
+     "would count twice. A running server shows it within a minute. Run it on the machine of the "
+     "catalogue.",
      (const struct cli_option[]){
          {"--site", "ORIGIN", "site of lines without a host"},
          {"--max-age", "SPAN", "how long the CDN keeps a page (default: 1h)"},
@@ -574,9 +573,9 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"history", "[REVISION]", "show what was changed, when, by whom",
-     "Shows the changes, the newest first: revision, time, kind, who made it and how, how many "
-     "entries it added (+), changed (~) and removed (-), and of which URL or site. With REVISION "
-     "shows that change and its entries. WHEN is a time, a date (UTC; --until includes the whole "
+     "Show the changes, the newest first: revision, time, kind, who made it and how, how many "
+     "entries it added (+), changed (~) and removed (-), and of which URL or site. With REVISION, "
+     "show that change and its entries. WHEN is a time, a date (UTC; --until includes the whole "
      "day), or how long ago: 2h, 7d. [history] sets how long changes are kept.",
      (const struct cli_option[]){
          {"--site", "ORIGIN", "only changes of this site"},
@@ -605,7 +604,7 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Changes"},
     {"diff", "", "show what differs between two revisions",
-     "Shows what was added (+), removed (-) and changed (~), entry by entry, in all indexes and "
+     "Show what was added (+), removed (-) and changed (~), entry by entry, in all indexes and "
      "urlsets or in one.",
      (const struct cli_option[]){
          {"--from", "REVISION", "state after this revision"},
@@ -618,25 +617,24 @@ const struct cli_command cli_commands[] = {
      0, 0, command_diff,
      .examples =
          (const struct cli_example[]){
-             {"All since the last good revision:", "sitemapd diff --from 120"},
-             {"What went from one index meanwhile:",
+             {"All changes since the last good revision:", "sitemapd diff --from 120"},
+             {"What was removed from an index in between:",
               "sitemapd diff --from 120 --to 124 --index /sitemap_index.xml --json |\n"
               "    jq -r 'select(.after == null) | .loc'"},
              {0},
          }},
     {"undo", "[REVISION]", "undo a change, or restore an index",
-     "Undoes the change of REVISION; or, with --index or --urlset and --to, restores that list as "
-     "it was after a revision, whatever changed since. Entries return with their ids, dates and "
-     "positions, pages with their bytes and tags. What somebody changed since is listed and stays. "
-     "An undo is a change of its own, and can be undone. A change by a source can be undone while "
-     "its index is frozen; after the thaw the source reads its files again, so restore those "
-     "before.",
+     "Undo the change of REVISION; or, with --index or --urlset and --to, restore that list to its "
+     "state after a revision. Entries return with their ids, dates and positions, pages with their "
+     "bytes and tags. Entries that have changed since are listed and stay unchanged. An undo is a "
+     "change of its own, and can be undone. A change by a source can be undone while its index is "
+     "frozen; after the thaw the source reads its files again, so restore those before.",
      (const struct cli_option[]){
          {"--index", "URL", "restore this index: its URL, or its path with one site"},
-         {"--urlset", "URL", "restore this urlset, likewise"},
+         {"--urlset", "URL", "restore this urlset: its URL, or its path with one site"},
          {"--to", "REVISION", "state after this revision"},
          {"--dry-run", NULL, "show what it would do, write nothing"},
-         {"--overwrite", NULL, "undo also what somebody changed since"},
+         {"--overwrite", NULL, "also undo entries that have changed since"},
          OPTION_MAX_REMOVED,
          OPTION_JSON,
          {0},
@@ -644,15 +642,15 @@ const struct cli_command cli_commands[] = {
      0, 1, command_undo,
      .examples =
          (const struct cli_example[]){
-             {"Show it first, then do it:", "sitemapd undo 124 --dry-run\nsitemapd undo 124"},
-             {"An index as it was before the bad night:",
+             {"Preview, then undo:", "sitemapd undo 124 --dry-run\nsitemapd undo 124"},
+             {"Restore an index to an earlier revision:",
               "sitemapd undo --index /sitemap_index.xml --to 120"},
-             {"A urlset likewise, shown first:",
+             {"Preview the restore of a urlset:",
               "sitemapd undo --urlset /products.xml --to 120 --dry-run"},
              {0},
          }},
     {"source add", "NAME", "add a folder or an upstream index as a source",
-     "Adds a source to the catalogue: a folder of sitemap files (--directory, --url), or a remote "
+     "Add a source to the catalogue: a folder of sitemap files (--directory, --url), or a remote "
      "sitemap index to follow (--upstream). Its name owns the entries. A folder must be below a "
      "source_root of the configuration, and addresses outside the public internet must be allowed "
      "by [fetch]. Where to connect to, certificates and credentials can be set in the "
@@ -664,21 +662,21 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"A folder:", "sitemapd source add shop --directory /srv/sitemaps/shop --url "
                            "https://www.example.com/shop/"},
-             {"An index that another server makes:",
+             {"An index on another server:",
               "sitemapd source add old --upstream https://www.example.com/sitemap.xml"},
              {0},
          },
      .topic = "Sources"},
     {"source set", "NAME", "change a source",
-     "Changes what the options name. An empty value takes a setting back: --map \"\".",
+     "Change what the options name. An empty value resets a setting: --map \"\".",
      (const struct cli_option[]){OPTIONS_SOURCE, {0}}, 1, 1, command_source_set,
      .examples =
          (const struct cli_example[]){
-             {"Look once a day:", "sitemapd source set old --poll 24h"},
+             {"Poll once a day:", "sitemapd source set old --poll 24h"},
              {0},
          }},
     {"source list", "", "show the sources",
-     "Shows the sources of the configuration and of the catalogue. `sitemapd status` shows their "
+     "Show the sources of the configuration and of the catalogue. `sitemapd status` shows their "
      "state.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_source_list,
      .examples =
@@ -687,7 +685,7 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"source remove", "NAME", "remove a source (its entries stay)",
-     "Removes a source of the catalogue. Its entries stay; remove or replace them if they are not "
+     "Remove a source of the catalogue. Its entries stay; remove or replace them if they are not "
      "wanted.",
      NULL, 1, 1, command_source_remove,
      .examples =
@@ -696,9 +694,9 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"token add", "NAME", "create an API token",
-     "Creates a token for the API and prints it, this once. Only its hash is stored. Each role "
-     "includes the one before: read reads, write also registers and removes entries, admin also "
-     "creates, changes and removes sites, indexes and tokens of its scope.",
+     "Create a token for the API and print it; it cannot be shown again. Only its hash is stored. "
+     "Each role includes the one before: read reads, write also registers and removes entries, "
+     "admin also creates, changes and removes sites, indexes and tokens of its scope.",
      (const struct cli_option[]){
          {"--site", "ORIGIN", "valid for this site only"},
          {"--prefix", "URL", "only locs that begin with this; ends with a slash, or with - _ or ."},
@@ -712,16 +710,15 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"For a deployment of one site:",
               "TOKEN=$(sitemapd token add deploy --site https://www.example.com)"},
-             {"For a team that has a part of a site, until the end of the year:",
+             {"For a team with a part of a site, with an expiry date:",
               "sitemapd token add blog --prefix https://www.example.com/blog/ --expires "
               "2099-12-31"},
-             {"For a dashboard, which changes nothing:",
-              "sitemapd token add dashboard --role read"},
+             {"For a dashboard, read-only:", "sitemapd token add dashboard --role read"},
              {0},
          },
      .topic = "Tokens of the API"},
     {"token list", "", "show the tokens' names",
-     "Shows the tokens by name; the tokens themselves cannot be shown again.",
+     "Show the tokens by name; the tokens themselves cannot be shown again.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_token_list,
      .examples =
          (const struct cli_example[]){
@@ -730,18 +727,18 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"token revoke", "NAME", "revoke a token",
-     "Revokes a token: a running server rejects it at once.", NULL, 1, 1, command_token_revoke,
+     "Revoke a token: a running server rejects it at once.", NULL, 1, 1, command_token_revoke,
      .examples =
          (const struct cli_example[]){
              {"A token that leaked:", "sitemapd token revoke deploy"},
              {0},
          }},
     {"share init", "", "share the catalogue with other machines",
-     "Shares the catalogue of this machine through a PostgreSQL: creates the log of its changes "
-     "there, with a first snapshot from which other machines join. It is refused while a server "
-     "works on the catalogue, and if there is a shared catalogue already.",
+     "Share the catalogue of this machine through PostgreSQL: create the log of its changes there, "
+     "with a first snapshot from which other machines join. This fails while a server uses the "
+     "catalogue, and if a shared catalogue already exists.",
      (const struct cli_option[]){
-         {"--if-absent", NULL, "do nothing if there is a shared catalogue already"},
+         {"--if-absent", NULL, "do nothing if a shared catalogue already exists"},
          {"--grant-to", "ROLE", "role of the nodes, if this one only creates the tables"},
          OPTION_SCHEMA,
          {0},
@@ -758,7 +755,7 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Several machines"},
     {"share status", "", "show the shared catalogue and its nodes",
-     "Shows the head of the log, whether a standby is synchronous, and the nodes.",
+     "Show the head of the log, whether a standby is synchronous, and the nodes.",
      (const struct cli_option[]){OPTION_JSON, OPTION_SCHEMA, {0}}, 0, 0, command_share_status,
      .examples =
          (const struct cli_example[]){
@@ -767,7 +764,7 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"share upgrade", "", "upgrade the shared catalogue to this release",
-     "Migrates the catalogue of all nodes where [shared] upgrade is manual, once none of them runs "
+     "Migrate the catalogue of all nodes where [shared] upgrade is manual, once none of them runs "
      "an older release.",
      (const struct cli_option[]){OPTION_SCHEMA, {0}}, 0, 0, command_share_upgrade,
      .examples =
@@ -798,9 +795,9 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Several catalogues"},
     {"status", "", "show status and health",
-     "Shows the number of sites, indexes and entries, the health, and the state of each source. "
-     "Exit status 1 if something is wrong. On a file no server is asked: what it knows (reasons, "
-     "failing sources) is shown with --server. Several --server are summed up.",
+     "Show the number of sites, indexes and entries, the health, and the state of each source. "
+     "Exit status 1 if something is wrong. Without --server it reads the file only, and does not "
+     "show what a running server knows (reasons, failing sources). Several --server are summed up.",
      (const struct cli_option[]){OPTION_JSON, {0}}, 0, 0, command_status,
      .examples =
          (const struct cli_example[]){
@@ -811,7 +808,7 @@ const struct cli_command cli_commands[] = {
          },
      .topic = "Maintenance"},
     {"healthcheck", "[URL]", "check the health of a running server",
-     "Requests /readyz. Exit status 0 if the answer is 200, else 1: for a container's health "
+     "Request /readyz. Exit status 0 if the response is 200, else 1: for a container's health "
      "check. Without URL it uses the admin listener of the configuration, whatever SITEMAPD_SERVER "
      "says.",
      NULL, 0, 1, command_healthcheck,
@@ -821,11 +818,12 @@ const struct cli_command cli_commands[] = {
              {"Another one:", "sitemapd healthcheck http://127.0.0.1:8081"},
              {0},
          }},
-    {"engines", "[NAME]", "show what search engines say of the sitemaps",
-     "Shows each search engine of the configuration: whether it answers, and how many errors and "
-     "warnings it found. With NAME (google, bing) shows each sitemap that it lists: when it was "
+    {"engines", "[NAME]", "show what search engines report about the sitemaps",
+     "Show each search engine of the configuration: whether it answers, and how many errors and "
+     "warnings it found. With NAME (google, bing), show each sitemap that it lists: when it was "
      "submitted and read, with how many errors; of an index with errors, the sitemaps that have "
-     "them. The server asks four times a day. On several machines the node that asks shows this.",
+     "them. The server queries them four times a day. Of several machines one node does, and only "
+     "that node shows the results.",
      (const struct cli_option[]){
          {"--site", "ORIGIN", "only this site"},
          OPTION_JSON,
@@ -834,18 +832,18 @@ const struct cli_command cli_commands[] = {
      0, 1, command_engines,
      .examples =
          (const struct cli_example[]){
-             {"Whether Google and Bing are content:", "sitemapd engines"},
+             {"Whether Google and Bing found errors:", "sitemapd engines"},
              {"Which sitemaps Google cannot use:", "sitemapd engines google"},
              {0},
          }},
     {"doctor", "URL", "check the public address as crawlers see it",
-     "Fetches an index through its proxies and checks status, type, compression, Vary, ETag, "
+     "Fetch an index through its proxies and check status, type, compression, Vary, ETag, "
      "conditional requests, robots.txt, the index itself, the robots.txt of other hosts that it "
-     "lists, and a sample of its sitemaps. Reports each check as ok, note (it may be intended), "
-     "warning or wrong, with URL, line and remedy. With --json each is an object: level, check, "
-     "code (stable words), what, todo, url, line, column, count. With --server it adds what the "
-     "server reports and no crawler can see, such as a node without a folder. Exit status 1 if "
-     "something is wrong.",
+     "lists, and a sample of its sitemaps. Each check is reported as ok, note (it may be "
+     "intended), warning or wrong, with URL, line and remedy. With --json each is an object: "
+     "level, check, code (stable words), what, todo, url, line, column, count. With --server it "
+     "adds what the server reports and no crawler can see, such as a node without a folder. Exit "
+     "status 1 if something is wrong.",
      (const struct cli_option[]){
          {"--sample", "N", "sitemaps of the index to fetch (default: 5)"},
          {"--connect", "H:P",
@@ -869,8 +867,8 @@ const struct cli_command cli_commands[] = {
          },
      .names = CLI_NAMES_INDEX},
     {"probe", "URL|NAME", "poll a remote sitemap once, and show each step",
-     "Requests a URL, or the upstream of the [source] NAME, as the server would, and shows each "
-     "step, the header, and what a source would do with the answer. Nothing is written. Exit "
+     "Request a URL, or the upstream of the [source] NAME, as the server would, and show each "
+     "step, the header, and what a source would do with the response. Nothing is written. Exit "
      "status 0 if it is a good sitemap, or an index that can be an upstream; else 1.",
      (const struct cli_option[]){
          {"--connect", "H:P", "connect to this host and port, whatever DNS says"},
@@ -880,24 +878,24 @@ const struct cli_command cli_commands[] = {
      1, 1, command_probe,
      .examples =
          (const struct cli_example[]){
-             {"An upstream, before it becomes one:",
+             {"An upstream, before you add it:",
               "sitemapd probe https://www.example.com/sitemap_index.xml"},
-             {"The old server, once its name leads elsewhere:",
+             {"The old server, once its name points to another one:",
               "sitemapd probe https://www.example.com/sitemap_index.xml --connect 192.0.2.7:443"},
              {0},
          }},
     {"migrate", "ORIGIN", "print the configuration that takes over a site",
-     "Reads robots.txt and the indexes that it names (or the one at a usual address), looks into "
-     "a sample of their sitemaps, and prints sections for the configuration: the site, and a "
-     "source for each index, which mirrors it. Comments say what will be different, and give the "
-     "rules of a web server that pass on exactly what moves. With --commands it prints commands "
-     "instead, which import the entries once. Of www and bare host it chooses the one that has "
-     "the sitemaps. Nothing is written.",
+     "Read robots.txt and the indexes that it names (or the one at a usual address), check a "
+     "sample of their sitemaps, and print sections for the configuration: the site, and a source "
+     "for each index, which mirrors it. Comments say what will change, and give web server rules "
+     "that pass on exactly these paths. With --commands, print commands instead, which import the "
+     "entries once. Of www and bare host it chooses the one that has the sitemaps. Nothing is "
+     "written.",
      (const struct cli_option[]){
          {"--commands", NULL, "print commands instead of a configuration"},
          {"--serve", NULL, "serve the sitemaps here, too, from copies"},
-         {"--proxy", "NAME", "print the rules of a web server alone: nginx, caddy or haproxy"},
-         {"--sample", "N", "sitemaps of each index to look into (default: 5)"},
+         {"--proxy", "NAME", "print only the rules of a web server: nginx, caddy or haproxy"},
+         {"--sample", "N", "sitemaps of each index to check (default: 5)"},
          {"--connect", "H:P", "connect to this host and port, whatever DNS says"},
          {"--timeout", "S", "seconds for each request (default: 120)"},
          {0},
@@ -907,15 +905,15 @@ const struct cli_command cli_commands[] = {
          (const struct cli_example[]){
              {"Into the configuration:",
               "sitemapd migrate https://www.example.com >> /etc/sitemapd/sitemapd.conf"},
-             {"As commands, to be read before they are run:",
+             {"As commands, to review before you run them:",
               "sitemapd migrate https://www.example.com --commands > take-over.sh"},
              {"The locations of nginx that pass on the index and robots.txt:",
               "sitemapd migrate https://www.example.com --proxy nginx"},
              {0},
          }},
     {"backup", "FILE|-", "copy the catalogue, also while it is served",
-     "Writes a consistent copy of the catalogue into a new file, also while a server works on it; "
-     "- is standard output. With --server the server makes the copy; this needs a token of all "
+     "Write a consistent copy of the catalogue into a new file, also while a server works on it; - "
+     "is standard output. With --server the server makes the copy; this needs a token for all "
      "sites.",
      NULL, 1, 1, command_backup,
      .examples =
@@ -926,20 +924,20 @@ const struct cli_command cli_commands[] = {
               "sitemapd backup \"/var/backups/catalogue-$(date +%F).db\""},
              {0},
          }},
-    {"restore", "FILE", "put a backup in the catalogue's place",
-     "Checks a backup, of this version or an earlier one, and puts it in the catalogue's place, "
-     "whole or not at all. It is refused while a server or another command works on the catalogue, "
-     "and if there is a catalogue already, unless --replace is given. Readers of /v1/changes get "
-     "410 once and start anew.",
+    {"restore", "FILE", "restore the catalogue from a backup",
+     "Check a backup, of this version or an earlier one, and make it the catalogue, completely or "
+     "not at all. This fails while a server or another command uses the catalogue, and if a "
+     "catalogue exists, unless --replace is given. Readers of /v1/changes get 410 once and start "
+     "again.",
      (const struct cli_option[]){
-         {"--replace", NULL, "replace the catalogue that is there, which is lost"},
+         {"--replace", NULL, "replace the existing catalogue, which is lost"},
          {0},
      },
      1, 1, command_restore,
      .examples =
          (const struct cli_example[]){
              {"On a new machine:", "sitemapd restore catalogue-2026-11-21.db"},
-             {"Back to yesterday's state, keeping today's aside:",
+             {"Back to yesterday's state, with a backup of today's:",
               "systemctl stop sitemapd\n"
               "sitemapd backup before.db\n"
               "sitemapd restore catalogue-2026-11-21.db --replace\n"
@@ -947,7 +945,7 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"check", "", "check the catalogue's integrity",
-     "Checks that the file is whole, and that counts and pages agree with the entries. Exit status "
+     "Check that the file is intact, and that counts and pages agree with the entries. Exit status "
      "1 if something is wrong.",
      NULL, 0, 0, command_check,
      .examples =
@@ -957,8 +955,8 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"completion", "SHELL", "print completions for bash, zsh or fish",
-     "Prints a script with which the shell completes sitemapd's commands and options, and the "
-     "sites and indexes of the catalogue.",
+     "Print a script with which the shell completes sitemapd's commands and options, and the sites "
+     "and indexes of the catalogue.",
      NULL, 1, 1, command_completion,
      .examples =
          (const struct cli_example[]){
@@ -969,7 +967,7 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"complete", "WORD...", "print completions, for those scripts",
-     "Prints what the last WORD, which may be empty, can become: a line each, with its meaning "
+     "Print what the last WORD, which may be empty, can become: a line each, with its meaning "
      "after a tab, or :file or :folder.",
      NULL, 0, UINT_MAX, command_complete,
      .examples =

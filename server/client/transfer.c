@@ -473,7 +473,7 @@ static bool set_credentials(struct transfer *t)
     if (secret == NULL)
         return true;
     if (!t->request->url->https)
-        return stop(t, FETCH_TLS, "credentials are sent by https only") > 0;
+        return stop(t, FETCH_TLS, "credentials need https") > 0;
     if (strncasecmp(secret, "basic ", 6) == 0)
         return curl_easy_setopt(t->easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC) == CURLE_OK &&
                curl_easy_setopt(t->easy, CURLOPT_USERPWD, secret + 6) == CURLE_OK;

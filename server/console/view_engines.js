@@ -1,12 +1,12 @@
-/* What search engines say of the sitemaps: each engine in a line; one engine with its sites, sitemaps and days. */
+/* What search engines report of the sitemaps: each engine in a line; one engine with its sites, sitemaps and days. */
 import {get} from './api.js';
 import {ago, badge, chart, count, el, further, link, none, number, outside, section, soft, table, time, to} from './dom.js';
 
 export const NAMES = {google: 'Google', bing: 'Bing'};
 const CRAWLER = {google: 'googlebot', bing: 'bingbot'};
 export const STATES = {
-  ok: ['good', 'Answers'], waiting: ['', 'Not asked yet'], refused: ['warn', 'Key refused'],
-  forbidden: ['warn', 'No access'], busy: ['', 'Asks to wait'], failed: ['warn', 'No answer'],
+  ok: ['good', 'Answers'], waiting: ['', 'Not queried yet'], refused: ['warn', 'Key refused'],
+  forbidden: ['warn', 'No access'], busy: ['', 'Rate limited'], failed: ['warn', 'No answer'],
 };
 
 const stateOf = (one) => badge(...(STATES[one.state] || ['', one.state]));
@@ -23,7 +23,7 @@ export const engineLines = (engines) => engines.filter((one) => one.errors > 0 |
 
 /* Nothing where none is configured. */
 export function enginesTable(engines) {
-  return engines.length > 0 && section('What search engines say',
+  return engines.length > 0 && section('What search engines report',
     table('Search engines', [
       ['Engine', '', (one) => link('#/engine/' + one.name, NAMES[one.name] || one.name)],
       ['State', '', stateOf],
@@ -65,7 +65,7 @@ function siteSection(site, name) {
       ['Page URLs', 'number', (one) => number(one.urls)],
       ['Submitted', '', (one) => time(one.submitted_at || one.sent_at)],
       ['Read', '', (one) => ago(one.read_at)],
-    ], site.sitemaps, site.asked_at ? 'It lists none.' : 'It is asked once an index has entries.'),
+    ], site.sitemaps, site.asked_at ? 'It lists none.' : 'The server queries it once an index has entries.'),
     daysOf(site, name));
 }
 

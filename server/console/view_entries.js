@@ -198,7 +198,7 @@ async function enginesSection(one) {
     const find = (loc) => sites[0]?.sitemaps.find((row) => row.loc === loc);
     const own = find(one.loc), parent = find(listOf(one));
     const text = own ? foundBy(own) || 'no errors' : !parent?.read_at ? 'not read yet'
-      : foundBy(parent) ? `nothing said of this one; ${foundBy(parent)} in the index, which was read` : 'no errors in the index, which was read';
+      : foundBy(parent) ? `no report on this one; ${foundBy(parent)} in the index, which was read` : 'no errors in the index, which was read';
     return [link('#/engine/' + name, NAMES[name] || name), ': ', text, (own || parent)?.read_at && [' ', ago((own || parent).read_at)], '.'];
   };
   return engines.length > 0 && section('Search engines', lines(await Promise.all(engines.map(say))));

@@ -96,7 +96,7 @@ function troubles(site, known) {
 }
 
 const ENGINE_REMEDY = {
-  refused: 'Make another key.', forbidden: 'Give the account access to this site there.', failed: 'It is asked again; check the network if this lasts.',
+  refused: 'Make another key.', forbidden: 'Give the account access to this site there.', failed: 'The server retries; check the network if this persists.',
 };
 
 const healthOf = (all) => (all.length === 0 ? el('p', {class: 'health'}, badge('good', 'No problem known'))

@@ -105,8 +105,8 @@ static bool add_token(struct crawler_names *names, size_t name, const char *text
 
     if (len < 2 || len > TOKEN_MAX || names->token_count == TOKENS_MAX) {
         snprintf(why, why_size,
-                 len < 2           ? "match %.70s: a token has 2 characters at least"
-                 : len > TOKEN_MAX ? "match %.70s: a token has 64 characters at most"
+                 len < 2           ? "match %.70s: a token needs at least 2 characters"
+                 : len > TOKEN_MAX ? "match %.70s: a token may have at most 64 characters"
                                    : "match %.70s: there are too many tokens",
                  text);
         return false;
@@ -156,13 +156,13 @@ static bool add_rule(struct crawler_names *names, const struct crawler_rule *rul
         snprintf(why, why_size, "%s",
                  names->count == CRAWLERS_MAX ? "there are too many crawlers"
                  : strlen(rule->name) > CRAWLER_NAME_MAX
-                     ? "a crawler's name has 32 characters at most"
-                     : "\"other\" is the name of all that are none of these");
+                     ? "a crawler's name may have at most 32 characters"
+                     : "the name \"other\" is reserved");
         return false;
     }
     struct crawler_name *name = add_name(names, rule->name);
     if (rule->match_count == 0 && which == BUILT_IN) {
-        snprintf(why, why_size, "needs a match, as match = Examplebot");
+        snprintf(why, why_size, "match is missing, such as match = Examplebot");
         return false;
     }
     if (rule->match_count == 0 && !add_built_in(names, at, which, why, why_size))

@@ -146,7 +146,7 @@ bool tls_pair_load(const char *cert_file, const char *key_file, int64_t now, str
     if ((mode & S_IROTH) != 0)
         remark(key_file, "every user of this machine can read the private key");
     if (!read_times(pair, cert_file, now, remark)) {
-        snprintf(why, why_size, "%s: its times cannot be read", cert_file);
+        snprintf(why, why_size, "%s: its validity period cannot be read", cert_file);
         goto failed;
     }
     *out = pair;

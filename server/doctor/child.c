@@ -23,28 +23,29 @@ static const char *todo_of(enum rule_code code)
     switch (code) {
     case RULE_OUTSIDE_SITE:
         return "list the pages of each host in a sitemap of that host; or name the index in that "
-               "host's robots.txt, or prove both hosts in the search consoles";
+               "host's robots.txt, or verify both hosts in the search consoles";
     case RULE_OUTSIDE_DIRECTORY:
-        return "put the sitemap at the top of the site, or prove the site in the search consoles: "
-               "else it counts for its own directory alone";
+        return "put the sitemap at the top of the site, or verify the site in the search consoles: "
+               "otherwise crawlers accept only URLs of its own directory";
     case RULE_SCHEME_DIFFERS:
         return "list the URLs that the pages have, with the sitemap's own scheme";
     case RULE_LASTMOD_INVALID:
     case RULE_LASTMOD_NO_ZONE:
     case RULE_LASTMOD_FUTURE:
     case RULE_LASTMOD_OLD:
-        return "give W3C dates with time and zone, never of the future; such a date is ignored";
+        return "use W3C dates with time and time zone, not in the future; crawlers ignore other "
+               "dates";
     case RULE_ONE_LASTMOD:
-        return "date each page by its own change; crawlers learn to ignore build stamps";
+        return "date each page by its own last change; crawlers learn to ignore build dates";
     case RULE_NAMESPACE:
-        return "give the urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\", as it is";
+        return "set xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" on the urlset, exactly";
     case RULE_ENCODING_ODD:
-        return "send no such Content-Encoding: it names what was done to the body, gzip mostly";
+        return "remove this Content-Encoding: it names the compression of the body, such as gzip";
     case RULE_GZIP_UNMARKED:
-        return "name it .gz, or say Content-Type: application/gzip: some crawlers take it for "
+        return "name it .gz, or send Content-Type: application/gzip: some crawlers read it as "
                "damaged text";
     default:
-        return "correct them where the sitemap is made; crawlers skip such pages";
+        return "correct the program that writes the sitemap; crawlers skip such pages";
     }
 }
 
@@ -126,18 +127,18 @@ static void check_proof(struct visit *v, const struct visit_robots *r, const str
     if (visit_names_index(v, r)) {
         about.code = "cross-host-proved";
         visit_report(v, DOCTOR_NOTE, "cross-host", &about,
-                     "nothing, where it is meant; Yandex ignores sitemaps of another host",
+                     "nothing, if this is intended; Yandex ignores sitemaps on another host",
                      "%" PRIu64 " %s on %s, %s first; its robots.txt names the index", locs,
                      plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text);
         return;
     }
     snprintf(todo, sizeof todo,
-             "where they list pages of %s alone, nothing; else name the index in %s/robots.txt, or "
-             "prove both hosts in the search consoles",
+             "nothing, if they list only pages of %s; otherwise name the index in %s/robots.txt, "
+             "or verify both hosts in the search consoles",
              v->robots.origin, r->origin);
     visit_report(v, DOCTOR_WARNING, "cross-host", &about, todo,
-                 "%" PRIu64 " %s on another host, %s, %s first: crawlers may fetch %s, and take no "
-                 "pages of that host from %s",
+                 "%" PRIu64 " %s on another host, %s, %s first: crawlers may fetch %s, but accept "
+                 "no pages of that host from %s",
                  locs, plural(locs, "sitemap is", "sitemaps are"), r->origin, first->text,
                  plural(locs, "it", "them"), plural(locs, "it", "them"));
 }
@@ -150,15 +151,14 @@ static void judge(struct visit *v, const struct visit_robots *r, const struct ur
 
     if (r->status == 0 || r->status >= 500 || r->status == 429) {
         about.code = "robots-unreachable";
-        visit_report(
-            v, DOCTOR_WRONG, "cross-host", &about,
-            "make its robots.txt answer, or answer 404: while it fails, crawlers fetch nothing "
-            "there",
-            "%s/robots.txt does not answer", r->origin);
+        visit_report(v, DOCTOR_WRONG, "cross-host", &about,
+                     "repair its robots.txt, or answer 404: while it fails, crawlers fetch nothing "
+                     "from that host",
+                     "%s/robots.txt does not answer", r->origin);
     } else if (forbidden != NULL) {
         about.code = "robots-forbids";
         visit_report(v, DOCTOR_WRONG, "cross-host", &about, "remove the Disallow there",
-                     "%s/robots.txt forbids %s to %s", r->origin, first->text, forbidden);
+                     "%s/robots.txt disallows %s for %s", r->origin, first->text, forbidden);
     } else {
         check_proof(v, r, first, locs);
     }
@@ -209,16 +209,16 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
     unsigned status = r->status;
 
     if ((status == 404 || status == 410) && is_diverted(v, loc))
-        return "put the file back; or it lies elsewhere than where --connect leads: --sample 0 "
-               "leaves it out";
+        return "put the file back; if it is not on the server that --connect names, --sample 0 "
+               "skips it";
     if (is_own_404(r))
-        return "let the web server pass on the addresses of the index and robots.txt alone "
-               "(`sitemapd migrate ORIGIN --proxy nginx` prints the rules): this one reaches "
-               "sitemapd, which does not have it; or remove the entry (`sitemapd remove`)";
+        return "have the web server pass on only the paths of the index and robots.txt (`sitemapd "
+               "migrate ORIGIN --proxy nginx` prints the rules): this path reaches sitemapd, which "
+               "does not have the file; or remove the entry (`sitemapd remove`)";
     if ((status == 404 || status == 410) && url_same_host(loc, &v->url))
-        return "where sitemapd serves this file (`serve = yes`, --source, a urlset), let the web "
-               "server pass its path on to sitemapd; else put the file back, or remove the entry "
-               "(`sitemapd remove`)";
+        return "if sitemapd serves this file (`serve = yes`, --source, a urlset), have the web "
+               "server pass its path on to sitemapd; otherwise put the file back, or remove the "
+               "entry (`sitemapd remove`)";
     if (status == 404 || status == 410)
         return "remove the entry (`sitemapd remove`), or put the file back";
     if (status / 100 == 3)
@@ -241,13 +241,13 @@ const char *child_todo(const char *code)
         const char *code, *todo;
     } all[] = {
         {"empty", "leave it out of the index until it has one"},
-        {"nested-index", "list its sitemaps themselves: an index may hold no index"},
+        {"nested-index", "list its sitemaps directly: an index may not list an index"},
         {"not-a-sitemap", "put the sitemap back, or remove it from the index: this may be an error "
                           "page with status 200"},
-        {"bot-wall", "exempt sitemaps from the bot protection, and verified crawlers with them: a "
-                     "crawler that gets this page reads no sitemap"},
+        {"bot-wall", "exempt sitemaps and verified crawlers from the bot protection: a crawler "
+                     "that gets this page reads no sitemap"},
         {"maintenance-page", "answer 503 with Retry-After during maintenance: with 200 crawlers "
-                             "take the page for the sitemap"},
+                             "read the page as the sitemap"},
         {"not-gzip",
          "compress it, or remove .gz from its name: Google reports a compression error"},
         {"packed-twice", "turn compression off in the proxy for this path, or compress the file "
@@ -255,15 +255,14 @@ const char *child_todo(const char *code)
         {"encoding", "make the server encode only what Accept-Encoding names, and declare what it "
                      "sends"},
         {"wrong-namespace",
-         "give the urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\", exactly"},
-        {"no-usable-url", "write whole URLs where the sitemap is made: as it is, no crawler has "
-                          "any use for it"},
+         "set xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" on the urlset, exactly"},
+        {"no-usable-url", "write absolute URLs: no crawler can use this sitemap"},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(code, all[i].code) == 0)
             return all[i].todo;
-    return "correct the file where it is made";
+    return "correct the program that writes the file";
 }
 
 static void say_file(struct visit *v, enum doctor_level level, const char *loc,
@@ -294,11 +293,12 @@ static bool check_date(struct visit *v, const char *loc, const char *lastmod,
                       NULL) != RULE_OK ||
         newest.unix_seconds - told.unix_seconds <= STALE_SECONDS)
         return false;
-    visit_report(
-        v, DOCTOR_WARNING, "child", &(struct visit_about){.code = "stale-date", .url = loc},
-        "register it whenever it changes, or have it watched (`check = yes`): crawlers that "
-        "go by dates do not come for what is new",
-        "%s: the index says %s, and its newest page is of %s", loc, lastmod, file->newest_lastmod);
+    visit_report(v, DOCTOR_WARNING, "child",
+                 &(struct visit_about){.code = "stale-date", .url = loc},
+                 "register it whenever it changes, or have it polled (`check = yes`): crawlers "
+                 "that rely on dates miss its changes",
+                 "%s: the index says %s, but its newest page is dated %s", loc, lastmod,
+                 file->newest_lastmod);
     return true;
 }
 
@@ -393,8 +393,8 @@ static void check_answer(struct visit *v, const struct url *loc, const char *las
     if (hops > 0 && r->status / 100 != 3) {
         about.code = "redirect";
         visit_report(v, DOCTOR_WARNING, "child", &about,
-                     "list the URL that it leads to: crawlers follow a few redirects at most, and "
-                     "hold a sitemap to where it is found",
+                     "list the URL that it redirects to: crawlers follow only a few redirects, and "
+                     "validate a sitemap by its final URL",
                      "%s: is redirected to %s", loc->text, last->text);
     }
     about.code = fetch_is_wall(r) ? "bot-wall" : "status";
@@ -430,7 +430,7 @@ void visit_child(struct visit *v, const char *text, const char *lastmod,
         visit_report(v, DOCTOR_WRONG, "child",
                      &(struct visit_about){.code = "robots-forbids", .url = loc.text},
                      "remove the Disallow, or add an Allow for it",
-                     "%s: robots.txt forbids it to %s", loc.text, forbidden);
+                     "%s: robots.txt disallows it for %s", loc.text, forbidden);
     if (visit_follow(v, &url, "Accept-Encoding: gzip\r\n", VISIT_MAX_PAGE, &r, &hops) != FETCH_OK)
         visit_report(v, DOCTOR_WRONG, "child",
                      &(struct visit_about){.code = "reach", .url = loc.text},

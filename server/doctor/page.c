@@ -20,11 +20,10 @@ static void say_unreachable(struct visit *v, enum fetch_status status)
 {
     static const char *const todos[] = {
         [FETCH_RESOLVE] = "check the name in the URL and its DNS records",
-        [FETCH_CONNECT] = "check that the web server runs, listens there, and that no firewall is "
-                          "between",
-        [FETCH_TLS] =
-            "give the web server a certificate for this host, with its whole chain; ask a "
-            "listener without TLS by http://",
+        [FETCH_CONNECT] =
+            "check that the web server runs and listens there, and that no firewall blocks it",
+        [FETCH_TLS] = "give the web server a certificate for this host, with its whole chain; use "
+                      "http:// for a listener without TLS",
         [FETCH_TIMEOUT] = "check firewall and load: crawlers also give up",
         [FETCH_PROTOCOL] = "check what listens there, and the proxies in between",
     };
@@ -46,7 +45,7 @@ static void say_reached(struct visit *v)
                   left / 86400, plural((uint64_t)(left / 86400), "day", "days"));
     else
         visit_say(v, DOCTOR_OK, "reach", NULL,
-                  "%s answers by %s; its certificate is good for %" PRId64 " days", v->url.text,
+                  "%s answers by %s; its certificate is valid for %" PRId64 " days", v->url.text,
                   v->page.protocol, left / 86400);
 }
 
@@ -82,9 +81,9 @@ static const char *todo_of_status(unsigned status)
                "pages), "
                "and that the index has entries: `sitemapd index list`";
     case 421:
-        return "pass the Host header on as it came (nginx: proxy_set_header Host $host), or add "
-               "the name as host alias of the site; where `sitemapd site list` shows no site yet, "
-               "make it: `sitemapd site add ORIGIN`";
+        return "pass the Host header on unchanged (nginx: proxy_set_header Host $host), or add the "
+               "name as host alias of the site; if `sitemapd site list` shows no site, create it: "
+               "`sitemapd site add ORIGIN`";
     case 429:
         return "raise the rate limit for crawlers";
     case 502:
@@ -143,11 +142,11 @@ static void say_encoding(struct visit *v)
              v->body.len < WORTH_COMPRESSED)
         visit_say(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, not compressed", v->page.body.len);
     else
-        visit_say(
-            v, DOCTOR_WARNING, "gzip",
-            "let the proxy pass Accept-Encoding on (nginx takes none away; a CDN may), or the "
-            "answer as it is",
-            "%zu bytes are sent uncompressed although the request accepts gzip", v->page.body.len);
+        visit_say(v, DOCTOR_WARNING, "gzip",
+                  "have the proxy pass Accept-Encoding on (nginx keeps it, a CDN may remove it), "
+                  "or the response unchanged",
+                  "%zu bytes are sent uncompressed although the request accepts gzip",
+                  v->page.body.len);
 }
 
 bool visit_page(struct visit *v)
@@ -270,7 +269,7 @@ static const char *todo_of(const struct reader_error *error)
         return "give the URL of the index; this is a valid sitemap, but not an index";
     if (strcmp(error->code, "bot-wall") == 0 || strcmp(error->code, "maintenance-page") == 0)
         return child_todo(error->code);
-    return "serve the index as sitemapd renders it (`sitemapd render`), and look for what changes "
+    return "serve the index as sitemapd renders it (`sitemapd render`), and find out what changes "
            "it on the way";
 }
 
@@ -353,32 +352,31 @@ static void check_entries(struct visit *v, struct found *f)
         visit_report(v, DOCTOR_WRONG, "index",
                      &(struct visit_about){rule_code_word(f->refused_code), NULL, f->refused_line,
                                            0, f->refused},
-                     "correct these locs where they are made",
-                     "%" PRIu64 " of its locs %s no good: %s", f->refused,
-                     plural(f->refused, "is", "are"), f->first_refused);
+                     "correct these locs at their source", "%" PRIu64 " of its locs %s invalid: %s",
+                     f->refused, plural(f->refused, "is", "are"), f->first_refused);
     if (f->outside > 0)
-        visit_report(
-            v, DOCTOR_WARNING, "index",
-            &(struct visit_about){rule_code_word(RULE_OUTSIDE_DIRECTORY), f->first_outside,
-                                  f->outside_line, 0, f->outside},
-            "put them into an index at the top of the site: one lists its own directory and "
-            "below",
-            "%" PRIu64 " %s outside its directory, %s first (line %" PRIu64 ")", f->outside,
-            plural(f->outside, "loc lies", "locs lie"), f->first_outside, f->outside_line);
+        visit_report(v, DOCTOR_WARNING, "index",
+                     &(struct visit_about){rule_code_word(RULE_OUTSIDE_DIRECTORY), f->first_outside,
+                                           f->outside_line, 0, f->outside},
+                     "put them into an index at the top of the site: an index may list only its "
+                     "own directory and below",
+                     "%" PRIu64 " %s outside its directory, %s first (line %" PRIu64 ")",
+                     f->outside, plural(f->outside, "loc lies", "locs lie"), f->first_outside,
+                     f->outside_line);
     if (f->bad_dates > 0)
         visit_report(v, DOCTOR_WARNING, "index",
                      &(struct visit_about){rule_code_word(f->bad_date_code), f->first_bad_date,
                                            f->bad_date_line, 0, f->bad_dates},
-                     "give W3C dates with time and zone, never of the future",
-                     "%" PRIu64 " lastmod %s no good, of %s first (line %" PRIu64 ", %s)",
+                     "use W3C dates with time and time zone, not in the future",
+                     "%" PRIu64 " lastmod %s invalid, of %s first (line %" PRIu64 ", %s)",
                      f->bad_dates, plural(f->bad_dates, "is", "are"), f->first_bad_date,
                      f->bad_date_line, rule_code_word(f->bad_date_code));
     if (doubles > 0)
         visit_report(v, DOCTOR_WARNING, "index",
                      &(struct visit_about){
                          .code = rule_code_word(RULE_DUPLICATE), .url = twice, .count = doubles},
-                     "list each sitemap once", "%zu %s there more than once, %s first", doubles,
-                     plural(doubles, "loc stands", "locs stand"), twice);
+                     "list each sitemap once", "%zu %s listed more than once, %s first", doubles,
+                     plural(doubles, "loc is", "locs are"), twice);
     if (f->count == 0 && f->refused == 0)
         visit_report(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "empty-index"},
                      "register the sitemaps of the site", "it has no entries");
@@ -419,13 +417,13 @@ static void check_address(struct visit *v, const struct found *f)
         !parse_loc(v, loc_of(f, 0), &first) || is_address(&first))
         return;
     snprintf(todo, sizeof todo,
-             "to look at this very server: sitemapd doctor %s://%.*s%s --connect %.*s:%u",
+             "to check this server: sitemapd doctor %s://%.*s%s --connect %.*s:%u",
              v->url.https ? "https" : "http", first.host_len, first.text + first.host_at,
              v->url.text + v->url.origin_len, v->url.host_len, v->url.text + v->url.host_at,
              v->url.port);
     visit_say(v, DOCTOR_WARNING, "index", todo,
-              "it is asked for by an address, and lists sitemaps of %.*s, which are fetched from "
-              "wherever that name leads",
+              "the URL has an IP address, but the index lists sitemaps of %.*s, which are fetched "
+              "from the address of that name",
               first.origin_len, first.text);
 }
 
@@ -504,7 +502,7 @@ static void check_now(struct visit *v, const struct found *f)
         visit_report(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "claims-are-now"},
                      "give the date of each sitemap's last change; `sitemapd migrate` shows how to "
                      "mirror this index with true ones",
-                     "all its dates are the moment of the request, which tells crawlers nothing");
+                     "all its dates are the time of the request, which is useless to crawlers");
     fetch_reply_done(&r);
     str_done(&again.locs);
     free(again.at);

@@ -121,8 +121,7 @@ static void check_doubles(struct visit *v, const struct robots_sitemap *all, siz
         }
     if (first != NULL)
         say_line(v, "sitemap-line-doubled", first, doubles,
-                 "name each index once: what is served at /robots.txt may join two files that both "
-                 "name it",
+                 "name each index once: /robots.txt may combine two files that both name it",
                  "is on an earlier line as well");
 }
 
@@ -158,9 +157,7 @@ static bool check_lines(struct visit *v)
     qsort(all, count, sizeof *all, compare_sitemaps);
     if (bad > 0)
         say_line(v, first_code, &first_bad, bad,
-                 "write the whole URL of one index on each line, without quotes: crawlers resolve "
-                 "nothing here",
-                 first_why);
+                 "write the absolute URL of one index on each line, without quotes", first_why);
     check_doubles(v, all, count);
     free(all);
     return v->counts[DOCTOR_WARNING] == warnings;
@@ -176,25 +173,24 @@ void visit_robots(struct visit *v)
         visit_fetch_robots(v, &v->url, &v->robots);
     status = v->robots.status;
     if (status == 0 || status >= 500 || status == 429) {
-        visit_report(
-            v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-unreachable"},
-            "make /robots.txt answer: while it fails, crawlers stay away from the whole site",
-            "%s/robots.txt %s", v->robots.origin,
-            status == 0 ? "cannot be fetched" : "answers with an error");
+        visit_report(v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-unreachable"},
+                     "repair /robots.txt: while it fails, crawlers stay away from the whole site",
+                     "%s/robots.txt %s", v->robots.origin,
+                     status == 0 ? "cannot be fetched" : "answers with an error");
         return;
     }
     if (status != 200) {
         visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-missing"},
                      "pass /robots.txt on to sitemapd, or write the Sitemap line into your own",
-                     "%s/robots.txt answers %u: crawlers do not learn of the index",
-                     v->robots.origin, status);
+                     "%s/robots.txt answers %u: crawlers do not find the index", v->robots.origin,
+                     status);
         return;
     }
     forbidden = visit_forbidden(&v->robots, &v->url);
     if (forbidden != NULL)
         visit_report(v, DOCTOR_WRONG, "robots", &(struct visit_about){.code = "robots-forbids"},
                      "remove the Disallow, or add an Allow for this path",
-                     "it forbids %s to fetch the index", forbidden);
+                     "it disallows the index for %s", forbidden);
     if (v->robots.long_text)
         visit_report(v, DOCTOR_WARNING, "robots", &(struct visit_about){.code = "robots-too-long"},
                      "shorten it: put the Sitemap lines and the rules that matter first",

@@ -17,7 +17,7 @@ static enum fetch_status visit_ask(struct visit *v, const char *method, const st
 /* What caches and later visits depend on: Vary, validators, Cache-Control, conditional requests. */
 
 #define PASS_ETAG                                                                                  \
-    "let the proxy pass ETag on (nginx: gzip off for this path; Apache: DeflateAlterETag "         \
+    "have the proxy pass ETag on (nginx: gzip off for this path; Apache: DeflateAlterETag "        \
     "NoChange "                                                                                    \
     "and no FileETag None; a CDN: strong ETags, no rewriting of bodies)"
 
@@ -145,8 +145,8 @@ static void check_not_modified(struct visit *v)
     else
         visit_say(
             v, DOCTOR_WRONG, "not-modified",
-            "let the proxy pass If-None-Match and ETag on as they are (Apache's mod_deflate adds "
-            "-gzip to the tag and then does not know it: DeflateAlterETag NoChange)",
+            "have the proxy pass If-None-Match and ETag on as they are (Apache's mod_deflate adds "
+            "-gzip to the tag and then does not recognise it: DeflateAlterETag NoChange)",
             "200 with all %zu bytes for %s, instead of 304", r.body.len,
             etag != NULL ? "its own ETag" : "its own Last-Modified");
     fetch_reply_done(&r);
@@ -365,8 +365,8 @@ static bool gunzip(struct visit *v, const struct str *in, struct str *out)
                   "the answer is larger than 52,428,800 bytes decoded");
     else if (!whole)
         visit_say(v, DOCTOR_WRONG, "gzip",
-                  "look for a proxy that cuts or changes compressed answers, or that says gzip of "
-                  "files that are not",
+                  "look for a proxy that truncates or changes compressed responses, or declares "
+                  "gzip for files that are not",
                   "the answer says Content-Encoding: gzip and cannot be decoded");
     return whole && !v->no_memory;
 }
@@ -376,7 +376,7 @@ static void say_coding(struct visit *v, enum doctor_level level, const char *cod
 {
     visit_report(v, level, "gzip", &(struct visit_about){.code = code},
                  "make the proxy encode only what Accept-Encoding names, and once",
-                 "the answer comes with Content-Encoding: %s, which %s", coding->word, what);
+                 "the response has Content-Encoding: %s, which %s", coding->word, what);
 }
 
 bool visit_decode(struct visit *v, const struct fetch_reply *reply, struct str *out)
@@ -389,7 +389,7 @@ bool visit_decode(struct visit *v, const struct fetch_reply *reply, struct str *
     str_clear(out);
     str_append(out, reply->body.data, reply->body.len);
     if (coding.unreadable) {
-        say_coding(v, DOCTOR_WRONG, "encoding", &coding, "was not asked for");
+        say_coding(v, DOCTOR_WRONG, "encoding", &coding, "was not requested");
         return false;
     }
     if (coding.odd)

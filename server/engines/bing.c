@@ -19,9 +19,9 @@ static enum engine_state judge(struct engine *e, enum engine_state state)
     json_t *answer = engine_answer(e);
     const char *message = text_of(answer, "Message");
     if (strstr(message, "InvalidApiKey") != NULL || strstr(message, "UserBlocked") != NULL)
-        state = engine_fail(e, ENGINE_REFUSED, "Bing does not accept the API key");
+        state = engine_fail(e, ENGINE_REFUSED, "Bing rejects the API key");
     else if (strstr(message, "Throttle") != NULL)
-        state = engine_fail(e, ENGINE_BUSY, "Bing asks to wait");
+        state = engine_fail(e, ENGINE_BUSY, "the rate limit of Bing is exceeded");
     else if (strstr(message, "NotAuthorized") != NULL || strstr(message, "NotAllowed") != NULL ||
              strstr(message, "NotFound") != NULL)
         state = engine_fail(e, ENGINE_FORBIDDEN,

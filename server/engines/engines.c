@@ -120,11 +120,11 @@ static enum engine_state judge_status(struct engine *e)
     if (status >= 200 && status < 300)
         return ENGINE_OK;
     if (status == 401)
-        return engine_fail(e, ENGINE_REFUSED, "the credentials are not accepted (401)");
+        return engine_fail(e, ENGINE_REFUSED, "the credentials were rejected (401)");
     if (status == 403 || status == 404)
         return engine_fail(e, ENGINE_FORBIDDEN, "it answers %u", status);
     if (status == 429 || (status == 503 && fetch_retry_after(&e->reply, now) > 0))
-        return engine_fail(e, ENGINE_BUSY, "it asks to wait (%u)", status);
+        return engine_fail(e, ENGINE_BUSY, "its rate limit is exceeded (%u)", status);
     return engine_fail(e, ENGINE_FAILED, "it answers %u", status);
 }
 
@@ -275,7 +275,7 @@ static void write_result(struct engine *e, const struct engine_write *write)
         return;
     e->paused_until = unix_now() + LOST_SECONDS;
     log_event(LOG_LEVEL_WARNING, "engine-not-kept",
-              "%s: what it says cannot be written; it is asked again in %d minutes", e->name,
+              "%s: its results cannot be stored; the next query is in %d minutes", e->name,
               LOST_SECONDS / 60);
 }
 
@@ -720,7 +720,7 @@ struct engines *engines_start(struct config *config, struct catalogue *catalogue
     if (add_engines(all) && thread_start(&all->thread, "engines", engines_run, all))
         return all;
     free_engines(all);
-    log_event(LOG_LEVEL_ERROR, "engine-failed", "search engines are not asked: out of memory");
+    log_event(LOG_LEVEL_ERROR, "engine-failed", "search engines are not queried: out of memory");
     return NULL;
 }
 

@@ -55,7 +55,7 @@ static enum engine_state take_token(struct engine *e, enum engine_state state)
                          : NULL;
     const char *token = text_of(answer, "access_token");
     if (e->reply.status == 400 || e->reply.status == 401)
-        state = engine_fail(e, ENGINE_REFUSED, "Google does not accept the service account: %s",
+        state = engine_fail(e, ENGINE_REFUSED, "Google rejects the service account: %s",
                             engine_word(json_object_get(answer, "error"), word));
     else if (state == ENGINE_OK && (*token == '\0' || strpbrk(token, "\r\n") != NULL))
         state = engine_fail(e, ENGINE_FAILED, "the answer has no access_token");
@@ -135,7 +135,7 @@ static enum engine_state judge(struct engine *e, enum engine_state state)
                 strcmp(word, "userRateLimitExceeded") == 0 || strcmp(word, "quotaExceeded") == 0;
     json_decref(answer);
     if (busy)
-        return engine_fail(e, ENGINE_BUSY, "Google asks to wait: %s", word);
+        return engine_fail(e, ENGINE_BUSY, "the rate limit of Google is exceeded: %s", word);
     return engine_fail(e, ENGINE_FORBIDDEN,
                        "the service account may not use the property; add it as a full user in "
                        "Search Console, Settings, Users and permissions");

@@ -335,9 +335,9 @@ static bool check_message(struct exchange *e, bool *fatal)
         host = authority;
     if (l->options.check_host && host != NULL && !check_host_is_local(host) &&
         !check_host_is_listed(host, l->options.allowed_hosts, l->options.allowed_host_count))
-        return decline(e, 421, "host-not-allowed",
-                       "this listener answers for IP addresses, localhost and the configured "
-                       "allowed_hosts only");
+        return decline(
+            e, 421, "host-not-allowed",
+            "this listener only answers requests for IP addresses, localhost and allowed_hosts");
     return true;
 }
 

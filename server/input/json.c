@@ -829,11 +829,9 @@ static bool take_frame(struct json_stream *s, char c)
         return true;
     default:
         return malformed(
-            s,
-            c == '{'
-                ? "another object follows; several are an array, or one a "
-                  "line as application/x-ndjson (with curl use --data-binary: -d removes line ends)"
-                : "something follows the end");
+            s, c == '{' ? "another object follows; send several as an array, or one a line as "
+                          "application/x-ndjson (with curl use --data-binary: -d removes line ends)"
+                        : "unexpected data after the end");
     }
 }
 

@@ -54,7 +54,7 @@ static bool list_feed(void *self, const char *bytes, size_t len)
         return false;
     if (nul)
         return reader_state_fail(lines->context, READER_WRONG_KIND, "not-text", lines->number, 0,
-                                 "has a NUL byte, which no text has");
+                                 "has a NUL byte");
     return true;
 }
 
@@ -149,7 +149,7 @@ void reader_content_encoding(struct reader *r, const char *value)
     frame_set_codings(&r->frame, coding.gzip);
     if (coding.unreadable)
         reader_state_fail(&r->core, READER_MALFORMED, "encoding", 0, 0,
-                          "has Content-Encoding: %s, which was not asked for", coding.word);
+                          "has Content-Encoding: %s, which was not requested", coding.word);
     else if (coding.odd)
         reader_state_remark(&r->core, RULE_ENCODING_ODD, 0, coding.word);
 }

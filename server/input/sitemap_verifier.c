@@ -55,7 +55,7 @@ static const char *sentence(enum rule_code code, const char *given)
     switch (code) {
     case RULE_NAMESPACE:
         return given[0] != '\0' ? rule_code_sentence(code)
-                                : "there is no namespace; taken as meant";
+                                : "there is no namespace; accepted anyway";
     case RULE_OUTSIDE_SITE:
         return "is on another host than the sitemap and its site";
     case RULE_OUTSIDE_DIRECTORY:
@@ -65,15 +65,15 @@ static const char *sentence(enum rule_code code, const char *given)
     case RULE_LASTMOD_FUTURE:
         return "is more than a day in the future";
     case RULE_LASTMOD_OLD:
-        return "is 1970-01-01 or earlier: the zero of a clock, not a date";
+        return "is 1970-01-01 or earlier, the date of an unset clock";
     case RULE_DUPLICATE: /* of an alternate, or of a field of news */
-        return "is there more than once, with another value";
+        return "occurs more than once, with different values";
     case RULE_LANGUAGE:
         return strncmp(given, "news.", 5) == 0
                    ? "must be two or three letters of ISO 639, or zh-cn or zh-tw"
                    : rule_code_sentence(code);
     case RULE_LASTMOD_INVALID:
-        return "is not a W3C Datetime, as 2026-11-22 or 2026-11-22T08:30:00+01:00";
+        return "is not a W3C Datetime such as 2026-11-22 or 2026-11-22T08:30:00+01:00";
     default:
         return given[0] != '\0' ? explain_loc(code, given, strlen(given))
                                 : rule_code_sentence(code);
@@ -540,7 +540,7 @@ static bool take_line(void *context, const struct line *line)
     len -= detect_space_behind(text, len);
     if (memchr(line->text, '\0', line->len) != NULL)
         return reader_state_fail(&w->core, READER_MALFORMED, "not-text", line->number, 1,
-                                 "has a NUL byte, which no text has");
+                                 "has a NUL byte");
     if (line->len > SITEMAP_FILE_MAX_TEXT)
         return refuse_long(w, line->number);
     if (len == 0)
@@ -657,7 +657,7 @@ static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t le
     const char *what = format ? format : binary ? "binary data" : "text, but not a list of URLs";
     char why[96];
     if (*head == '\0')
-        return refuse_head(v, "not-text", "begins with a NUL byte, which no text has");
+        return refuse_head(v, "not-text", "begins with a NUL byte");
     if (w->pages.expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame)) {
         snprintf(why, sizeof why, "is named as gzip but is %s: crawlers cannot decompress it",
                  what);
@@ -696,12 +696,12 @@ static bool open_form(void *context, const char *head, size_t len)
     const char *encoding = foreign_encoding(head, len);
     if (encoding)
         return reader_state_fail(&w->core, READER_MALFORMED, "not-utf8", 1, 1,
-                                 "is encoded in %s; a sitemap is in UTF-8", encoding);
+                                 "is encoded in %s; a sitemap must be UTF-8", encoding);
     stray = detect_stray(head, len, &root);
     if (stray != SIZE_MAX && !detect_page(head, len))
         return detect_refuse_stray(f, head, stray, root);
     if (is_wide_text(head, len))
-        return refuse_head(v, "not-utf8", "is text in UTF-16; a sitemap is in UTF-8");
+        return refuse_head(v, "not-utf8", "is text in UTF-16; a sitemap must be UTF-8");
     if (is_wide(head, len)) {
         start = START_WIDE;
     } else if (sitemap_pages_is_url(head, len)) {
@@ -777,7 +777,7 @@ void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encod
         sitemap_packing_reported(pages->expect.packing, content_encoding, content_type);
     if (coding.unreadable)
         reader_state_fail(&v->work.core, READER_MALFORMED, "encoding", 0, 0,
-                          "has Content-Encoding: %s, which was not asked for", coding.word);
+                          "has Content-Encoding: %s, which was not requested", coding.word);
     else if (coding.odd)
         sitemap_remarks_add(&pages->remarks, RULE_ENCODING_ODD, 0, 0, coding.word,
                             strlen(coding.word));

@@ -72,7 +72,7 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
         raw->loc_len = xml_text_end(&item->direct);
         if (raw->loc_len > 0) {
             raw->loc = item->direct.data;
-            raw->loc_why = "there is no loc; the text stands directly in the element";
+            raw->loc_why = "there is no loc; the text is directly in the element";
         }
     }
 }
@@ -90,7 +90,7 @@ static bool xml_item_read(const struct xml_item *item, struct raw_entry *raw)
     raw->lastmod = item->lastmod.data;
     raw->lastmod_len = xml_text_end(&item->lastmod);
     if (item->lastmods > 1)
-        raw->lastmod_why = "stands beside another lastmod";
+        raw->lastmod_why = "occurs more than once";
     else if (item->lastmod_markup)
         raw->lastmod_why = "has an element within";
     else if (item->lastmod.overflow)

@@ -50,8 +50,8 @@ static const char *const kind_words[KINDS] = {
 static const char *const word_sentences[NOTIFY_WORDS][2] = {
     {"is gone", "are gone"},
     {"is there again", "are there again"},
-    {"changed, and its date in the index could not be moved",
-     "changed, and their dates in the index could not be moved"},
+    {"changed, but its date in the index could not be changed",
+     "changed, but their dates in the index could not be changed"},
     {"is dated anew", "are dated anew"},
 };
 
@@ -311,7 +311,7 @@ static void look_at_held(struct notify *n, struct known *k, const struct notify_
         return;
     if (state->held > 0)
         add(n, REMOVAL_HELD, state, 0,
-            "%" PRIu64 " %s held back by the shrink guard; a scan with max_removed lets go",
+            "%" PRIu64 " %s held back by the shrink guard; a scan with max_removed allows it",
             state->held, plural(state->held, "removal is", "removals are"));
     else
         add(n, REMOVAL_SETTLED, state, 0, "no removal is held back any more");

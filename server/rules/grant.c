@@ -147,11 +147,11 @@ bool grant_read_expiry(const char *text, int64_t now, int64_t *out)
 const char *grant_fault(const struct grant *grant)
 {
     if (grant->prefix != NULL && grant->site_id == 0)
-        return "a prefix goes with a site";
+        return "a prefix needs a site";
     if (grant->role == GRANT_ADMIN && (grant->prefix != NULL || grant->own))
-        return "role admin has whole sites; a prefix, or own entries alone, go with write";
+        return "role admin cannot be limited to a prefix or to own entries; use role write";
     if (grant->role == GRANT_READ && grant->own)
-        return "own entries alone go with role write; read changes none";
+        return "own can only be used with role write; role read changes nothing";
     return NULL;
 }
 

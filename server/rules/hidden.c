@@ -5,7 +5,7 @@
 #include "server/base/str.h"
 
 #define HIDDEN(name)                                                                               \
-    "has the character " name " in it, which does not show; remove it, or percent-encode it"
+    "has the character " name " in it, which is invisible; remove it, or percent-encode it"
 
 static const struct hidden {
     uint32_t first, last;

@@ -7,7 +7,7 @@
 static const char space[] = " \t\r\n";
 
 static const char not_pairs[] =
-    "must be pairs of origins, as https://cms.example.com https://www.example.com";
+    "must be pairs of origins, such as https://cms.example.com https://www.example.com";
 
 /* Takes the next word of `*text`, an origin. NULL, or what is wrong. The normal form of an origin
  * may be longer than what was written: [::1:2] is [::0.1.0.2]. */
@@ -36,7 +36,7 @@ static const char *take_pair(struct host_map *m, const char **text)
     if (wrong != NULL)
         return wrong;
     if (strcmp(pair->from, pair->to) == 0)
-        return "leads an origin to itself";
+        return "maps an origin to itself";
     for (const struct host_map_pair *other = m->pairs; other < pair; other++)
         if (strcmp(other->from, pair->from) == 0)
             return "names the same first origin twice";

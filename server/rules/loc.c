@@ -136,7 +136,7 @@ const char *explain_loc(enum rule_code code, const char *text, size_t len)
     if (is_robots_line(text, len))
         return "is a line of a robots.txt; give its URL alone, without \"Sitemap:\"";
     if (explain_blank_front(text, len) + explain_blank_back(text, len) > 0)
-        return "has white space around it, maybe one that does not show (U+00A0); take it away";
+        return "has white space around it, maybe invisible (U+00A0); remove it";
     if (memchr(text, ' ', len) != NULL && memmem(text, len, "://", 3) == NULL)
         return "is text, not a URL; it must be an absolute URL (https://host/path)";
     return explain_hidden(code, text, len);

@@ -350,10 +350,10 @@ bool robots_sitemap_url(const struct robots_sitemap *sitemap, struct url *out, c
 
     if (sitemap->quoted) {
         *code = "sitemap-line-quoted";
-        *why = "is in quotes, which crawlers take for a part of the URL";
+        *why = "is in quotes, which crawlers read as part of the URL";
     } else if (sitemap->shared) {
         *code = "sitemap-line-shared";
-        *why = "is one of several in its line, which crawlers take for one URL";
+        *why = "is one of several in its line, which crawlers read as one URL";
     } else {
         *code = rule_code_word(refused);
         *why = rule_code_sentence(refused);

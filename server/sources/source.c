@@ -109,14 +109,14 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
         return;
     }
     if (outcome->outside > 0 && s->outside != outcome->outside)
-        source_log(s, LEVEL_INFO, "source-link-outside", "%" PRIu64 " %s left aside: %s%s",
+        source_log(s, LEVEL_INFO, "source-link-outside", "%" PRIu64 " %s ignored: %s%s",
                    outcome->outside,
                    plural(outcome->outside, "symlink leads out of the folder and is",
                           "symlinks lead out of the folder and are"),
                    outcome->outside_path, plural(outcome->outside, "", ", ..."));
     if (held > 0 && s->held != held)
         source_log(s, LEVEL_WARNING, "source-removals-held",
-                   "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to let %s go",
+                   "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to remove %s go",
                    held,
                    plural(held, "entry whose file is gone is", "entries whose files are gone are"),
                    plural(held, "it", "them"));

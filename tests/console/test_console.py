@@ -255,7 +255,7 @@ def test_what_search_engines_say(console, driver, tmp_path):
                 db.executemany("INSERT INTO local_engine_day SELECT engine, site, day - ?1, sitemaps, ?1 % 4, ?1 % 3, urls, read_at FROM local_engine_day WHERE day = (SELECT max(day) FROM local_engine_day)", [(i,) for i in range(1, 60)])
             there = Console(driver, other)
             there.open("crawlers", other.token)
-            there.wait_text("What search engines say")
+            there.wait_text("What search engines report")
             assert "3 errors" in there.text() and "Answers" in there.text()
             there.go("engine/google")
             there.wait_text(broken)
@@ -275,7 +275,7 @@ def test_what_search_engines_say(console, driver, tmp_path):
             there.go("entry/" + ids[broken])
             there.wait_text("Google: 3 errors")
             there.go("entry/" + ids[ORIGIN + "/a.xml"])
-            there.wait_text("Google: nothing said of this one; 3 errors and 1 warning in the index, which was read")
+            there.wait_text("Google: no report on this one; 3 errors and 1 warning in the index, which was read")
             assert there.errors() == []
         finally:
             console.leave()

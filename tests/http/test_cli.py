@@ -512,7 +512,7 @@ def test_a_token_that_can_be_guessed(tmp_path, token):
     """It would administer all sites."""
     for command in ("serve", "check-config"):
         told = sitemapd(command, database=str(tmp_path / "c.db") if command == "serve" else None, env={"SITEMAPD_TOKEN": token})
-        assert told.code == 1 and "SITEMAPD_TOKEN: must have at least 32 characters" in told.err and token not in told.err.replace("SITEMAPD_TOKEN: must have at least 32 characters; `openssl rand -hex 32` makes one", ""), told
+        assert told.code == 1 and "SITEMAPD_TOKEN: must have at least 32 characters" in told.err and token not in told.err.replace("SITEMAPD_TOKEN: must have at least 32 characters; `openssl rand -hex 32` creates one", ""), told
     assert not (tmp_path / "c.db").exists()
 
 

@@ -530,7 +530,7 @@ def test_a_freeze_is_seen(file, served):
         assert place.run("index list").out.endswith("  (frozen)\n")
         assert place.run(f"thaw {INDEX}").code == 0 and place.run("status").code == 0
         assert place.run(f"freeze {ORIGIN}").code == 0
-        assert "; frozen, by all sites' admin)" in place.run("site list").out and place.run("status").code == 1
+        assert "; frozen by a token for all sites)" in place.run("site list").out and place.run("status").code == 1
 
 
 def test_who_reads_has_had_enough(served):
@@ -701,7 +701,7 @@ def test_a_dry_run_reports_what_would_change(file, served):
         f"~ {ORIGIN}/03.xml  lastmod 2026-01-01T00:00:00Z -> 2026-01-02T00:00:00Z\n"
         "new.ndjson: read 28: a dry run, nothing applied: 1 created, 1 updated, 26 unchanged, 3 removed, 0 refused\n"
     )
-    assert undo.endswith("revision N: would put back +3 ~1 -1; nothing is written\n"), undo
+    assert undo.endswith("revision N: would restore +3 ~1 -1; nothing is written\n"), undo
     assert f"~ {ORIGIN}/03.xml  lastmod 2026-01-02T00:00:00Z -> 2026-01-01T00:00:00Z\n" in undo, undo
 
 
@@ -715,13 +715,13 @@ def test_undo_on_both(file, served):
         assert place.run(f"add {ORIGIN}/n1.xml --lastmod 2026-05-06").code == 0
         before = place.run("export").out
         dry = place.run(f"undo {bad} --dry-run --max-removed 3")
-        assert dry.code == 0 and "would put back +1 ~0 -3; nothing is written" in dry.out, dry
+        assert dry.code == 0 and "would restore +1 ~0 -3; nothing is written" in dry.out, dry
         assert place.run("export").out == before
         held = place.run(f"undo {bad} --max-removed 1")
         assert held.code == 1 and "(shrink-guard)" in held.err, held
         done = place.run(f"undo {bad} --max-removed 3")
-        assert done.code == 0 and f"revision {bad}: put back +1 ~0 -3" in done.out and f"  {ORIGIN}/n1.xml\n" in done.out, done
-        assert "--overwrite puts it back, too" in done.out
+        assert done.code == 0 and f"revision {bad}: restored +1 ~0 -3" in done.out and f"  {ORIGIN}/n1.xml\n" in done.out, done
+        assert "--overwrite restores it, too" in done.out
         undone = json.loads(place.run("history --limit 1 --json").out)
         assert (undone["kind"], undone["undoes"], undone["removed"]) == ("undo", bad, 3), undone
         assert f"`sitemapd undo {undone['revision']}`" in done.out
@@ -729,7 +729,7 @@ def test_undo_on_both(file, served):
         assert back.code == 0 and json.loads(back.out)["dry_run"] is False, back
         assert place.run(f"render {INDEX}").out == page
         nothing = place.run(f"undo {bad}")
-        assert nothing.code == 0 and "nothing to put back" in nothing.out, nothing
+        assert nothing.code == 0 and "nothing to restore" in nothing.out, nothing
 
 
 def test_history_is_read_beyond_a_page(file, served):

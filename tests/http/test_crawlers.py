@@ -726,7 +726,7 @@ def test_a_log_is_taken_in_once(tmp_path):
     ]
     dry = logs.take(*lines, more=["--dry-run"])
     first = logs.take(*lines)
-    summary = "11 requests: 7 visits of crawlers, 0 of impostors; passed over: 1 of nobody known, 2 for other paths, 1 too old; 4 lines cannot be read\n"
+    summary = "11 requests: 7 visits of crawlers, 0 of impostors; skipped: 1 of other clients, 2 for other paths, 1 too old; 4 unreadable lines\n"
     assert first.code == 0 and first.out == dry.out == f"{tmp_path}/log: {summary}", first
     assert f"{tmp_path}/log: line 9 is neither JSON nor the combined format" in first.err
     assert logs.sums() == (4, 0, 2, 0) and logs.sums("bingbot") == (0, 1, 0, 0)
@@ -748,7 +748,7 @@ def test_what_a_log_says_of_the_version(tmp_path):
     assert logs.take(combined(now - 600), combined(now - 3599), name="early", more=["--max-age", "1h"]).out.count("\n") == 1
     assert logs.told()["googlebot"]["current"] == 0
     found = logs.take(combined(now - 1200, status=404), combined(now - 1200), combined(now - 900, agent=BING, status=304), name="late", more=["--max-age", "30m"])
-    assert found.out.endswith("late: 2 times a crawler has got the present version of a page\n"), found
+    assert found.out.endswith("late: 2 deliveries of the current version of a page to a crawler\n"), found
     told = logs.told()
     assert told["googlebot"]["current"] == told["bingbot"]["current"] == 1 and told["googlebot"]["stale"] == 0
     # The next change is one that it lacks; what it got before is no proof of it.
@@ -765,8 +765,8 @@ def test_a_log_of_pages_of_urlsets(tmp_path):
         db.execute("UPDATE page SET changed_at = changed_at - 7200")
     db.close()
     found = logs.take(combined(now, target="/news.xml"), combined(now, target="/news.xml.gz?x=1", agent=BING), combined(now, target="/news-2.xml"))
-    assert "3 requests: 2 visits of crawlers, 0 of impostors; passed over: 0 of nobody known, 1 for other paths" in found.out, found
-    assert "2 times a crawler has got the present version of a page\n" in found.out
+    assert "3 requests: 2 visits of crawlers, 0 of impostors; skipped: 0 of other clients, 1 for other paths" in found.out, found
+    assert "2 deliveries of the current version of a page to a crawler\n" in found.out
     assert logs.told()["googlebot"]["current"] == logs.told()["bingbot"]["current"] == 1
     assert json.loads(logs.run("crawlers", "googlebot", "--json").out)["url"] == NEWS
 

@@ -34,11 +34,11 @@ def test_after_a_bad_deploy(start, tmp_path):
     revision = harm.json()["revision"]
     newest = next(line for line in told if line.split()[:1] == [str(revision)])
     assert " replace " in newest and " environment " in newest and "-20 " in newest, told
-    would = next(i for i, line in enumerate(told) if line.startswith(f"revision {revision}: would put back +20 ~0 -1"))
+    would = next(i for i, line in enumerate(told) if line.startswith(f"revision {revision}: would restore +20 ~0 -1"))
     entries, dry = told[told.index(newest) + 1 : would], [line for line in told[:would] if line.startswith("+ ")]
     assert {f"- {loc}" for loc in good[80:]} | {f"+ {ORIGIN}/wrong.xml"} <= set(entries)
     assert {f"+ {loc}" for loc in good[81:]} <= set(dry), "the first 20 lines are shown"
-    assert told[-2].startswith(f"revision {revision}: put back +20 ~0 -1"), told
+    assert told[-2].startswith(f"revision {revision}: restored +20 ~0 -1"), told
     # The commands changed the file beside the server, which shows it within 200 ms.
     eventually(lambda: server.get(XML)["ETag"] == before["ETag"], "the page of before")
     after = server.get(XML)

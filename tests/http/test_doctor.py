@@ -205,7 +205,7 @@ def test_for_people(proxy):
     command = sitemapd("doctor", proxy.index)
     assert command.code == 1 and command.out.splitlines()[-1].startswith("1 wrong, 0 to look at, ")
     line = next(line for line in command.out.splitlines() if line.startswith("wrong"))
-    assert line.split()[1] == "etag" and " -> let the proxy pass ETag on" in line
+    assert line.split()[1] == "etag" and " -> have the proxy pass ETag on" in line
 
 
 def test_a_site_is_enough(proxy):
@@ -246,11 +246,11 @@ def test_before_there_is_dns(proxy):
     assert "cdn.example.test" in cross["what"] and not [f for f in found if f["check"] == "index" and f["level"] != "ok"], found
     proxy.pages["/robots.txt"] = (200, {}, b"User-agent: *\nDisallow: /a.xml\n")
     found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
-    assert any(f["check"] == "child" and "www.example.test/a.xml: robots.txt forbids" in f["what"] for f in found), found
+    assert any(f["check"] == "child" and "www.example.test/a.xml: robots.txt disallows" in f["what"] for f in found), found
     del proxy.pages["/a.xml"]
     found = doctor(f"http://www.example.test{XML}", "--connect", f"127.0.0.1:{proxy.port}")
     (gone,) = (f for f in found if f["check"] == "child" and "/a.xml: answers 404" in f["what"])
-    assert gone["what"].startswith("https://www.example.test/") and gone["todo"].endswith("elsewhere than where --connect leads: --sample 0 leaves it out"), gone
+    assert gone["what"].startswith("https://www.example.test/") and gone["todo"].endswith("not on the server that --connect names, --sample 0 skips it"), gone
 
     (asked,) = (f for f in doctor(proxy.index) if f["check"] == "index" and f["level"] == "warning")
     assert "lists sitemaps of https://www.example.test," in asked["what"], asked
@@ -373,8 +373,8 @@ FLAWS = [
     (recode(gzip.compress), "wrong", "gzip", "compressed twice", "turn compression off"),
     (recode(lambda b: b[:-9]), "wrong", "gzip", "cannot be decoded", "proxy"),
     (recode(lambda b: b[:50] + bytes([b[50] ^ 255]) + b[51:]), "wrong", "gzip", "cannot be decoded", "proxy"),
-    (recode(gzip.decompress), "wrong", "gzip", "cannot be decoded", "says gzip"),
-    (recode(lambda b: b, Content_Encoding="br"), "wrong", "gzip", "br, which was not asked for", "Accept-Encoding"),
+    (recode(gzip.decompress), "wrong", "gzip", "cannot be decoded", "declares gzip"),
+    (recode(lambda b: b, Content_Encoding="br"), "wrong", "gzip", "br, which was not requested", "Accept-Encoding"),
     (plain_always, "warning", "gzip", "uncompressed", "Accept-Encoding"),
     (gzip_always, "wrong", "identity", "Content-Encoding: gzip", "Vary"),
     (drop("Vary"), "wrong", "vary", "no Vary", "gzip_vary on"),
@@ -515,14 +515,14 @@ def test_tls(proxy):
                   b'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></sitemapindex>'),
         }
         trusted = ("--ca-file", os.path.join(tls, "localhost.pem"))
-        assert "TLS1.3" in has(doctor(secure.index, *trusted), "ok", "reach", "certificate is good")["what"]
+        assert "TLS1.3" in has(doctor(secure.index, *trusted), "ok", "reach", "certificate is valid")["what"]
         assert "certificate" in only(doctor(secure.index), "wrong", "reach", "not trusted")["todo"]
         other = f"https://127.0.0.1:{secure.port}{XML}"
         only(doctor(other, *trusted), "wrong", "reach", "does not match")
         only(doctor(secure.index, "--ca-file", "/proc/nowhere"), "wrong", "reach", "cannot read")
     finally:
         secure.close()
-    assert "by http://" in only(doctor(proxy.index.replace("http:", "https:")), "wrong", "reach", "does not speak TLS")["todo"]
+    assert "use http://" in only(doctor(proxy.index.replace("http:", "https:")), "wrong", "reach", "does not speak TLS")["todo"]
 
 
 def test_an_expired_certificate():
@@ -545,7 +545,7 @@ def test_an_expired_certificate():
         (429, "", "wrong", "answers with an error"),
         (200, "", "warning", "does not name"),
         (200, "Sitemap: https://www.example.com/other.xml\n", "warning", "does not name"),
-        (200, "User-agent: *\nDisallow: /\n{0}", "wrong", "forbids all crawlers to fetch the index"),
+        (200, "User-agent: *\nDisallow: /\n{0}", "wrong", "disallows the index for all crawlers"),
         (200, "User-agent: Googlebot\nUser-agent: x\nDisallow: /*.xml$\n{0}", "wrong", "Googlebot"),
         (200, "User-agent: bingbot\nDisallow: /sitemap\n\n{0}", "wrong", "Bingbot"),
         (200, "User-agent: Googlebot/2.1\nDisallow: /\n\nUser-agent: *\nAllow: /\n{0}", "wrong", "Googlebot"),
@@ -582,10 +582,10 @@ def index(*entries):
     "entries, level, words",
     [
         ([], "warning", "has no entries"),
-        (["<loc>{0}/maps/00.xml</loc>"] * 3, "warning", "2 locs stand there more than once"),
-        (["<loc>/relative.xml</loc>", "<loc>{0}/maps/00.xml</loc>"], "wrong", "1 of its locs is no good"),
-        (["<loc>{0}/maps/00.xml</loc><lastmod>yesterday</lastmod>"], "warning", "lastmod is no good"),
-        (["<loc>{0}/maps/00.xml</loc><lastmod>2199-01-01</lastmod>"], "warning", "lastmod is no good"),
+        (["<loc>{0}/maps/00.xml</loc>"] * 3, "warning", "2 locs are listed more than once"),
+        (["<loc>/relative.xml</loc>", "<loc>{0}/maps/00.xml</loc>"], "wrong", "1 of its locs is invalid"),
+        (["<loc>{0}/maps/00.xml</loc><lastmod>yesterday</lastmod>"], "warning", "lastmod is invalid"),
+        (["<loc>{0}/maps/00.xml</loc><lastmod>2199-01-01</lastmod>"], "warning", "lastmod is invalid"),
         (["<loc>{0}/maps/00.xml</loc"], "wrong", "malformed-xml"),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
@@ -639,8 +639,8 @@ def test_cross_hosts(proxy):
         only(doctor(proxy.index), "wrong", "cross-host", "does not answer")
         other.pages["/robots.txt"] = (200, {}, b"User-agent: *\nDisallow: /a.xml\n")
         found = doctor(proxy.index)
-        has(found, "wrong", "cross-host", "forbids")
-        has(found, "wrong", "child", "robots.txt forbids")
+        has(found, "wrong", "cross-host", "disallows")
+        has(found, "wrong", "child", "robots.txt disallows")
     finally:
         other.close()
 
@@ -669,7 +669,7 @@ def nested(handler):
         ((200, {}, b"148e2\r\n" + child("/a", "/b")[2]), "wrong", "line 1, column 1: \"148e2\" is before the root element (malformed-xml)"),
         ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no"), "wrong", "(malformed-gzip)"),
         (child("/a", "/b", "/c", dates=DATES[:1]), "warning", "same lastmod, 2026-01-02: probably the time of a build (one-lastmod)"),
-        (child("/a", "/b", dates=("2026-01-01", "2026-01-03T03:04:06Z")), "warning", ": the index says 2026-01-02T03:04:05Z, and its newest page is of 2026-01-03T03:04:06Z"),
+        (child("/a", "/b", dates=("2026-01-01", "2026-01-03T03:04:06Z")), "warning", ": the index says 2026-01-02T03:04:05Z, but its newest page is dated 2026-01-03T03:04:06Z"),
         (nested, "wrong", "(nested-index)"),
         ((None, {}, b""), "wrong", "cannot be fetched"),
         ((200, {}, b""), "wrong", "empty-file"),
@@ -729,10 +729,10 @@ def page(loc, more=""):
         (page(PLACE + "/a") + page("/b"), "loc-relative", 3, 6, 1, "warning", '"/b" must be an absolute URL', "skip"),
         (page(PLACE + "/a") + page("ftp://h.example/b"), "loc-scheme", 3, 6, 1, "warning", '"ftp://h.example/b" must be', "skip"),
         (page(PLACE + "/a") + page(FOREIGN), "outside-site", 3, 6, 1, "warning", f'"{FOREIGN}" is on another host', "robots.txt"),
-        (page(PLACE + "/a", "<lastmod>soon</lastmod>"), "lastmod-invalid", 2, None, 1, "warning", '"soon" is not a W3C', "ignored"),
-        (page(PLACE + "/a", "<lastmod>2131-01-01</lastmod>"), "lastmod-in-future", 2, None, 1, "warning", "a day in the future", "ignored"),
+        (page(PLACE + "/a", "<lastmod>soon</lastmod>"), "lastmod-invalid", 2, None, 1, "warning", '"soon" is not a W3C', "ignore other dates"),
+        (page(PLACE + "/a", "<lastmod>2131-01-01</lastmod>"), "lastmod-in-future", 2, None, 1, "warning", "a day in the future", "ignore other dates"),
         (page(PLACE + "/a") + page(PLACE + "/../b"), "outside-directory", 3, 6, 1, "note", "not in the sitemap's directory", "top"),
-        (page("/a"), "no-usable-url", 2, None, 0, "wrong", 'its one URL cannot be used: "/a" must be', "whole URLs"),
+        (page("/a"), "no-usable-url", 2, None, 0, "wrong", 'its one URL cannot be used: "/a" must be', "absolute URLs"),
     ],
     ids=lambda v: v if isinstance(v, str) and re.fullmatch("[a-z]+(-[a-z]+)+", v) else "",
 )
@@ -789,7 +789,7 @@ def test_a_sitemap_that_the_proxy_leads_elsewhere(proxy):
     may not pass on a file that sitemapd serves."""
     proxy.pages["/maps/00.xml"] = None  # passed on to sitemapd
     found = only(doctor(proxy.index, "--sample", "1"), "wrong", "child", "/maps/00.xml: answers 404")
-    assert "pass on the addresses of the index and robots.txt alone" in found["todo"] and "migrate" in found["todo"]
+    assert "pass on only the paths of the index and robots.txt" in found["todo"] and "migrate" in found["todo"]
     proxy.pages["/maps/00.xml"] = (404, {"Content-Type": "text/html"}, b"<title>404</title>")
     found = only(doctor(proxy.index, "--sample", "1"), "wrong", "child", "/maps/00.xml: answers 404")
     assert "pass its path on to sitemapd" in found["todo"] and "put the file back" in found["todo"]

@@ -1,4 +1,4 @@
-"""What search engines say: asked, submitted once, kept, shown; and no secret anywhere."""
+"""What search engines report: asked, submitted once, kept, shown; and no secret anywhere."""
 
 import contextlib
 import json

@@ -160,7 +160,7 @@ def test_bad_maps_are_refused(start, tmp_path):
         w = World(start, cms)
         for text, why in (
             ("map = https://a.example\n", "must be pairs of origins"),
-            ("map = https://a.example https://a.example\n", "leads an origin to itself"),
+            ("map = https://a.example https://a.example\n", "maps an origin to itself"),
             ("map = https://a.example/x https://b.example\n", "must be pairs of origins"),
             ("map = https://a.example https://b.example\nmap = https://a.example https://c.example\n", "same first origin twice"),
         ):

@@ -18,7 +18,7 @@ def database(tmp_path):
 
 
 WRONG = [
-    ("http://www.example.com/a.xml", "outside-site", "is http, and its site is https: the host is right, the scheme is not; write https"),
+    ("http://www.example.com/a.xml", "outside-site", "is http, but its site is https: write https"),
     (f"{ORIGIN}:8443/a.xml", "outside-site", "is on another port than its site"),
     (f"{CDN}/a.xml", "site-unknown", "a site's file on another host (a CDN), add that host to the site's cross hosts"),
     (f"Sitemap: {ORIGIN}/a.xml", "loc-space", "is a line of a robots.txt; give its URL alone"),
@@ -26,10 +26,10 @@ WRONG = [
     ("ask by mail", "loc-space", "is text, not a URL; it must be an absolute URL (https://host/path)"),
     (f"{ORIGIN}/my file.xml", "loc-space", "has a raw space; write %20"),
     (f" {ORIGIN}/a.xml", "loc-space", "has white space around it"),
-    (f"{NBSP}{ORIGIN}/a.xml", "loc-malformed", "one that does not show (U+00A0); take it away"),
-    (f"{ORIGIN}/a.xml{NBSP}", "loc-space", "one that does not show (U+00A0); take it away"),
+    (f"{NBSP}{ORIGIN}/a.xml", "loc-malformed", "maybe invisible (U+00A0); remove it"),
+    (f"{ORIGIN}/a.xml{NBSP}", "loc-space", "maybe invisible (U+00A0); remove it"),
     (f"{ORIGIN}/a.xml\u200b", "loc-space", "white space around it"),
-    (f"{ORIGIN}/a\u2003b.xml", "loc-space", "has the character U+2003 em space in it, which does not show"),
+    (f"{ORIGIN}/a\u2003b.xml", "loc-space", "has the character U+2003 em space in it, which is invisible"),
     (f"{ORIGIN}/a\u200cb.xml", "loc-space", "has the character U+200C zero width non-joiner in it"),
     (f"{ORIGIN}/a\u00adb.xml", "loc-space", "has the character U+00AD soft hyphen in it"),
     (f"{ORIGIN}/a\u202eb.xml", "loc-space", "has the character U+202E right-to-left override in it"),
@@ -95,7 +95,7 @@ def test_padding_that_does_not_show_is_padding(database, tmp_path, pad):
 def test_without_a_site_each_way_says_how_to_make_one(start, tmp_path):
     server = start(sites=())
     loc, make = ORIGIN + "/a.xml", f"`sitemapd site add {ORIGIN}`"
-    detail = "belongs to no site: there is none yet; make one first (`sitemapd site add ORIGIN`, or POST /v1/sites)"
+    detail = "belongs to no site: there is none yet; create one first (`sitemapd site add ORIGIN`, or POST /v1/sites)"
     assert detail in server.register(loc).json()["detail"]
     assert server.bulk([loc]).json()["rejected"][0]["detail"] == detail
     for told in (server.cli("add", loc), server.cli("import", "-", input=loc + "\n"), server.cli("import", "--replace", "-", input=loc + "\n")):
@@ -155,7 +155,7 @@ def test_a_server_without_a_site_says_so(start):
     server = start(sites=())
     for target in ("/", "/sitemap_index.xml", "/robots.txt"):
         reply = server.get(target)
-        assert reply.status == 421 and b"no site here yet; `sitemapd site add ORIGIN` makes one" in reply.body, reply
+        assert reply.status == 421 and b"no site here yet; `sitemapd site addORIGIN` creates one" in reply.body, reply
     server.told("no-site: there is no site yet")
     assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
     assert server.get("/robots.txt").status == 200

@@ -58,7 +58,7 @@ def test_both_kinds_of_source(origin, tmp_path):
         assert one("sitemap-gone") == {"event": "sitemap-gone", "site": base, "source": None, "url": base + "/gone.xml",
                                        "sentence": base + "/gone.xml is gone", "since": "20"}
         assert one("date-stale") == {"event": "date-stale", "site": base, "source": None, "url": base + "/moves.xml",
-                                     "sentence": base + "/moves.xml changed, and its date in the index could not be moved", "since": "20"}
+                                     "sentence": base + "/moves.xml changed, but its date in the index could not be changed", "since": "20"}
         origin.answers["/gone.xml"] = answer(200, urlset(base + "/page"))
         eventually(lambda: poll("/gone.xml").get("state") == "good", "it is there again")
         folder.mkdir()

@@ -56,8 +56,8 @@ PAGE = urlset(HOST + "/page", lastmod="2026-10-10")
 FAULTS = {
     "good": (answer(200, PAGE), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
     "gone": (answer(410), 1, "gone: answers 410 (gone)"),
-    "refused": (answer(403), 1, "refused: answers 403 to us; that says nothing about what crawlers are answered (refused)"),
-    "wall": (answer(503, cf_mitigated="challenge"), 1, "refused: answers 503 to us; that says nothing about what crawlers are answered (bot-wall)"),
+    "refused": (answer(403), 1, "refused: answers 403 to this server; crawlers may get another response (refused)"),
+    "wall": (answer(503, cf_mitigated="challenge"), 1, "refused: answers 503 to this server; crawlers may get another response (bot-wall)"),
     "error": (answer(500), 1, "unreachable: answers 500 (server-error)"),
     "empty": (answer(200, urlset()), 1, "empty: a sitemap without URLs (empty)"),
     "html": (answer(200, b"<!doctype html><title>no</title>"), 1, 'not-a-sitemap: an HTML page, titled "no" (not-a-sitemap)'),
@@ -118,7 +118,7 @@ def test_when_to_come_again(origin):
     assert "it asks to wait for 120 s\n" in probe(origin, "/seconds.xml").out
     assert "it asks to wait for 90 s\n" in probe(origin, "/date.xml").out
     done = probe(origin, "/fresh.xml")
-    assert "it is fresh for 500 s more\n" in done.out and "no ETag" not in done.out, done
+    assert "it stays fresh for 500 s more\n" in done.out and "no ETag" not in done.out, done
     origin.answers["/stale.xml"] = answer(200, PAGE, Cache_Control="max-age=100", Age="100", ETag='"a"')
     assert "it is fresh" not in probe(origin, "/stale.xml").out
 
@@ -276,13 +276,13 @@ index = /sitemap_index.xml
 ; - 2 of 4 have no date
 ; - {HOST}/gone.xml: answers 404 (gone)
 ; - {HOST}/nested.xml is an index itself, and an index may not list an index: its sitemaps are listed instead
-; - looked into 4 of them: 2 good, with 2 URLs
+; - checked 4 of them: 2 good, with 2 URLs
 [source "www.example.com"]
 upstream = {HOST}/sitemap_index.xml
 index = {HOST}/sitemap_index.xml
 connect = {connect}
 
-; {HOST}/pages.xml is a sitemap of 1 URL, no index: ours lists it
+; {HOST}/pages.xml is a sitemap of 1 URL, not an index: the index here lists it
 [source "www.example.com-2"]
 upstream = {HOST}/pages.xml
 index = {HOST}/sitemap_index.xml
@@ -290,7 +290,7 @@ connect = {connect}
 
 ; {HOST}/nested.xml lists 1 sitemap, in {len(index(HOST + "/inner.xml"))} bytes
 ; - 1 of 1 have no date
-; - looked into 1 of them: 1 good, with 1 URL
+; - checked 1 of them: 1 good, with 1 URL
 [source "www.example.com-3"]
 upstream = {HOST}/nested.xml
 index = {HOST}/sitemap_index.xml
@@ -462,7 +462,7 @@ def test_migrate_takes_each_index_once(origin, tmp_path):
     origin.answers["/old.xml"] = answer(301, Location="/sitemap.xml")
     origin.answers["/a.xml"] = answer(200, PAGE)
     done = migrate(origin)
-    assert checked(done, tmp_path).count("[source") == 1 and done.out.count(f"is {HOST}/sitemap.xml once more") == 2, done
+    assert checked(done, tmp_path).count("[source") == 1 and done.out.count(f"is a duplicate of {HOST}/sitemap.xml") == 2, done
 
 
 def run_commands(script, tmp_path, env=None):

@@ -190,7 +190,7 @@ def test_the_command_line_sets_it(filled, tmp_path):
     assert of("--robots", "-", input="Disallow:\n").code == 0
     eventually(lambda: robots(filled) == "Disallow:\n" + LINE, "from standard input")
     told = of("--robots-off")
-    assert told.code == 0 and "left to others (before: 10 bytes" in told.out
+    assert told.code == 0 and "served by another server (before: 10 bytes" in told.out
     eventually(lambda: robots(filled) == 404, "off")
     assert of("--no-robots").code == 0
     eventually(lambda: robots(filled) == LINE, "as at first")

@@ -53,7 +53,7 @@ def test_two_catalogues_in_one_database_do_not_see_each_other(cluster, beside):
 
 def test_a_file_belongs_to_the_catalogue_of_its_schema(cluster, beside):
     a = cluster.node("a", env={"SITEMAPD_SHARED_SCHEMA": "shop_2"})
-    eventually(lambda: "another one than this node's" in reasons(a).get("shared-unavailable", ""), "reported")
+    eventually(lambda: "is not this node's" in reasons(a).get("shared-unavailable", ""), "reported")
     assert a.register(loc("one")).status == 503
     none = sitemapd("share", "status", "--shared", cluster.postgres.url(), "--schema", "nowhere")
     assert none.code == 1 and "no shared catalogue in schema nowhere of this database" in none.err, none

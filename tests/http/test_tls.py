@@ -333,7 +333,7 @@ def test_mistakes(pairs, tmp_path):
     half = tmp_path / "half.conf"
     half.write_text(f"[server]\ntls_cert = {pairs[0][0]}\n{SITE}")
     checked = sitemapd("check-config", str(half))
-    assert checked.code == 1 and f"{half}:2: tls_cert and tls_key go together; tls_key is missing" in checked.err, checked
+    assert checked.code == 1 and f"{half}:2: tls_cert and tls_key must both be set; tls_key is missing" in checked.err, checked
 
 
 def test_remarks(start, tmp_path):

@@ -386,7 +386,7 @@ def test_tokens_stand_in_the_configuration(start, tmp_path):
     ('[token "a"]\nsha256_file = {none}\n', "cannot be read"),
     ('[token "a"]\nsha256_file = {bad}\n', "has no SHA-256"),
     ('[token "a"]\nsha256_file = {good}\nprefix = https://www.example.com/blog\n', "must end with a slash"),
-    ('[token "a"]\nsha256_file = {good}\nprefix = https://www.example.com/blog/\nrole = admin\n', "role admin has whole sites"),
+    ('[token "a"]\nsha256_file = {good}\nprefix = https://www.example.com/blog/\nrole = admin\n', "role admin cannot be limited"),
     ('[token "a"]\nsha256_file = {good}\nrole = owner\n', "read write admin"),
     ('[token "a"]\nsha256_file = {good}\nexpires = 90d\n', "must be a date or time"),
     ('[token "a"]\nsha256_file = {good}\n[token "b"]\nsha256_file = {good}\n', "is the same token as"),
@@ -488,7 +488,7 @@ def test_a_freeze_for_all_sites_is_not_lifted_by_one(start):
         assert patch(True, token).status == 200 and patch(True, server.token).status == 200 and by() == "all-sites"
         assert server.cli("index", "list", "--json").lines()[0]["frozen_by"] == "all-sites"
         if "sites" in target:
-            assert "frozen, by all sites' admin" in server.cli("site", "list").out
+            assert "frozen by a token for all sites" in server.cli("site", "list").out
         assert patch(False, server.token).status == 200
 
 

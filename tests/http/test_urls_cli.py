@@ -68,8 +68,8 @@ def test_history_diff_and_undo_of_a_urlset(run, tmp_path):
     whole = [line.split("  ")[0] for line in run("diff", "--from", str(before)).out.splitlines()]
     assert whole.count(f"+ {ORIGIN}/4") == 2 and f"- {ORIGIN}/2" in whole and f"+ {PLAIN}" in whole
     told = run("undo", "--urlset", SHOP, "--to", str(before), "--dry-run")
-    assert f"{SHOP} to revision {before}: would put back +1 ~0 -1" in told.out and "/4" in "".join(rows(run, SHOP))
-    assert "put back +1 ~0 -1" in run("undo", "--urlset", SHOP, "--to", str(before), "--max-removed", "1").out
+    assert f"{SHOP} to revision {before}: would restore +1 ~0 -1" in told.out and "/4" in "".join(rows(run, SHOP))
+    assert "restored +1 ~0 -1" in run("undo", "--urlset", SHOP, "--to", str(before), "--max-removed", "1").out
     assert run("render", SHOP).out == page and "/4" in rows(run, PLAIN)
     assert "cannot be combined with --index" in run("undo", "--urlset", SHOP, "--index", SHOP, "--to", "1", code=2).err
     assert "urlset not found in this catalogue; did you mean" in run("history", "--urlset", SHOP[:-4] + "s.xml", code=1).err
@@ -192,7 +192,7 @@ def test_lists_report_what_there_is(run, tmp_path):
         ["-", "1", "images", ORIGIN + "/3"],
     ]
     assert run("url", "list", "--urlset", NEWS).err == "sitemapd: url list: no such page URLs\n"
-    assert run("url", "remove", ORIGIN + "/nope", "--urlset", SHOP, code=1).err == f"sitemapd: {ORIGIN}/nope: there is no such page URL\n"
+    assert run("url", "remove", ORIGIN + "/nope", "--urlset", SHOP, code=1).err == f"sitemapd: {ORIGIN}/nope: page URL not found\n"
     lists = {line.split("https://")[-1].split()[0]: line.split() for line in run("urlset", "list").out.splitlines()[1:]}
     assert lists["www.example.com/news.xml"][4:] == ["news", "2d", NEWS, "(of", "/sitemap_index.xml)"]
     assert lists["www.example.com/shop.xml"][5:7] == ["-", SHOP] and lists["www.example.com/shop.xml"][4] == "images,alternates"

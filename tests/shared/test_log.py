@@ -680,7 +680,7 @@ def test_a_record_that_was_shown_and_lost_is_noticed(nodes, pair):
     standby.start(database=False)
     standby.promote()
     standby.set(synchronous_standby_names="''")
-    assert follower("tail", 1 << 20) == "diverged" and "is here, and not there" in follower.last["why"]
+    assert follower("tail", 1 << 20) == "diverged" and "exists here but not there" in follower.last["why"]
     assert late.write("two") == "yes"
     assert follower("begin", 1 << 20) == "diverged" and "another one than here" in follower.last["why"]
 

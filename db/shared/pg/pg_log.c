@@ -290,7 +290,7 @@ static enum shared_outcome check_missing(struct pg_log *l, const struct shared_p
     else if ((uint64_t)pg_get_integer(r.at[0], 0, 0) > at->seq)
         outcome = SHARED_TRIMMED;
     else
-        outcome = diverged(l, at->seq, "is here, and not there");
+        outcome = diverged(l, at->seq, "exists here but not there");
     pg_results_clear(&r);
     return outcome;
 }
@@ -309,7 +309,7 @@ static enum shared_outcome take_tail(struct pg_log *l, const PGresult *tail,
     if (rows == 0 || (uint64_t)pg_get_integer(tail, 0, SEQ) != at->seq)
         return check_missing(l, at);
     if (!get_chain(tail, 0, chain) || memcmp(chain, at->chain, sizeof chain) != 0)
-        return diverged(l, at->seq, "is another one than here");
+        return diverged(l, at->seq, "differs from the one here");
     if (!l->unpacker && !(l->unpacker = shared_unpacker_new()))
         return SHARED_NO_MEMORY;
     for (int row = 1; row < rows && outcome == SHARED_YES; row++)

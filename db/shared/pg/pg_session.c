@@ -52,17 +52,17 @@ const char *pg_session_gist(const struct pg_session *s)
     static const struct {
         const char *sqlstate, *gist; /* the beginning of one */
     } table[] = {
-        {"28", "it does not let this node in: see password, role, certificates, pg_hba.conf"},
-        {"42501", "it denies this node's role what a node needs"},
-        {"3D000", "its database is not there"},
+        {"28", "it rejects this node: check password, role, certificates, pg_hba.conf"},
+        {"42501", "this node's role lacks permissions"},
+        {"3D000", "its database does not exist"},
         {"42P01", "there is no shared catalogue in its database"},
         {"3F000", "there is no shared catalogue in its database"},
-        {"25006", "it takes no writes: it is a standby, or read-only"},
+        {"25006", "it accepts no writes: it is a standby, or read-only"},
         {"53100", "its disk is full"},
-        {"53300", "it has no connection left"},
+        {"53300", "it has no free connection"},
         {"53", "it is out of memory or of another resource"},
         {"57P", "it is starting or stopping"},
-        {"", "it refused what it was asked"},
+        {"", "it rejected the request"},
     };
     size_t at = 0;
 
@@ -589,7 +589,7 @@ static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t d
         step = PQconnectPoll(s->conn);
     }
     say(s, outcome == SHARED_AWAY && PQstatus(s->conn) != CONNECTION_BAD
-               ? "PostgreSQL did not let in in time"
+               ? "timeout: PostgreSQL did not accept the connection in time"
                : PQerrorMessage(s->conn));
     record_refusal(s);
     pg_session_drop(s);
@@ -715,8 +715,8 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
             say(s, "the shared catalogue in this database was made by another release");
             s->foreign = "the shared catalogue in its database was made by another release";
         } else if (s->epoch && strcmp(s->epoch, epoch) != 0) {
-            s->foreign = "the shared catalogue in its database is another one than this node's: to "
-                         "join it, stop this node and delete its file";
+            s->foreign = "the shared catalogue in its database is not this node's: to join it, "
+                         "stop this node and delete its file";
             say(s, s->foreign);
         }
         if (s->foreign)

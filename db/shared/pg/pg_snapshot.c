@@ -190,7 +190,7 @@ static enum shared_outcome download_part(struct pg_log *l, struct download *d, u
     enum shared_outcome outcome = ask(l, PG_SNAPSHOT_PART, values, 2, &r, timeout_ms);
 
     if (outcome == SHARED_YES && PQntuples(r.at[0]) != 1)
-        outcome = said(l, SHARED_AWAY, "a newer snapshot took its place");
+        outcome = said(l, SHARED_AWAY, "a newer snapshot replaced it");
     if (outcome == SHARED_YES) {
         const void *body = pg_get_bytes(r.at[0], 0, 0, &size);
 

@@ -860,7 +860,7 @@ static enum catalogue_status check_removal(struct tx *tx, const struct registry 
     enum catalogue_status status = CATALOGUE_OK;
     if (!found->index || (change->entry_id && !grant_has_loc(grant, found->loc))) {
         const char *missing =
-            change->list == LIST_URLSET ? "there is no such page URL" : "there is no such entry";
+            change->list == LIST_URLSET ? "page URL not found" : "entry not found";
         if (change->entry_id && !grant->prefix)
             result_missing(result, grant, missing);
         else

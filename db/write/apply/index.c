@@ -382,8 +382,9 @@ enum catalogue_status index_check_new(struct tx *tx, const struct change *change
     const struct registry_index *existing = list_at(site, path);
     if (existing) {
         result_decline(result, CATALOGUE_CONFLICT,
-                       existing->kind == LIST_URLSET ? "there is a urlset of this URL"
-                                                     : "there is an index of this URL");
+                       existing->kind == LIST_URLSET
+                           ? "conflict: a urlset with this URL already exists"
+                           : "conflict: an index with this URL already exists");
         result->id = existing->id;
         return CATALOGUE_OK;
     }
@@ -433,7 +434,7 @@ enum catalogue_status index_find_asked(struct tx *tx, const struct change *chang
     const struct registry_index *index = registry_list_by_id(*r, change->index_id);
     if (!index || index->kind != kind)
         result_missing(result, &change->grant,
-                       kind == LIST_URLSET ? "there is no such urlset" : "there is no such index");
+                       kind == LIST_URLSET ? "urlset not found" : "index not found");
     else if (!grant_has_site(&change->grant, index->site_id))
         result_forbid(result);
     else

@@ -567,8 +567,7 @@ static enum catalogue_status find_named(struct tx *tx, const struct change *chan
         out->index = NULL;
         result->precondition_failed = change->if_match != NULL;
         if (change->if_match)
-            result_decline(result, CATALOGUE_CONFLICT,
-                           "there is no such index for If-Match to name");
+            result_decline(result, CATALOGUE_CONFLICT, "the index of If-Match does not exist");
         return CATALOGUE_OK;
     }
     status = occupancy_index(tx, out->index->site_id, out->index->id, &out->occupancy);
@@ -582,9 +581,9 @@ static void refuse_other_index(const struct change *change, const struct named *
     if (!change->if_match || result->status != CATALOGUE_OK || put->code != RULE_OK ||
         put->index->id == named->index->id)
         return;
-    result_decline(result, CATALOGUE_CONFLICT,
-                   "If-Match goes with a list for one index, which ?index= names; this one has "
-                   "entries for others");
+    result_decline(
+        result, CATALOGUE_CONFLICT,
+        "If-Match needs a list for one index, named by ?index=; this list has entries for others");
     result->conflict = "precondition-on-list";
 }
 

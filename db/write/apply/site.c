@@ -425,7 +425,8 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
     }
     const struct registry_site *existing = registry_site_by_origin(r, origin.text);
     if (existing) {
-        result_decline(result, CATALOGUE_CONFLICT, "there is a site of this origin");
+        result_decline(result, CATALOGUE_CONFLICT,
+                       "conflict: a site with this origin already exists");
         result->id = existing->id;
         return CATALOGUE_OK;
     }
@@ -522,7 +523,7 @@ static enum catalogue_status find_asked(struct tx *tx, const struct change *chan
         return status;
     const struct registry_site *site = registry_site_by_id(*r, change->site_id);
     if (!site)
-        result_missing(result, &change->grant, "there is no such site");
+        result_missing(result, &change->grant, "site not found");
     else if (!grant_has_site(&change->grant, site->id))
         result_forbid(result);
     else

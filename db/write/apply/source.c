@@ -91,7 +91,7 @@ static void check_folder(struct source_made *made, struct url *url, struct chang
     if (!is_plain_directory(made->directory))
         refuse(result, "directory", "must be an absolute path without . and ..");
     else if (len == 0)
-        refuse(result, "url", "is needed with a directory: what the folder's top is on the web");
+        refuse(result, "url", "is required with a directory: the URL of the folder");
     else if (code != RULE_OK)
         result_refuse(result, code, "url");
     else if (text[len - 1] != '/' || strchr(text, '?') || len > LOC_MAX_CHARS - 100)
@@ -138,9 +138,9 @@ static void check_alone(const struct change *change, struct source_made *made, s
                "a source has either a directory or an upstream");
     else if (change->made_set & (folder ? SOURCE_SET_OF_UPSTREAM : SOURCE_SET_OF_FOLDER))
         refuse(result, folder ? "upstream" : "directory",
-               folder ? "upstream, map, poll, check and drop_after are not for a folder"
-                      : "directory, url, patterns, excludes, watch, rescan and settle are not for "
-                        "an upstream");
+               folder ? "upstream, map, poll, check and drop_after cannot be used for a folder"
+                      : "directory, url, patterns, excludes, watch, rescan and settle cannot be "
+                        "used for an upstream");
     else if (folder)
         check_folder(made, url, result);
     else
@@ -205,9 +205,11 @@ static bool is_forbidden(const struct change *change, const struct source_made *
     if (!grant_has_site(grant, site->id))
         result_forbid(result);
     else if (!grant_has_source(grant, made->name))
-        result_outside(result, "name", "the token changes only what is its own");
+        result_outside(result, "name",
+                       "permission denied: the token may change only its own entries");
     else if (grant->prefix && !made->directory)
-        result_outside(result, "upstream", "an upstream is not for a token with a prefix");
+        result_outside(result, "upstream",
+                       "permission denied: a token with a prefix cannot add an upstream");
     else if (made->directory && !grant_has_loc(grant, url->text))
         result_outside(result, "url", "is not under the token's prefix");
     return result->status != CATALOGUE_OK;
@@ -340,7 +342,8 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
     struct url url;
     char index_url[LOC_MAX_CHARS + 1];
     if (old) {
-        result_decline(result, CATALOGUE_CONFLICT, "there is a source of this name");
+        result_decline(result, CATALOGUE_CONFLICT,
+                       "conflict: a source with this name already exists");
         return CATALOGUE_OK;
     }
     if (!is_new) {

@@ -64,7 +64,7 @@ static void check_grant(const struct registry *r, const struct grant *grant,
     const struct registry_site *site = registry_site_by_id(r, grant->site_id);
     const char *fault = grant_fault(grant);
     if (grant->site_id != 0 && site == NULL) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no such site");
+        result_decline(result, CATALOGUE_NOT_FOUND, "site not found");
     } else if (grant->role == GRANT_ALL || grant->role > GRANT_ADMIN || fault != NULL) {
         result_refuse(result, RULE_OUTSIDE_TOKEN, "role");
         snprintf(result->detail, sizeof result->detail, "%s",
@@ -98,7 +98,7 @@ enum catalogue_status apply_token_add(struct tx *tx, const struct change *change
     if (existing) {
         result_decline(result, CATALOGUE_CONFLICT,
                        existing->managed ? "the configuration file has a token of this name"
-                                         : "there is a token of this name");
+                                         : "conflict: a token with this name already exists");
         result->id = existing->id;
         return CATALOGUE_OK;
     }
@@ -128,12 +128,12 @@ enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *cha
         return status;
     const struct registry_token *token = token_find(r, change->token.name);
     if (!token || !grant_has_site(&change->grant, token->grant.site_id)) {
-        result_decline(result, CATALOGUE_NOT_FOUND, "there is no token of this name");
+        result_decline(result, CATALOGUE_NOT_FOUND, "token not found");
         return CATALOGUE_OK;
     }
     if (token->managed && !change->override_managed) {
         result_decline(result, CATALOGUE_CONFLICT,
-                       "the configuration file has this token; take it out there");
+                       "the configuration file manages this token; remove it there");
         result->managed = true;
         return CATALOGUE_OK;
     }

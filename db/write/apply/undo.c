@@ -303,7 +303,7 @@ static bool is_for_source(struct undo *u, const struct registry_index *from,
         return false;
     refuse(u, "source-decides",
            "a source made this change, and its next scan would make it again; put its files back, "
-           "or freeze the index or urlset first: at the thaw they are judged anew");
+           "or freeze the index or urlset first: after the thaw they are read again");
     return true;
 }
 

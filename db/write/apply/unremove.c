@@ -75,10 +75,10 @@ static enum catalogue_status check_index(struct unremove *u, int64_t index_id)
     const struct registry_index *list;
     for (size_t i = 0; status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL; i++)
         if (strcmp(list->path, path) == 0)
-            refuse(u, "taken-since", "another index or urlset has its URL by now");
+            refuse(u, "taken-since", "conflict: another index or urlset now has its URL");
     if (!is_refused(u) && (kind == LIST_URLSET ? site->urlset_count >= LIMIT_SITE_URLSETS
                                                : site->index_count >= SITE_INDEXES_MAX))
-        refuse(u, "taken-since", "the site has as many indexes or urlsets as it can have by now");
+        refuse(u, "taken-since", "limit exceeded: the site cannot have more indexes or urlsets");
     return status;
 }
 
@@ -93,7 +93,7 @@ static enum catalogue_status check_origin(struct unremove *u)
         return CATALOGUE_CORRUPT;
     if (registry_site_by_id(u->registry, u->site_id) ||
         site_refuse_second_scheme(u->registry, &origin, u->result))
-        refuse(u, "taken-since", "there is a site of its origin by now");
+        refuse(u, "taken-since", "conflict: a site with its origin now exists");
     return CATALOGUE_OK;
 }
 
@@ -103,11 +103,13 @@ static void evaluate_site(struct unremove *u, const struct registry_site *site)
     size_t robots = 0;
     for (size_t i = 0; i < site->alias_host_count && !is_refused(u); i++)
         if (registry_site_of_alias(u->registry, site->alias_hosts[i], site))
-            refuse(u, "taken-since", "one of its host aliases is another site's by now");
+            refuse(u, "taken-since",
+                   "conflict: one of its host aliases now belongs to another site");
     for (size_t i = 0; i < u->registry->site_count; i++)
         robots += u->registry->sites[i].robots_len;
     if (robots > SITE_ROBOTS_TOTAL_BYTES && !is_refused(u))
-        refuse(u, "taken-since", "the other sites' robots.txt leave no room for its own by now");
+        refuse(u, "taken-since",
+               "limit exceeded: the robots.txt of the other sites leave no room for its own");
 }
 
 /* A urlset's index is there, and has room for its pages. */
@@ -247,9 +249,12 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
         return status;
     if (index_id == 0)
         refuse(&u, "not-undoable",
-               "what was removed is kept for a day, and is gone by now, or is back already");
+               "removed indexes and sites can be restored for a day; this one is gone or already "
+               "restored");
     else if (!grant_may(&change->grant, GRANT_ADMIN))
-        result_outside(result, NULL, "the token's role does not allow it");
+        result_outside(result, NULL,
+                       "permission denied: permission denied: permission denied: the token's role "
+                       "does not allow it");
     else if (of_site && change->grant.site_id != 0)
         result_forbid(result);
     else

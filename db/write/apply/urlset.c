@@ -22,7 +22,7 @@ static void refuse_field(struct change_result *result, const char *field, const 
 static bool check_fields(const struct urlset_fields *fields, struct change_result *result)
 {
     if ((fields->with & ~EXTENSIONS_ALL) != 0)
-        refuse_field(result, "with", "must name extensions that are known");
+        refuse_field(result, "with", "has an unknown extension");
     else if (fields->max_pages > LIMIT_URLSET_PAGES_MAX)
         refuse_field(result, "max_pages", "must be at most 50000");
     else if (fields->max_page_urls != 0 && (fields->max_page_urls < LIMIT_PAGE_ENTRIES_MIN ||
@@ -135,7 +135,7 @@ static enum catalogue_status check_update(struct tx *tx, const struct change *ch
     }
     if (urlset->expires_s == 0 && to->expires_s != 0 && occupancy->entries > 0) {
         result_decline(result, CATALOGUE_CONFLICT,
-                       "only a urlset that is empty can be told to expire its page URLs");
+                       "expires can only be set while the urlset is empty");
         result->field = "expires";
         return CATALOGUE_OK;
     }

@@ -214,8 +214,8 @@ static enum catalogue_status read_changes(struct call *call, struct catalogue_vi
     if (self->epoch[0] != '\0' &&
         (strcmp(self->epoch, self->now.epoch) != 0 || self->since > self->now.revision)) {
         reply_problem(&call->request->reply, 410, "revision-unknown", "since",
-                      "this catalogue knows no such revision (it was restored or replaced); purge "
-                      "everything and begin with 0");
+                      "unknown revision (the catalogue was restored or replaced); purge everything "
+                      "and start with since=0");
         return CATALOGUE_OK;
     }
     if (only != 0) {
@@ -435,7 +435,7 @@ static void on_newer(void *context, enum await_result result)
 static void reply_crowded(struct reply *reply)
 {
     reply_problem(reply, 503, "too-many-waiting", NULL,
-                  "nothing has changed, and too many long polls are waiting for it already");
+                  "busy: too many long polls are waiting; retry later");
     reply_header(reply, "Retry-After", RETRY_AFTER_SECONDS);
 }
 

@@ -222,9 +222,9 @@ static enum catalogue_status find_check(struct call *call, struct catalogue_view
             return status;
     }
     if (self->site_id == 0)
-        reply_problem(&call->request->reply, 404, "not-found", "loc",
-                      "this URL is not watched: its source or its site has check = no, or it is "
-                      "registered nowhere");
+        reply_problem(
+            &call->request->reply, 404, "not-found", "loc",
+            "this URL is not polled: its source or site has check = no, or it is not registered");
     return CATALOGUE_OK;
 }
 

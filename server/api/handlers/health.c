@@ -104,12 +104,12 @@ static void append_children(struct reasons *r, const struct app_context *app)
     child_store_stats_get(app->children, &stats);
     if (stats.failing)
         append_reason(r, "child-store-failed",
-                      "copies of sitemaps cannot be written; those that have none are not served "
-                      "while their origin is down; the log (child-store-failed) says why");
+                      "copies of sitemaps cannot be written; sitemaps without a copy are not "
+                      "served while their origin is down; the log (child-store-failed) says why");
     if (stats.full)
         append_reason(r, "child-store-full",
-                      "not all sitemaps have a copy, because copies are limited by [fetch] "
-                      "store_bytes; those without one are not served while their origin is down");
+                      "not all sitemaps have a copy, because [fetch] store_bytes limits copies; "
+                      "sitemaps without one are not served while their origin is down");
 }
 
 /* A key that was revoked is found by nobody who does not look. */
@@ -122,8 +122,7 @@ static void append_engines(struct reasons *r, const struct app_context *app)
         if (!atomic_load(&engine->configured) || !atomic_load(&engine->refused))
             continue;
         snprintf(detail, sizeof detail,
-                 "%s does not accept the credentials of [engine \"%s\"]; `sitemapd engines` says "
-                 "why",
+                 "%s rejects the credentials of [engine \"%s\"]; `sitemapd engines` says why",
                  engine_names[i], engine_names[i]);
         append_reason(r, "engine-refused", detail);
     }
@@ -225,7 +224,7 @@ enum handled health_ready(void *context, struct request *request)
 
     if (publisher.readable && !has_sites(app) && !nodes_is_joining(app->catalogue))
         append_reason(&reasons, "no-site",
-                      "there is no site yet, and crawlers get 421: make one with `sitemapd site "
+                      "there is no site yet, and crawlers get 421: create one with `sitemapd site "
                       "add ORIGIN` or POST /v1/sites");
     if (!nodes_report_reasons(app->catalogue, add_reason, &reasons))
         serves = false;

@@ -67,9 +67,9 @@ static bool is_of_part(struct call *call)
 
     if (grant_has_whole(grant) && !grant->own)
         return false;
-    reply_problem(
-        &call->request->reply, 403, "needs-token-of-whole-site", NULL,
-        "the history is for tokens of a whole site, not of a prefix or their own entries");
+    reply_problem(&call->request->reply, 403, "needs-token-of-whole-site", NULL,
+                  "permission denied: the history needs a token for a whole site, not limited to a "
+                  "prefix or its own entries");
     return true;
 }
 
@@ -438,7 +438,7 @@ static enum catalogue_status diff_work(struct call *call, struct catalogue_view 
     }
     if (status == CATALOGUE_FULL) {
         reply_problem(reply, 400, "diff-too-large", "from",
-                      "more was changed in between than one answer tells; ask for fewer revisions");
+                      "too many changed entries for one response; request fewer revisions");
         return CATALOGUE_OK;
     }
     return status == CATALOGUE_OK && l.failed ? CATALOGUE_NO_MEMORY : status;

@@ -355,8 +355,9 @@ static void refuse_made(struct call *call)
 
     if (result->status == CATALOGUE_CONFLICT && !result->managed)
         reply_problem(reply, 409, is_index(call) ? "index-exists" : "urlset-exists", "url",
-                      result->detail[0] != '\0' ? result->detail
-                                                : "there is a list with this URL already");
+                      result->detail[0] != '\0'
+                          ? result->detail
+                          : "conflict: an index or urlset with this URL already exists");
     else
         errors_reply_result(reply, result);
 }

@@ -128,13 +128,13 @@ static void report_writes(struct telling *t)
 
     if (s->refused_ms > 0)
         tell(t, "shared-refused",
-             "PostgreSQL has rejected the writes of this node for %" PRId64 " s%s%s; pages are "
-             "served, writes answer 503",
+             "PostgreSQL has rejected the writes of this node for %" PRId64
+             " s%s%s; pages are served, writes get 503",
              s->refused_ms / 1000, s->trouble[0] != '\0' ? ": " : "", s->trouble);
     if (s->waiting_ms > SHARED_WAITING_MS)
         tell(t, "shared-standby-missing",
              "a commit of PostgreSQL has waited for a synchronous standby for %" PRId64
-             " s: pages are served, writes wait and answer 503 or 504 until one is there, or "
+             " s: pages are served, writes wait and get 503 or 504 until one answers, or "
              "synchronous_standby_names is changed",
              s->waiting_ms / 1000);
 }
@@ -166,12 +166,12 @@ static void report_state(struct telling *t)
     else if (s->away_ms > 0)
         tell(t, "shared-unavailable",
              "connection to PostgreSQL has failed for %" PRId64
-             " s%s%s; pages are served, writes answer "
-             "503",
+             " s%s%s; pages are served, writes get 503",
              s->away_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
     else if (s->behind_ms > BEHIND_MS || s->head > s->applied + BEHIND_RECORDS)
         tell(t, "shared-behind",
-             "%" PRIu64 " %s of other nodes are not here yet, the first for %" PRId64 " s%s%s",
+             "%" PRIu64 " %s of other nodes have not been applied here, the first for %" PRId64
+             " s%s%s",
              s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
              s->behind_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
     if (s->away_ms == 0)

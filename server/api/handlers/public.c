@@ -254,7 +254,7 @@ static enum handled get_public(void *context, struct request *request)
         reply_text(&request->reply, 421,
                    site_map_registry(routing)->site_count > 0
                        ? "Misdirected Request"
-                       : "There is no site here yet; `sitemapd site add ORIGIN` makes one");
+                       : "There is no site here yet; `sitemapd site addORIGIN` creates one");
     } else {
         request->undated = has_date(request) && !is_origin_host(routing, request->host);
         switch (found.kind) {

@@ -587,8 +587,8 @@ static void add_rejected(struct upload *upload)
 static void reply_lines_refused(struct upload *upload)
 {
     reply_problem(&upload->call.request->reply, 422, "entries-refused", NULL,
-                  "lines of the list were refused, so nothing was applied; on_error=skip takes the "
-                  "good ones");
+                  "lines of the list were rejected, so nothing was applied; on_error=skip applies "
+                  "the valid ones");
     add_rejected(upload);
 }
 
@@ -754,7 +754,7 @@ static void submit_put(struct upload *upload)
 {
     if (!upload->ndjson && upload_is_single(upload)) {
         reply_problem(&upload->call.request->reply, 400, "list-needed", NULL,
-                      "what is replaced is replaced by a list: a JSON array or NDJSON");
+                      "a replace needs a list: a JSON array or NDJSON");
         request_resume(upload->call.request);
         return;
     }

@@ -169,8 +169,9 @@ static void refuse_made(struct call *call)
 
     if (result->status == CATALOGUE_CONFLICT && !result->managed && result->field == NULL)
         reply_problem(reply, 409, "site-exists", "origin",
-                      result->detail[0] != '\0' ? result->detail
-                                                : "there is a site with this origin already");
+                      result->detail[0] != '\0'
+                          ? result->detail
+                          : "conflict: a site with this origin already exists");
     else
         refuse_changed(call);
 }

@@ -186,8 +186,8 @@ static bool may_read(struct call *call, const char *directory, const char *url)
                               directory))
         return true;
     reply_problem(&call->request->reply, 403, "folder-not-opened", "directory",
-                  "the configuration does not open this folder (source_root of the site's section, "
-                  "or, for tokens of all sites, of [fetch])");
+                  "the configuration does not allow this folder (source_root of the site's "
+                  "section, or, for tokens of all sites, of [fetch])");
     return false;
 }
 

@@ -657,7 +657,7 @@ static void report_registry(struct backend *b, struct str *out)
     struct registry *registry = read_registry(b, 0);
 
     if (registry != NULL && registry->site_count == 0)
-        str_append_text(out, "there is no site yet, and crawlers get 421: make one with "
+        str_append_text(out, "there is no site yet, and crawlers get 421: create one with "
                              "`sitemapd site add ORIGIN` (no-site)\n");
     for (size_t i = 0; registry != NULL && i < registry->site_count; i++) {
         const struct registry_site *site = &registry->sites[i];

@@ -65,7 +65,7 @@ int command_restore(struct cli *cli)
     restored = catalogue_restore(file, cli->config->database, &options, why, sizeof why);
     if (restored == CATALOGUE_CONFLICT)
         return cli_fail_file(cli->config->database,
-                             "is there already; --replace puts the backup in its place");
+                             "already exists; --replace replaces it by the backup");
     if (restored != CATALOGUE_OK)
         return report_failure(why);
     printf("%s: restored from %s\n", cli->config->database, file);
@@ -89,7 +89,7 @@ int command_check(struct cli *cli)
         return cli_fail(cli->config->database, "problems found: %" PRIu64, count);
     struct shared_state shared;
     bool pends = catalogue_shared_state(cli->backend->catalogue, &shared) && shared.upgrade_pending;
-    printf("%s: whole and consistent%s\n", cli->config->database,
-           pends ? "; upgrade pending: it has the form of the release before" : "");
+    printf("%s: intact and consistent%s\n", cli->config->database,
+           pends ? "; upgrade pending: it has the schema of the previous release" : "");
     return EXIT_DONE;
 }

@@ -322,7 +322,7 @@ static bool take_line(struct importing *i, struct log_reader *reader, char *line
             i->counted.lines++;
             return take_fetch(i, &fetch);
         }
-        why = "has a time that is yet to come";
+        why = "has a time in the future";
         break;
     }
     count_unreadable(i, why);
@@ -365,8 +365,8 @@ static int read_log(struct importing *i, struct log_file *file, struct log_reade
         switch (log_file_next(file, &line, &len, &rest)) {
         case LOG_NEXT_LINE:
             if (!take_line(i, reader, line, len))
-                return fail_at(i, "makes more sums than one import may have (20000 of a crawler, "
-                                  "day and page): split the log");
+                return fail_at(i, "exceeds the sums of one import (20000 of a crawler, day and "
+                                  "page): split the log");
             break;
         case LOG_NEXT_TOO_LONG:
             count_unreadable(i, "is longer than 64 KiB");
@@ -414,13 +414,13 @@ static void tell(const struct importing *i)
         return;
     }
     printf("%s: %" PRIu64 " requests: %" PRIu64 " visits of crawlers, %" PRIu64
-           " of impostors; passed over: %" PRIu64 " of nobody known, %" PRIu64
-           " for other paths, %" PRIu64 " too old; %" PRIu64 " lines cannot be read\n",
+           " of impostors; skipped: %" PRIu64 " of other clients, %" PRIu64
+           " for other paths, %" PRIu64 " too old; %" PRIu64 " unreadable lines\n",
            i->name, c->lines, c->visits, c->impostors, c->nobodys, c->elsewhere, c->old,
            c->unreadable);
     if (held > 0)
-        printf("%s: %" PRIu64 " times a crawler has got the present version of a page\n", i->name,
-               held);
+        printf("%s: %" PRIu64 " deliveries of the current version of a page to a crawler\n",
+               i->name, held);
 }
 
 static int apply(struct importing *i, const struct log_file *file, const char *epoch)

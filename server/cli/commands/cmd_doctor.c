@@ -131,14 +131,14 @@ static void report_server(const char *reasons, doctor_report *report,
                           unsigned counts[DOCTOR_LEVELS])
 {
     struct doctor_finding found = {DOCTOR_OK, .check = "server", .code = "server"};
-    char what[1024] = "the server says of itself that all is well";
+    char what[1024] = "the server reports no problem";
 
     do {
         size_t len = strcspn(reasons, "\n");
         if (len > 0) {
             found.level = DOCTOR_WARNING;
-            found.todo = "`sitemapd status --server` tells more";
-            snprintf(what, sizeof what, "the server says: %.*s",
+            found.todo = "`sitemapd status --server` shows more";
+            snprintf(what, sizeof what, "the server reports: %.*s",
                      (int)(len < sizeof what ? len : sizeof what), reasons);
         }
         found.what = what;

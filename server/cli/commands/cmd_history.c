@@ -462,9 +462,8 @@ static void print_conflicts(const struct change *change, const struct findings *
         return;
     printf("%" PRIu64 " %s changed since (%s), and %s:\n", f->refused,
            plural(f->refused, "entry was", "entries were"), rule_code_word(RULE_CHANGED_SINCE),
-           change->overwrite
-               ? plural(f->refused, "is put back all the same", "are put back all the same")
-               : plural(f->refused, "stays as it is", "stay as they are"));
+           change->overwrite ? plural(f->refused, "is restored anyway", "are restored anyway")
+                             : plural(f->refused, "stays as it is", "stay as they are"));
     for (uint32_t i = 0; i < shown; i++) {
         fputs("  ", stdout);
         cli_print_escaped(stdout, f->items[i].loc != NULL ? f->items[i].loc : "");
@@ -474,8 +473,7 @@ static void print_conflicts(const struct change *change, const struct findings *
         printf("  and %" PRIu64 " more%s\n", f->refused - shown,
                f->refused <= CONFLICTS_KEPT ? "; --json lists all" : "");
     if (!change->overwrite)
-        printf(
-            "`sitemapd history --loc LOC` tells who changed it; --overwrite puts it back, too\n");
+        printf("`sitemapd history --loc LOC` shows who changed it; --overwrite restores it, too\n");
 }
 
 static void print_undone(const char *what, const struct change *change,
@@ -486,14 +484,14 @@ static void print_undone(const char *what, const struct change *change,
     output_print_more(all, output_print_rows(result, ROWS_SHOWN));
     printf("%s: ", what);
     if (all == 0) {
-        printf("nothing to put back\n");
+        printf("nothing to restore\n");
     } else {
-        printf("%s ", change->dry_run ? "would put back" : "put back");
+        printf("%s ", change->dry_run ? "would restore" : "restored");
         print_counts(result->created, result->updated, result->removed);
         if (change->dry_run)
             printf("; nothing is written\n");
         else
-            printf("; `sitemapd undo %" PRIu64 "` takes that back\n", result->revision);
+            printf("; `sitemapd undo %" PRIu64 "` undoes that\n", result->revision);
     }
     print_conflicts(change, &result->findings);
 }

@@ -169,7 +169,7 @@ int command_urlset_set(struct cli *cli)
         return status;
     status = session_apply(cli, &change, name, &result);
     if (status == EXIT_DONE && result.removed > 0)
-        printf("%s: changed; page URLs that left: %" PRIu64 "\n", name, result.removed);
+        printf("%s: changed; page URLs removed: %" PRIu64 "\n", name, result.removed);
     else if (status == EXIT_DONE)
         printf("%s: changed\n", name);
     change_result_done(&result);
@@ -213,7 +213,7 @@ static int set_frozen(struct cli *cli, bool frozen)
         status = find_either(cli, name, &change);
     if (status != EXIT_DONE)
         return status;
-    return session_do(cli, &change, name, frozen ? "frozen; nothing changes there" : "thawed");
+    return session_do(cli, &change, name, frozen ? "frozen; changes are rejected" : "thawed");
 }
 
 int command_freeze(struct cli *cli)
@@ -379,7 +379,7 @@ int command_index_list(struct cli *cli)
              "PAGES", "BYTES", "CHANGED", urlsets ? "WITH                    EXPIRES  " : "",
              urlsets ? "URL (OF INDEX)" : "URL");
     return listing_print(cli, 0, heading,
-                         urlsets ? "no urlsets yet; make one with `sitemapd urlset add URL`"
-                                 : "no indexes yet; make one with `sitemapd index add URL`",
+                         urlsets ? "no urlsets yet; create one with `sitemapd urlset add URL`"
+                                 : "no indexes yet; create one with `sitemapd index add URL`",
                          append_indexes);
 }

@@ -73,7 +73,7 @@ static bool add_index(struct visit *v, const struct url *url, size_t under)
         if (strcmp(s->indexes[i].url.text, url->text) == 0)
             return false;
     if (s->index_count == MIGRATE_INDEXES) {
-        note(&s->notes, "%s is not looked at: there are more than %u indexes", url->text,
+        note(&s->notes, "%s is skipped: there are more than %u indexes", url->text,
              MIGRATE_INDEXES);
         return false;
     }
@@ -116,7 +116,7 @@ static void take_scheme(struct visit *v, struct url *url)
     snprintf(text, sizeof text, "%.*s%s", own->origin_len, own->text, url->text + url->origin_len);
     if (strlen(text) > LOC_MAX_CHARS)
         return;
-    note(&v->site.notes, "robots.txt names %s; the site answers at %.*s, which is taken", url->text,
+    note(&v->site.notes, "robots.txt names %s; the site answers at %.*s, which is used", url->text,
          own->origin_len, own->text);
     if (url_parse(text, strlen(text), url, NULL) != RULE_OK)
         return;
@@ -142,8 +142,9 @@ static void read_robots(struct visit *v, char *text, size_t len)
         if (!good)
             note(&s->notes, "robots.txt, line %" PRIu64 ": \"%.*s\" %s%s", sitemap.line,
                  sitemap.url_len < 500 ? (int)sitemap.url_len : 500, sitemap.url, why,
-                 robots_sitemap_guess(&sitemap, &s->robots, &url) ? "; what it means is taken here"
-                                                                  : "");
+                 robots_sitemap_guess(&sitemap, &s->robots, &url)
+                     ? "; the intended URL is used here"
+                     : "");
         if (!good && !robots_sitemap_guess(&sitemap, &s->robots, &url))
             continue;
         take_scheme(v, &url);
@@ -399,7 +400,7 @@ static bool look_into_some(struct look *l)
             good = look_into(l, i, &sum);
     if (sum.looked > 0)
         note(&v->site.indexes[l->number].notes,
-             "- looked into %" PRIu64 " of them: %" PRIu64 " good, with %" PRIu64 " %s", sum.looked,
+             "- checked %" PRIu64 " of them: %" PRIu64 " good, with %" PRIu64 " %s", sum.looked,
              sum.good, sum.urls, plural(sum.urls, "URL", "URLs"));
     return good;
 }
@@ -412,8 +413,7 @@ static void check_dates(struct look *l)
 
     old->drop_dates = all && (!l->dates_differ || l->now_dates == l->members);
     if (all && l->now_dates == l->members)
-        note(&old->notes,
-             "- its dates are the moment of the request, which tells crawlers nothing%s",
+        note(&old->notes, "- its dates are the time of the request, which is useless to crawlers%s",
              s->commands ? ": they are left out" : ": they are replaced once the sitemaps change");
     else if (all && !l->dates_differ)
         note(&old->notes, "- its dates are all %s%s", l->first_lastmod,
@@ -480,7 +480,7 @@ static bool look_at(struct visit *v, size_t number)
     v->lasts[number] = a.way.last;
     twice = good && verdict.state != CHECK_GONE ? double_of(v, number, &a.way.last) : NULL;
     if (twice != NULL && (verdict.list || verdict.state == CHECK_GOOD)) {
-        note(&old->notes, "%s is %s once more", old->url.text, twice);
+        note(&old->notes, "%s is a duplicate of %s", old->url.text, twice);
     } else if (good && verdict.list) {
         good = look_at_members(&l, &a);
     } else if (good && verdict.state == CHECK_GOOD) {
@@ -488,7 +488,8 @@ static bool look_at(struct visit *v, size_t number)
         old->upstream = verdict.file.kind == SITEMAP_FILE_URLSET;
         if (!migrate_is_own(&v->site, &old->url))
             take_host(&v->site, &old->url);
-        note(&old->notes, "%s is a sitemap of %" PRIu64 " %s, no index: ours lists it",
+        note(&old->notes,
+             "%s is a sitemap of %" PRIu64 " %s, not an index: the index here lists it",
              old->url.text, verdict.file.urls, plural(verdict.file.urls, "URL", "URLs"));
     } else if (good && !old->guessed) {
         note(&old->notes, "%s cannot be taken over: %s (%s)", old->url.text, verdict.detail,

@@ -71,12 +71,12 @@ static void print_pace(const struct fetch_reply *r)
     int64_t fresh = freshness_left(fetch_header(r, "Cache-Control"), fetch_header(r, "Age"));
 
     if (fresh > 0)
-        printf(LABEL "it is fresh for %" PRId64 " s more\n", "pace", fresh);
+        printf(LABEL "it stays fresh for %" PRId64 " s more\n", "pace", fresh);
     if (seconds >= 0)
         printf(LABEL "it asks to wait for %" PRId64 " s\n", "pace", seconds);
     if (r->status == 200 && fetch_header(r, "ETag") == NULL &&
         fetch_header(r, "Last-Modified") == NULL)
-        printf(LABEL "no ETag and no Last-Modified: each poll reads all of it\n", "pace");
+        printf(LABEL "no ETag and no Last-Modified: each poll downloads the whole file\n", "pace");
 }
 
 /* ---- the list -------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ int command_probe(struct cli *cli)
         for (size_t i = 0; reach.map != NULL && i < reach.map->count; i++)
             printf(LABEL "%s -> %s\n", "map", reach.map->pairs[i].from, reach.map->pairs[i].to);
         if (reach.secret[0] != '\0')
-            print_text("secret", "goes along, to the host of the first URL");
+            print_text("secret", "is sent, to the host of the first URL");
         reach_ask(&reach, NULL, gz ? "Accept-Encoding: identity\r\n" : "Accept-Encoding: gzip\r\n",
                   print_answer, &answer);
         if (answer.status == FETCH_OK)

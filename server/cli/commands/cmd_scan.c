@@ -260,10 +260,10 @@ static void report_sum(const struct telling *t, const struct change_result *resu
     if (result->would_remove > 0)
         fprintf(stderr,
                 "sitemapd: scan: %" PRIu64 " %s held back (shrink guard); "
-                "--max-removed %" PRIu64 " lets %s go\n",
+                "--max-removed %" PRIu64 " removes %s\n",
                 result->would_remove,
-                t->of_list ? plural(result->would_remove, "entry that the list names no more is",
-                                    "entries that the list names no more are")
+                t->of_list ? plural(result->would_remove, "entry that the list no longer names is",
+                                    "entries that the list no longer names are")
                            : plural(result->would_remove, "entry of a vanished file is",
                                     "entries of vanished files are"),
                 result->would_remove, plural(result->would_remove, "it", "them"));

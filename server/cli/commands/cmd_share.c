@@ -95,11 +95,11 @@ static void print_member(void *context, const struct shared_member *member)
         fputs(str_text(&out), stdout);
     } else {
         str_append_format(&out,
-                          "  %-28s  sitemapd %s, at record %" PRIu64 ", told %" PRId64 " s ago",
+                          "  %-28s  sitemapd %s, at record %" PRIu64 ", seen %" PRId64 " s ago",
                           member->name, member->release, member->applied, member->silent_ms / 1000);
         cli_print_escaped(stdout, str_text(&out));
         if (member->silent_ms > SHARED_SILENT_MS)
-            printf(": %ssilent%s, it is down or cut off", ink_on(stdout, INK_WARNING),
+            printf(": %ssilent%s, it is down or disconnected", ink_on(stdout, INK_WARNING),
                    ink_off(stdout));
         putchar('\n');
     }
@@ -127,17 +127,17 @@ static void print_reported(const struct shared_told *told, bool json)
     else
         printf("no snapshot yet: a node with an empty file cannot join\n");
     if (told->waiting > 0)
-        printf(
-            "%swarning:%s %" PRIu64 " commits wait for a synchronous standby: where that stays "
-            "so, no write is taken until one is there, or synchronous_standby_names is another\n",
-            ink_on(stdout, INK_WARNING), ink_off(stdout), told->waiting);
+        printf("%swarning:%s %" PRIu64
+               " commits wait for a synchronous standby: if this persists, writes wait until one "
+               "answers, or synchronous_standby_names is changed\n",
+               ink_on(stdout, INK_WARNING), ink_off(stdout), told->waiting);
     if (!told->durable)
-        printf("%swarning:%s fsync or full_page_writes is off there: a crash may lose what was "
-               "acknowledged\n",
+        printf("%swarning:%s fsync or full_page_writes is off there: a crash may lose acknowledged "
+               "writes\n",
                ink_on(stdout, INK_WARNING), ink_off(stdout));
     else if (!told->synchronous)
-        printf("%swarning:%s no standby is synchronous: should that machine be lost, so may be "
-               "what was acknowledged last\n",
+        printf("%swarning:%s no standby is synchronous: if that machine is lost, the last "
+               "acknowledged writes may be lost too\n",
                ink_on(stdout, INK_WARNING), ink_off(stdout));
 }
 
@@ -178,6 +178,6 @@ int command_share_upgrade(struct cli *cli)
     if (upgraded != CATALOGUE_OK)
         return cli_fail("share upgrade", "%s",
                         *why != '\0' ? why : catalogue_status_row(upgraded)->sentence);
-    printf("the catalogue has this release's form on all nodes\n");
+    printf("the catalogue has this release's schema on all nodes\n");
     return EXIT_DONE;
 }

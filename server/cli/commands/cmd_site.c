@@ -210,7 +210,7 @@ static void list_hosts(struct str *out, const char *const *hosts, size_t count)
 static void append_robots(struct str *out, const struct registry_site *site)
 {
     if (site->robots_off)
-        str_append_text(out, "left to others");
+        str_append_text(out, "served by another server");
     else if (site->robots == NULL)
         str_append_text(out, "the Sitemap lines alone");
     else
@@ -246,11 +246,9 @@ static void print_fields(unsigned set, const struct registry_site *before,
         unsigned field;
         const char *name;
     } fields[] = {
-        {SITE_SET_CROSS_HOSTS, "cross hosts"},
-        {SITE_SET_ALIAS_HOSTS, "host aliases"},
-        {SITE_SET_MAX_PAGES, "index files at most"},
-        {SITE_SET_ROBOTS, "robots.txt"},
-        {SITE_SET_CHECK, "sitemaps are read where they are"},
+        {SITE_SET_CROSS_HOSTS, "cross hosts"},       {SITE_SET_ALIAS_HOSTS, "host aliases"},
+        {SITE_SET_MAX_PAGES, "index files at most"}, {SITE_SET_ROBOTS, "robots.txt"},
+        {SITE_SET_CHECK, "sitemaps polled"},
     };
 
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -411,7 +409,7 @@ int command_site_remove(struct cli *cli)
         return status;
     status = session_apply(cli, &change, origin, &result);
     if (status == EXIT_DONE)
-        printf("%s: removed; entries that went with it: %" PRIu64 "\n", origin, result.removed);
+        printf("%s: removed; entries removed with it: %" PRIu64 "\n", origin, result.removed);
     change_result_done(&result);
     return status;
 }
@@ -451,8 +449,8 @@ static void append_site_text(struct str *out, const struct registry_site *site)
     str_append_format(out, "%s  (%zu of %u index %s%s%s)\n", site->origin, pages_of(site),
                       site->max_pages, plural(site->max_pages, "file", "files"),
                       site->managed ? "; of the configuration file" : "",
-                      site->frozen == FREEZE_ALL_SITES ? "; frozen, by all sites' admin"
-                      : site->frozen                   ? "; frozen, by its own admin"
+                      site->frozen == FREEZE_ALL_SITES ? "; frozen by a token for all sites"
+                      : site->frozen                   ? "; frozen by a token of the site"
                                                        : "");
     for (size_t i = 0; i < site->index_count; i++)
         str_append_format(out, "  index       %s%s\n", site->indexes[i].path,
@@ -465,7 +463,7 @@ static void append_site_text(struct str *out, const struct registry_site *site)
     for (size_t i = 0; i < site->alias_host_count; i++)
         str_append_format(out, "  host alias  %s\n", site->alias_hosts[i]);
     if (site->robots_off)
-        str_append_text(out, "  robots.txt  left to others\n");
+        str_append_text(out, "  robots.txt  served by another server\n");
     else if (site->robots != NULL)
         str_append_format(out, "  robots.txt  %zu bytes of its own\n", strlen(site->robots));
 }
@@ -484,5 +482,5 @@ static int append_sites(struct listing *l)
 int command_site_list(struct cli *cli)
 {
     return listing_print(cli, REGISTRY_ROBOTS, NULL,
-                         "no sites yet; make one with `sitemapd site add ORIGIN`", append_sites);
+                         "no sites yet; create one with `sitemapd site add ORIGIN`", append_sites);
 }

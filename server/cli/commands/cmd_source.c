@@ -220,11 +220,12 @@ static void append_source(void *context, const struct backend_source_made *sourc
         str_append_format(&l->out, ",\"managed\":%s}\n", source->managed ? "true" : "false");
         return;
     }
-    str_append_format(&l->out, "%-24s  %-6s  %s", source->name, remote ? "remote" : "folder",
-                      source->undeclared         ? "not declared here: of a running server "
-                                                   "(--server URL shows it), or read no more"
-                      : source->upstream != NULL ? source->upstream
-                                                 : source->directory);
+    str_append_format(
+        &l->out, "%-24s  %-6s  %s", source->name, remote ? "remote" : "folder",
+        source->undeclared
+            ? "not declared here: of a running server (--server URL shows it), or no longer read"
+        : source->upstream != NULL ? source->upstream
+                                   : source->directory);
     if (source->url != NULL)
         str_append_format(&l->out, " as %s", source->url);
     if (source->index != NULL)
@@ -240,7 +241,7 @@ static int append_sources(struct listing *l)
 int command_source_list(struct cli *cli)
 {
     return listing_print(cli, 0, NULL,
-                         "no sources yet; make one with `sitemapd source add NAME` (those of a "
+                         "no sources yet; create one with `sitemapd source add NAME` (those of a "
                          "configuration are listed with --config or --server)",
                          append_sources);
 }

@@ -178,6 +178,6 @@ int command_token_list(struct cli *cli)
 
     snprintf(heading, sizeof heading, "%-20s  %-20s  %-5s  %-24s  %s", "CREATED", "LAST USED",
              "ROLE", "NAME", "GOOD FOR");
-    return listing_print(cli, 0, heading, "no tokens yet; make one with `sitemapd token add NAME`",
-                         append_tokens);
+    return listing_print(cli, 0, heading,
+                         "no tokens yet; create one with `sitemapd token add NAME`", append_tokens);
 }

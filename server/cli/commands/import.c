@@ -680,7 +680,7 @@ static int report_unusable(const struct import *import, const struct reader_erro
         snprintf(where, sizeof where, "%s:%" PRIu64 ":%" PRIu64, import->file, error->line,
                  error->column);
     if (strcmp(error->code, "urlset-not-index") == 0)
-        hint = "; register the file itself with `sitemapd add URL`, or take its page URLs with "
+        hint = "; register the file itself with `sitemapd add URL`, or import its page URLs with "
                "--urlset URL";
     else if (strcmp(error->code, "too-many-entries") == 0)
         hint = "; max_bulk_entries in [limits] allows more";

@@ -332,7 +332,7 @@ static void append_connect(const struct old_site *s, const struct url *url, stru
         str_append_format(out, "connect = %s\n\n", s->reach->connect);
         return;
     }
-    note(s, out, "once the name leads to this server, the address of the old one:");
+    note(s, out, "once the name points to this server, the address of the old one:");
     str_append_format(out, ";connect = %s%s%s:%u\n\n", v6 ? "[" : "", s->address, v6 ? "]" : "",
                       (unsigned)url->port);
 }
@@ -441,8 +441,8 @@ static void append_robots(const struct old_site *s, struct str *out)
     write_name(s, name);
     note(s, out, "robots.txt has %" PRIu64 " %s that the switch would lose: %s", s->rules,
          s->rules == 1 ? "rule" : "rules",
-         s->robots_fault != NULL ? "mend it and serve it from here"
-         : s->commands           ? "it is served from here"
+         s->robots_fault != NULL ? "correct it and serve it here"
+         : s->commands           ? "it is served here"
                                  : "save it under this name");
     if (s->robots_fault != NULL)
         note(s, out, "%s", s->robots_fault);
@@ -895,8 +895,8 @@ bool migrate_print(const struct old_site *s)
         out.failed = out.failed || old->notes.failed;
     }
     note(s, &out,
-         "The switch. These rules of a web server pass on the addresses of the index%s and "
-         "robots.txt alone; --proxy prints one of them.",
+         "The switch. These rules of a web server pass on only the paths of the index%s and "
+         "robots.txt; --proxy prints one of them.",
          s->serves ? ", its sitemaps" : "");
     append_switch_notes(s, &out);
     append_proxies(s, NULL, &rules);

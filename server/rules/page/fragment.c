@@ -236,7 +236,7 @@ enum rule_code fragment_add_alternate(struct fragment *f, const char *language, 
             continue;
         if (!is_url(&f->alternates, &f->alternate[i].url, &parsed))
             return break_rule(f, AT_ALTERNATES, RULE_DUPLICATE, field,
-                              "stands more than once, with other URLs");
+                              "occurs more than once, with different URLs");
         f->remarks |= RULE_BIT(RULE_DUPLICATE);
         return RULE_OK;
     }
@@ -294,7 +294,7 @@ enum rule_code fragment_add_news(struct fragment *f, enum news_field field, cons
     if (f->news_spoilt)
         return RULE_OK;
     if (out->len > 0)
-        return break_news(f, RULE_DUPLICATE, field, "stands more than once");
+        return break_news(f, RULE_DUPLICATE, field, "occurs more than once");
     switch (field) {
     case NEWS_LANGUAGE:
         if (read_news_language(text, len, out))
@@ -369,7 +369,8 @@ enum rule_code fragment_end_video(struct fragment *f)
     if (missing < VIDEO_FIELD_COUNT) {
         name_video_field(f, missing, name);
         return break_rule(f, AT_VIDEOS, RULE_FIELD_MISSING, name,
-                          missing == VIDEO_CONTENT_LOC ? "is needed, or player_loc" : "is needed");
+                          missing == VIDEO_CONTENT_LOC ? "is required, or player_loc"
+                                                       : "is needed");
     }
     video_append(&f->videos, &f->video);
     if (f->videos.len > EXTENSIONS_MAX_BYTES) {

@@ -280,7 +280,7 @@ enum rule_code video_take(struct video *v, enum video_field field, const char *a
     if (len == 0)
         return RULE_OK;
     if (v->fields[field].len > 0 && field != VIDEO_TAG) {
-        *sentence = "stands more than once";
+        *sentence = "occurs more than once";
         return RULE_DUPLICATE;
     }
     switch (video_fields[field].kind) {

@@ -412,7 +412,7 @@ static bool read_and_check(struct folder *f, struct record *kept, const char *pa
         }
         if (leave(f, path, f->settings->settle_ms))
             return !f->pass->out_of_memory;
-        return scan_quarantine(f->pass, kept, &now, "changing", "is written to without a pause");
+        return scan_quarantine(f->pass, kept, &now, "changing", "is being written continuously");
     case READ_DONE:
         break;
     }

@@ -244,8 +244,8 @@ static const char *say_where(struct poll *p, const char *detail)
     struct url loc;
     if (!url_split(p->record.loc, strlen(p->record.loc), &loc) || url_same_origin(&loc, &p->url))
         return detail;
-    snprintf(p->detail, sizeof p->detail, "%.250s; asked at %.*s", detail, (int)p->url.origin_len,
-             p->url.text);
+    snprintf(p->detail, sizeof p->detail, "%.250s; fetched from %.*s", detail,
+             (int)p->url.origin_len, p->url.text);
     return p->detail;
 }
 

@@ -62,8 +62,8 @@ static void say_refused(const struct fetch_reply *reply, const char *problem, co
 {
     char detail[256];
     snprintf(detail, sizeof detail,
-             "answers %u%s%.120s to us; that says nothing about what crawlers are answered",
-             reply->status, *what != '\0' ? " with " : "", what);
+             "answers %u%s%.120s to this server; crawlers may get another response", reply->status,
+             *what != '\0' ? " with " : "", what);
     say(out, CHECK_REFUSED, problem, detail);
 }
 

@@ -175,9 +175,8 @@ static void record_scan(struct poll *p, const struct scan_outcome *out)
     pthread_mutex_unlock(&p->remote->lock);
     if (held)
         remote_report(p->remote, 1, "source-removals-held", s->settings->name,
-                      "%" PRIu64
-                      " entries that the list names no more are kept by the shrink guard; "
-                      "scan with max_removed to let them go",
+                      "%" PRIu64 " entries that the list no longer names are kept by the shrink "
+                      "guard; scan with max_removed to remove them",
                       out->result.would_remove);
     if (out->result.changed)
         remote_report(p->remote, 2, "source-scanned", s->settings->name,
@@ -214,9 +213,9 @@ static void take_scan(struct poll *p, const struct list_found *found)
         return;
     }
     if (found->claims_are_now && !s->claims_are_now)
-        remote_report(r, 1, "claims-are-now", s->settings->name,
-                      "the list dates its sitemaps with the moment of each answer: its dates are "
-                      "not taken");
+        remote_report(
+            r, 1, "claims-are-now", s->settings->name,
+            "the list dates its sitemaps with the time of each response: its dates are ignored");
     s->claims_are_now = found->claims_are_now;
     s->answered = found->answered;
     s->full_at = p->now;
@@ -288,7 +287,8 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
         code = code ? code : "catalogue";
     } else if (reply->status == 508) {
         code = "upstream-is-this-server";
-        failure = "the upstream's name leads to this server; say with connect where it was";
+        failure = "the upstream's host name now points to this server; set connect to the address "
+                  "of the old server";
     }
     if (p->dry_run) {
         answer_asks(&p->dry_asks, NULL, failure);

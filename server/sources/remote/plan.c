@@ -66,7 +66,7 @@ bool remote_settings_check(const struct remote_settings *settings, char *why, si
         return false;
     }
     if (credentials && !url.https) {
-        snprintf(why, why_size, "credentials are sent by https only");
+        snprintf(why, why_size, "credentials need https");
         return false;
     }
     if (credentials && strncasecmp(credentials, "basic ", 6) != 0 &&

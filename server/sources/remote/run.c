@@ -233,7 +233,7 @@ static void answer_polls(struct remote *r, enum catalogue_status status)
         enum catalogue_status found =
             view ? catalogue_view_check(view, ask->check_id, &record) : status;
         remote_ask_answer(ask, found == CATALOGUE_OK ? &record : NULL,
-                          found == CATALOGUE_OK ? "" : "the catalogue did not take it");
+                          found == CATALOGUE_OK ? "" : "the catalogue rejected it");
     }
     if (view)
         catalogue_view_end(view);
@@ -380,7 +380,7 @@ static void land(struct remote *r)
     if (!r->told_not_kept && status != CATALOGUE_SHARED_AWAY) {
         r->told_not_kept = true;
         remote_report(r, 1, "check-not-kept", NULL,
-                      "what was found of sitemaps could not be kept (%s): it is tried again",
+                      "results of polls could not be stored (%s); retrying",
                       catalogue_status_word(status));
     }
     r->load = true;
@@ -474,7 +474,7 @@ static struct remote_source *make_sources(const struct remote_plan *plan)
     return sources;
 }
 
-static const char anew[] = "the configuration was read anew; ask again";
+static const char anew[] = "the configuration was reloaded; retry";
 
 static struct remote_source *find_same(const struct remote_plan *plan,
                                        struct remote_source *sources,
@@ -618,7 +618,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
         status = CATALOGUE_NOT_FOUND; /* it is there by now */
     struct remote_host *host = status == CATALOGUE_OK && has_url ? run_host(r, &url) : NULL;
     if (host == NULL) {
-        remote_ask_fail(ask, "it is not watched");
+        remote_ask_fail(ask, "it is not polled");
         return true;
     }
     if (host_rests(&host->pace, now_ms)) {
@@ -638,7 +638,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     if (!check_begin(r, host, due, ask, &why)) {
         if (why)
             run_put(r, host, due);
-        remote_ask_fail(ask, why ? why : "it is not watched");
+        remote_ask_fail(ask, why ? why : "it is not polled");
     }
     return true;
 }

@@ -145,7 +145,7 @@ static void fetch_file(struct split_fetch *f)
                 thread_wait(&f->thread, TURN_MS);
     fetch_loop_free(loop);
     if (!f->fetched && atomic_load(&f->let_go)) {
-        snprintf(sent, sizeof sent, "only %" PRIu64 " bytes came so far", f->written);
+        snprintf(sent, sizeof sent, "only %" PRIu64 " bytes received so far", f->written);
         fail(f, "too-slow", "timeout: another site's sitemap is waiting to be fetched", sent);
     }
 }
@@ -222,7 +222,7 @@ static void take_answer(struct split_fetch *f)
     if (e->trouble || thread_stops(&f->thread))
         return;
     if (e->status == FETCH_STOPPED && !e->decided) {
-        snprintf(detail, sizeof detail, "is larger, as sent, than the half of max_spool: %" PRIu64,
+        snprintf(detail, sizeof detail, "is larger, as sent, than half of max_spool: %" PRIu64,
                  f->file.max_disk);
         refuse(e, "split-too-large", detail);
         e->decided = true;
@@ -295,11 +295,11 @@ static const char *why_not_now(struct poll *p, bool asked)
     if (busy || !shares_is_turn(&r->shares, site, now_ms)) {
         if (!asked)
             shares_wait(&r->shares, site, now_ms);
-        return busy ? "another sitemap is being fetched and split; ask again"
-                    : "another site's sitemap comes first; ask again";
+        return busy ? "busy: another sitemap is being fetched and split; retry later"
+                    : "busy: another site's sitemap comes first; retry later";
     }
     return asked && shares_hurry_after_s(&r->shares, site, now_ms) > 0
-               ? "its site had more than its share of fetches; it is polled in its turn"
+               ? "its site has used its share of fetches; it is polled in its turn"
                : NULL;
 }
 

@@ -213,11 +213,10 @@ static void test_environment_mistakes(void **state)
     assert_non_null(c = config_new());
     assert_false(config_read_environment(c, tell, &told));
     check_told("environment", &told,
-               "- SITEMAPD_LISTEN: \"here\" must be an IP address and a port, as "
-               "127.0.0.1:8080 or [::1]:8080\n"
-               "- SITEMAPD_TOKEN: must be visible ASCII characters without spaces\n"
-               "- SITEMAPD_LOG_LEVL: unknown setting; did you mean SITEMAPD_LOG_LEVEL?\n"
-               "- SITEMAPD_TRUSTED_PROXIES: unknown setting; did you mean "
+               "- SITEMAPD_LISTEN: \"here\" must be an IP address and a port, such as "
+               "127.0.0.1:8080 or [::1]:8080\n- SITEMAPD_TOKEN: must be visible ASCII characters "
+               "without spaces\n- SITEMAPD_LOG_LEVL: unknown setting; did you mean "
+               "SITEMAPD_LOG_LEVEL?\n- SITEMAPD_TRUSTED_PROXIES: unknown setting; did you mean "
                "SITEMAPD_SERVER_TRUSTED_PROXIES?\n");
     assert_string_equal(c->listen, "0.0.0.0:8080");
     config_unref(c);

@@ -1,17 +1,17 @@
 /* What the file may hold, and that every mistake is told with its line. */
 #include "tests/unit/config/fixture.h"
 
-#define MUST_RANGE   "must be an IP address or a range of them, as 10.0.0.1, 10.0.0.0/8 or fd00::/8"
-#define MUST_ADDRESS "must be an IP address and a port, as 127.0.0.1:8080 or [::1]:8080"
-#define MUST_SIZE    "must be a size, as 512K, 64M or 1G"
-#define MUST_TIME    "must be a duration, as 500ms, 30s, 5m or 1h"
+#define MUST_RANGE   "must be an IP address or range, such as 10.0.0.1, 10.0.0.0/8 or fd00::/8"
+#define MUST_ADDRESS "must be an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080"
+#define MUST_SIZE    "must be a size, such as 512K, 64M or 1G"
+#define MUST_TIME    "must be a duration, such as 500ms, 30s, 5m or 1h"
 #define MUST_COUNT   "must be a number, digits only"
 #define MUST_BOOL    "must be yes or no (also on, off, true, false)"
-#define MUST_ORIGIN  "must be a scheme and a host and nothing more, as https://www.example.com"
-#define MUST_PATH    "must be a path as /srv/sitemaps, not empty and not a Windows path"
-#define MUST_HOST    "must be a host, as cdn.example.com"
-#define MUST_INDEX   "must be a path that ends in .xml, as /sitemap_index.xml"
-#define MUST_ALIAS   "must be two paths, as /sitemap.xml -> /sitemap_index.xml"
+#define MUST_ORIGIN  "must be a scheme and a host and nothing more, such as https://www.example.com"
+#define MUST_PATH    "must be a path such as /srv/sitemaps, not empty and not a Windows path"
+#define MUST_HOST    "must be a host, such as cdn.example.com"
+#define MUST_INDEX   "must be a path that ends in .xml, such as /sitemap_index.xml"
+#define MUST_ALIAS   "must be two paths, such as /sitemap.xml -> /sitemap_index.xml"
 
 static void test_unknown_words(void **state)
 {
@@ -24,22 +24,21 @@ static void test_unknown_words(void **state)
         {"[source \"a\"]\nexlude = x\n",
          "2: unknown key \"exlude\" in [source]; did you mean \"exclude\"?\n"},
         {"[source \"a\"]\n[site \"a\"]\n[source \"a\"]\n",
-         "3: [source \"a\"] stands twice; it began in line 1\n"},
+         "3: [source \"a\"] occurs twice; first in line 1\n"},
         {"[source \"a\"]\nurl = https://a/x\n",
-         "2: url: \"https://a/x\" must be a URL that ends in a slash, as "
+         "2: url: \"https://a/x\" must be a URL that ends in a slash, such as "
          "https://www.example.com/sitemaps/\n"},
         {"[source \"a\"]\nurl = ftp://a/\nindex = x.xml\nsettle = 10\nserve = 1\n",
-         "2: url: \"ftp://a/\" must be a URL that ends in a slash, as "
-         "https://www.example.com/sitemaps/\n"
-         "3: index: \"x.xml\" must be an index's path or URL, as /sitemap_index.xml\n"
-         "4: settle: \"10\" " MUST_TIME "\n"
+         "2: url: \"ftp://a/\" must be a URL that ends in a slash, such as "
+         "https://www.example.com/sitemaps/\n3: index: \"x.xml\" must be the path or URL of an "
+         "index, such as /sitemap_index.xml\n4: settle: \"10\" " MUST_TIME "\n"
          "5: serve: \"1\" " MUST_BOOL "\n"},
         {"[site]\norigin = x\n", "1: this section is written [site \"name\"]\n"},
         {"[site main]\n", "1: this section is written [site \"name\"]\n"},
         {"[site \"\"]\n", "1: this section is written [site \"name\"]\n"},
         {"[site \"a b\"]\n", "1: this section is written [site \"name\"]\n"},
         {"[site \"a\"]\n[site \"a\"]\norigin = x\n",
-         "2: [site \"a\"] stands twice; it began in line 1\n"},
+         "2: [site \"a\"] occurs twice; first in line 1\n"},
         {"[server]\nlisten_ = x\n",
          "2: unknown key \"listen_\" in [server]; did you mean \"listen\"?\n"},
         {"[server]\nmax_body = 4M\n",
@@ -94,7 +93,7 @@ static void test_bad_values(void **state)
         {"[catalogue]\nshrink_guard = 101%\n",
          "2: shrink_guard: \"101%\" must be from 0 to 100%\n"},
         {"[catalogue]\nshrink_guard = a%\n",
-         "2: shrink_guard: \"a%\" must be a percentage, as 30%\n"},
+         "2: shrink_guard: \"a%\" must be a percentage, such as 30%\n"},
         {"[cache]\nsnapshot_budget = lots\n", "2: snapshot_budget: \"lots\" " MUST_SIZE "\n"},
         {"[cache]\nsnapshot_budget = 1K\n", "2: snapshot_budget: \"1K\" must be from 1M to 1T\n"},
         {"[cache]\npage_store = some\n", "2: page_store: \"some\" " MUST_SIZE "\n"},
@@ -116,10 +115,10 @@ static void test_bad_values(void **state)
         {"[site \"a\"]\nmax_indexes = 85900\n",
          "2: max_indexes: \"85900\" must be from 1 to 85899\n"},
         {"[site \"a\"]\norigin = https://a\norigin = https://b\n",
-         "3: origin stands twice; it was set in line 2\n"},
+         "3: origin is set twice; first in line  2\n"},
         {"[site \"a\"]\npage_pattern = {n}\n",
-         "2: page_pattern: \"{n}\" must hold {stem} first, then {n}, then {suffix} last, as "
-         "{stem}-{n}{suffix}\n"},
+         "2: page_pattern: \"{n}\" must contain {stem} first, then {n}, then {suffix} last, such "
+         "as {stem}-{n}{suffix}\n"},
     };
 
     (void)state;

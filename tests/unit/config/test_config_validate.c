@@ -18,26 +18,27 @@ static void test_wholes(void **state)
         {"[server]\nlisten = 127.0.0.1:0\n[admin]\nlisten = 127.0.0.1:0\n", ""},
         {"[server]\nlisten = 127.0.0.1:80\n[admin]\nlisten = 127.0.0.2:80\n", ""},
         {"[server]\nlisten = 127.0.0.1:80\n[admin]\nlisten = 127.0.0.1:80\n",
-         "4: the admin listener (127.0.0.1:80) is in the way of the public one (127.0.0.1:80)\n"},
+         "4: conflict: the admin listener (127.0.0.1:80) and the public listener (127.0.0.1:80) "
+         "use the same address\n"},
         {"[admin]\nlisten = 127.0.0.1:8080\n",
-         "2: the admin listener (127.0.0.1:8080) is in the way of the public one (0.0.0.0:8080)\n"},
+         "2: conflict: the admin listener (127.0.0.1:8080) and the public listener (0.0.0.0:8080) "
+         "use the same address\n"},
         {"[limits]\nmax_body = 1M\nmax_bulk = 512K\n", "2: max_body is larger than max_bulk\n"},
         {"[site \"a\"]\n",
-         "1: [site \"a\"] needs an origin, as origin = https://www.example.com\n"},
+         "1: [site \"a\"] needs an origin, such as origin = https://www.example.com\n"},
         {"[source \"a\"]\n",
-         "1: [source \"a\"] needs a directory, as directory = /srv/sitemaps, or an upstream, as "
-         "upstream = https://www.example.com/sitemap_index.xml\n"},
+         "1: [source \"a\"] needs a directory, such as directory = /srv/sitemaps, or an upstream, "
+         "such as upstream = https://www.example.com/sitemap_index.xml\n"},
         {"[source \"a\"]\ndirectory = /not/there/yet\n",
-         "1: [source \"a\"] needs a url, as url = https://www.example.com/sitemaps/\n"},
+         "1: [source \"a\"] needs a url, such as url = https://www.example.com/sitemaps/\n"},
         {"[source \"a\"]\ndirectory = /srv\nupstream = https://a/i.xml\n",
-         "1: [source \"a\"] has both a directory and an upstream; take one away\n"},
+         "1: [source \"a\"] has both a directory and an upstream; remove one\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\nsplit = yes https://a/b.xml https://a/c.xml\n"
          "split = https://a/b.txt.gz https://a/c.xml https://a/b.txt.xml\n",
-         "1: [source \"a\"]: split must be the URL of a sitemap that the upstream names, as "
-         "https://www.example.com/products.xml, not \"yes\"\n"
-         "1: [source \"a\"]: split names \"https://a/b.xml\" and \"https://a/b.txt.gz\", which "
-         "would be "
-         "one urlset; name one of them\n"},
+         "1: [source \"a\"]: split must be the URL of a sitemap that the upstream names, such as "
+         "https://www.example.com/products.xml, not \"yes\"\n1: [source \"a\"]: split names "
+         "\"https://a/b.xml\" and \"https://a/b.txt.gz\", which would be one urlset; name one of "
+         "them\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\nsplit = https://a/b.xml https://a/c.xml\n"
          "[source \"b\"]\nupstream = https://a/j.xml\nsplit = https://a/c.xml.gz https://a/d.xml\n"
          "[source \"c\"]\nupstream = https://a/k.xml\nsplit = https://a/d.xml\n",
@@ -59,18 +60,18 @@ static void test_wholes(void **state)
          "1: [source \"a\"]: connect is for sources with an upstream\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\npoll = 1h\nconnect = [::1]:443\n", ""},
         {"[source \"a\"]\nupstream = http://a/i.xml\ncredentials_file = /dev/null\n",
-         "1: credentials_file: credentials are sent by https only\n"},
+         "1: credentials_file: credentials need https\n"},
         {"[source \"a\"]\nupstream = https://a/i.xml\ncredentials_file = /dev/null\n",
          "1: credentials_file /dev/null is not a file\n"},
         {"[shared]\ndatabase = postgresql://x@a,b/c?passfile=/d\nnode = a-1\n", ""},
-        {"[shared]\nnode = a/b\n", "2: node a/b: a name is made of A-Z a-z 0-9 . _ -\n"},
+        {"[shared]\nnode = a/b\n", "2: node a/b: a name may have only A-Z a-z 0-9 . _ -\n"},
         {"[fetch]\nmax_interval = 1h\nmin_interval = 2h\n",
          "3: min_interval is longer than max_interval\n"},
         {"[fetch]\nsource_root = srv\n", "2: source_root srv must be an absolute path\n"},
         {SITE_A "source_root = srv\n", "1: source_root srv must be an absolute path\n"},
         {"\n[source \"a/b\"]\ndirectory = /dev/null\nurl = https://a/\n",
-         "2: [source \"a/b\"]: a name is made of A-Z a-z 0-9 . _ -\n"
-         "2: directory /dev/null is not a folder\n"},
+         "2: [source \"a/b\"]: a name may have only A-Z a-z 0-9 . _ -\n2: directory /dev/null is "
+         "not a folder\n"},
         {"[source \"a\"]\ndirectory = /not/there/yet\nurl = https://a/\n", ""},
         {SITE_A "[site \"b\"]\norigin = https://b.example\n", ""},
         {SITE_A "[site \"b\"]\norigin = HTTPS://A.example:443/\n",
@@ -81,20 +82,20 @@ static void test_wholes(void **state)
          "4: host b.example already answers for [site \"a\"]\n"},
         {SITE_A "[site \"b\"]\norigin = https://b.example\nhost_alias = a.example\n",
          "3: host_alias a.example already answers for [site \"a\"]\n"},
-        {SITE_A "index = /a.xml\nindex = /a.xml\n", "1: index /a.xml stands twice\n"},
-        {SITE_A "cross_host = a.b\ncross_host = A.b\n", "1: cross_host a.b stands twice\n"},
+        {SITE_A "index = /a.xml\nindex = /a.xml\n", "1: index /a.xml occurs twice\n"},
+        {SITE_A "cross_host = a.b\ncross_host = A.b\n", "1: cross_host a.b occurs twice\n"},
         {SITE_A "alias = /sitemap_index.xml -> /b.xml\n",
          "1: alias /sitemap_index.xml is the path of an index\n"},
         {SITE_A "index = /i.xml\nalias = /sitemap_index.xml -> /i.xml\n", ""},
-        {SITE_A "alias = /a.xml -> /a.xml\n", "1: alias /a.xml leads to itself\n"},
+        {SITE_A "alias = /a.xml -> /a.xml\n", "1: alias /a.xml redirects to itself\n"},
         {SITE_A "alias = /robots.txt -> /a.xml\n",
          "1: alias /robots.txt: write robots = no to leave that path to others\n"},
-        {SITE_A "alias = /a -> /b\nalias = /a -> /c\n", "1: alias /a stands twice\n"},
+        {SITE_A "alias = /a -> /b\nalias = /a -> /c\n", "1: alias /a occurs twice\n"},
         {SITE_A "robots_file = /proc/nowhere\n",
          "1: robots_file /proc/nowhere cannot be read: No such file or directory\n"},
         {SITE_A "robots_file = /tmp\n", "1: robots_file /tmp is not a file\n"},
         {SITE_A "robots = no\nrobots_file = /etc/passwd\n",
-         "1: robots_file is of no use with robots = no\n"},
+         "1: robots_file cannot be combined with robots = no\n"},
         {SITE_A "max_indexes = 1\nindex = /a.xml\nindex = /b.xml\n",
          "1: has more indexes than max_indexes allows\n"},
     };

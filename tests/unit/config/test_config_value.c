@@ -176,7 +176,7 @@ static void test_addresses(void **state)
     check_texts(rows, ROWS(rows), SETTING_ADDRESS);
 }
 
-#define MALFORMED "must be an IP address or a range of them, as 10.0.0.1, 10.0.0.0/8 or fd00::/8"
+#define MALFORMED "must be an IP address or range, such as 10.0.0.1, 10.0.0.0/8 or fd00::/8"
 
 #define TOO_LONG(bits) "must have a prefix of at most " bits " bits"
 #define HOST_BITS(range)                                                                           \

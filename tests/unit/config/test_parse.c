@@ -1,7 +1,7 @@
 /* What a line of the file may be: nothing is cut, joined or guessed in silence. */
 #include "tests/unit/config/fixture.h"
 
-#define COMMENT    "a \" ;\" would be part of the value; a comment stands on a line of its own"
+#define COMMENT    "a \" ;\" would be part of the value; a comment needs a line of its own"
 #define NO_SETTING "is not a setting; write key = value"
 
 static void test_shapes_that_are_taken(void **state)
@@ -31,25 +31,25 @@ static void test_traps(void **state)
 {
     static const struct file_row rows[] = {
         {" [server]\n  listen = 127.0.0.1:1\n\tlisten = 127.0.0.1:2\n",
-         "3: listen stands twice; it was set in line 2\n"}, /* not more of the line above */
+         "3: listen is set twice; first in line  2\n"}, /* not more of the line above */
         {"[server]\ncache_control = public ; max-age=1\n", "2: " COMMENT "\n"},
         {"[server]\ncache_control =\t;x\n", "2: " COMMENT "\n"},
         {"[catalogue]\ndatabase = /a ;b/c.db\n", "2: " COMMENT "\n"},
         {"[catalogue]\ndatabase = \"/a b.db\"\n",
          "2: write the value without quotes; they would be part of it\n"},
-        {"[server] listen = 127.0.0.1:1\n", "1: a section's header stands alone on its line\n"},
-        {"[server]]\n", "1: a section's header stands alone on its line\n"},
+        {"[server] listen = 127.0.0.1:1\n", "1: a section header must be alone on its line\n"},
+        {"[server]]\n", "1: a section header must be alone on its line\n"},
         {"[server\nlisten = x\n", "1: a section needs its closing ]\n"},
         {"[server]\nlisten\n", "2: " NO_SETTING "\n"},
         {"[server]\nlisten: 127.0.0.1:1\n", "2: " NO_SETTING "\n"},
         {"[server]\n= 127.0.0.1:1\n", "2: " NO_SETTING "\n"},
         {"[server]\ncache_control = a\x1b[0m\n", "2: has a control character\n"},
         {"[server]\ncache_control = a\rb\n", "2: has a control character\n"},
-        {"listen = 127.0.0.1:1\n", "1: \"listen\" stands before the first section\n"},
+        {"listen = 127.0.0.1:1\n", "1: \"listen\" is before the first section\n"},
         {"[server]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
-         "3: listen stands twice; it was set in line 2\n"},
+         "3: listen is set twice; first in line  2\n"},
         {"[server]\nthreads = 1\n[log]\n[server]\nthreads = 1\n",
-         "5: threads stands twice; it was set in line 2\n"},
+         "5: threads is set twice; first in line  2\n"},
     };
 
     (void)state;

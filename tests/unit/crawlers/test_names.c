@@ -215,11 +215,11 @@ static void test_what_is_refused(void **state)
     struct crawler_rule rule = {.name = "mine"}, many[CRAWLERS_MAX + 1];
     char texts[CRAWLERS_MAX + 1][8];
     (void)state;
-    refused(&rule, 1, "needs a match");
+    refused(&rule, 1, "match is missing");
     rule = (struct crawler_rule){.name = "mine", .match_count = 1, .match = one};
     refused(&rule, 1, "2 characters");
     rule = (struct crawler_rule){.name = "other", .match_count = 1, .match = good};
-    refused(&rule, 1, "none of these");
+    refused(&rule, 1, "is reserved");
     rule = (struct crawler_rule){.name = "googlebot", .range_file_count = 1, .range_files = file};
     refused(&rule, 1, "/nowhere: cannot be read");
     for (size_t i = 0; i <= CRAWLERS_MAX; i++) {

@@ -199,7 +199,7 @@ static void test_foreign(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         struct sitemap_file f = verify(heads[i].encoding, heads[i].bytes, heads[i].len);
-        snprintf(detail, sizeof detail, "is encoded in %s; a sitemap is in UTF-8",
+        snprintf(detail, sizeof detail, "is encoded in %s; a sitemap must be UTF-8",
                  heads[i].encoding);
         assert_int_equal(f.kind, SITEMAP_FILE_BROKEN);
         assert_string_equal(f.code, "not-utf8");

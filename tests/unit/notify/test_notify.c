@@ -185,7 +185,7 @@ static void test_each_kind(void **state)
     await("{\"event\":\"source-well\",\"site\":null,\"source\":\"shop\",\"sentence\":\"the source "
           "is read again\",\"since\":\"");
     await("{\"event\":\"removal-held\",\"site\":null,\"source\":\"shop\",\"sentence\":\"1 removal "
-          "is held back by the shrink guard; a scan with max_removed lets go\",\"since\":\"");
+          "is held back by the shrink guard; a scan with max_removed allows it\",\"since\":\"");
     await("{\"event\":\"sitemaps-bad\",\"site\":null,\"source\":\"shop\",\"sentence\":\"2 sitemaps "
           "of the source have problems; GET /v1/checks lists them\",\"since\":\"");
     set(&(struct notify_state){.name = "shop"});
@@ -360,7 +360,7 @@ static void test_single_sitemaps(void **state)
     await("{\"event\":\"sitemap-back\",");
     await("a.xml is there again\"");
     await("{\"event\":\"date-stale\",");
-    await("a.xml changed, and its date in the index could not be moved\"");
+    await("a.xml changed, but its date in the index could not be changed\"");
     await("{\"event\":\"date-well\",");
     await("a.xml is dated anew\"");
     report_of(n, NOTIFY_GONE, "left", site, "https://www.example.com/f.xml");

@@ -94,7 +94,7 @@ static const struct {
     {"UPDATE page SET bytes = bytes + 1 WHERE index_id = 2",
      "page 1 of index 2: says 238 bytes, has 237\n"},
     {"UPDATE page SET revision = 99 WHERE index_id = 2",
-     "page 1 of index 2: has a revision that is still to come\n"},
+     "page 1 of index 2: has a revision in the future\n"},
     {"DELETE FROM page WHERE index_id = 3",
      "segment 200 of index 3: has a later revision than its page\n"
      "page 2 of index 3: has 1 entry, but no row\n"},
@@ -110,8 +110,8 @@ static const struct {
      "segment 1 of index 1: has a later revision than its page\n"},
     {"UPDATE segment SET revision = 70 WHERE index_id = 2; UPDATE page SET revision = 70"
      " WHERE index_id = 2",
-     "page 1 of index 2: has a revision that is still to come\n"
-     "segment 0 of index 2: has a revision that is still to come\n"},
+     "page 1 of index 2: has a revision in the future\nsegment 0 of index 2: has a revision in the "
+     "future\n"},
     {"DELETE FROM sitemap WHERE address = 1 << 32 | 3",
      "segment 0 of index 1: says 2 entries, has 1\n"
      "page 1 of index 1: says 3 entries, has 2\n"
@@ -132,9 +132,9 @@ static const struct {
     {"UPDATE sitemap SET site = 2 WHERE address = 2 << 32",
      "entry at 2:0: is of site 2, its index of 1\n"},
     {"UPDATE sitemap SET serial = 99 WHERE address = 2 << 32",
-     "entry at 2:0: its serial 99 was never given\n"},
+     "entry at 2:0: its serial 99 was never assigned\n"},
     {"UPDATE sitemap SET serial = 0 WHERE address = 2 << 32",
-     "entry at 2:0: its serial 0 was never given\n"},
+     "entry at 2:0: its serial 0 was never assigned\n"},
     {"UPDATE sitemap SET source = 9 WHERE address = 2 << 32",
      "entry at 2:0: its source does not exist\n"},
     {"UPDATE sitemap SET loc = 'https://WWW.example.com/a' WHERE address = 1 << 32 | 250",
@@ -162,10 +162,8 @@ static const struct {
     {"PRAGMA foreign_keys = OFF; INSERT INTO segment VALUES(88, 0, 0, 0)",
      "table segment: a row refers to a sitemap_index that does not exist\n"},
     {INTO_FETCH "VALUES(1, 77, 1, 'x', 9, -1, NULL))",
-     "poll of x: is neither of a list nor of a site's sitemap\n"
-     "poll of x: is of a source that there is not\n"
-     "poll of x: has no state that there is\n"
-     "poll of x: has a time or a count below 0\n"},
+     "poll of x: is neither of a list nor of a site's sitemap\npoll of x: its source does not "
+     "exist\npoll of x: has an unknown state\npoll of x: has a time or a count below 0\n"},
     {INTO_FETCH "VALUES(1, 0, 0, 'https://WWW.example.com/a', 1, 5, x'00'))",
      "poll of https://WWW.example.com/a: has an invalid hash\n"
      "poll of https://WWW.example.com/a: is not a normalised loc\n"},
@@ -189,7 +187,7 @@ static const struct {
     {"DROP INDEX sitemap_loc; CREATE INDEX sitemap_loc ON sitemap(site, loc);"
      "UPDATE sitemap SET loc = 'https://www.example.com/c' WHERE address = 1 << 32 | 249",
      "the schema: sitemap_loc is not as it was made\n"
-     "site 1: https://www.example.com/c stands 2 times\n"},
+     "site 1: https://www.example.com/c occurs 2 times\n"},
 };
 
 static void each_damage_is_found(void **state)
