@@ -188,7 +188,7 @@ static void assign_key(struct file_reader *r, const char *key, const char *value
         mistakes_add(&r->mistakes, "%s: write a section [%s \"name\"]", key, key);
 }
 
-static void take_key(struct file_reader *r, char *line)
+static void parse_key(struct file_reader *r, char *line)
 {
     size_t key_len = strcspn(line, "=:");
     char *value;
@@ -240,7 +240,7 @@ static bool has_control(const char *line)
 }
 
 /* A line of `len` bytes, of which those that may count are there. */
-static void take_line(struct file_reader *r, char *line, size_t len)
+static void parse_line(struct file_reader *r, char *line, size_t len)
 {
     static const char bom[] = "\xef\xbb\xbf";
 
@@ -260,7 +260,7 @@ static void take_line(struct file_reader *r, char *line, size_t len)
     else if (has_control(text))
         mistakes_add(&r->mistakes, "has a control character");
     else if (*text != '[') {
-        take_key(r, text);
+        parse_key(r, text);
         return;
     } else {
         open_section(r, text);
@@ -282,7 +282,7 @@ static void read_lines(struct file_reader *r, char *text, size_t len)
         if (next == NULL)
             next = end;
         r->mistakes.line++;
-        take_line(r, line, (size_t)(next - line));
+        parse_line(r, line, (size_t)(next - line));
     }
     if (len > FILE_MAX_BYTES) {
         r->mistakes.line++;

@@ -120,7 +120,7 @@ static enum catalogue_status restore_copy(struct restore *r)
         free(r->temporary);
         r->temporary = NULL;
     } else {
-        if (!copy_bytes(from, to) || !connection_give_away(r->path, to))
+        if (!copy_bytes(from, to) || !connection_hand_over(r->path, to))
             status = restore_fail_errno(r, r->path);
         close(to);
     }

@@ -72,8 +72,8 @@ enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, cons
 enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const char *engine,
                                                 int64_t site_id, struct engine_day *out);
 /* Finds a removed site of which rows are still kept; 0: not found. */
-enum catalogue_status catalogue_view_engine_gone(struct catalogue_view *v, const char *engine,
-                                                 int64_t *out);
+enum catalogue_status catalogue_view_engine_removed(struct catalogue_view *v, const char *engine,
+                                                    int64_t *out);
 /* Of a site: its sitemaps by loc, those of an index behind it; and its days, or (0) those of
  * all sites together, oldest first. */
 typedef void engine_sitemap_each(void *context, const struct engine_sitemap *sitemap);

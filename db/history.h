@@ -38,7 +38,7 @@ enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int6
 /* Tells people, in one sentence, that there is no such change, where the history begins at `from`.
  */
 #define HISTORY_GONE_SIZE 128u
-void history_report_gone(char out[HISTORY_GONE_SIZE], uint64_t from);
+void history_report_dropped(char out[HISTORY_GONE_SIZE], uint64_t from);
 /* The sites of which it begins later, for want of room; 0: changes of several sites, or of none.
  * The latest first, and no more than so many. */
 #define HISTORY_SHORTENED_TOLD 100u

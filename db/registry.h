@@ -179,7 +179,8 @@ enum rule_code registry_place_in(const struct registry *r, const struct url *loc
                                  const struct registry_index *index);
 
 /* A record as it is shown, without remarks; its strings are the record's and the registry's. */
-struct entry_shown registry_show_entry(const struct registry *r, const struct entry_record *record);
+struct entry_shown registry_describe_entry(const struct registry *r,
+                                           const struct entry_record *record);
 
 /* What to tell people of a loc that registry_place refused with `code`, where `site` is the
  * placement's (may be NULL): more than the code's own sentence. Static. */

@@ -131,12 +131,13 @@ static void write_news(struct crawler_keeper *k)
     crawlers_epoch(k->crawlers, epoch);
     do {
         /* A fetch in between is not counted before it is known what it left held. */
-        days = crawlers_take_days(k->crawlers, &day_at, k->sums, DAYS_AT_A_TIME);
-        pages = crawlers_take_pages(k->crawlers, &page_at, k->held, PAGES_AT_A_TIME);
-        children = crawlers_take_children(k->crawlers, &child_at, k->fetched, CHILDREN_AT_A_TIME);
+        days = crawlers_collect_days(k->crawlers, &day_at, k->sums, DAYS_AT_A_TIME);
+        pages = crawlers_collect_pages(k->crawlers, &page_at, k->held, PAGES_AT_A_TIME);
+        children =
+            crawlers_collect_children(k->crawlers, &child_at, k->fetched, CHILDREN_AT_A_TIME);
         if ((pages + days + children > 0 || k->taken_in != 0) &&
             !write_part(k, epoch, pages, days, children)) {
-            crawlers_take_again(k->crawlers);
+            crawlers_retry(k->crawlers);
             return;
         }
     } while (pages == PAGES_AT_A_TIME || days == DAYS_AT_A_TIME || children == CHILDREN_AT_A_TIME);
@@ -153,7 +154,7 @@ static enum catalogue_status take_in(struct crawler_keeper *k)
         return status;
     status = catalogue_view_begin(k->catalogue, &view);
     if (status == CATALOGUE_OK) {
-        status = crawlers_take_in(k->crawlers, view, &k->taken_in);
+        status = crawlers_merge_imported(k->crawlers, view, &k->taken_in);
         catalogue_view_end(view);
     }
     return status;
@@ -170,7 +171,7 @@ static void look(struct crawler_keeper *k)
     if (catalogue_view_begin(k->catalogue, &view) != CATALOGUE_OK)
         return;
     if (catalogue_view_crawlers_begun(view, &begun) == CATALOGUE_OK && begun.since == 0)
-        crawlers_take_again(k->crawlers);
+        crawlers_retry(k->crawlers);
     crawlers_learn(k->crawlers, view, k->shared.node, true);
     catalogue_view_end(view);
 }
@@ -243,7 +244,7 @@ static enum catalogue_status read_kept(struct crawler_keeper *k)
 
     if (status != CATALOGUE_OK)
         return status;
-    status = crawlers_put_kept(k->crawlers, view, shared ? k->shared.node : NULL);
+    status = crawlers_restore(k->crawlers, view, shared ? k->shared.node : NULL);
     if (status == CATALOGUE_OK && shared)
         status = crawlers_learn(k->crawlers, view, k->shared.node, true);
     k->joined = !shared;

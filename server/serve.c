@@ -486,7 +486,7 @@ static void record_page(void *context, const char *epoch, const struct page_reco
     if (page == NULL)
         crawlers_catalogue_is(context, epoch);
     else if (page->removed)
-        crawlers_page_gone(context, page->index_id, page->number);
+        crawlers_page_removed(context, page->index_id, page->number);
     else
         crawlers_page_is(context, page->site_id, page->index_id, page->number, page->revision,
                          page->stamp, page->changed_at);

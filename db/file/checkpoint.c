@@ -36,7 +36,7 @@ static bool stat_wal(const struct checkpoint *cp, struct stat *out)
     return stat(wal, out) == 0;
 }
 
-static void run(struct checkpoint *cp, int mode, int wait_ms)
+static void run_checkpoint(struct checkpoint *cp, int mode, int wait_ms)
 {
     int in_log = -1, done = -1;
     uint64_t began_ns = clock_now_ns();
@@ -78,10 +78,10 @@ void checkpoint_after_commit(struct checkpoint *cp)
     if (cp->pending && is_too_long(cp)) {
         int wait_ms = cp->frames / length * CHECKPOINT_WAIT_MS;
         cp->wait_at = cp->frames + length;
-        run(cp, SQLITE_CHECKPOINT_RESTART,
-            wait_ms < CHECKPOINT_WAIT_MAX_MS ? wait_ms : CHECKPOINT_WAIT_MAX_MS);
+        run_checkpoint(cp, SQLITE_CHECKPOINT_RESTART,
+                       wait_ms < CHECKPOINT_WAIT_MAX_MS ? wait_ms : CHECKPOINT_WAIT_MAX_MS);
     } else if (cp->pending && cp->frames >= due) {
-        run(cp, SQLITE_CHECKPOINT_PASSIVE, 0);
+        run_checkpoint(cp, SQLITE_CHECKPOINT_PASSIVE, 0);
     }
 }
 
@@ -91,7 +91,7 @@ void checkpoint_make_room(struct checkpoint *cp)
     if (clock_now_ms() < cp->room_at_ms || !stat_wal(cp, &wal) || wal.st_size == 0)
         return;
     cp->room_at_ms = clock_now_ms() + CHECKPOINT_ROOM_MS;
-    run(cp, SQLITE_CHECKPOINT_TRUNCATE, CHECKPOINT_WAIT_MAX_MS);
+    run_checkpoint(cp, SQLITE_CHECKPOINT_TRUNCATE, CHECKPOINT_WAIT_MAX_MS);
 }
 
 static int on_commit(void *context, sqlite3 *db, const char *name, int frames)
@@ -135,11 +135,11 @@ void checkpoint_when_idle(struct checkpoint *cp)
     if (wal.st_size == cp->wal_size && wal.st_mtim.tv_sec == cp->wal_time.tv_sec &&
         wal.st_mtim.tv_nsec == cp->wal_time.tv_nsec)
         return;
-    run(cp, SQLITE_CHECKPOINT_TRUNCATE, 0);
+    run_checkpoint(cp, SQLITE_CHECKPOINT_TRUNCATE, 0);
 }
 
 void checkpoint_at_close(struct checkpoint *cp)
 {
     if (cp->pending)
-        run(cp, SQLITE_CHECKPOINT_TRUNCATE, CHECKPOINT_WAIT_MAX_MS);
+        run_checkpoint(cp, SQLITE_CHECKPOINT_TRUNCATE, CHECKPOINT_WAIT_MAX_MS);
 }

@@ -24,7 +24,7 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
 bool connection_make_folders(const char *path);
 /* What root makes in a folder of somebody else is that one's: commands of root must not keep the
  * server's user out. `fd` is of the new file at `path`. False where it could not be given. */
-bool connection_give_away(const char *path, int fd);
+bool connection_hand_over(const char *path, int fd);
 void connection_close(sqlite3 *db);
 
 /* Maps a result code of SQLite to ours. */

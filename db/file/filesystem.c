@@ -141,7 +141,7 @@ static uint64_t size_of(const char *path)
     return stat(path, &file) == 0 ? (uint64_t)file.st_size : 0;
 }
 
-void space_look(struct space *s, const char *path, int64_t now_ms)
+void space_refresh(struct space *s, const char *path, int64_t now_ms)
 {
     char wal[PATH_BYTES + 8];
     struct statvfs disk;

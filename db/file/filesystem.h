@@ -49,4 +49,4 @@ struct space {
 };
 
 /* Looks, at most once in SPACE_LOOK_MS; may wait for the file system. `now_ms`: monotonic. */
-void space_look(struct space *s, const char *path, int64_t now_ms);
+void space_refresh(struct space *s, const char *path, int64_t now_ms);

@@ -19,9 +19,9 @@
 #define CONNECTION_BUSY_MS  5000
 #define CONNECTION_RETRY_MS 10
 
-static void explain(char *why, size_t why_size, const char *format, ...)
+static void explain_open(char *why, size_t why_size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void explain(char *why, size_t why_size, const char *format, ...)
+static void explain_open(char *why, size_t why_size, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -47,7 +47,7 @@ bool connection_make_folders(const char *path)
     return true;
 }
 
-bool connection_give_away(const char *path, int fd)
+bool connection_hand_over(const char *path, int fd)
 {
     const char *slash = strrchr(path, '/');
     char *folder = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
@@ -64,19 +64,20 @@ static enum catalogue_status inspect_path(const char *path, enum connection_mode
                                           size_t why_size)
 {
     if (mode == CONNECTION_CREATE && !connection_make_folders(path)) {
-        explain(why, why_size,
-                "%s: cannot create its folder: %s; create it, and make it writable for this user",
-                path, strerror(errno));
+        explain_open(
+            why, why_size,
+            "%s: cannot create its folder: %s; create it, and make it writable for this user", path,
+            strerror(errno));
         return errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
     }
     struct stat st;
     bool exists = stat(path, &st) == 0;
     if (!exists && (mode != CONNECTION_CREATE || errno != ENOENT)) {
-        explain(why, why_size, "%s: %s", path, strerror(errno));
+        explain_open(why, why_size, "%s: %s", path, strerror(errno));
         return CATALOGUE_UNAVAILABLE;
     }
     if (exists && !S_ISREG(st.st_mode)) {
-        explain(why, why_size, "%s: is not a regular file; name another path", path);
+        explain_open(why, why_size, "%s: is not a regular file; name another path", path);
         return CATALOGUE_UNAVAILABLE;
     }
     char folder[4096];
@@ -89,10 +90,11 @@ static enum catalogue_status inspect_path(const char *path, enum connection_mode
     }
     const char *network = network_filesystem(place);
     if (network) {
-        explain(why, why_size,
-                "%s: is on a network file system (%s), where SQLite's WAL is not safe; use a local "
-                "disk",
-                path, network);
+        explain_open(
+            why, why_size,
+            "%s: is on a network file system (%s), where SQLite's WAL is not safe; use a local "
+            "disk",
+            path, network);
         return CATALOGUE_UNAVAILABLE;
     }
     return CATALOGUE_OK;
@@ -149,11 +151,11 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
          * elsewhere in this process would drop its POSIX locks. */
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd >= 0) {
-            connection_give_away(path, fd);
+            connection_hand_over(path, fd);
             close(fd);
         } else if (errno != EEXIST) {
             status = errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
-            explain(
+            explain_open(
                 why, why_size,
                 "%s: cannot be created: %s; this user must be able to create files in its folder",
                 path, strerror(errno));

@@ -27,7 +27,8 @@ const char *schema_step(int version)
     return steps[version];
 }
 
-static enum catalogue_status fail(sqlite3 *db, const char *path, int rc, char *why, size_t why_size)
+static enum catalogue_status fail_schema(sqlite3 *db, const char *path, int rc, char *why,
+                                         size_t why_size)
 {
     connection_explain(path, db, why, why_size);
     enum catalogue_status status = connection_status(rc);
@@ -53,8 +54,8 @@ static int read_number(sqlite3 *db, const char *sql, int64_t *out)
 }
 
 /* As schema_identify; `*version` is 0 for an empty file, and without SCHEMA_SHARED. */
-static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *version, bool *shared,
-                                      char *why, size_t why_size)
+static enum catalogue_status identify_file(sqlite3 *db, const char *path, int64_t *version,
+                                           bool *shared, char *why, size_t why_size)
 {
     int64_t application = 0, tables = 0;
     int rc = read_number(db, "PRAGMA application_id", &application);
@@ -63,7 +64,7 @@ static enum catalogue_status identify(sqlite3 *db, const char *path, int64_t *ve
     if (rc == SQLITE_OK)
         rc = read_number(db, "SELECT count(*) FROM sqlite_schema", &tables);
     if (rc != SQLITE_OK)
-        return fail(db, path, rc, why, why_size);
+        return fail_schema(db, path, rc, why, why_size);
 
     if (application == SCHEMA_DEVELOPMENT_ID) {
         snprintf(
@@ -96,7 +97,7 @@ enum catalogue_status schema_identify(sqlite3 *db, const char *path, char *why, 
 {
     int64_t version = 0;
     bool shared;
-    return identify(db, path, &version, &shared, why, why_size);
+    return identify_file(db, path, &version, &shared, why, why_size);
 }
 
 bool schema_version(sqlite3 *db, int *version, bool *shared)
@@ -244,7 +245,7 @@ enum catalogue_status schema_refuse_foreign(sqlite3 *db, const char *path, char 
     int rc = is_of_version_1(db) ? SQLITE_OK : schema_compare(db, record_foreign, &first);
 
     if (rc != SQLITE_OK)
-        return fail(db, path, rc, why, why_size);
+        return fail_schema(db, path, rc, why, why_size);
     if (!first.has)
         return CATALOGUE_OK;
     snprintf(why, why_size,
@@ -279,11 +280,11 @@ static int migrate(sqlite3 *db, int64_t version, bool shared)
 }
 
 /* Whether there is something to do, by what the file is and is wanted to be. */
-static enum catalogue_status judge(sqlite3 *db, const char *path, bool shared, int64_t *version,
-                                   char *why, size_t why_size)
+static enum catalogue_status check_version(sqlite3 *db, const char *path, bool shared,
+                                           int64_t *version, char *why, size_t why_size)
 {
     bool is_shared = false;
-    enum catalogue_status status = identify(db, path, version, &is_shared, why, why_size);
+    enum catalogue_status status = identify_file(db, path, version, &is_shared, why, why_size);
     if (status != CATALOGUE_OK || *version == 0 || is_shared == shared)
         return status;
     snprintf(
@@ -295,11 +296,11 @@ static enum catalogue_status judge(sqlite3 *db, const char *path, bool shared, i
     return CATALOGUE_UNAVAILABLE;
 }
 
-static enum catalogue_status prepare(sqlite3 *db, const char *path, bool shared, char *why,
-                                     size_t why_size)
+static enum catalogue_status prepare_schema(sqlite3 *db, const char *path, bool shared, char *why,
+                                            size_t why_size)
 {
     int64_t version = 0;
-    enum catalogue_status status = judge(db, path, shared, &version, why, why_size);
+    enum catalogue_status status = check_version(db, path, shared, &version, why, why_size);
     if (status == CATALOGUE_OK && version > 0)
         status = schema_refuse_foreign(db, path, why, why_size);
     if (status != CATALOGUE_OK || version == SCHEMA_VERSION || (shared && version > 0))
@@ -307,15 +308,15 @@ static enum catalogue_status prepare(sqlite3 *db, const char *path, bool shared,
 
     int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
-        return fail(db, path, rc, why, why_size);
+        return fail_schema(db, path, rc, why, why_size);
     /* Another process may have done it while we waited for the lock. */
-    status = judge(db, path, shared, &version, why, why_size);
+    status = check_version(db, path, shared, &version, why, why_size);
     if (status == CATALOGUE_OK && !(shared && version > 0)) {
         rc = migrate(db, version, shared);
         if (rc == SQLITE_OK)
             rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
         if (rc != SQLITE_OK)
-            status = fail(db, path, rc, why, why_size);
+            status = fail_schema(db, path, rc, why, why_size);
     }
     if (!sqlite3_get_autocommit(db))
         sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
@@ -324,11 +325,11 @@ static enum catalogue_status prepare(sqlite3 *db, const char *path, bool shared,
 
 enum catalogue_status schema_prepare(sqlite3 *db, const char *path, char *why, size_t why_size)
 {
-    return prepare(db, path, false, why, why_size);
+    return prepare_schema(db, path, false, why, why_size);
 }
 
 enum catalogue_status schema_prepare_shared(sqlite3 *db, const char *path, char *why,
                                             size_t why_size)
 {
-    return prepare(db, path, true, why, why_size);
+    return prepare_schema(db, path, true, why, why_size);
 }

@@ -20,7 +20,7 @@ static bool is_held(const struct server_lock *lock, const char *name)
 }
 
 /* BUSY with its owner, or another failure with errno. */
-static enum catalogue_status take(int fd, struct flock *owner)
+static enum catalogue_status lock_file(int fd, struct flock *owner)
 {
     for (;;) {
         struct flock mine = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -35,8 +35,8 @@ static enum catalogue_status take(int fd, struct flock *owner)
     }
 }
 
-static void explain(enum catalogue_status status, const struct flock *owner, const char *path,
-                    char *why, size_t why_size)
+static void explain_lock(enum catalogue_status status, const struct flock *owner, const char *path,
+                         char *why, size_t why_size)
 {
     if (status == CATALOGUE_UNAVAILABLE)
         snprintf(why, why_size, "%s.lock: cannot be locked: %s", path, strerror(errno));
@@ -77,10 +77,10 @@ enum catalogue_status server_lock_hold(struct server_lock *lock, const char *pat
         status = errno == ENOSPC ? CATALOGUE_NO_SPACE : CATALOGUE_UNAVAILABLE;
         goto done;
     }
-    connection_give_away(name, fd);
-    status = take(fd, &owner);
+    connection_hand_over(name, fd);
+    status = lock_file(fd, &owner);
     if (status != CATALOGUE_OK) {
-        explain(status, &owner, path, why, why_size);
+        explain_lock(status, &owner, path, why, why_size);
         close(fd);
         goto done;
     }

@@ -113,7 +113,7 @@ static bool tidy(struct merge *m)
 /* ---- piles */
 
 /* Asked now and then, with what is about to be written. */
-static bool goes_on(const struct merge *m, size_t bytes)
+static bool may_continue(const struct merge *m, size_t bytes)
 {
     return !m->wanted->goes_on || m->wanted->goes_on(m->wanted->context, bytes);
 }
@@ -144,7 +144,7 @@ static enum catalogue_status pile_write(struct merge *m, struct pile *pile)
     if (!history_part_pack(&pile->part, &m->packed))
         return CATALOGUE_NO_MEMORY;
     history_part_clear(&pile->part);
-    if (!goes_on(m, m->packed.len))
+    if (!may_continue(m, m->packed.len))
         return CATALOGUE_CANCELLED;
     if (!pile->file)
         pile->file = open_file(m);
@@ -203,7 +203,7 @@ static enum catalogue_status report_whole(struct merge *m)
     struct history_namer namer = {.v = m->v};
     enum catalogue_status status = CATALOGUE_OK;
     for (uint32_t i = 0; status == CATALOGUE_OK && i < m->whole.count; i++) {
-        if (i % HISTORY_PART_ROWS == 0 && !goes_on(m, 0))
+        if (i % HISTORY_PART_ROWS == 0 && !may_continue(m, 0))
             status = CATALOGUE_CANCELLED;
         else if (!history_row_is_idle(&m->whole, &m->whole.rows[i]))
             status = history_report_row(&namer, &m->whole, &m->whole.rows[i], m->wanted->each,
@@ -243,7 +243,7 @@ static enum catalogue_status report_pile(const struct merge *above, struct pile 
     else
         rewind(pile->file);
     while (status == CATALOGUE_OK && read_pile(pile->file, &m.packed, &part, &status)) {
-        if (!goes_on(&m, 0))
+        if (!may_continue(&m, 0))
             status = CATALOGUE_CANCELLED;
         for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++)
             status = add_row(&m, &part, &part.rows[i]);
@@ -276,7 +276,7 @@ static enum catalogue_status report_merge(struct merge *m)
 
 /* ---- the changes in between */
 
-static bool touches(const struct history_row *row, int64_t index)
+static bool touches_index(const struct history_row *row, int64_t index)
 {
     return (row->has_before && id_address_index(row->before.address) == index) ||
            (row->has_after && id_address_index(row->after.address) == index);
@@ -289,14 +289,14 @@ static enum catalogue_status add_change(struct merge *m, uint64_t revision, uint
     bool found;
     for (uint64_t number = parts > 0 ? 1 : 0; status == CATALOGUE_OK && number <= parts; number++) {
         history_part_clear(&part);
-        if (!goes_on(m, 0))
+        if (!may_continue(m, 0))
             status = CATALOGUE_CANCELLED;
         else
             status = history_read_part(m->v, revision, number, &part, &found);
         for (uint32_t i = 0; status == CATALOGUE_OK && i < part.count; i++)
             if ((part.rows[i].site == m->wanted->site_id ||
                  part.rows[i].site == -m->wanted->index_id) &&
-                touches(&part.rows[i], m->wanted->index_id))
+                touches_index(&part.rows[i], m->wanted->index_id))
                 status = add_row(m, &part, &part.rows[i]);
     }
     history_part_done(&part);

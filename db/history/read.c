@@ -423,7 +423,7 @@ static bool is_of_kind(const struct history_query *query, const char *kind)
     return strcmp(query->kind, HISTORY_KIND_ALL) == 0 || strcmp(query->kind, kind) == 0;
 }
 
-static bool fits(const struct history_query *query, const struct history_change *change)
+static bool matches_query(const struct history_query *query, const struct history_change *change)
 {
     return (!query->by || strcmp(query->by, change->by ? change->by : "") == 0) &&
            is_of_kind(query, change->kind ? change->kind : "") &&
@@ -465,7 +465,7 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
             break;
         }
         struct history_change change = read_change(row, query->site_id != 0);
-        bool has = fits(query, &change);
+        bool has = matches_query(query, &change);
         s.looked_at++;
         if (has && query->loc)
             status = touches_loc(&s, change.revision, number_of(row, 12), &has);

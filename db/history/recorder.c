@@ -166,7 +166,7 @@ static struct history_image reported_image(struct recorder *r, const struct put_
     };
 }
 
-static bool is_told(const struct recorder *r, int operation, int64_t from, int64_t to)
+static bool is_recorded(const struct recorder *r, int operation, int64_t from, int64_t to)
 {
     const struct recorder_row *told = r->told;
     if (!told || told->after->address != to)
@@ -225,7 +225,7 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
         return; /* parked */
     if (r->first_only)
         record_first(r, operation, from);
-    else if (is_told(r, operation, from, to))
+    else if (is_recorded(r, operation, from, to))
         record_reported(r);
     else
         record_row(r, operation, from, to);
@@ -419,7 +419,7 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
     return status;
 }
 
-void history_report_gone(char out[HISTORY_GONE_SIZE], uint64_t from)
+void history_report_dropped(char out[HISTORY_GONE_SIZE], uint64_t from)
 {
     if (from <= 1)
         snprintf(out, HISTORY_GONE_SIZE, "the history has no such change");
@@ -779,7 +779,7 @@ bool recorder_trim_is_due(struct tx *tx)
 
 /* Drops the change from its last part on: what is left of it is a change without rows at its end,
  * and it was named as gone before. */
-static enum catalogue_status drop(struct trim *t, const struct oldest *o)
+static enum catalogue_status drop_oldest(struct trim *t, const struct oldest *o)
 {
     struct tx *tx = t->tx;
     enum catalogue_status status = tx_run(tx, ST_HISTORY_FILES_DROP, o->revision, TRIM_FILES);
@@ -812,13 +812,13 @@ static enum catalogue_status drop_too_old(struct trim *t, bool *more)
             return status;
         }
         t->tx->history_from = (uint64_t)o.revision + 1;
-        status = drop(t, &o);
+        status = drop_oldest(t, &o);
     }
     return status;
 }
 
 /* Before the change goes: none of the sites that it touched may show what was before it. */
-static enum catalogue_status name_shared_as_gone(struct trim *t, int64_t revision)
+static enum catalogue_status mark_shared_dropped(struct trim *t, int64_t revision)
 {
     int64_t sites = 0;
     enum catalogue_status status = tx_number(t->tx, ST_HISTORY_SITES, 0, &sites, 0);
@@ -844,11 +844,11 @@ static enum catalogue_status drop_of(struct trim *t, int64_t site)
         if (status == CATALOGUE_OK)
             status = tx_run(tx, ST_HISTORY_SINCE, site, o.revision + 1);
         if (status == CATALOGUE_OK && site == 0)
-            status = name_shared_as_gone(t, o.revision);
+            status = mark_shared_dropped(t, o.revision);
         bool own = o.site == site;
         uint64_t before = t->dropped;
         if (status == CATALOGUE_OK && own)
-            status = drop(t, &o);
+            status = drop_oldest(t, &o);
         /* Of several sites it stays, but is not this one's to see; of its own the row by which it
          * is found stays until all of it is gone. */
         if (status == CATALOGUE_OK && site != 0 && (!own || t->dropped > before))

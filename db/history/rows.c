@@ -63,7 +63,7 @@ uint64_t history_loc_hash(const char *loc, size_t len)
     return hash ^ hash >> 29;
 }
 
-static bool grow(struct history_part *part)
+static bool grow_part(struct history_part *part)
 {
     uint32_t wanted = part->capacity ? part->capacity * 2 : 16;
     if (part->count < part->capacity)
@@ -88,7 +88,7 @@ struct history_row *history_part_row(struct history_part *part, int64_t site, co
             memcmp(part->text.data + row->loc.at, loc, len) == 0)
             return row;
     }
-    if (!grow(part) || !map_add(&part->by_loc, short_hash, part->count)) {
+    if (!grow_part(part) || !map_add(&part->by_loc, short_hash, part->count)) {
         part->failed = true;
         return NULL;
     }
@@ -172,7 +172,7 @@ static size_t packed_bound(const struct history_part *part)
     return bytes;
 }
 
-static void put_number(struct packer *p, uint64_t value)
+static void pack_number(struct packer *p, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
         *p->out++ = (char)(value | 0x80);
@@ -180,10 +180,10 @@ static void put_number(struct packer *p, uint64_t value)
 }
 
 /* Small numbers of either sign are short. */
-static void put_step(struct packer *p, int64_t from, int64_t to)
+static void pack_step(struct packer *p, int64_t from, int64_t to)
 {
     int64_t step = (int64_t)((uint64_t)to - (uint64_t)from);
-    put_number(p, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
+    pack_number(p, (uint64_t)step << 1 ^ (uint64_t)(step >> 63));
 }
 
 static size_t shared_start(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -195,18 +195,18 @@ static size_t shared_start(const char *a, size_t a_len, const char *b, size_t b_
 }
 
 /* 0: none; else the length of the rest + 1, how much it shares with `last`, and the rest. */
-static void put_text(struct packer *p, struct history_text last, struct history_text text)
+static void pack_text(struct packer *p, struct history_text last, struct history_text text)
 {
     const char *texts = p->part->text.data;
     if (text.at == UINT32_MAX) {
-        put_number(p, 0);
+        pack_number(p, 0);
         return;
     }
     size_t shared = last.at == UINT32_MAX
                         ? 0
                         : shared_start(texts + last.at, last.len, texts + text.at, text.len);
-    put_number(p, text.len - shared + 1);
-    put_number(p, shared);
+    pack_number(p, text.len - shared + 1);
+    pack_number(p, shared);
     memcpy(p->out, texts + text.at + shared, text.len - shared);
     p->out += text.len - shared;
 }
@@ -241,7 +241,7 @@ static bool time_number(const char *text, size_t len, int64_t *out)
     return true;
 }
 
-static void put_image(struct packer *p, const struct history_image *image, bool extended)
+static void pack_image(struct packer *p, const struct history_image *image, bool extended)
 {
     const struct history_image *last = &p->last;
     const char *lastmod = history_text_of(p->part, image->lastmod);
@@ -258,29 +258,29 @@ static void put_image(struct packer *p, const struct history_image *image, bool 
     flags |= !same_text(p->part, image->digest, last->digest) ? IMAGE_DIGEST : 0u;
     *p->out++ = (char)flags;
     if (flags & IMAGE_ADDRESS)
-        put_step(p, last->address, image->address);
+        pack_step(p, last->address, image->address);
     if (flags & IMAGE_SOURCE)
-        put_step(p, last->source, image->source);
+        pack_step(p, last->source, image->source);
     if (flags & IMAGE_SERIAL)
-        put_step(p, last->serial, image->serial);
+        pack_step(p, last->serial, image->serial);
     if (flags & IMAGE_REGISTERED)
-        put_step(p, last->registered_at, image->registered_at);
+        pack_step(p, last->registered_at, image->registered_at);
     if (flags & IMAGE_CHANGED)
-        put_step(p, last->changed_at, image->changed_at);
+        pack_step(p, last->changed_at, image->changed_at);
     if (flags & IMAGE_TIME) {
-        put_step(p, p->time, time);
+        pack_step(p, p->time, time);
         p->time = time;
     }
     if (flags & IMAGE_LASTMOD)
-        put_text(p, last->lastmod, image->lastmod);
+        pack_text(p, last->lastmod, image->lastmod);
     if (flags & IMAGE_DIGEST)
-        put_text(p, last->digest, image->digest);
+        pack_text(p, last->digest, image->digest);
     if (extended)
-        put_text(p, last->extensions, image->extensions);
+        pack_text(p, last->extensions, image->extensions);
     p->last = *image;
 }
 
-static void put_row(struct packer *p, const struct history_row *row)
+static void pack_row(struct packer *p, const struct history_row *row)
 {
     bool extended = (row->has_before && row->before.extensions.at != UINT32_MAX) ||
                     (row->has_after && row->after.extensions.at != UINT32_MAX);
@@ -288,12 +288,12 @@ static void put_row(struct packer *p, const struct history_row *row)
                      (row->site == p->site ? ROW_SAME_SITE : 0u) | (extended ? ROW_EXTENSIONS : 0u);
     *p->out++ = (char)flags;
     if (row->site != p->site)
-        put_step(p, p->site, row->site);
-    put_text(p, p->loc, row->loc);
+        pack_step(p, p->site, row->site);
+    pack_text(p, p->loc, row->loc);
     if (row->has_before)
-        put_image(p, &row->before, extended);
+        pack_image(p, &row->before, extended);
     if (row->has_after)
-        put_image(p, &row->after, extended);
+        pack_image(p, &row->after, extended);
     p->site = row->site;
     p->loc = row->loc;
 }
@@ -305,7 +305,7 @@ static void start_image(struct history_image *last)
 }
 
 /* Appends the rows as they are. */
-static bool put_rows(const struct history_part *part, struct str *out)
+static bool pack_rows(const struct history_part *part, struct str *out)
 {
     struct packer p = {.part = part};
     if (!str_reserve(out, packed_bound(part)))
@@ -315,7 +315,7 @@ static bool put_rows(const struct history_part *part, struct str *out)
     start_image(&p.last);
     for (uint32_t i = 0; i < part->count; i++)
         if (!history_row_is_idle(part, &part->rows[i]))
-            put_row(&p, &part->rows[i]);
+            pack_row(&p, &part->rows[i]);
     out->len = (size_t)(p.out - out->data);
     out->data[out->len] = '\0';
     return true;
@@ -357,7 +357,7 @@ bool history_part_pack(const struct history_part *part, struct str *out)
 {
     size_t start = out->len;
     str_append_char(out, FORM_PLAIN);
-    if (out->failed || !put_rows(part, out))
+    if (out->failed || !pack_rows(part, out))
         return false;
     size_t each = (out->len - start) / (part->count > 0 ? part->count : 1);
     bool plain = part->count <= HISTORY_INLINE_ROWS ||
@@ -377,7 +377,7 @@ struct unpacker {
     struct history_image last;
 };
 
-static uint64_t take_number(struct unpacker *u)
+static uint64_t unpack_number(struct unpacker *u)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -392,14 +392,14 @@ static uint64_t take_number(struct unpacker *u)
     return 0;
 }
 
-static int64_t take_step(struct unpacker *u, int64_t from)
+static int64_t unpack_step(struct unpacker *u, int64_t from)
 {
-    uint64_t zigzag = take_number(u);
+    uint64_t zigzag = unpack_number(u);
     uint64_t step = zigzag >> 1 ^ (0 - (zigzag & 1));
     return (int64_t)((uint64_t)from + step);
 }
 
-static const char *take_bytes(struct unpacker *u, uint64_t len)
+static const char *unpack_bytes(struct unpacker *u, uint64_t len)
 {
     const char *bytes = (const char *)u->at;
     if (u->broken || len > (uint64_t)(u->end - u->at)) {
@@ -410,13 +410,13 @@ static const char *take_bytes(struct unpacker *u, uint64_t len)
     return bytes;
 }
 
-static struct history_text take_text(struct unpacker *u, struct history_text last)
+static struct history_text unpack_text(struct unpacker *u, struct history_text last)
 {
-    uint64_t rest = take_number(u);
+    uint64_t rest = unpack_number(u);
     if (rest-- == 0)
         return HISTORY_NO_TEXT;
-    uint64_t shared = take_number(u);
-    const char *bytes = take_bytes(u, rest);
+    uint64_t shared = unpack_number(u);
+    const char *bytes = unpack_bytes(u, rest);
     struct str *all = &u->part->text;
     if (!bytes || shared > last.len || shared + rest > EXTENSIONS_MAX_BYTES) { /* the longest */
         u->broken = true;
@@ -442,10 +442,10 @@ static void write_digits(char *to, size_t count, int64_t number)
         to[i] = (char)('0' + number % 10);
 }
 
-static struct history_text take_time(struct unpacker *u)
+static struct history_text unpack_time(struct unpacker *u)
 {
     char text[] = TIME_FORM;
-    int64_t time = take_step(u, u->time);
+    int64_t time = unpack_step(u, u->time);
     if (time < 0 || time >> 26 > 9999) {
         u->broken = true;
         return HISTORY_NO_TEXT;
@@ -460,52 +460,52 @@ static struct history_text take_time(struct unpacker *u)
     return history_part_keep(u->part, text, TIME_CHARS);
 }
 
-static unsigned take_flags(struct unpacker *u)
+static unsigned unpack_flags(struct unpacker *u)
 {
-    const char *byte = take_bytes(u, 1);
+    const char *byte = unpack_bytes(u, 1);
     return byte ? (unsigned char)*byte : 0;
 }
 
-static struct history_image take_image(struct unpacker *u, bool extended)
+static struct history_image unpack_image(struct unpacker *u, bool extended)
 {
     struct history_image *last = &u->last;
-    unsigned flags = take_flags(u);
+    unsigned flags = unpack_flags(u);
     if (flags & IMAGE_ADDRESS)
-        last->address = take_step(u, last->address);
+        last->address = unpack_step(u, last->address);
     if (flags & IMAGE_SOURCE)
-        last->source = take_step(u, last->source);
+        last->source = unpack_step(u, last->source);
     if (flags & IMAGE_SERIAL)
-        last->serial = take_step(u, last->serial);
+        last->serial = unpack_step(u, last->serial);
     if (flags & IMAGE_REGISTERED)
-        last->registered_at = take_step(u, last->registered_at);
+        last->registered_at = unpack_step(u, last->registered_at);
     if (flags & IMAGE_CHANGED)
-        last->changed_at = take_step(u, last->changed_at);
+        last->changed_at = unpack_step(u, last->changed_at);
     if (flags & IMAGE_TIME)
-        last->lastmod = take_time(u);
+        last->lastmod = unpack_time(u);
     if (flags & IMAGE_LASTMOD)
-        last->lastmod = take_text(u, last->lastmod);
+        last->lastmod = unpack_text(u, last->lastmod);
     if (flags & IMAGE_DIGEST)
-        last->digest = take_text(u, last->digest);
-    last->extensions = extended ? take_text(u, last->extensions) : HISTORY_NO_TEXT;
+        last->digest = unpack_text(u, last->digest);
+    last->extensions = extended ? unpack_text(u, last->extensions) : HISTORY_NO_TEXT;
     return *last;
 }
 
-static bool take_row(struct unpacker *u)
+static bool unpack_row(struct unpacker *u)
 {
-    unsigned flags = take_flags(u);
+    unsigned flags = unpack_flags(u);
     if (!(flags & ROW_SAME_SITE))
-        u->site = take_step(u, u->site);
-    u->loc = take_text(u, u->loc);
+        u->site = unpack_step(u, u->site);
+    u->loc = unpack_text(u, u->loc);
     struct history_row row = {.site = u->site,
                               .loc = u->loc,
                               .has_before = (flags & ROW_BEFORE) != 0,
                               .has_after = (flags & ROW_AFTER) != 0};
     u->broken |= row.loc.at == UINT32_MAX;
     if (row.has_before)
-        row.before = take_image(u, (flags & ROW_EXTENSIONS) != 0);
+        row.before = unpack_image(u, (flags & ROW_EXTENSIONS) != 0);
     if (row.has_after)
-        row.after = take_image(u, (flags & ROW_EXTENSIONS) != 0);
-    if (!u->broken && !grow(u->part))
+        row.after = unpack_image(u, (flags & ROW_EXTENSIONS) != 0);
+    if (!u->broken && !grow_part(u->part))
         u->part->failed = true;
     if (u->broken || u->part->failed)
         return false;
@@ -513,13 +513,13 @@ static bool take_row(struct unpacker *u)
     return true;
 }
 
-static bool take_rows(struct history_part *part, const unsigned char *bytes, size_t len)
+static bool unpack_rows(struct history_part *part, const unsigned char *bytes, size_t len)
 {
     struct unpacker u = {.part = part, .at = bytes, .end = bytes + len};
     u.loc = HISTORY_NO_TEXT;
     start_image(&u.last);
     while (u.at < u.end)
-        if (!take_row(&u))
+        if (!unpack_row(&u))
             return false;
     return true;
 }
@@ -533,7 +533,7 @@ bool history_part_unpack(struct history_part *part, const void *bytes, size_t le
     if (len < 1 || (from[0] != FORM_PLAIN && from[0] != FORM_DEFLATED))
         return false;
     if (from[0] == FORM_PLAIN)
-        return take_rows(part, from + 1, len - 1);
+        return unpack_rows(part, from + 1, len - 1);
     if (len < HEAD_BYTES)
         return false;
     uLong plain_len = 0;
@@ -546,7 +546,7 @@ bool history_part_unpack(struct history_part *part, const void *bytes, size_t le
     part->failed = plain == NULL;
     bool done = plain &&
                 uncompress(plain, &got, from + HEAD_BYTES, (uLong)(len - HEAD_BYTES)) == Z_OK &&
-                got == plain_len && take_rows(part, plain, plain_len);
+                got == plain_len && unpack_rows(part, plain, plain_len);
     free(plain);
     return done;
 }

@@ -119,8 +119,8 @@ static enum catalogue_status find_row(struct catalogue_view *v, sqlite3_stmt *ro
     return rc == SQLITE_ROW ? CATALOGUE_OK : view_status(v, rc);
 }
 
-static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *row, int rc,
-                                      struct check_record *out)
+static enum catalogue_status load_check(struct catalogue_view *v, sqlite3_stmt *row, int rc,
+                                        struct check_record *out)
 {
     enum catalogue_status status = find_row(v, row, rc);
     if (status != CATALOGUE_OK)
@@ -134,7 +134,7 @@ enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
 {
     sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.id = ?1");
 
-    return take_one(v, row, view_bind(row, "i", id), out);
+    return load_check(v, row, view_bind(row, "i", id), out);
 }
 
 enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
@@ -142,7 +142,7 @@ enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int6
 {
     sqlite3_stmt *row = view_statement(v, CHECKS BY_LOC);
 
-    return take_one(v, row, view_bind(row, "it", site_id, loc), out);
+    return load_check(v, row, view_bind(row, "it", site_id, loc), out);
 }
 
 /* In the words of polls. What was split has URLs and is served by its urlset. */
@@ -211,7 +211,7 @@ enum catalogue_status catalogue_view_check_of(struct catalogue_view *v, const ch
     sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.list = 0 AND k.source = " NAMED
                                                  " AND " CHECK_AT("k", "?2"));
 
-    return take_one(v, row, view_bind(row, "tt", source, loc), out);
+    return load_check(v, row, view_bind(row, "tt", source, loc), out);
 }
 
 enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const char *source,
@@ -219,7 +219,7 @@ enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const 
 {
     sqlite3_stmt *row = view_statement(v, CHECKS " WHERE k.source = " NAMED " AND k.list = 1");
 
-    return take_one(v, row, view_bind(row, "t", source), out);
+    return load_check(v, row, view_bind(row, "t", source), out);
 }
 
 static sqlite3_stmt *filtered(struct catalogue_view *v, const struct check_filter *f)
@@ -267,8 +267,8 @@ catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filte
     "SELECT state, count(*) FROM fetch AS k" index " WHERE k.list = 0" condition                   \
     " AND (?1 IS NULL OR k.source = coalesce(" NAMED ", 0)) GROUP BY state"
 
-static enum catalogue_status count(struct catalogue_view *v, sqlite3_stmt *row, const char *source,
-                                   uint64_t counts[CHECK_STATES])
+static enum catalogue_status count_rows(struct catalogue_view *v, sqlite3_stmt *row,
+                                        const char *source, uint64_t counts[CHECK_STATES])
 {
     int rc = view_bind(row, "t", source);
 
@@ -284,7 +284,7 @@ enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, cons
                                                   uint64_t counts[CHECK_STATES])
 {
     memset(counts, 0, CHECK_STATES * sizeof *counts);
-    return count(v, view_statement(v, COUNTED("", "")), source, counts);
+    return count_rows(v, view_statement(v, COUNTED("", "")), source, counts);
 }
 
 enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, const char *source,
@@ -292,8 +292,8 @@ enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, 
 {
     for (unsigned i = 0; i < CHECK_STATES; i++)
         counts[i] = check_is_bad((enum check_state)i) ? 0 : counts[i];
-    return count(v, view_statement(v, COUNTED(" INDEXED BY fetch_state", " AND k.state > 1")),
-                 source, counts);
+    return count_rows(v, view_statement(v, COUNTED(" INDEXED BY fetch_state", " AND k.state > 1")),
+                      source, counts);
 }
 
 /* ---- for who polls --------------------------------------------------------------------- */
@@ -327,8 +327,8 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
 }
 
 /* Rows of (where it is, site, loc, whether it is wanted), in the order of the first. */
-static enum catalogue_status look(struct catalogue_view *v, sqlite3_stmt *row, int rc, char *last,
-                                  unwatched_each *each, void *context)
+static enum catalogue_status report_unwatched(struct catalogue_view *v, sqlite3_stmt *row, int rc,
+                                              char *last, unwatched_each *each, void *context)
 {
     bool ended = false;
 
@@ -358,8 +358,9 @@ enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, c
                           " FROM source_file_row AS f WHERE f.source = " NAMED
                           " AND f.path > ?2 ORDER BY f.path LIMIT ?3");
 
-    return look(v, row, view_bind(row, "tti", source, after ? after : "", (int64_t)looked), last,
-                each, context);
+    return report_unwatched(v, row,
+                            view_bind(row, "tti", source, after ? after : "", (int64_t)looked),
+                            last, each, context);
 }
 
 enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v, int64_t site_id,
@@ -376,8 +377,9 @@ enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v,
                      " AND " ENTRY_ROW_LIVE
                      " FROM sitemap AS e WHERE e.site = ?1 AND e.loc > ?2 ORDER BY e.loc LIMIT ?3");
 
-    return look(v, row, view_bind(row, "iti", site_id, after ? after : "", (int64_t)looked), last,
-                each, context);
+    return report_unwatched(v, row,
+                            view_bind(row, "iti", site_id, after ? after : "", (int64_t)looked),
+                            last, each, context);
 }
 
 enum catalogue_status

@@ -53,9 +53,9 @@ static void read_crawler_day(sqlite3_stmt *row, struct crawler_day_kept *out)
 }
 
 /* Both are the columns that read_crawler_page and read_crawler_day take. */
-static enum catalogue_status walk(struct catalogue_view *v, const char *pages, const char *days,
-                                  crawler_page_each *each_page, crawler_day_each *each_day,
-                                  void *context)
+static enum catalogue_status walk_crawlers(struct catalogue_view *v, const char *pages,
+                                           const char *days, crawler_page_each *each_page,
+                                           crawler_day_each *each_day, void *context)
 {
     struct crawler_page_kept page;
     struct crawler_day_kept day;
@@ -98,13 +98,13 @@ enum catalogue_status catalogue_view_crawlers_begun(struct catalogue_view *v,
 enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_page_each *page,
                                               crawler_day_each *day, void *context)
 {
-    return walk(v,
-                "SELECT crawler, index_id, page, held, held_stamp, held_changed_at,"
-                " stale_since, fetched_at, status, ok, not_modified, other"
-                " FROM local_crawler_page",
-                "SELECT crawler, site, day, ok, not_modified, other, impostors, bytes,"
-                " last_fetch_at, lag_max, lags, '' FROM local_crawler_day",
-                page, day, context);
+    return walk_crawlers(v,
+                         "SELECT crawler, index_id, page, held, held_stamp, held_changed_at,"
+                         " stale_since, fetched_at, status, ok, not_modified, other"
+                         " FROM local_crawler_page",
+                         "SELECT crawler, site, day, ok, not_modified, other, impostors, bytes,"
+                         " last_fetch_at, lag_max, lags, '' FROM local_crawler_day",
+                         page, day, context);
 }
 
 enum catalogue_status catalogue_view_crawler_children(struct catalogue_view *v,
@@ -163,13 +163,13 @@ enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,
                                                        crawler_page_each *page,
                                                        crawler_day_each *day, void *context)
 {
-    return walk(v,
-                "SELECT crawler, index_id, page, held_changed_at > 0, held_stamp,"
-                " held_changed_at, stale_since, fetched_at, status, 0, 0, 0"
-                " FROM crawler_page",
-                "SELECT crawler, site, day, ok, not_modified, other, impostors, bytes,"
-                " last_fetch_at, lag_max, lags, node FROM crawler_day",
-                page, day, context);
+    return walk_crawlers(v,
+                         "SELECT crawler, index_id, page, held_changed_at > 0, held_stamp,"
+                         " held_changed_at, stale_since, fetched_at, status, 0, 0, 0"
+                         " FROM crawler_page",
+                         "SELECT crawler, site, day, ok, not_modified, other, impostors, bytes,"
+                         " last_fetch_at, lag_max, lags, node FROM crawler_day",
+                         page, day, context);
 }
 
 static void read_crawler_visits(sqlite3_stmt *row, struct crawler_visits *out)

@@ -70,7 +70,8 @@ static enum catalogue_status find_total(struct catalogue_view *v, int32_t day, s
 }
 
 /* Each site is found by a step in the key, whatever the number of its days. */
-static enum catalogue_status find_gone(struct catalogue_view *v, site_day_each *each, void *context)
+static enum catalogue_status find_removed(struct catalogue_view *v, site_day_each *each,
+                                          void *context)
 {
     sqlite3_stmt *row = view_statement(
         v, "WITH RECURSIVE kept(site) AS (SELECT min(site) FROM local_site_day WHERE site > 0"
@@ -94,7 +95,7 @@ enum catalogue_status catalogue_view_site_days_due(struct catalogue_view *v, int
     if (*after == 0)
         status = find_total(v, day, each, context);
     if (*after == 0 && status == CATALOGUE_OK)
-        status = find_gone(v, each, context);
+        status = find_removed(v, each, context);
     return status == CATALOGUE_OK ? find_sites(v, day, after, each, context) : status;
 }
 

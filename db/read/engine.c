@@ -13,8 +13,8 @@ static uint64_t number_of(sqlite3_stmt *row, int column)
 }
 
 /* A prepared statement for an engine and (0: none) a site; NULL where it cannot be had. */
-static sqlite3_stmt *begin(struct catalogue_view *v, const char *sql, const char *engine,
-                           int64_t site_id)
+static sqlite3_stmt *bind_engine(struct catalogue_view *v, const char *sql, const char *engine,
+                                 int64_t site_id)
 {
     sqlite3_stmt *row = view_statement(v, sql);
     if (row == NULL)
@@ -28,12 +28,13 @@ static sqlite3_stmt *begin(struct catalogue_view *v, const char *sql, const char
 enum catalogue_status catalogue_view_engine_sites(struct catalogue_view *v, const char *engine,
                                                   engine_site_each *each, void *context)
 {
-    sqlite3_stmt *row = begin(v,
-                              "SELECT e.site, e.state, e.why, e.asked_at, e.next_at, e.good_at,"
-                              " e.failures FROM local_engine_site AS e JOIN site AS s"
-                              " ON s.id = e.site WHERE e.engine = ?1 AND s.removed = 0"
-                              " ORDER BY e.site",
-                              engine, 0);
+    sqlite3_stmt *row =
+        bind_engine(v,
+                    "SELECT e.site, e.state, e.why, e.asked_at, e.next_at, e.good_at,"
+                    " e.failures FROM local_engine_site AS e JOIN site AS s"
+                    " ON s.id = e.site WHERE e.engine = ?1 AND s.removed = 0"
+                    " ORDER BY e.site",
+                    engine, 0);
     int rc = SQLITE_NOMEM;
     while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const struct engine_site site = {
@@ -54,12 +55,13 @@ enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, c
                                                      int64_t site_id, engine_sitemap_each *each,
                                                      void *context)
 {
-    sqlite3_stmt *row = begin(v,
-                              "SELECT loc, parent, listed, pending, sent_at, submitted_at, read_at,"
-                              " errors, warnings, urls FROM local_engine_sitemap"
-                              " WHERE engine = ?1 AND site = ?2"
-                              " ORDER BY iif(parent = '', loc, parent), parent <> '', loc",
-                              engine, site_id);
+    sqlite3_stmt *row =
+        bind_engine(v,
+                    "SELECT loc, parent, listed, pending, sent_at, submitted_at, read_at,"
+                    " errors, warnings, urls FROM local_engine_sitemap"
+                    " WHERE engine = ?1 AND site = ?2"
+                    " ORDER BY iif(parent = '', loc, parent), parent <> '', loc",
+                    engine, site_id);
     int rc = SQLITE_NOMEM;
     while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const struct engine_sitemap sitemap = {
@@ -88,7 +90,7 @@ enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const 
                                                 int64_t site_id, struct engine_day *out)
 {
     sqlite3_stmt *row =
-        begin(v, site_id != 0 ? ENGINE_SUM " AND e.site = ?2" : ENGINE_SUM, engine, site_id);
+        bind_engine(v, site_id != 0 ? ENGINE_SUM " AND e.site = ?2" : ENGINE_SUM, engine, site_id);
     int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
     *out = (struct engine_day){.day = 0};
     if (rc == SQLITE_ROW)
@@ -102,13 +104,14 @@ enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const 
     return view_end_statement(v, row, rc);
 }
 
-enum catalogue_status catalogue_view_engine_gone(struct catalogue_view *v, const char *engine,
-                                                 int64_t *out)
+enum catalogue_status catalogue_view_engine_removed(struct catalogue_view *v, const char *engine,
+                                                    int64_t *out)
 {
-    sqlite3_stmt *row = begin(v,
-                              "SELECT site FROM local_engine_site WHERE engine = ?1 AND site NOT IN"
-                              " (SELECT id FROM site WHERE removed = 0) LIMIT 1",
-                              engine, 0);
+    sqlite3_stmt *row =
+        bind_engine(v,
+                    "SELECT site FROM local_engine_site WHERE engine = ?1 AND site NOT IN"
+                    " (SELECT id FROM site WHERE removed = 0) LIMIT 1",
+                    engine, 0);
     int rc = row == NULL ? SQLITE_NOMEM : sqlite3_step(row);
     *out = rc == SQLITE_ROW ? sqlite3_column_int64(row, 0) : 0;
     return view_end_statement(v, row, rc);

@@ -580,7 +580,8 @@ const char *registry_place_why(const struct registry *r, enum rule_code code, co
     return "is on another port than its site";
 }
 
-struct entry_shown registry_show_entry(const struct registry *r, const struct entry_record *record)
+struct entry_shown registry_describe_entry(const struct registry *r,
+                                           const struct entry_record *record)
 {
     const struct registry_site *site = registry_site_by_id(r, record->site_id);
     const struct registry_index *index = registry_list_by_id(r, record->index_id);

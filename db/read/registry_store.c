@@ -337,7 +337,7 @@ static const char sql_sources[] = "SELECT name, site" SOURCE_SETTINGS(
     SOURCE_COLUMN) " FROM source_made WHERE removed = 0 ORDER BY name";
 
 /* Takes one row. CATALOGUE_CORRUPT where it cannot be. */
-typedef enum catalogue_status take_row(struct registry_store *store, sqlite3_stmt *row);
+typedef enum catalogue_status load_row(struct registry_store *store, sqlite3_stmt *row);
 
 static const char *column_text(struct registry_store *store, sqlite3_stmt *row, int column)
 {
@@ -348,7 +348,7 @@ static const char *column_text(struct registry_store *store, sqlite3_stmt *row, 
     return registry_store_text(store, text, (size_t)sqlite3_column_bytes(row, column));
 }
 
-static enum catalogue_status take_site(struct registry_store *store, sqlite3_stmt *row)
+static enum catalogue_status load_site(struct registry_store *store, sqlite3_stmt *row)
 {
     struct registry_site *site = &store->sites[store->pub.site_count];
 
@@ -380,7 +380,7 @@ static struct registry_site *find_site(struct registry_store *store, int64_t id)
     return site != NULL ? &store->sites[site - store->sites] : NULL;
 }
 
-static enum catalogue_status take_index(struct registry_store *store, sqlite3_stmt *row)
+static enum catalogue_status load_index(struct registry_store *store, sqlite3_stmt *row)
 {
     struct registry_index *index = &store->indexes[store->index_count];
     struct registry_site *site = find_site(store, sqlite3_column_int64(row, 1));
@@ -419,7 +419,7 @@ static enum catalogue_status take_index(struct registry_store *store, sqlite3_st
 }
 
 /* Aliases stand before cross hosts: "alias" < "cross". */
-static enum catalogue_status take_host(struct registry_store *store, sqlite3_stmt *row)
+static enum catalogue_status load_host(struct registry_store *store, sqlite3_stmt *row)
 {
     struct registry_site *site = find_site(store, sqlite3_column_int64(row, 0));
     const char *kind = (const char *)sqlite3_column_text(row, 1);
@@ -442,7 +442,7 @@ static enum catalogue_status take_host(struct registry_store *store, sqlite3_stm
     return CATALOGUE_OK;
 }
 
-static enum catalogue_status take_page(struct registry_store *store, sqlite3_stmt *row)
+static enum catalogue_status load_page(struct registry_store *store, sqlite3_stmt *row)
 {
     const struct registry_index *found =
         registry_list_by_id(&store->pub, sqlite3_column_int64(row, 0));
@@ -459,7 +459,7 @@ static enum catalogue_status take_page(struct registry_store *store, sqlite3_stm
     return CATALOGUE_OK;
 }
 
-static enum catalogue_status take_token(struct registry_store *store, sqlite3_stmt *row)
+static enum catalogue_status load_token(struct registry_store *store, sqlite3_stmt *row)
 {
     struct registry_token *token = &store->tokens[store->pub.token_count];
 
@@ -486,31 +486,31 @@ static enum catalogue_status take_token(struct registry_store *store, sqlite3_st
 }
 
 /* False: there is a text that could not be kept. */
-static bool take_text(struct registry_store *store, sqlite3_stmt *row, int column, const char **out)
+static bool load_text(struct registry_store *store, sqlite3_stmt *row, int column, const char **out)
 {
     if (sqlite3_column_type(row, column) != SQLITE_NULL)
         *out = column_text(store, row, column);
     return sqlite3_column_type(row, column) == SQLITE_NULL || *out != NULL;
 }
 
-static bool take_yes_no(struct registry_store *store, sqlite3_stmt *row, int column, bool *out)
+static bool load_yes_no(struct registry_store *store, sqlite3_stmt *row, int column, bool *out)
 {
     (void)store;
     *out = sqlite3_column_int(row, column) != 0;
     return true;
 }
 
-static bool take_span(struct registry_store *store, sqlite3_stmt *row, int column, uint32_t *out)
+static bool load_span(struct registry_store *store, sqlite3_stmt *row, int column, uint32_t *out)
 {
     (void)store;
     *out = (uint32_t)sqlite3_column_int64(row, column);
     return true;
 }
 
-#define take_option take_text
-#define take_lines  take_text
+#define load_option load_text
+#define load_lines  load_text
 
-static enum catalogue_status take_source(struct registry_store *store, sqlite3_stmt *row)
+static enum catalogue_status load_source(struct registry_store *store, sqlite3_stmt *row)
 {
     struct source_made *source = &store->sources[store->pub.source_count];
     int at = 1;
@@ -520,8 +520,8 @@ static enum catalogue_status take_source(struct registry_store *store, sqlite3_s
     if (store->pub.source_count == store->source_capacity)
         return CATALOGUE_CORRUPT;
     source->site_id = sqlite3_column_int64(row, 1);
-    bool taken = take_text(store, row, 0, &source->name);
-#define X(bit, kind, field, ...) taken &= take_##kind(store, row, ++at, &source->field);
+    bool taken = load_text(store, row, 0, &source->name);
+#define X(bit, kind, field, ...) taken &= load_##kind(store, row, ++at, &source->field);
     SOURCE_SETTINGS(X)
 #undef X
     bool folder = source->directory != NULL && source->url != NULL;
@@ -531,7 +531,7 @@ static enum catalogue_status take_source(struct registry_store *store, sqlite3_s
     return CATALOGUE_OK;
 }
 
-static enum catalogue_status take_catalogue(struct registry_store *store, sqlite3_stmt *row)
+static enum catalogue_status load_catalogue(struct registry_store *store, sqlite3_stmt *row)
 {
     const char *epoch = (const char *)sqlite3_column_text(row, 0);
 
@@ -543,7 +543,7 @@ static enum catalogue_status take_catalogue(struct registry_store *store, sqlite
     return CATALOGUE_OK;
 }
 
-static enum catalogue_status take_all(sqlite3 *db, const char *sql, take_row *take,
+static enum catalogue_status load_all(sqlite3 *db, const char *sql, load_row *take,
                                       struct registry_store *store)
 {
     sqlite3_stmt *row = NULL;
@@ -641,29 +641,29 @@ static enum catalogue_status fill_robots(sqlite3 *db, const struct registry *bef
     return status;
 }
 
-static enum catalogue_status fill(sqlite3 *db, const struct registry *before,
-                                  struct registry_store *store)
+static enum catalogue_status fill_store(sqlite3 *db, const struct registry *before,
+                                        struct registry_store *store)
 {
-    enum catalogue_status status = take_all(db, sql_catalogue, take_catalogue, store);
+    enum catalogue_status status = load_all(db, sql_catalogue, load_catalogue, store);
 
     if (status == CATALOGUE_OK && store->pub.epoch[0] == '\0')
         status = CATALOGUE_CORRUPT; /* its one row is missing */
     if (status == CATALOGUE_OK)
-        status = take_all(db, sql_sites, take_site, store);
+        status = load_all(db, sql_sites, load_site, store);
     registry_store_sort_sites(store);
     if (status == CATALOGUE_OK)
         status = fill_robots(db, before, store);
     if (status == CATALOGUE_OK)
-        status = take_all(db, sql_indexes, take_index, store);
+        status = load_all(db, sql_indexes, load_index, store);
     registry_store_sort_indexes(store);
     if (status == CATALOGUE_OK)
-        status = take_all(db, sql_hosts, take_host, store);
+        status = load_all(db, sql_hosts, load_host, store);
     if (status == CATALOGUE_OK)
-        status = take_all(db, sql_pages, take_page, store);
+        status = load_all(db, sql_pages, load_page, store);
     if (status == CATALOGUE_OK)
-        status = take_all(db, sql_tokens, take_token, store);
+        status = load_all(db, sql_tokens, load_token, store);
     if (status == CATALOGUE_OK)
-        status = take_all(db, sql_sources, take_source, store);
+        status = load_all(db, sql_sources, load_source, store);
     if (status == CATALOGUE_OK && !registry_store_seal(store))
         status = CATALOGUE_NO_MEMORY;
     return status;
@@ -682,7 +682,7 @@ enum catalogue_status registry_load(sqlite3 *db, const struct registry *before,
     store = registry_store_new(&sizes);
     if (store == NULL)
         return CATALOGUE_NO_MEMORY;
-    status = fill(db, before, store);
+    status = fill_store(db, before, store);
     if (status != CATALOGUE_OK) {
         registry_store_free(store);
         return status;
@@ -722,7 +722,7 @@ static struct registry_sizes sizes_of(const struct registry *plain)
     return sizes;
 }
 
-static const char *keep(struct registry_store *store, const char *text)
+static const char *keep_text(struct registry_store *store, const char *text)
 {
     return text != NULL ? registry_store_text(store, text, strlen(text)) : NULL;
 }
@@ -733,7 +733,7 @@ static const char *const *keep_hosts(struct registry_store *store, const char *c
     const char **first = &store->hosts[store->host_count];
 
     for (size_t i = 0; i < count; i++)
-        store->hosts[store->host_count++] = keep(store, hosts[i]);
+        store->hosts[store->host_count++] = keep_text(store, hosts[i]);
     return first;
 }
 
@@ -748,8 +748,8 @@ static bool keep_index(struct registry_store *store, const struct registry_index
         return false;
     *index = *plain;
     index->site_id = site_id;
-    index->path = keep(store, plain->path);
-    index->page_pattern = keep(store, plain->page_pattern);
+    index->path = keep_text(store, plain->path);
+    index->page_pattern = keep_text(store, plain->page_pattern);
     index->pages = &store->pages[store->page_count];
     if (plain->page_count > 0)
         memcpy(&store->pages[store->page_count], plain->pages,
@@ -766,8 +766,8 @@ static bool keep_site(struct registry_store *store, const struct registry_site *
     *site = *plain;
     good = url_parse_origin(plain->origin, strlen(plain->origin), &site->origin_url) == RULE_OK &&
            strcmp(plain->origin, site->origin_url.text) == 0;
-    site->origin = keep(store, plain->origin);
-    site->robots = keep(store, plain->robots);
+    site->origin = keep_text(store, plain->origin);
+    site->robots = keep_text(store, plain->robots);
     site->robots_len = plain->robots != NULL ? strlen(plain->robots) : 0;
     site->alias_hosts = keep_hosts(store, plain->alias_hosts, plain->alias_host_count);
     site->cross_hosts = keep_hosts(store, plain->cross_hosts, plain->cross_host_count);

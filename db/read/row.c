@@ -64,7 +64,7 @@ _Static_assert((CURSOR_MAX * 4 + 2) / 3 < ENTRY_CURSOR_SIZE, "the longest loc fi
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-static size_t put_number(unsigned char *out, uint64_t number, size_t bytes)
+static size_t store_number(unsigned char *out, uint64_t number, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         out[i] = (unsigned char)(number >> 8 * (bytes - 1 - i));
@@ -100,7 +100,7 @@ static void encode(const unsigned char *in, size_t len, char *out)
 
 /* False for characters outside the alphabet, text that is too long, and bits left over that are
  * not 0: one place has one text. */
-static bool decode(const char *text, unsigned char *out, size_t size, size_t *len)
+static bool decode_address(const char *text, unsigned char *out, size_t size, size_t *len)
 {
     uint32_t bits = 0;
     unsigned held = 0;
@@ -128,9 +128,9 @@ void cursor_format(const struct cursor *cursor, char out[ENTRY_CURSOR_SIZE])
 
     bytes[len++] = CURSOR_VERSION;
     bytes[len++] = (unsigned char)cursor->kind;
-    len += put_number(bytes + len, (uint64_t)cursor->owner, 8);
+    len += store_number(bytes + len, (uint64_t)cursor->owner, 8);
     if (cursor->kind == CURSOR_POSITION) {
-        len += put_number(bytes + len, cursor->position, 4);
+        len += store_number(bytes + len, cursor->position, 4);
     } else {
         size_t loc_len = strnlen(cursor->loc, LOC_MAX_CHARS);
         memcpy(bytes + len, cursor->loc, loc_len);
@@ -144,7 +144,8 @@ bool cursor_parse(const char *text, struct cursor *out)
     unsigned char bytes[CURSOR_MAX];
     size_t len, rest;
 
-    if (!decode(text, bytes, sizeof bytes, &len) || len < CURSOR_HEAD || bytes[0] != CURSOR_VERSION)
+    if (!decode_address(text, bytes, sizeof bytes, &len) || len < CURSOR_HEAD ||
+        bytes[0] != CURSOR_VERSION)
         return false;
     out->owner = (int64_t)get_number(bytes + 2, 8);
     rest = len - CURSOR_HEAD;
@@ -219,8 +220,8 @@ void entry_record_done(struct entry_record *record)
 }
 
 /* Steps to the only row of a bound statement and copies it. */
-static enum catalogue_status take_one(struct catalogue_view *v, sqlite3_stmt *row, int rc,
-                                      struct entry_record *out)
+static enum catalogue_status load_entry(struct catalogue_view *v, sqlite3_stmt *row, int rc,
+                                        struct entry_record *out)
 {
     enum catalogue_status status;
     struct entry_record record;
@@ -252,7 +253,7 @@ enum catalogue_status catalogue_view_entry_by_id(struct catalogue_view *v, const
     row = view_statement(v, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e"
                             " WHERE e.address = ?1 AND e.serial = ?2 AND " ENTRY_ROW_LIVE);
     rc = view_bind(row, "ii", id_address(index, position), serial);
-    return take_one(v, row, rc, out);
+    return load_entry(v, row, rc, out);
 }
 
 enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int64_t site_id,
@@ -262,7 +263,7 @@ enum catalogue_status catalogue_view_entry_by_loc(struct catalogue_view *v, int6
                                           " WHERE e.site = ?1 AND e.loc = ?2 AND " ENTRY_ROW_LIVE);
 
     int rc = view_bind(row, "it", site_id, loc);
-    return take_one(v, row, rc, out);
+    return load_entry(v, row, rc, out);
 }
 
 enum catalogue_status catalogue_view_row_by_loc(struct catalogue_view *v, int64_t urlset_id,

@@ -24,7 +24,7 @@ struct searching {
 };
 
 /* Reads a found row whole and tells it. */
-static int tell(struct searching *s, int64_t address, bool *ended)
+static int report_entry(struct searching *s, int64_t address, bool *ended)
 {
     sqlite3_stmt *row =
         view_statement(s->v, "SELECT " ENTRY_ROW_COLUMNS " FROM sitemap AS e WHERE e.address = ?1");
@@ -46,7 +46,7 @@ static int tell(struct searching *s, int64_t address, bool *ended)
     return rc;
 }
 
-static void take_place(struct searching *s, int64_t address, const char *loc)
+static void set_place(struct searching *s, int64_t address, const char *loc)
 {
     const struct entry_record place = {
         .loc = (char *)(uintptr_t)loc,
@@ -59,7 +59,7 @@ static void take_place(struct searching *s, int64_t address, const char *loc)
 }
 
 /* One row: address, loc, lastmod, source. */
-static int look(struct searching *s, sqlite3_stmt *row, bool *ended)
+static int search_row(struct searching *s, sqlite3_stmt *row, bool *ended)
 {
     const struct entry_search *search = s->search;
     int64_t address = sqlite3_column_int64(row, 0);
@@ -75,10 +75,10 @@ static int look(struct searching *s, sqlite3_stmt *row, bool *ended)
     if (id_address_index(address) == search->list.index_id &&
         (s->source_id == 0 || sqlite3_column_int64(row, 3) == s->source_id) &&
         entry_filter_holds(&search->filter, loc, lastmod, search->origin))
-        rc = tell(s, address, ended);
+        rc = report_entry(s, address, ended);
     *ended = *ended || s->effort >= search->effort;
     if (rc == SQLITE_OK && *ended)
-        take_place(s, address, loc);
+        set_place(s, address, loc);
     return rc;
 }
 
@@ -116,7 +116,7 @@ static sqlite3_stmt *by_loc(struct searching *s, const struct cursor *after,
     return row;
 }
 
-static enum catalogue_status run(struct searching *s, const struct cursor *after)
+static enum catalogue_status run_search(struct searching *s, const struct cursor *after)
 {
     char end[LOC_MAX_CHARS + 1];
     bool ended = false;
@@ -125,7 +125,7 @@ static enum catalogue_status run(struct searching *s, const struct cursor *after
         s->search->list.prefix != NULL ? by_loc(s, after, end, &rc) : by_position(s, after, &rc);
 
     while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW)
-        rc = look(s, row, &ended);
+        rc = search_row(s, row, &ended);
     if (rc == SQLITE_OK && ended)
         s->out->more = (rc = sqlite3_step(row)) == SQLITE_ROW;
     sqlite3_reset(row);
@@ -156,5 +156,5 @@ enum catalogue_status catalogue_view_search(struct catalogue_view *v,
         if (status != CATALOGUE_OK || s.source_id == 0)
             return status;
     }
-    return run(&s, search->list.after != NULL ? &cursor : NULL);
+    return run_search(&s, search->list.after != NULL ? &cursor : NULL);
 }

@@ -149,7 +149,7 @@ enum catalogue_status catalogue_registry(struct catalogue *c, struct registry **
     " FROM page AS p CROSS JOIN sitemap_index AS i ON i.id = p.index_id"                           \
     " CROSS JOIN site AS s ON s.id = i.site"
 
-static void take_page(sqlite3_stmt *row, struct page_record *out)
+static void load_page(sqlite3_stmt *row, struct page_record *out)
 {
     out->index_id = sqlite3_column_int64(row, 0);
     out->number = (uint32_t)sqlite3_column_int64(row, 1);
@@ -194,7 +194,7 @@ enum catalogue_status catalogue_view_pages_since(
     int rc = view_bind(row, "i", (int64_t)since);
     while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct page_record page;
-        take_page(row, &page);
+        load_page(row, &page);
         rc = SQLITE_OK;
         if (!page_url(row, page.number, url, sizeof url))
             rc = SQLITE_CORRUPT;
@@ -215,7 +215,7 @@ enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t inde
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     if (rc == SQLITE_ROW)
-        take_page(row, out);
+        load_page(row, out);
     sqlite3_reset(row);
     return rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
 }

@@ -87,7 +87,7 @@ static void close_view(struct catalogue_view *v)
     v->broken = false;
 }
 
-static int run(struct catalogue_view *v, const char *sql)
+static int run_sql(struct catalogue_view *v, const char *sql)
 {
     sqlite3_stmt *statement = view_statement(v, sql);
     int rc = statement != NULL ? sqlite3_step(statement) : sqlite3_extended_errcode(v->db);
@@ -101,7 +101,7 @@ static int run(struct catalogue_view *v, const char *sql)
 static enum catalogue_status begin_read(struct catalogue_view *v)
 {
     sqlite3_stmt *row;
-    enum catalogue_status status = view_status(v, run(v, "BEGIN"));
+    enum catalogue_status status = view_status(v, run_sql(v, "BEGIN"));
     int rc;
 
     if (status != CATALOGUE_OK)
@@ -269,7 +269,7 @@ void catalogue_view_end(struct catalogue_view *v)
     for (size_t i = 0; i < VIEW_STATEMENTS; i++)
         sqlite3_reset(v->statements[i].prepared);
     if (v->db != NULL && !v->broken && !sqlite3_get_autocommit(v->db))
-        view_status(v, run(v, "COMMIT"));
+        view_status(v, run_sql(v, "COMMIT"));
     if (v->broken || (v->db != NULL && !sqlite3_get_autocommit(v->db)))
         close_view(v);
     pthread_mutex_lock(&pool->lock);

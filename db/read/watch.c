@@ -192,7 +192,7 @@ static bool watch_reopen(struct watch *w)
 
 /* ---- looking --------------------------------------------------------------------------- */
 
-static enum catalogue_wait_result lose(struct watch *w)
+static enum catalogue_wait_result lose_file(struct watch *w)
 {
     w->lost = true;
     atomic_store(&w->catalogue->lost, true);
@@ -217,11 +217,11 @@ static enum catalogue_wait_result poll_once(struct watch *w)
     int64_t version = w->version;
     int rc;
 
-    space_look(&w->catalogue->space, w->catalogue->path, clock_now_ms());
+    space_refresh(&w->catalogue->space, w->catalogue->path, clock_now_ms());
     if (w->lost)
         return poll_lost(w);
     if (!file_identity_holds(w->catalogue->path, &w->file))
-        return lose(w);
+        return lose_file(w);
     if (atomic_load(&w->catalogue->lost))
         writer_reopen(w->catalogue); /* it did not succeed yet */
     if (!log_index_moved(&w->index))
@@ -231,7 +231,7 @@ static enum catalogue_wait_result poll_once(struct watch *w)
         enum catalogue_status status = connection_status(rc);
         bool passing = status == CATALOGUE_BUSY || status == CATALOGUE_NO_MEMORY;
         log_index_forget(&w->index);
-        return passing ? CATALOGUE_WAIT_TIMEOUT : lose(w);
+        return passing ? CATALOGUE_WAIT_TIMEOUT : lose_file(w);
     }
     if (version == w->version)
         return CATALOGUE_WAIT_TIMEOUT;
@@ -247,7 +247,7 @@ static enum catalogue_wait_result poll_once(struct watch *w)
 /* ---- waiting --------------------------------------------------------------------------- */
 
 /* Takes what the kernel told of the files. False: nothing. */
-static bool take_files(const struct watch *w)
+static bool read_file_events(const struct watch *w)
 {
     char events[4096];
     bool some = false;
@@ -279,7 +279,7 @@ static enum call wait_call(struct watch *w, int64_t wait_ms, bool quiet)
     if (wait_ms > 0 && poll(fds, 2, (int)wait_ms) == 0)
         return CALL_NONE;
     if (fds[1].revents != 0) {
-        take_files(w);
+        read_file_events(w);
         w->moved_ms = clock_now_ms();
     }
     if (read(w->wake_fd, &calls, sizeof calls) != (ssize_t)sizeof calls)
@@ -289,10 +289,10 @@ static enum call wait_call(struct watch *w, int64_t wait_ms, bool quiet)
 
 /* How long until the next look, `least_ms` at most; goes over to `*quiet`, once nothing was told
  * that no look has seen yet. */
-static int64_t next_look_ms(struct watch *w, int64_t now_ms, int64_t least_ms, bool *quiet)
+static int64_t next_check_ms(struct watch *w, int64_t now_ms, int64_t least_ms, bool *quiet)
 {
     *quiet = is_quiet(w, now_ms);
-    if (*quiet && take_files(w)) {
+    if (*quiet && read_file_events(w)) {
         w->moved_ms = now_ms;
         *quiet = false;
     }
@@ -322,12 +322,12 @@ enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_
                                                         : CATALOGUE_WAIT_CHANGED;
         if (now >= deadline_ms || call == CALL_NUDGE)
             return CATALOGUE_WAIT_TIMEOUT;
-        int64_t wait_ms = next_look_ms(w, now, deadline_ms - now, &quiet);
+        int64_t wait_ms = next_check_ms(w, now, deadline_ms - now, &quiet);
         call = wait_call(w, wait_ms, quiet);
     }
 }
 
-static void wake(struct catalogue *c, uint64_t value)
+static void wake_watch(struct catalogue *c, uint64_t value)
 {
     struct watch *w = c->watch;
 
@@ -338,12 +338,12 @@ static void wake(struct catalogue *c, uint64_t value)
 
 void catalogue_wake(struct catalogue *c)
 {
-    wake(c, WAKE);
+    wake_watch(c, WAKE);
 }
 
 void catalogue_nudge(struct catalogue *c)
 {
-    wake(c, 1);
+    wake_watch(c, 1);
 }
 
 /* ---- making ---------------------------------------------------------------------------- */
@@ -381,7 +381,7 @@ enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *w
         connection_close(db);
         goto fail;
     }
-    space_look(&c->space, c->path, clock_now_ms());
+    space_refresh(&c->space, c->path, clock_now_ms());
     *out = w;
     return CATALOGUE_OK;
 

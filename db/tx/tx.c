@@ -75,7 +75,7 @@ int64_t tx_clock(const struct tx *tx)
     return own_clock(tx) + tx->clock_offset;
 }
 
-void tx_look_at_clock(struct tx *tx)
+void tx_check_clock(struct tx *tx)
 {
     int64_t there = tx->log ? tx->log->clock(tx->log->context) : 0;
     int64_t offset = there - own_clock(tx);
@@ -92,7 +92,7 @@ int64_t tx_date(struct tx *tx)
     return tx->stamped_at;
 }
 
-bool tx_gives_way(const struct tx *tx)
+bool tx_should_yield(const struct tx *tx)
 {
     return tx->gives_way && tx->gives_way(tx->pressed_context);
 }

@@ -119,7 +119,7 @@ struct tx {
 };
 
 /* Whether a change in steps is to end the one at hand, so that other writes have their turn. */
-bool tx_gives_way(const struct tx *tx);
+bool tx_should_yield(const struct tx *tx);
 /* Adds the revision that the change under way will get to the group of a change in steps; `*group`
  * 0: it is the first of it, and is filled. */
 enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group);
@@ -128,7 +128,7 @@ enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group);
  */
 int64_t tx_clock(const struct tx *tx);
 /* At a transaction's beginning: how far the log's clock is from this node's. */
-void tx_look_at_clock(struct tx *tx);
+void tx_check_clock(struct tx *tx);
 /* The date that all pages bear that the transaction changes: the clock's when it was first asked
  * for, as late as can be. */
 int64_t tx_date(struct tx *tx);

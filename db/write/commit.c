@@ -130,7 +130,7 @@ enum catalogue_status tx_begin(struct tx *tx)
         tx_rollback(tx);
         return status;
     }
-    tx_look_at_clock(tx);
+    tx_check_clock(tx);
     tx->now = tx_clock(tx); /* whatever the last transaction's clock said */
     tx->stamped_at = 0;
     tx->found_revision = tx->revision;

@@ -38,7 +38,7 @@ void json_append_url(struct str *out, const char *origin, const char *path)
 static void append_entry(struct str *out, const struct entry_record *record,
                          const struct registry *registry, rule_set remarks, bool placed)
 {
-    struct entry_shown shown = registry_show_entry(registry, record);
+    struct entry_shown shown = registry_describe_entry(registry, record);
 
     shown.remarks = remarks;
     if (placed)

@@ -11,7 +11,7 @@
 
 #include "server/base/clock.h"
 
-static void *begin(void *context)
+static void *thread_begin(void *context)
 {
     struct thread *t = context;
 
@@ -27,7 +27,7 @@ bool thread_start(struct thread *t, const char *name, void (*work)(void *context
     t->context = context;
     atomic_store(&t->stops, false);
     t->woken = false;
-    int error = pthread_create(&t->id, NULL, begin, t);
+    int error = pthread_create(&t->id, NULL, thread_begin, t);
     t->runs = error == 0;
     if (error != 0)
         errno = error;

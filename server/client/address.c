@@ -31,7 +31,7 @@ static const struct {
 
 static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b};
 
-static void map(uint8_t out[16], const uint8_t v4[4])
+static void map_ipv4(uint8_t out[16], const uint8_t v4[4])
 {
     memset(out, 0, 10);
     memset(out + 10, 0xff, 2);
@@ -42,9 +42,9 @@ static void map(uint8_t out[16], const uint8_t v4[4])
 static void find_inner(const uint8_t bytes[16], uint8_t inner[16])
 {
     if (memcmp(bytes, nat64, sizeof nat64) == 0)
-        map(inner, bytes + 12);
+        map_ipv4(inner, bytes + 12);
     else if (bytes[0] == 0x20 && bytes[1] == 0x02)
-        map(inner, bytes + 2);
+        map_ipv4(inner, bytes + 2);
     else
         memcpy(inner, bytes, 16);
 }
@@ -66,13 +66,13 @@ bool address_is_public(const uint8_t bytes[16])
     return true;
 }
 
-static bool take_address(const struct sockaddr *address, uint8_t out[16])
+static bool copy_address(const struct sockaddr *address, uint8_t out[16])
 {
     if (address->sa_family == AF_INET) {
         struct sockaddr_in in;
 
         memcpy(&in, address, sizeof in);
-        map(out, (const uint8_t *)&in.sin_addr);
+        map_ipv4(out, (const uint8_t *)&in.sin_addr);
         return true;
     }
     if (address->sa_family == AF_INET6) {
@@ -125,7 +125,7 @@ bool address_allowed(const struct address_guard *guard, const char *literal, siz
 {
     uint8_t bytes[16], inner[16];
 
-    if (!take_address(address, bytes))
+    if (!copy_address(address, bytes))
         return false;
     if (address_is_public(bytes) || is_literal(literal, literal_len, bytes))
         return true;

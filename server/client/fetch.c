@@ -34,7 +34,7 @@ void fetch_session_free(struct fetch_session *session)
     free(session);
 }
 
-static CURLcode perform(CURL *easy)
+static CURLcode perform_transfer(CURL *easy)
 {
     struct transfer_quiet quiet;
     CURLcode code;
@@ -61,7 +61,7 @@ enum fetch_status fetch(const struct fetch_request *request, struct fetch_reply 
         return FETCH_NO_MEMORY;
     }
     status = transfer_end(&transfer, transfer_begin(&transfer, easy, request, reply)
-                                         ? perform(easy)
+                                         ? perform_transfer(easy)
                                          : CURLE_OUT_OF_MEMORY);
     if (request->session == NULL)
         curl_easy_cleanup(easy);

@@ -158,7 +158,7 @@ static void report_done(struct fetch_loop *loop)
     }
 }
 
-static bool perform(struct fetch_loop *loop)
+static bool perform_transfers(struct fetch_loop *loop)
 {
     struct transfer_quiet quiet;
     CURLMcode code;
@@ -177,11 +177,12 @@ static bool perform(struct fetch_loop *loop)
 bool fetch_loop_poll(struct fetch_loop *loop, int timeout_ms)
 {
     size_t before = loop->count;
-    bool good = perform(loop);
+    bool good = perform_transfers(loop);
 
     report_done(loop);
     if (timeout_ms > 0 && good && loop->count >= before)
-        good = curl_multi_poll(loop->multi, NULL, 0, timeout_ms, NULL) == CURLM_OK && perform(loop);
+        good = curl_multi_poll(loop->multi, NULL, 0, timeout_ms, NULL) == CURLM_OK &&
+               perform_transfers(loop);
     report_done(loop);
     return good;
 }

@@ -56,16 +56,17 @@ void transfer_quiet_end(const struct transfer_quiet *quiet)
     pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
 }
 
-static enum fetch_status fail(struct fetch_reply *r, enum fetch_status status, const char *why)
+static enum fetch_status fail_fetch(struct fetch_reply *r, enum fetch_status status,
+                                    const char *why)
 {
     snprintf(r->why, sizeof r->why, "%s", why);
     return status;
 }
 
 /* Called by what libcurl calls: ends the transfer for this reason. */
-static size_t stop(struct transfer *t, enum fetch_status status, const char *why)
+static size_t stop_transfer(struct transfer *t, enum fetch_status status, const char *why)
 {
-    t->stopped = fail(t->reply, status, why);
+    t->stopped = fail_fetch(t->reply, status, why);
     return 0;
 }
 
@@ -79,9 +80,10 @@ static bool read_field(struct transfer *t, char *line)
     char *colon = strchr(line, ':'), *value, *end;
 
     if (colon == NULL || colon == line || line[0] == ' ' || line[0] == '\t')
-        return stop(t, FETCH_PROTOCOL, "malformed response: a header line without a colon") > 0;
+        return stop_transfer(t, FETCH_PROTOCOL,
+                             "malformed response: a header line without a colon") > 0;
     if (r->header_count == FETCH_MAX_HEADERS)
-        return stop(t, FETCH_PROTOCOL, "too many headers") > 0;
+        return stop_transfer(t, FETCH_PROTOCOL, "too many headers") > 0;
     *colon = '\0';
     value = colon + 1 + strspn(colon + 1, " \t");
     for (end = value + strlen(value); end > value && (end[-1] == ' ' || end[-1] == '\t');)
@@ -141,7 +143,7 @@ static bool read_head(struct transfer *t)
 
     if (line == NULL || sscanf(line, "HTTP/1.%*1[01] %3u", &status) != 1 || status < 100 ||
         status > 999) /* a sign would be taken for a digit */
-        return stop(t, FETCH_PROTOCOL, "malformed response: not HTTP/1.1") > 0;
+        return stop_transfer(t, FETCH_PROTOCOL, "malformed response: not HTTP/1.1") > 0;
     if (status / 100 == 1) { /* 100, 103 come before the answer */
         str_clear(&r->head);
         return true;
@@ -153,9 +155,9 @@ static bool read_head(struct transfer *t)
     t->headed = true;
     if (fetch_header(r, "Transfer-Encoding") != NULL &&
         !fetch_header_lists(r, "Transfer-Encoding", "chunked"))
-        return stop(t, FETCH_PROTOCOL, not_chunked) > 0;
+        return stop_transfer(t, FETCH_PROTOCOL, not_chunked) > 0;
     if (fetch_header(r, "Transfer-Encoding") == NULL && !is_one_length(r))
-        return stop(t, FETCH_PROTOCOL, "two different Content-Length") > 0;
+        return stop_transfer(t, FETCH_PROTOCOL, "two different Content-Length") > 0;
     return true;
 }
 
@@ -170,22 +172,23 @@ static size_t on_header(char *line, size_t one, size_t len, void *context)
     if (strspn(line, "\r\n") >= len && head->len > 0)
         return read_head(t) ? len : 0;
     if (head->len + len > FETCH_MAX_HEAD)
-        return stop(t, FETCH_PROTOCOL,
-                    "malformed response: the header is too large or is not HTTP");
+        return stop_transfer(t, FETCH_PROTOCOL,
+                             "malformed response: the header is too large or is not HTTP");
     str_append(head, line, len);
-    return head->failed ? stop(t, FETCH_NO_MEMORY, "out of memory") : len;
+    return head->failed ? stop_transfer(t, FETCH_NO_MEMORY, "out of memory") : len;
 }
 
 /* ---- bodies ---------------------------------------------------------------------------- */
 
-static size_t take(struct transfer *t, const char *bytes, size_t len)
+static size_t parse_bytes(struct transfer *t, const char *bytes, size_t len)
 {
     const struct fetch_request *q = t->request;
 
     t->taken += len;
     if (q->take_bytes > 0 && t->taken > q->take_bytes)
-        return stop(t, FETCH_STOPPED, "the body is too large");
-    return q->take(q->context, t->reply, bytes, len) ? len : stop(t, FETCH_STOPPED, "given up");
+        return stop_transfer(t, FETCH_STOPPED, "the body is too large");
+    return q->take(q->context, t->reply, bytes, len) ? len
+                                                     : stop_transfer(t, FETCH_STOPPED, "given up");
 }
 
 static size_t on_body(char *bytes, size_t one, size_t len, void *context)
@@ -196,22 +199,22 @@ static size_t on_body(char *bytes, size_t one, size_t len, void *context)
 
     (void)one;
     if (t->request->take != NULL && r->status / 100 == 2)
-        return take(t, bytes, len);
+        return parse_bytes(t, bytes, len);
     r->cut = len > room;
     str_append(&r->body, bytes, r->cut ? (size_t)room : len);
     if (r->body.failed)
-        return stop(t, FETCH_NO_MEMORY, "out of memory");
+        return stop_transfer(t, FETCH_NO_MEMORY, "out of memory");
     return r->cut ? 0 : len;
 }
 
-static size_t on_give(char *bytes, size_t one, size_t size, void *context)
+static size_t on_read(char *bytes, size_t one, size_t size, void *context)
 {
     struct transfer *t = context;
     ssize_t n = t->request->give(t->request->context, bytes, one * size);
 
     if (n >= 0)
         return (size_t)n;
-    stop(t, FETCH_STOPPED, "given up");
+    stop_transfer(t, FETCH_STOPPED, "given up");
     return CURL_READFUNC_ABORT;
 }
 
@@ -256,7 +259,7 @@ static enum fetch_status report_tls(struct transfer *t, CURLcode code)
     const char *why = strstr(t->error, problem);
 
     if (code == CURLE_SSL_CACERT_BADFILE)
-        return fail(r, FETCH_TLS, "cannot read the file of trusted certificates (ca_file)");
+        return fail_fetch(r, FETCH_TLS, "cannot read the file of trusted certificates (ca_file)");
     if (why != NULL) {
         r->untrusted = true;
         snprintf(r->why, sizeof r->why, "the certificate is not trusted: %.200s",
@@ -264,11 +267,11 @@ static enum fetch_status report_tls(struct transfer *t, CURLcode code)
         return FETCH_TLS;
     }
     if (code == CURLE_PEER_FAILED_VERIFICATION)
-        return fail(r, FETCH_TLS, "the certificate does not match the name of the host");
+        return fail_fetch(r, FETCH_TLS, "the certificate does not match the name of the host");
     if (strstr(t->error, "wrong version number") != NULL ||
         strstr(t->error, "packet length too long") != NULL ||
         strstr(t->error, "unknown protocol") != NULL)
-        return fail(r, FETCH_TLS, "TLS handshake failed: the server does not speak TLS");
+        return fail_fetch(r, FETCH_TLS, "TLS handshake failed: the server does not speak TLS");
     snprintf(r->why, sizeof r->why, "no TLS handshake: %.200s",
              t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
     return FETCH_TLS;
@@ -282,8 +285,9 @@ static enum fetch_status report_connect(struct transfer *t, CURLcode code)
 
     curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &error);
     if (error != 0)
-        return fail(t->reply, FETCH_CONNECT, strerror((int)error));
-    return fail(t->reply, FETCH_CONNECT, t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
+        return fail_fetch(t->reply, FETCH_CONNECT, strerror((int)error));
+    return fail_fetch(t->reply, FETCH_CONNECT,
+                      t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
 }
 
 static enum fetch_status report_refused(struct transfer *t)
@@ -298,15 +302,15 @@ static enum fetch_status report_protocol(struct transfer *t)
     struct fetch_reply *r = t->reply;
 
     if (strstr(t->error, "Content-Length") != NULL)
-        return fail(r, FETCH_PROTOCOL, "malformed response: Content-Length is not a number");
+        return fail_fetch(r, FETCH_PROTOCOL, "malformed response: Content-Length is not a number");
     if (strstr(t->error, "without colon") != NULL)
-        return fail(r, FETCH_PROTOCOL, "malformed response: a header line without a colon");
+        return fail_fetch(r, FETCH_PROTOCOL, "malformed response: a header line without a colon");
     if (strstr(t->error, "Transfer-Encoding") != NULL) /* 8.14 judges it before we see the line */
-        return fail(r, FETCH_PROTOCOL, not_chunked);
+        return fail_fetch(r, FETCH_PROTOCOL, not_chunked);
     if (strstr(t->error, "eader") != NULL) /* larger than libcurl itself takes, or with a NUL */
-        return fail(r, FETCH_PROTOCOL,
-                    "malformed response: the header is too large or is not HTTP");
-    return fail(r, FETCH_PROTOCOL, "malformed response: not HTTP/1.1");
+        return fail_fetch(r, FETCH_PROTOCOL,
+                          "malformed response: the header is too large or is not HTTP");
+    return fail_fetch(r, FETCH_PROTOCOL, "malformed response: not HTTP/1.1");
 }
 
 /* A connection that breaks while something comes. */
@@ -315,17 +319,17 @@ static enum fetch_status report_broken(struct transfer *t, CURLcode code)
     struct fetch_reply *r = t->reply;
 
     if (strstr(t->error, "response headers") != NULL) /* endless ones before the answer's own */
-        return fail(r, FETCH_PROTOCOL,
-                    "malformed response: the header is too large or is not HTTP");
+        return fail_fetch(r, FETCH_PROTOCOL,
+                          "malformed response: the header is too large or is not HTTP");
     if (strstr(t->error, "hex") != NULL || strstr(t->error, "chunk size") != NULL)
-        return fail(r, FETCH_PROTOCOL, "malformed response: a chunk without a length");
+        return fail_fetch(r, FETCH_PROTOCOL, "malformed response: a chunk without a length");
     if (strstr(t->error, "chunk") != NULL)
-        return fail(r, FETCH_PROTOCOL, "malformed response: a chunk longer than its length");
+        return fail_fetch(r, FETCH_PROTOCOL, "malformed response: a chunk longer than its length");
     if (code == CURLE_PARTIAL_FILE && fetch_header(r, "Transfer-Encoding") == NULL)
-        return fail(r, FETCH_PROTOCOL,
-                    "truncated response: the body is shorter than Content-Length");
+        return fail_fetch(r, FETCH_PROTOCOL,
+                          "truncated response: the body is shorter than Content-Length");
     if (code == CURLE_PARTIAL_FILE || code == CURLE_GOT_NOTHING)
-        return fail(r, FETCH_PROTOCOL, "truncated response: the connection was closed early");
+        return fail_fetch(r, FETCH_PROTOCOL, "truncated response: the connection was closed early");
     return report_connect(t, code);
 }
 
@@ -335,8 +339,8 @@ static enum fetch_status report_no_memory(struct transfer *t)
     long sent = 0;
 
     curl_easy_getinfo(t->easy, CURLINFO_REQUEST_SIZE, &sent);
-    return sent > 0 && !t->headed ? fail(t->reply, FETCH_PROTOCOL, "the header is too large")
-                                  : fail(t->reply, FETCH_NO_MEMORY, "out of memory");
+    return sent > 0 && !t->headed ? fail_fetch(t->reply, FETCH_PROTOCOL, "the header is too large")
+                                  : fail_fetch(t->reply, FETCH_NO_MEMORY, "out of memory");
 }
 
 static enum fetch_status outcome(struct transfer *t, CURLcode code)
@@ -348,18 +352,19 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
     if (r->cut || (code == CURLE_OK && t->headed))
         return FETCH_OK;
     if ((int)code == TOO_LARGE)
-        return fail(r, FETCH_PROTOCOL,
-                    "malformed response: the header is too large or is not HTTP");
+        return fail_fetch(r, FETCH_PROTOCOL,
+                          "malformed response: the header is too large or is not HTTP");
     if (t->refused[0] != '\0' && code == CURLE_COULDNT_CONNECT)
         return report_refused(t);
     switch (code) {
     case CURLE_OK:
-        return fail(r, FETCH_PROTOCOL, "truncated response: the connection was closed early");
+        return fail_fetch(r, FETCH_PROTOCOL, "truncated response: the connection was closed early");
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
-        return fail(r, FETCH_RESOLVE, t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
+        return fail_fetch(r, FETCH_RESOLVE,
+                          t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
     case CURLE_OPERATION_TIMEDOUT:
-        return fail(r, FETCH_TIMEOUT, "no answer in time");
+        return fail_fetch(r, FETCH_TIMEOUT, "no answer in time");
     case CURLE_OUT_OF_MEMORY:
         return report_no_memory(t);
     case CURLE_SSL_CONNECT_ERROR:
@@ -473,13 +478,13 @@ static bool set_credentials(struct transfer *t)
     if (secret == NULL)
         return true;
     if (!t->request->url->https)
-        return stop(t, FETCH_TLS, "credentials need https") > 0;
+        return stop_transfer(t, FETCH_TLS, "credentials need https") > 0;
     if (strncasecmp(secret, "basic ", 6) == 0)
         return curl_easy_setopt(t->easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC) == CURLE_OK &&
                curl_easy_setopt(t->easy, CURLOPT_USERPWD, secret + 6) == CURLE_OK;
     if (strncasecmp(secret, "bearer ", 7) != 0 ||
         asprintf(&line, "Authorization: Bearer %s", secret + 7) < 0)
-        return stop(t, FETCH_NO_MEMORY, "out of memory") > 0;
+        return stop_transfer(t, FETCH_NO_MEMORY, "out of memory") > 0;
     good = add_line(&t->headers, line);
     free(line);
     return good;
@@ -583,7 +588,7 @@ static void set_method(struct transfer *t)
     } else if (q->give != NULL) {
         curl_easy_setopt(t->easy, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(t->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)q->give_bytes);
-        curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_give);
+        curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_read);
         curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
     }
     if (strcmp(q->method, "HEAD") != 0)
@@ -631,7 +636,7 @@ static bool set_more_trust(struct transfer *t)
     blob.data = both.data;
     blob.len = both.len;
     if (!good)
-        stop(t, FETCH_TLS, "cannot read the file of trusted certificates (ca_file)");
+        stop_transfer(t, FETCH_TLS, "cannot read the file of trusted certificates (ca_file)");
     else
         good = curl_easy_setopt(t->easy, CURLOPT_CAINFO_BLOB, &blob) == CURLE_OK;
     str_done(&both);
@@ -677,6 +682,6 @@ bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *
         set_target(t) && set_tls(t))
         return true;
     if (t->stopped == FETCH_OK)
-        stop(t, FETCH_NO_MEMORY, "out of memory");
+        stop_transfer(t, FETCH_NO_MEMORY, "out of memory");
     return false;
 }

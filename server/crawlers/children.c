@@ -62,7 +62,8 @@ static uint32_t share_of(int64_t site_id)
     return (uint32_t)((uint64_t)site_id % CRAWLERS_SHARES);
 }
 
-static uint32_t find(const struct children *c, int64_t site_id, uint64_t child, uint8_t crawler)
+static uint32_t find_child(const struct children *c, int64_t site_id, uint64_t child,
+                           uint8_t crawler)
 {
     uint32_t at = c->buckets[bucket_of(site_id, child)];
     while (at != 0 && (c->rows[at].is.child != child || c->rows[at].is.site_id != site_id ||
@@ -71,7 +72,7 @@ static uint32_t find(const struct children *c, int64_t site_id, uint64_t child, 
     return at;
 }
 
-static void leave_share(struct children *c, uint32_t at)
+static void release_share(struct children *c, uint32_t at)
 {
     struct row *row = &c->rows[at];
     uint32_t share = share_of(row->is.site_id);
@@ -91,19 +92,19 @@ static void join_share(struct children *c, uint32_t at)
     c->shares[share].count++;
 }
 
-static void drop(struct children *c, uint32_t at)
+static void remove_child(struct children *c, uint32_t at)
 {
     struct row *row = &c->rows[at];
     uint32_t *link = &c->buckets[bucket_of(row->is.site_id, row->is.child)];
     while (*link != at)
         link = &c->rows[*link].next;
     *link = row->next;
-    leave_share(c, at);
+    release_share(c, at);
     *row = (struct row){.used = false};
     c->count--;
 }
 
-static void add(struct children *c, uint32_t at, const struct crawler_child *is)
+static void insert_child(struct children *c, uint32_t at, const struct crawler_child *is)
 {
     uint32_t *bucket = &c->buckets[bucket_of(is->site_id, is->child)];
     c->rows[at] = (struct row){.is = *is, .next = *bucket, .used = true};
@@ -126,7 +127,7 @@ static uint32_t make_place(struct children *c, int64_t site_id)
         return c->cursor;
     }
     if (at != 0)
-        drop(c, at);
+        remove_child(c, at);
     return at;
 }
 
@@ -135,22 +136,23 @@ void children_clear(struct children *c)
     pthread_mutex_lock(&c->lock);
     for (uint32_t at = 1; at <= c->top; at++)
         if (c->rows[at].used)
-            drop(c, at);
+            remove_child(c, at);
     pthread_mutex_unlock(&c->lock);
 }
 
 /* The row of a visit, which is the latest of its site. 0: there is no room. */
 static uint32_t visited(struct children *c, int64_t site_id, uint64_t child, uint8_t crawler)
 {
-    uint32_t at = find(c, site_id, child, crawler);
+    uint32_t at = find_child(c, site_id, child, crawler);
     if (at != 0) {
-        leave_share(c, at);
+        release_share(c, at);
         join_share(c, at);
         return at;
     }
     at = make_place(c, site_id);
     if (at != 0)
-        add(c, at, &(struct crawler_child){.site_id = site_id, .child = child, .crawler = crawler});
+        insert_child(
+            c, at, &(struct crawler_child){.site_id = site_id, .child = child, .crawler = crawler});
     return at;
 }
 
@@ -208,7 +210,7 @@ size_t children_rows_of(struct children *c, int64_t site_id, uint64_t child,
     return count;
 }
 
-size_t children_take(struct children *c, size_t *at, struct crawler_child out[], size_t max)
+size_t children_collect(struct children *c, size_t *at, struct crawler_child out[], size_t max)
 {
     size_t count = 0;
     pthread_mutex_lock(&c->lock);
@@ -223,7 +225,7 @@ size_t children_take(struct children *c, size_t *at, struct crawler_child out[],
     return count;
 }
 
-void children_take_again(struct children *c)
+void children_retry(struct children *c)
 {
     pthread_mutex_lock(&c->lock);
     for (uint32_t at = 1; at <= c->top; at++)
@@ -231,12 +233,12 @@ void children_take_again(struct children *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-void children_put(struct children *c, const struct crawler_child *row)
+void children_restore(struct children *c, const struct crawler_child *row)
 {
     pthread_mutex_lock(&c->lock);
     if (row->place > 0 && row->place <= ROWS && !c->rows[row->place].used &&
-        find(c, row->site_id, row->child, row->crawler) == 0) {
-        add(c, row->place, row);
+        find_child(c, row->site_id, row->child, row->crawler) == 0) {
+        insert_child(c, row->place, row);
         c->rows[row->place].taken = true;
     }
     pthread_mutex_unlock(&c->lock);

@@ -17,8 +17,8 @@ bool children_visit(struct children *c, int64_t site_id, uint64_t child, uint8_t
 bool children_import(struct children *c, const struct crawler_visits *visits, uint8_t crawler);
 size_t children_rows_of(struct children *c, int64_t site_id, uint64_t child,
                         struct crawler_child rows[CRAWLERS_MAX]);
-/* As crawlers_take_pages and the like. */
-size_t children_take(struct children *c, size_t *at, struct crawler_child out[], size_t max);
-void children_take_again(struct children *c);
+/* As crawlers_collect_pages and the like. */
+size_t children_collect(struct children *c, size_t *at, struct crawler_child out[], size_t max);
+void children_retry(struct children *c);
 /* At the start, the longest ago first: back to its place. Nothing where another row has that. */
-void children_put(struct children *c, const struct crawler_child *row);
+void children_restore(struct children *c, const struct crawler_child *row);

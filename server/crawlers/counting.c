@@ -65,7 +65,7 @@ static size_t find_slot(const struct crawlers *c, const char *name)
 }
 
 /* Under the lock, or before anybody knows of it. */
-static bool give_slots(struct crawlers *c, struct crawler_names *names)
+static bool assign_slots(struct crawlers *c, struct crawler_names *names)
 {
     size_t count = atomic_load(&c->slot_count), wanted = count;
 
@@ -101,7 +101,7 @@ struct crawlers *crawlers_new(struct crawler_names *names, int64_t now)
     c->ledger = ledger_new();
     c->days = days_new();
     c->children = children_new();
-    if (c->ledger == NULL || c->days == NULL || c->children == NULL || !give_slots(c, names)) {
+    if (c->ledger == NULL || c->days == NULL || c->children == NULL || !assign_slots(c, names)) {
         crawlers_free(c);
         return NULL;
     }
@@ -114,7 +114,7 @@ bool crawlers_use(struct crawlers *c, struct crawler_names *names)
     struct crawler_names *old = NULL;
 
     pthread_rwlock_wrlock(&c->names_lock);
-    bool good = give_slots(c, names);
+    bool good = assign_slots(c, names);
     if (good) {
         old = c->names;
         c->names = names;
@@ -152,7 +152,7 @@ size_t crawlers_who(struct crawlers *c, const char *user_agent, const char *addr
     return slot;
 }
 
-static void add(atomic_uint_fast64_t *count)
+static void increment(atomic_uint_fast64_t *count)
 {
     atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
 }
@@ -180,7 +180,7 @@ static int64_t visit_page(struct crawlers *c, uint8_t slot, const struct crawler
     int64_t lag_s;
 
     if (!ledger_visit(c->ledger, &sent, slot, kind, (uint16_t)fetch->status, now, &lag_s))
-        add(&c->untracked);
+        increment(&c->untracked);
     if (lag_s >= 0)
         histogram_add(&c->slots[slot].lag, &crawler_lag_bounds, (uint64_t)lag_s);
     return lag_s;
@@ -197,13 +197,13 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
     int64_t lag_s = -1;
 
     if (!real) {
-        add(&slot->impostors);
+        increment(&slot->impostors);
     } else {
-        add(kind == VISIT_OK             ? &slot->ok
-            : kind == VISIT_NOT_MODIFIED ? &slot->not_modified
-                                         : &slot->other);
+        increment(kind == VISIT_OK             ? &slot->ok
+                  : kind == VISIT_NOT_MODIFIED ? &slot->not_modified
+                                               : &slot->other);
         if (fetch->offered != 0)
-            add(&slot->offered[fetch->offered]);
+            increment(&slot->offered[fetch->offered]);
         atomic_store_explicit(&slot->last_fetch_at, now, memory_order_relaxed);
     }
     if (at == 0) /* a client without a name is only counted */
@@ -213,11 +213,11 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
     if (real && fetch->child != 0 && fetch->site_id != 0 &&
         !children_visit(c->children, fetch->site_id, fetch->child, (uint8_t)at, kind,
                         (uint16_t)fetch->status, now))
-        add(&c->untracked);
+        increment(&c->untracked);
     if (fetch->site_id != 0 &&
         !days_count(c->days, (uint8_t)at, fetch->site_id, real ? day_kinds[kind] : DAY_IMPOSTOR,
                     fetch->bytes, lag_s, now))
-        add(&c->untracked);
+        increment(&c->untracked);
 }
 
 /* Returns those that were told so far. */
@@ -254,9 +254,9 @@ void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uin
     ledger_page_is(c->ledger, site_id, &is); /* where there is no room its visits are untracked */
 }
 
-void crawlers_page_gone(struct crawlers *c, int64_t index_id, uint32_t page)
+void crawlers_page_removed(struct crawlers *c, int64_t index_id, uint32_t page)
 {
-    ledger_page_gone(c->ledger, index_id, page);
+    ledger_page_removed(c->ledger, index_id, page);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -329,27 +329,27 @@ void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE])
     pthread_mutex_unlock(&c->epoch_lock);
 }
 
-size_t crawlers_take_pages(struct crawlers *c, size_t *at, struct crawler_held out[], size_t max)
+size_t crawlers_collect_pages(struct crawlers *c, size_t *at, struct crawler_held out[], size_t max)
 {
-    return ledger_take(c->ledger, at, out, max);
+    return ledger_collect(c->ledger, at, out, max);
 }
 
-size_t crawlers_take_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max)
+size_t crawlers_collect_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max)
 {
-    return days_take(c->days, at, out, max);
+    return days_collect(c->days, at, out, max);
 }
 
-size_t crawlers_take_children(struct crawlers *c, size_t *at, struct crawler_child out[],
-                              size_t max)
+size_t crawlers_collect_children(struct crawlers *c, size_t *at, struct crawler_child out[],
+                                 size_t max)
 {
-    return children_take(c->children, at, out, max);
+    return children_collect(c->children, at, out, max);
 }
 
-void crawlers_take_again(struct crawlers *c)
+void crawlers_retry(struct crawlers *c)
 {
-    ledger_take_again(c->ledger);
-    days_take_again(c->days);
-    children_take_again(c->children);
+    ledger_retry(c->ledger);
+    days_retry(c->days);
+    children_retry(c->children);
 }
 
 /* So that a crawler which has not come since the start is in the metrics. */
@@ -359,25 +359,25 @@ static void record_last_fetch(struct crawlers *c, size_t slot, int64_t at)
         atomic_store(&c->slots[slot].last_fetch_at, at);
 }
 
-void crawlers_put_page(struct crawlers *c, const char *name, const struct crawler_held *held)
+void crawlers_restore_page(struct crawlers *c, const char *name, const struct crawler_held *held)
 {
     size_t slot = crawlers_find(c, name);
     struct crawler_held with_slot = *held;
     if (slot == 0)
         return;
     with_slot.row.crawler = (uint8_t)slot;
-    if (ledger_put(c->ledger, &with_slot))
+    if (ledger_restore(c->ledger, &with_slot))
         record_last_fetch(c, slot, held->row.fetched_at);
 }
 
-void crawlers_put_child(struct crawlers *c, const char *name, const struct crawler_child *child)
+void crawlers_restore_child(struct crawlers *c, const char *name, const struct crawler_child *child)
 {
     size_t slot = crawlers_find(c, name);
     struct crawler_child with_slot = *child;
     if (slot == 0)
         return;
     with_slot.crawler = (uint8_t)slot;
-    children_put(c->children, &with_slot);
+    children_restore(c->children, &with_slot);
 }
 
 /* False: nobody has this name here. */
@@ -389,12 +389,12 @@ static bool slot_day(const struct crawlers *c, const char *name, const struct cr
     return out->crawler != 0;
 }
 
-void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,
-                      int64_t now)
+void crawlers_restore_day(struct crawlers *c, const char *name, const struct crawler_day *day,
+                          int64_t now)
 {
     struct crawler_day with_slot;
     if (slot_day(c, name, day, &with_slot))
-        days_put(c->days, &with_slot, now);
+        days_restore(c->days, &with_slot, now);
 }
 
 void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, int64_t now)
@@ -412,15 +412,15 @@ void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, in
     if (slot == 0)
         return;
     if (visits->index_id != 0 && !ledger_import(c->ledger, &told, (uint8_t)slot, visits, &lag_s))
-        add(&c->untracked);
+        increment(&c->untracked);
     if (visits->child != 0 && !children_import(c->children, visits, (uint8_t)slot))
-        add(&c->untracked);
+        increment(&c->untracked);
     if (!days_import(c->days, (uint8_t)slot, visits, lag_s, now))
-        add(&c->untracked);
+        increment(&c->untracked);
     record_last_fetch(c, slot, visits->fetched_at);
 }
 
-void crawlers_put_since(struct crawlers *c, int64_t since)
+void crawlers_restore_since(struct crawlers *c, int64_t since)
 {
     int_fast64_t was = atomic_load(&c->since);
     while (since < was && !atomic_compare_exchange_weak(&c->since, &was, since))

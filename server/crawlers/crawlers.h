@@ -87,7 +87,7 @@ void crawlers_catalogue_is(struct crawlers *c, const char *epoch);
 void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uint32_t page,
                       uint64_t revision, uint64_t stamp, int64_t changed_at);
 /* It has no entries any more. */
-void crawlers_page_gone(struct crawlers *c, int64_t index_id, uint32_t page);
+void crawlers_page_removed(struct crawlers *c, int64_t index_id, uint32_t page);
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -127,22 +127,24 @@ void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE]);
 
 /* What has changed since it was taken, at most `max` (1 at least), from *at (0 at first) on; how
  * many. Fewer than `max`: that was all. For one thread. */
-size_t crawlers_take_pages(struct crawlers *c, size_t *at, struct crawler_held out[], size_t max);
-size_t crawlers_take_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max);
-size_t crawlers_take_children(struct crawlers *c, size_t *at, struct crawler_child out[],
+size_t crawlers_collect_pages(struct crawlers *c, size_t *at, struct crawler_held out[],
                               size_t max);
+size_t crawlers_collect_days(struct crawlers *c, size_t *at, struct crawler_day out[], size_t max);
+size_t crawlers_collect_children(struct crawlers *c, size_t *at, struct crawler_child out[],
+                                 size_t max);
 /* What was taken could not be kept: all is to be taken again. */
-void crawlers_take_again(struct crawlers *c);
+void crawlers_retry(struct crawlers *c);
 /* What was kept, here or by another node: of a page what is newer is taken over, of a day's sum all
  * where it counts more. Once the pages are known. Who has no name any more, pages that are gone and
  * days that are too old are passed over. */
-void crawlers_put_page(struct crawlers *c, const char *name, const struct crawler_held *held);
-void crawlers_put_day(struct crawlers *c, const char *name, const struct crawler_day *day,
-                      int64_t now);
+void crawlers_restore_page(struct crawlers *c, const char *name, const struct crawler_held *held);
+void crawlers_restore_day(struct crawlers *c, const char *name, const struct crawler_day *day,
+                          int64_t now);
 /* What this node kept, the longest ago first, before anything is served. */
-void crawlers_put_child(struct crawlers *c, const char *name, const struct crawler_child *child);
+void crawlers_restore_child(struct crawlers *c, const char *name,
+                            const struct crawler_child *child);
 /* Counting began then, if not before. */
-void crawlers_put_since(struct crawlers *c, int64_t since);
+void crawlers_restore_since(struct crawlers *c, int64_t since);
 /* What other nodes counted, to be told with one's own from crawlers_others_end on: all of it, each
  * time. Between the two no other thread is in here. False: that of so many `times` (0: it is not
  * asked) is known already, or memory is out; then `end` is not called. */
@@ -152,8 +154,8 @@ void crawlers_others_day(struct crawlers *c, const char *name, const struct craw
 /* `times` 0: it is not to be told, and what was told before is. */
 void crawlers_others_end(struct crawlers *c, int64_t times);
 
-/* Takes in what a log told (its page as it was then); as crawlers_put_day where it is too old. In
- * no metric: these are of what the server itself answered. */
+/* Takes in what a log told (its page as it was then); as crawlers_restore_day where it is too old.
+ * In no metric: these are of what the server itself answered. */
 void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, int64_t now);
 
 /* For metrics. */

@@ -64,7 +64,7 @@ static uint32_t share_of(int64_t site_id)
 }
 
 /* `*link` leads to it in its share's list. */
-static void drop(struct days *d, uint32_t *link)
+static void remove_day(struct days *d, uint32_t *link)
 {
     uint32_t at = *link;
     struct sum *sum = &d->sums[at];
@@ -85,7 +85,7 @@ static void expire(struct days *d, int32_t before)
         uint32_t *link = &d->first_of[share];
         while (*link != 0)
             if (d->sums[*link].is.day < before)
-                drop(d, link);
+                remove_day(d, link);
             else
                 link = &d->sums[*link].next_of_site;
     }
@@ -125,7 +125,7 @@ static bool make_room(struct days *d, uint32_t share, int32_t day)
     uint32_t *link = oldest_of(d, most);
     if (*link == 0 || d->sums[*link].is.day >= (most == share ? day : d->newest))
         return false;
-    drop(d, link);
+    remove_day(d, link);
     return true;
 }
 
@@ -268,7 +268,7 @@ void days_each(struct days *d, void (*each)(void *context, const struct crawler_
     }
 }
 
-size_t days_take(struct days *d, size_t *at, struct crawler_day out[], size_t max)
+size_t days_collect(struct days *d, size_t *at, struct crawler_day out[], size_t max)
 {
     size_t count = 0;
 
@@ -284,7 +284,7 @@ size_t days_take(struct days *d, size_t *at, struct crawler_day out[], size_t ma
     return count;
 }
 
-void days_take_again(struct days *d)
+void days_retry(struct days *d)
 {
     pthread_mutex_lock(&d->lock);
     for (uint32_t at = 1; at <= d->used; at++)
@@ -298,7 +298,7 @@ static bool is_kept(int32_t day, int64_t now)
     return day <= today && day > today - DAYS_KEPT;
 }
 
-void days_put(struct days *d, const struct crawler_day *day, int64_t now)
+void days_restore(struct days *d, const struct crawler_day *day, int64_t now)
 {
     if (!is_kept(day->day, now))
         return;

@@ -14,11 +14,11 @@ bool days_count(struct days *d, uint8_t crawler, int64_t site_id, enum day_kind 
 /* Takes in visits that a log told. */
 bool days_import(struct days *d, uint8_t crawler, const struct crawler_visits *visits,
                  int64_t lag_s, int64_t now);
-/* As crawlers_take_days and the like. */
-size_t days_take(struct days *d, size_t *at, struct crawler_day out[], size_t max);
-void days_take_again(struct days *d);
+/* As crawlers_collect_days and the like. */
+size_t days_collect(struct days *d, size_t *at, struct crawler_day out[], size_t max);
+void days_retry(struct days *d);
 /* In the place of a sum that counts less. */
-void days_put(struct days *d, const struct crawler_day *day, int64_t now);
+void days_restore(struct days *d, const struct crawler_day *day, int64_t now);
 /* To it. False: no room. */
 bool days_add(struct days *d, const struct crawler_day *day, int64_t now);
 void days_clear(struct days *d);

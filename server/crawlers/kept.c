@@ -3,23 +3,23 @@
 #include <string.h>
 #include <time.h>
 
-static void put_page(void *context, const struct crawler_page_kept *from)
+static void restore_page(void *context, const struct crawler_page_kept *from)
 {
-    crawlers_put_page(context, from->crawler, &from->is);
+    crawlers_restore_page(context, from->crawler, &from->is);
 }
 
-static void put_day(void *context, const struct crawler_day_kept *from)
+static void restore_day(void *context, const struct crawler_day_kept *from)
 {
-    crawlers_put_day(context, from->crawler, &from->is, (int64_t)time(NULL));
+    crawlers_restore_day(context, from->crawler, &from->is, (int64_t)time(NULL));
 }
 
-static void put_child(void *context, const struct crawler_child_kept *from)
+static void restore_child(void *context, const struct crawler_child_kept *from)
 {
-    crawlers_put_child(context, from->crawler, &from->is);
+    crawlers_restore_child(context, from->crawler, &from->is);
 }
 
-enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_view *view,
-                                        const char *node)
+enum catalogue_status crawlers_restore(struct crawlers *c, struct catalogue_view *view,
+                                       const char *node)
 {
     struct crawlers_begun begun;
     enum catalogue_status status = catalogue_view_crawlers_begun(view, &begun);
@@ -27,9 +27,10 @@ enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_vie
     if (status != CATALOGUE_OK || begun.since == 0 ||
         (node != NULL && begun.node[0] != '\0' && strcmp(begun.node, node) != 0))
         return status;
-    crawlers_put_since(c, begun.since);
-    status = catalogue_view_crawlers(view, put_page, put_day, c);
-    return status == CATALOGUE_OK ? catalogue_view_crawler_children(view, put_child, c) : status;
+    crawlers_restore_since(c, begun.since);
+    status = catalogue_view_crawlers(view, restore_page, restore_day, c);
+    return status == CATALOGUE_OK ? catalogue_view_crawler_children(view, restore_child, c)
+                                  : status;
 }
 
 /* ---- other nodes --------------------------------------------------------------------------- */
@@ -42,7 +43,7 @@ struct learning {
 static void learn_page(void *context, const struct crawler_page_kept *page)
 {
     const struct learning *l = context;
-    put_page(l->crawlers, page);
+    restore_page(l->crawlers, page);
 }
 
 /* Its own it told before: it has them, or its file is an older one, or a new one. */
@@ -51,7 +52,7 @@ static void learn_day(void *context, const struct crawler_day_kept *from)
     const struct learning *l = context;
 
     if (strcmp(from->node, l->node) == 0)
-        crawlers_put_day(l->crawlers, from->crawler, &from->is, (int64_t)time(NULL));
+        crawlers_restore_day(l->crawlers, from->crawler, &from->is, (int64_t)time(NULL));
     else
         crawlers_others_day(l->crawlers, from->crawler, &from->is, (int64_t)time(NULL));
 }
@@ -67,7 +68,7 @@ enum catalogue_status crawlers_learn(struct crawlers *c, struct catalogue_view *
         return status;
     status = catalogue_view_crawlers_reported(view, learn_page, learn_day, &learning);
     crawlers_others_end(c, status == CATALOGUE_OK ? times : 0);
-    crawlers_put_since(c, since);
+    crawlers_restore_since(c, since);
     return status;
 }
 
@@ -81,13 +82,13 @@ enum catalogue_status crawlers_learn_all(struct crawlers *c, struct catalogue_vi
 
 /* ---- logs ---------------------------------------------------------------------------------- */
 
-static void take_in(void *context, const struct crawler_visits *visits)
+static void merge_visits(void *context, const struct crawler_visits *visits)
 {
     crawlers_import(context, visits, (int64_t)time(NULL));
 }
 
-enum catalogue_status crawlers_take_in(struct crawlers *c, struct catalogue_view *view,
-                                       int64_t *last)
+enum catalogue_status crawlers_merge_imported(struct crawlers *c, struct catalogue_view *view,
+                                              int64_t *last)
 {
-    return catalogue_view_crawler_visits(view, last, take_in, c);
+    return catalogue_view_crawler_visits(view, last, merge_visits, c);
 }

@@ -6,8 +6,8 @@
 
 /* Puts all that is kept here, once the pages are known and before anything is fetched. What another
  * node than `node` (NULL: any) left in the file is passed over. */
-enum catalogue_status crawlers_put_kept(struct crawlers *c, struct catalogue_view *view,
-                                        const char *node);
+enum catalogue_status crawlers_restore(struct crawlers *c, struct catalogue_view *view,
+                                       const char *node);
 /* Learns what the nodes of a shared catalogue told, of which `node` is this one; where that is
  * known already only if `again`, which finds pages and names that came since. Thread safe. */
 enum catalogue_status crawlers_learn(struct crawlers *c, struct catalogue_view *view,
@@ -15,5 +15,5 @@ enum catalogue_status crawlers_learn(struct crawlers *c, struct catalogue_view *
 /* The same of a file that nobody serves from here: this node is the one that the file is of. */
 enum catalogue_status crawlers_learn_all(struct crawlers *c, struct catalogue_view *view);
 /* Takes in what logs told; `*last`: up to where (struct crawlers_kept, visits_taken). */
-enum catalogue_status crawlers_take_in(struct crawlers *c, struct catalogue_view *view,
-                                       int64_t *last);
+enum catalogue_status crawlers_merge_imported(struct crawlers *c, struct catalogue_view *view,
+                                              int64_t *last);

@@ -98,7 +98,8 @@ static pthread_mutex_t *lock_bucket(struct ledger *l, uint32_t bucket)
 }
 
 /* All below: under the bucket's lock. NULL: there is none. */
-static struct page *find(struct ledger *l, uint32_t bucket, int64_t index_id, uint32_t number)
+static struct page *find_page_record(struct ledger *l, uint32_t bucket, int64_t index_id,
+                                     uint32_t number)
 {
     for (uint32_t at = l->buckets[bucket]; at != 0; at = l->pages[at].next)
         if (l->pages[at].is.index_id == index_id && l->pages[at].is.number == number)
@@ -107,7 +108,7 @@ static struct page *find(struct ledger *l, uint32_t bucket, int64_t index_id, ui
 }
 
 /* Under free_lock: whether a site that has `own` of them may take one of the free places. */
-static bool may_take(uint32_t own, uint32_t taken, uint32_t all)
+static bool may_allocate(uint32_t own, uint32_t taken, uint32_t all)
 {
     return own < SHARE * (all - taken);
 }
@@ -117,7 +118,7 @@ static struct page *page_new(struct ledger *l, uint32_t bucket, int64_t site_id)
     uint32_t at = 0, share = (uint32_t)((uint64_t)site_id % CRAWLERS_SHARES);
 
     pthread_mutex_lock(&l->free_lock);
-    if (may_take(l->pages_of[share], l->page_count, CRAWLERS_MAX_PAGES)) {
+    if (may_allocate(l->pages_of[share], l->page_count, CRAWLERS_MAX_PAGES)) {
         at = l->free_pages;
         l->free_pages = l->pages[at].next; /* of place 0, which is unused, it is 0 */
         if (at == 0)
@@ -138,7 +139,7 @@ static struct row *row_new(struct ledger *l, struct page *page, uint8_t crawler)
     uint32_t at = 0;
 
     pthread_mutex_lock(&l->free_lock);
-    if (may_take(l->rows_of[page->share], l->row_count, CRAWLERS_MAX_ROWS)) {
+    if (may_allocate(l->rows_of[page->share], l->row_count, CRAWLERS_MAX_ROWS)) {
         at = l->free_rows;
         l->free_rows = l->rows[at].next;
         if (at == 0)
@@ -209,7 +210,7 @@ bool ledger_page_is(struct ledger *l, int64_t site_id, const struct ledger_page 
 {
     uint32_t bucket = bucket_of(is->index_id, is->number);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
-    struct page *page = find(l, bucket, is->index_id, is->number);
+    struct page *page = find_page_record(l, bucket, is->index_id, is->number);
 
     if (page == NULL)
         page = page_new(l, bucket, site_id);
@@ -229,7 +230,7 @@ bool ledger_page_is(struct ledger *l, int64_t site_id, const struct ledger_page 
     return page != NULL;
 }
 
-void ledger_page_gone(struct ledger *l, int64_t index_id, uint32_t number)
+void ledger_page_removed(struct ledger *l, int64_t index_id, uint32_t number)
 {
     uint32_t bucket = bucket_of(index_id, number);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
@@ -244,8 +245,8 @@ void ledger_page_gone(struct ledger *l, int64_t index_id, uint32_t number)
 }
 
 /* The crawler holds `sent` from now on. Returns the lag that ends with it, -1: none. */
-static int64_t hold(const struct page *page, struct row *row, const struct ledger_page *sent,
-                    int64_t now)
+static int64_t hold_version(const struct page *page, struct row *row,
+                            const struct ledger_page *sent, int64_t now)
 {
     bool present = sent->stamp == page->is.stamp, ahead = sent->revision > page->is.revision;
     int64_t since = row->is.stale_since;
@@ -267,7 +268,7 @@ bool ledger_visit(struct ledger *l, const struct ledger_page *sent, uint8_t craw
 {
     uint32_t bucket = bucket_of(sent->index_id, sent->number);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
-    struct page *page = find(l, bucket, sent->index_id, sent->number);
+    struct page *page = find_page_record(l, bucket, sent->index_id, sent->number);
     struct row *row = page == NULL ? NULL : find_row(l, page, crawler);
 
     *lag_s = -1;
@@ -281,7 +282,7 @@ bool ledger_visit(struct ledger *l, const struct ledger_page *sent, uint8_t craw
         row->is.not_modified += kind == VISIT_NOT_MODIFIED;
         row->is.other += kind == VISIT_OTHER;
         if (kind != VISIT_OTHER)
-            *lag_s = hold(page, row, sent, now);
+            *lag_s = hold_version(page, row, sent, now);
     }
     pthread_mutex_unlock(lock);
     return row != NULL;
@@ -292,7 +293,7 @@ bool ledger_import(struct ledger *l, const struct ledger_page *told, uint8_t cra
 {
     uint32_t bucket = bucket_of(told->index_id, told->number);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
-    struct page *page = find(l, bucket, told->index_id, told->number);
+    struct page *page = find_page_record(l, bucket, told->index_id, told->number);
     struct row *row = page == NULL ? NULL : find_row(l, page, crawler);
 
     *lag_s = -1;
@@ -309,7 +310,7 @@ bool ledger_import(struct ledger *l, const struct ledger_page *told, uint8_t cra
         }
         /* A log never takes away what the server itself saw it fetch. */
         if (visits->held_at != 0 && (!row->is.held || row->is.held_changed_at <= told->changed_at))
-            *lag_s = hold(page, row, told, visits->held_at);
+            *lag_s = hold_version(page, row, told, visits->held_at);
     }
     pthread_mutex_unlock(lock);
     return row != NULL;
@@ -318,7 +319,8 @@ bool ledger_import(struct ledger *l, const struct ledger_page *told, uint8_t cra
 /* ---- keeping ------------------------------------------------------------------------------- */
 
 /* What is to be taken of a bucket, as far as there is room. */
-static size_t take_bucket(struct ledger *l, uint32_t bucket, struct crawler_held out[], size_t max)
+static size_t collect_bucket(struct ledger *l, uint32_t bucket, struct crawler_held out[],
+                             size_t max)
 {
     size_t count = 0;
 
@@ -338,14 +340,14 @@ static size_t take_bucket(struct ledger *l, uint32_t bucket, struct crawler_held
     return count;
 }
 
-size_t ledger_take(struct ledger *l, size_t *at, struct crawler_held out[], size_t max)
+size_t ledger_collect(struct ledger *l, size_t *at, struct crawler_held out[], size_t max)
 {
     size_t count = 0;
 
     /* A bucket that may have more than there was room for is looked at again. */
     for (; *at < BUCKETS; (*at)++) {
         pthread_mutex_t *lock = lock_bucket(l, (uint32_t)*at);
-        count += take_bucket(l, (uint32_t)*at, out + count, max - count);
+        count += collect_bucket(l, (uint32_t)*at, out + count, max - count);
         pthread_mutex_unlock(lock);
         if (count == max)
             break;
@@ -353,7 +355,7 @@ size_t ledger_take(struct ledger *l, size_t *at, struct crawler_held out[], size
     return count;
 }
 
-void ledger_take_again(struct ledger *l)
+void ledger_retry(struct ledger *l)
 {
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
         pthread_mutex_t *lock = lock_bucket(l, bucket);
@@ -380,7 +382,8 @@ static bool is_newer(const struct page *page, const struct row *row,
 
 /* Which of two versions is held; what is known of the first change since then with it. Returns the
  * stale_since that who tells of the winner has. */
-static int64_t take_held(const struct page *page, struct row *row, const struct crawler_held *told)
+static int64_t update_held(const struct page *page, struct row *row,
+                           const struct crawler_held *told)
 {
     int64_t since = told->row.stale_since;
 
@@ -396,11 +399,11 @@ static int64_t take_held(const struct page *page, struct row *row, const struct 
     return row->is.stale_since;
 }
 
-bool ledger_put(struct ledger *l, const struct crawler_held *told)
+bool ledger_restore(struct ledger *l, const struct crawler_held *told)
 {
     uint32_t bucket = bucket_of(told->index_id, told->page);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
-    struct page *page = find(l, bucket, told->index_id, told->page);
+    struct page *page = find_page_record(l, bucket, told->index_id, told->page);
     struct row *row = page == NULL ? NULL : find_row(l, page, told->row.crawler);
 
     if (page != NULL && row == NULL) {
@@ -416,7 +419,7 @@ bool ledger_put(struct ledger *l, const struct crawler_held *told)
             row->is.fetched_at = told->row.fetched_at;
             row->is.status = told->row.status;
         }
-        int64_t known = take_held(page, row, told);
+        int64_t known = update_held(page, row, told);
         /* What changed while nobody served: the first of these changes is not known. */
         if (row->is.held_changed_at <= page->is.changed_at) /* else it is soon told of the page */
             row->is.stale_since = stale(page, row);
@@ -433,7 +436,7 @@ size_t ledger_rows_of(struct ledger *l, int64_t index_id, uint32_t number, int64
 {
     uint32_t bucket = bucket_of(index_id, number);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
-    const struct page *page = find(l, bucket, index_id, number);
+    const struct page *page = find_page_record(l, bucket, index_id, number);
     size_t count = 0;
 
     *changed_at = page == NULL ? 0 : page->is.changed_at;

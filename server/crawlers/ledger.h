@@ -17,7 +17,7 @@ struct ledger_page {
 void ledger_clear(struct ledger *l);
 /* False: no room for another page of that site. */
 bool ledger_page_is(struct ledger *l, int64_t site_id, const struct ledger_page *page);
-void ledger_page_gone(struct ledger *l, int64_t index_id, uint32_t number);
+void ledger_page_removed(struct ledger *l, int64_t index_id, uint32_t number);
 
 enum ledger_visit { VISIT_OK, VISIT_NOT_MODIFIED, VISIT_OTHER };
 /* A visit that was sent `page`; OTHER moves nothing but counts. *lag_s: how long the crawler had
@@ -30,11 +30,11 @@ bool ledger_import(struct ledger *l, const struct ledger_page *page, uint8_t cra
                    const struct crawler_visits *visits, int64_t *lag_s);
 size_t ledger_rows_of(struct ledger *l, int64_t index_id, uint32_t number, int64_t *changed_at,
                       struct crawler_row rows[CRAWLERS_MAX]);
-/* As crawlers_take_pages and the like. ledger_put: what is newer of it is taken over; false where
- * it is passed over. */
-size_t ledger_take(struct ledger *l, size_t *at, struct crawler_held out[], size_t max);
-void ledger_take_again(struct ledger *l);
-bool ledger_put(struct ledger *l, const struct crawler_held *held);
+/* As crawlers_collect_pages and the like. ledger_restore: what is newer of it is taken over; false
+ * where it is passed over. */
+size_t ledger_collect(struct ledger *l, size_t *at, struct crawler_held out[], size_t max);
+void ledger_retry(struct ledger *l);
+bool ledger_restore(struct ledger *l, const struct crawler_held *held);
 uint64_t ledger_row_count(struct ledger *l);
 /* Adds stale_pages and oldest_stale of each crawler. */
 void ledger_count_stale(struct ledger *l, struct crawler_counts of[CRAWLERS_MAX]);

@@ -252,7 +252,7 @@ static bool is_token(const struct token *token, const char *text, size_t left)
     return token->len == left || !is_word_byte(text[token->len]);
 }
 
-static size_t scan(const struct crawler_names *names, const char *field, size_t len)
+static size_t scan_field(const struct crawler_names *names, const char *field, size_t len)
 {
     for (size_t at = 0; at < len; at++) {
         const struct token *found = NULL;
@@ -277,9 +277,9 @@ size_t names_classify(struct crawler_names *names, const char *user_agent)
     struct cached *slot = &names->cache[XXH3_64bits(user_agent, len) % CACHE_SLOTS];
     if (len == 0 || len > CACHED_MAX ||
         atomic_flag_test_and_set_explicit(&slot->busy, memory_order_acquire))
-        return scan(names, user_agent, len);
+        return scan_field(names, user_agent, len);
     if (slot->len != len || memcmp(slot->field, user_agent, len) != 0) {
-        slot->name = (uint8_t)scan(names, user_agent, len);
+        slot->name = (uint8_t)scan_field(names, user_agent, len);
         slot->len = (uint8_t)len;
         memcpy(slot->field, user_agent, len);
     }

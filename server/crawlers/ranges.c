@@ -36,7 +36,7 @@ static const char *parse_range(const char *text, struct range *out)
     return NULL;
 }
 
-static bool add(struct ranges *r, const char *text, size_t most, char *why, size_t why_size)
+static bool add_range(struct ranges *r, const char *text, size_t most, char *why, size_t why_size)
 {
     struct range range;
     const char *fault = parse_range(text, &range);
@@ -89,8 +89,8 @@ static bool parse_json(struct ranges *r, const char *text, size_t len, size_t mo
                      i);
             good = false;
         }
-        good = good && (four == NULL || add(r, four, most, why, why_size)) &&
-               (six == NULL || add(r, six, most, why, why_size));
+        good = good && (four == NULL || add_range(r, four, most, why, why_size)) &&
+               (six == NULL || add_range(r, six, most, why, why_size));
     }
     json_decref(root);
     return good;
@@ -116,7 +116,7 @@ static bool parse_line(struct ranges *r, const char *text, size_t len, size_t mo
     }
     memcpy(line, text, len);
     line[len] = '\0';
-    return add(r, line, most, why, why_size);
+    return add_range(r, line, most, why, why_size);
 }
 
 bool ranges_parse(struct ranges *r, const char *text, size_t len, size_t most, char *why,
@@ -163,7 +163,7 @@ bool ranges_read(struct ranges *r, const char *path, size_t most, char *why, siz
     return good;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_ranges(const void *a, const void *b)
 {
     return memcmp(((const struct range *)a)->first, ((const struct range *)b)->first, 16);
 }
@@ -173,7 +173,7 @@ void ranges_seal(struct ranges *r)
     size_t kept = 0;
 
     if (r->count > 0)
-        qsort(r->of, r->count, sizeof *r->of, compare);
+        qsort(r->of, r->count, sizeof *r->of, compare_ranges);
     for (size_t i = 0; i < r->count; i++) {
         if (kept > 0 && memcmp(r->of[i].first, r->of[kept - 1].last, 16) <= 0) {
             if (memcmp(r->of[i].last, r->of[kept - 1].last, 16) > 0)

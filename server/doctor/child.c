@@ -85,7 +85,7 @@ static bool is_origin(const char *origin, const struct url *loc)
 }
 
 /* SIZE_MAX where it is not one of them. */
-static size_t find(const struct visit_hosts *hosts, const struct url *loc)
+static size_t find_host(const struct visit_hosts *hosts, const struct url *loc)
 {
     for (size_t i = 0; i < hosts->count; i++)
         if (url_same_origin(&hosts->first[i], loc))
@@ -95,7 +95,7 @@ static size_t find(const struct visit_hosts *hosts, const struct url *loc)
 
 void visit_hosts_add(const struct visit *v, struct visit_hosts *hosts, const struct url *loc)
 {
-    size_t at = find(hosts, loc);
+    size_t at = find_host(hosts, loc);
 
     if (is_origin(v->robots.origin, loc) || (at == SIZE_MAX && hosts->count == VISIT_MAX_HOSTS))
         return;
@@ -109,7 +109,7 @@ void visit_hosts_add(const struct visit *v, struct visit_hosts *hosts, const str
 const struct visit_robots *
 visit_hosts_robots(const struct visit *v, const struct visit_hosts *hosts, const struct url *loc)
 {
-    size_t at = find(hosts, loc);
+    size_t at = find_host(hosts, loc);
 
     if (is_origin(v->robots.origin, loc))
         return &v->robots;
@@ -143,8 +143,8 @@ static void check_proof(struct visit *v, const struct visit_robots *r, const str
                  plural(locs, "it", "them"), plural(locs, "it", "them"));
 }
 
-static void judge(struct visit *v, const struct visit_robots *r, const struct url *first,
-                  uint64_t locs)
+static void check_robots(struct visit *v, const struct visit_robots *r, const struct url *first,
+                         uint64_t locs)
 {
     const char *forbidden = visit_forbidden(r, first);
     struct visit_about about = {.url = first->text, .count = locs};
@@ -168,7 +168,7 @@ void visit_hosts_check(struct visit *v, struct visit_hosts *hosts)
 {
     for (size_t i = 0; i < hosts->count && !v->no_memory; i++) {
         visit_fetch_robots(v, &hosts->first[i], &hosts->robots[i]);
-        judge(v, &hosts->robots[i], &hosts->first[i], hosts->locs[i]);
+        check_robots(v, &hosts->robots[i], &hosts->first[i], hosts->locs[i]);
     }
 }
 
@@ -228,8 +228,8 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
     return "read the logs of the server that has it";
 }
 
-static void say(struct visit *v, enum doctor_level level, const char *loc, const char *code,
-                const char *todo, const char *what)
+static void report_child(struct visit *v, enum doctor_level level, const char *loc,
+                         const char *code, const char *todo, const char *what)
 {
     visit_report(v, level, "child", &(struct visit_about){.code = code, .url = loc}, todo, "%s: %s",
                  loc, what);
@@ -265,8 +265,8 @@ const char *child_todo(const char *code)
     return "correct the program that writes the file";
 }
 
-static void say_file(struct visit *v, enum doctor_level level, const char *loc,
-                     const struct sitemap_file *file)
+static void report_file(struct visit *v, enum doctor_level level, const char *loc,
+                        const struct sitemap_file *file)
 {
     char place[64] = "";
 
@@ -322,9 +322,9 @@ static void check_file(struct visit *v, const char *loc, const char *lastmod,
     bool stale, large;
 
     if (file->kind == SITEMAP_FILE_EMPTY) {
-        say_file(v, DOCTOR_WARNING, loc, file);
+        report_file(v, DOCTOR_WARNING, loc, file);
     } else if (!sitemap_file_is_good(file->kind)) {
-        say_file(v, DOCTOR_WRONG, loc, file);
+        report_file(v, DOCTOR_WRONG, loc, file);
     } else {
         stale = check_date(v, loc, lastmod, file);
         large = check_size(v, loc, file);
@@ -337,8 +337,8 @@ static void check_file(struct visit *v, const char *loc, const char *lastmod,
 
 /* Pages of the index's own host may stand in a sitemap of another one: the robots.txt that names
  * the index is theirs. */
-static void verify(struct visit *v, const struct url *loc, const char *lastmod,
-                   const struct fetch_reply *r)
+static void verify_child(struct visit *v, const struct url *loc, const char *lastmod,
+                         const struct fetch_reply *r)
 {
     char host[LOC_MAX_CHARS + 1], codings[CODINGS_TEXT];
     const char *hosts[] = {host};
@@ -407,10 +407,10 @@ static void check_answer(struct visit *v, const struct url *loc, const char *las
                      "%s: answers %u%s", loc->text, r->status,
                      hops == VISIT_MAX_HOPS ? ", after 5 redirects" : "");
     else if (r->cut)
-        say(v, DOCTOR_WRONG, loc->text, "file-too-large", "split it: 50 MiB is the limit",
-            "is larger than 52,428,800 bytes");
+        report_child(v, DOCTOR_WRONG, loc->text, "file-too-large", "split it: 50 MiB is the limit",
+                     "is larger than 52,428,800 bytes");
     else
-        verify(v, loc, lastmod, r);
+        verify_child(v, loc, lastmod, r);
 }
 
 void visit_child(struct visit *v, const char *text, const char *lastmod,

@@ -16,7 +16,7 @@
 #define SOON_ENDS_S      (14 * 86400)
 #define WORTH_COMPRESSED 1400u /* bytes: less is one packet either way */
 
-static void say_unreachable(struct visit *v, enum fetch_status status)
+static void report_unreachable(struct visit *v, enum fetch_status status)
 {
     static const char *const todos[] = {
         [FETCH_RESOLVE] = "check the name in the URL and its DNS records",
@@ -29,43 +29,43 @@ static void say_unreachable(struct visit *v, enum fetch_status status)
     };
 
     if (status != FETCH_NO_MEMORY)
-        visit_say(v, DOCTOR_WRONG, "reach", todos[status], "%s cannot be fetched: %s", v->url.text,
-                  v->page.why);
+        visit_report_plain(v, DOCTOR_WRONG, "reach", todos[status], "%s cannot be fetched: %s",
+                           v->url.text, v->page.why);
 }
 
-static void say_reached(struct visit *v)
+static void report_reached(struct visit *v)
 {
     int64_t left = v->page.certificate_ends - v->options->now;
 
     if (!v->url.https)
-        visit_say(v, DOCTOR_OK, "reach", NULL, "%s answers", v->url.text);
+        visit_report_plain(v, DOCTOR_OK, "reach", NULL, "%s answers", v->url.text);
     else if (left < SOON_ENDS_S)
-        visit_say(v, DOCTOR_WARNING, "reach", "renew the certificate",
-                  "%s answers, but its certificate ends in %" PRId64 " %s", v->url.text,
-                  left / 86400, plural((uint64_t)(left / 86400), "day", "days"));
+        visit_report_plain(v, DOCTOR_WARNING, "reach", "renew the certificate",
+                           "%s answers, but its certificate ends in %" PRId64 " %s", v->url.text,
+                           left / 86400, plural((uint64_t)(left / 86400), "day", "days"));
     else
-        visit_say(v, DOCTOR_OK, "reach", NULL,
-                  "%s answers by %s; its certificate is valid for %" PRId64 " days", v->url.text,
-                  v->page.protocol, left / 86400);
+        visit_report_plain(v, DOCTOR_OK, "reach", NULL,
+                           "%s answers by %s; its certificate is valid for %" PRId64 " days",
+                           v->url.text, v->page.protocol, left / 86400);
 }
 
 static void check_redirects(struct visit *v, unsigned hops)
 {
     if (hops == 0)
-        visit_say(v, DOCTOR_OK, "redirect", NULL, "none");
+        visit_report_plain(v, DOCTOR_OK, "redirect", NULL, "none");
     else if (hops == VISIT_MAX_HOPS && v->page.status / 100 == 3)
-        visit_say(v, DOCTOR_WRONG, "redirect",
-                  "end the redirect loop; crawlers give up after a few", "more than %u redirects",
-                  VISIT_MAX_HOPS);
+        visit_report_plain(v, DOCTOR_WRONG, "redirect",
+                           "end the redirect loop; crawlers give up after a few",
+                           "more than %u redirects", VISIT_MAX_HOPS);
     else if (!url_same_host(&v->url, v->options->url))
-        visit_say(
+        visit_report_plain(
             v, DOCTOR_WARNING, "redirect",
             "give crawlers the last URL in robots.txt, or pass the path on without a redirect",
             "it redirects to another host: %s", v->url.text);
     else
-        visit_say(v, DOCTOR_WARNING, "redirect",
-                  "use the last URL in robots.txt and search consoles", "%u on the way to %s", hops,
-                  v->url.text);
+        visit_report_plain(v, DOCTOR_WARNING, "redirect",
+                           "use the last URL in robots.txt and search consoles",
+                           "%u on the way to %s", hops, v->url.text);
 }
 
 static const char *todo_of_status(unsigned status)
@@ -100,11 +100,11 @@ static const char *todo_of_status(unsigned status)
 static bool evaluate_status(struct visit *v)
 {
     if (v->page.status == 200) {
-        visit_say(v, DOCTOR_OK, "status", NULL, "200");
+        visit_report_plain(v, DOCTOR_OK, "status", NULL, "200");
         return true;
     }
-    visit_say(v, DOCTOR_WRONG, "status", todo_of_status(v->page.status), "%u instead of 200",
-              v->page.status);
+    visit_report_plain(v, DOCTOR_WRONG, "status", todo_of_status(v->page.status),
+                       "%u instead of 200", v->page.status);
     return false;
 }
 
@@ -116,37 +116,39 @@ static void check_type(struct visit *v)
     bool gz = len > 3 && strcmp(v->url.text + len - 3, ".gz") == 0;
 
     if (type == NULL)
-        visit_say(v, DOCTOR_WARNING, "type", todo, "Content-Type is missing");
+        visit_report_plain(v, DOCTOR_WARNING, "type", todo, "Content-Type is missing");
     else if (fetch_header_lists(&v->page, "Content-Type",
                                 gz ? "application/gzip" : "application/xml") ||
              fetch_header_lists(&v->page, "Content-Type", gz ? "application/x-gzip" : "text/xml"))
-        visit_say(v, DOCTOR_OK, "type", NULL, "%s", type);
+        visit_report_plain(v, DOCTOR_OK, "type", NULL, "%s", type);
     else if (fetch_header_lists(&v->page, "Content-Type", "text/html"))
-        visit_say(v, DOCTOR_WRONG, "type",
-                  "find out what answers here: an HTML page, or a proxy that changes types",
-                  "%s instead of XML", type);
+        visit_report_plain(
+            v, DOCTOR_WRONG, "type",
+            "find out what answers here: an HTML page, or a proxy that changes types",
+            "%s instead of XML", type);
     else
-        visit_say(v, DOCTOR_WARNING, "type", todo, "%s instead of %s", type,
-                  gz ? "application/gzip" : "application/xml");
+        visit_report_plain(v, DOCTOR_WARNING, "type", todo, "%s instead of %s", type,
+                           gz ? "application/gzip" : "application/xml");
 }
 
-static void say_encoding(struct visit *v)
+static void report_encoding(struct visit *v)
 {
     struct content_coding coding;
 
     visit_coding(&v->page, &coding);
     if (coding.gzip > 0)
-        visit_say(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, %zu decoded", v->page.body.len,
-                  v->body.len);
+        visit_report_plain(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, %zu decoded", v->page.body.len,
+                           v->body.len);
     else if (fetch_header_lists(&v->page, "Content-Type", "application/gzip") ||
              v->body.len < WORTH_COMPRESSED)
-        visit_say(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, not compressed", v->page.body.len);
+        visit_report_plain(v, DOCTOR_OK, "gzip", NULL, "%zu bytes, not compressed",
+                           v->page.body.len);
     else
-        visit_say(v, DOCTOR_WARNING, "gzip",
-                  "have the proxy pass Accept-Encoding on (nginx keeps it, a CDN may remove it), "
-                  "or the response unchanged",
-                  "%zu bytes are sent uncompressed although the request accepts gzip",
-                  v->page.body.len);
+        visit_report_plain(
+            v, DOCTOR_WARNING, "gzip",
+            "have the proxy pass Accept-Encoding on (nginx keeps it, a CDN may remove it), "
+            "or the response unchanged",
+            "%zu bytes are sent uncompressed although the request accepts gzip", v->page.body.len);
 }
 
 bool visit_page(struct visit *v)
@@ -156,22 +158,22 @@ bool visit_page(struct visit *v)
         visit_follow(v, &v->url, GZIP_HEADERS, VISIT_MAX_PAGE, &v->page, &hops);
 
     if (status != FETCH_OK) {
-        say_unreachable(v, status);
+        report_unreachable(v, status);
         return false;
     }
-    say_reached(v);
+    report_reached(v);
     check_redirects(v, hops);
     if (!evaluate_status(v))
         return false;
     check_type(v);
     if (v->page.cut) {
-        visit_say(v, DOCTOR_WRONG, "gzip", "split it: 50 MiB is the limit",
-                  "there are more than 52,428,800 bytes");
+        visit_report_plain(v, DOCTOR_WRONG, "gzip", "split it: 50 MiB is the limit",
+                           "there are more than 52,428,800 bytes");
         return false;
     }
     if (!visit_decode(v, &v->page, &v->body))
         return false;
-    say_encoding(v);
+    report_encoding(v);
     return true;
 }
 
@@ -213,7 +215,7 @@ static void record_place(struct found *f, const char *loc, uint64_t line)
     f->outside_line = line;
 }
 
-static bool take_entry(void *context, const struct entry *entry)
+static bool on_entry(void *context, const struct entry *entry)
 {
     const rule_set bad = RULE_LASTMOD_DROPS;
     struct found *f = context;
@@ -245,7 +247,7 @@ static bool take_entry(void *context, const struct entry *entry)
     return !f->locs.failed;
 }
 
-static bool take_rejection(void *context, const struct rejection *rejection)
+static bool on_rejection(void *context, const struct rejection *rejection)
 {
     struct found *f = context;
 
@@ -273,7 +275,7 @@ static const char *todo_of(const struct reader_error *error)
            "it on the way";
 }
 
-static void say_broken(struct visit *v, const struct reader_error *error)
+static void report_broken(struct visit *v, const struct reader_error *error)
 {
     char place[64] = "";
 
@@ -296,7 +298,7 @@ static bool read_index(struct visit *v, struct found *f)
         .max_entries = MAX_ENTRIES,
         .now = v->options->now,
     };
-    const struct reader_sink sink = {.context = f, .entry = take_entry, .reject = take_rejection};
+    const struct reader_sink sink = {.context = f, .entry = on_entry, .reject = on_rejection};
     struct reader *reader = reader_new(&options, &sink);
     const struct reader_error *error;
     bool good;
@@ -311,7 +313,7 @@ static bool read_index(struct visit *v, struct found *f)
     v->no_memory =
         v->no_memory || error->status == READER_NO_MEMORY || error->status == READER_STOPPED;
     if (!good && !v->no_memory)
-        say_broken(v, error);
+        report_broken(v, error);
     reader_free(reader);
     return good;
 }
@@ -381,10 +383,10 @@ static void check_entries(struct visit *v, struct found *f)
         visit_report(v, DOCTOR_WARNING, "index", &(struct visit_about){.code = "empty-index"},
                      "register the sitemaps of the site", "it has no entries");
     else if (f->count > 0 && f->refused == 0)
-        visit_say(v, DOCTOR_OK, "index", NULL,
-                  "valid; %zu %s, %" PRIu64 " without lastmod; %zu checked (--sample)", f->count,
-                  plural(f->count, "sitemap", "sitemaps"), f->undated,
-                  v->options->sample < f->count ? v->options->sample : f->count);
+        visit_report_plain(v, DOCTOR_OK, "index", NULL,
+                           "valid; %zu %s, %" PRIu64 " without lastmod; %zu checked (--sample)",
+                           f->count, plural(f->count, "sitemap", "sitemaps"), f->undated,
+                           v->options->sample < f->count ? v->options->sample : f->count);
 }
 
 /* ---- hosts and children ---------------------------------------------------------------- */
@@ -421,10 +423,11 @@ static void check_address(struct visit *v, const struct found *f)
              v->url.https ? "https" : "http", first.host_len, first.text + first.host_at,
              v->url.text + v->url.origin_len, v->url.host_len, v->url.text + v->url.host_at,
              v->url.port);
-    visit_say(v, DOCTOR_WARNING, "index", todo,
-              "the URL has an IP address, but the index lists sitemaps of %.*s, which are fetched "
-              "from the address of that name",
-              first.origin_len, first.text);
+    visit_report_plain(
+        v, DOCTOR_WARNING, "index", todo,
+        "the URL has an IP address, but the index lists sitemaps of %.*s, which are fetched "
+        "from the address of that name",
+        first.origin_len, first.text);
 }
 
 /* Looks at every host, then at children spread evenly over the index, first and last among them. */

@@ -87,8 +87,8 @@ static int compare_sitemaps(const void *a, const void *b)
     return order != 0 ? order : (x->url > y->url) - (x->url < y->url);
 }
 
-static void say_line(struct visit *v, const char *code, const struct robots_sitemap *sitemap,
-                     uint64_t count, const char *todo, const char *why)
+static void report_line(struct visit *v, const char *code, const struct robots_sitemap *sitemap,
+                        uint64_t count, const char *todo, const char *why)
 {
     char url[LOC_MAX_CHARS + 32], times[48] = "";
     const struct visit_about about = {
@@ -120,9 +120,9 @@ static void check_doubles(struct visit *v, const struct robots_sitemap *all, siz
                 first = &all[i];
         }
     if (first != NULL)
-        say_line(v, "sitemap-line-doubled", first, doubles,
-                 "name each index once: /robots.txt may combine two files that both name it",
-                 "is on an earlier line as well");
+        report_line(v, "sitemap-line-doubled", first, doubles,
+                    "name each index once: /robots.txt may combine two files that both name it",
+                    "is on an earlier line as well");
 }
 
 /* False where one of them is not usable. */
@@ -156,8 +156,8 @@ static bool check_lines(struct visit *v)
     }
     qsort(all, count, sizeof *all, compare_sitemaps);
     if (bad > 0)
-        say_line(v, first_code, &first_bad, bad,
-                 "write the absolute URL of one index on each line, without quotes", first_why);
+        report_line(v, first_code, &first_bad, bad,
+                    "write the absolute URL of one index on each line, without quotes", first_why);
     check_doubles(v, all, count);
     free(all);
     return v->counts[DOCTOR_WARNING] == warnings;
@@ -202,5 +202,5 @@ void visit_robots(struct visit *v)
                      "add a line to it: Sitemap: and the URL of the index",
                      "%s/robots.txt does not name %s", v->robots.origin, v->url.text);
     else if (forbidden == NULL && good)
-        visit_say(v, DOCTOR_OK, "robots", NULL, "names the index and allows crawlers");
+        visit_report_plain(v, DOCTOR_OK, "robots", NULL, "names the index and allows crawlers");
 }

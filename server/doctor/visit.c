@@ -10,9 +10,9 @@
 #include "server/input/frame.h"
 #include "server/rules/http/negotiate.h"
 
-static enum fetch_status visit_ask(struct visit *v, const char *method, const struct url *url,
-                                   const char *headers, uint64_t max_bytes,
-                                   struct fetch_reply *reply);
+static enum fetch_status visit_request(struct visit *v, const char *method, const struct url *url,
+                                       const char *headers, uint64_t max_bytes,
+                                       struct fetch_reply *reply);
 
 /* What caches and later visits depend on: Vary, validators, Cache-Control, conditional requests. */
 
@@ -39,19 +39,21 @@ static bool compressed(const struct fetch_reply *r)
 static void check_vary(struct visit *v)
 {
     if (fetch_header_lists(&v->page, "Vary", "Accept-Encoding"))
-        visit_say(v, DOCTOR_OK, "vary", NULL, "Accept-Encoding");
+        visit_report_plain(v, DOCTOR_OK, "vary", NULL, "Accept-Encoding");
     else if (fetch_header_lists(&v->page, "Vary", "*"))
-        visit_say(v, DOCTOR_WARNING, "vary", "send only Vary: Accept-Encoding",
-                  "Vary: * prevents all caching");
+        visit_report_plain(v, DOCTOR_WARNING, "vary", "send only Vary: Accept-Encoding",
+                           "Vary: * prevents all caching");
     else if (compressed(&v->page))
-        visit_say(v, DOCTOR_WRONG, "vary", "have the proxy pass on Vary (nginx: gzip_vary on)",
-                  "there is no Vary: Accept-Encoding: a cache may give gzip to clients that cannot "
-                  "read it");
+        visit_report_plain(
+            v, DOCTOR_WRONG, "vary", "have the proxy pass on Vary (nginx: gzip_vary on)",
+            "there is no Vary: Accept-Encoding: a cache may give gzip to clients that cannot "
+            "read it");
     else if (fetch_header_lists(&v->page, "Content-Type", "application/gzip"))
-        visit_say(v, DOCTOR_OK, "vary", NULL, "not needed: there is only one form");
+        visit_report_plain(v, DOCTOR_OK, "vary", NULL, "not needed: there is only one form");
     else
-        visit_say(v, DOCTOR_WARNING, "vary", "have the proxy pass on Vary (nginx: gzip_vary on)",
-                  "Vary: Accept-Encoding is missing");
+        visit_report_plain(v, DOCTOR_WARNING, "vary",
+                           "have the proxy pass on Vary (nginx: gzip_vary on)",
+                           "Vary: Accept-Encoding is missing");
 }
 
 static void check_etag(struct visit *v)
@@ -59,16 +61,17 @@ static void check_etag(struct visit *v)
     const char *etag = fetch_header(&v->page, "ETag");
 
     if (etag == NULL && fetch_header(&v->page, "Last-Modified") == NULL)
-        visit_say(v, DOCTOR_WRONG, "etag", PASS_ETAG,
-                  "ETag and Last-Modified are missing: each visit downloads the whole file again");
+        visit_report_plain(
+            v, DOCTOR_WRONG, "etag", PASS_ETAG,
+            "ETag and Last-Modified are missing: each visit downloads the whole file again");
     else if (etag == NULL)
-        visit_say(v, DOCTOR_WARNING, "etag", PASS_ETAG,
-                  "ETag is missing; there is only Last-Modified");
+        visit_report_plain(v, DOCTOR_WARNING, "etag", PASS_ETAG,
+                           "ETag is missing; there is only Last-Modified");
     else if (strncmp(etag, "W/", 2) == 0)
-        visit_say(v, DOCTOR_WARNING, "etag", PASS_ETAG,
-                  "it is weak (%s): a proxy compresses or rewrites the response", etag);
+        visit_report_plain(v, DOCTOR_WARNING, "etag", PASS_ETAG,
+                           "it is weak (%s): a proxy compresses or rewrites the response", etag);
     else
-        visit_say(v, DOCTOR_OK, "etag", NULL, "%s", etag);
+        visit_report_plain(v, DOCTOR_OK, "etag", NULL, "%s", etag);
 }
 
 static void check_caching(struct visit *v)
@@ -76,16 +79,16 @@ static void check_caching(struct visit *v)
     const char *control = fetch_header(&v->page, "Cache-Control");
 
     if (fetch_header(&v->page, "Set-Cookie") != NULL)
-        visit_say(v, DOCTOR_WARNING, "cache", "set no cookies on this path",
-                  "Set-Cookie is present: caches do not store such a response");
+        visit_report_plain(v, DOCTOR_WARNING, "cache", "set no cookies on this path",
+                           "Set-Cookie is present: caches do not store such a response");
     else if (fetch_header_lists(&v->page, "Cache-Control", "no-store") ||
              fetch_header_lists(&v->page, "Cache-Control", "private"))
-        visit_say(v, DOCTOR_WARNING, "cache",
-                  "pass on the server's Cache-Control, and set none in the proxy",
-                  "Cache-Control: %s prevents CDNs from caching it", control);
+        visit_report_plain(v, DOCTOR_WARNING, "cache",
+                           "pass on the server's Cache-Control, and set none in the proxy",
+                           "Cache-Control: %s prevents CDNs from caching it", control);
     else
-        visit_say(v, DOCTOR_OK, "cache", NULL, "%s",
-                  control != NULL ? control : "no Cache-Control: caches guess");
+        visit_report_plain(v, DOCTOR_OK, "cache", NULL, "%s",
+                           control != NULL ? control : "no Cache-Control: caches guess");
 }
 
 void visit_headers(struct visit *v)
@@ -97,12 +100,12 @@ void visit_headers(struct visit *v)
 
 /* ---- further requests ------------------------------------------------------------------ */
 
-static void say_failed(struct visit *v, const char *check, const struct fetch_reply *r)
+static void report_failed(struct visit *v, const char *check, const struct fetch_reply *r)
 {
     if (!v->no_memory)
-        visit_say(v, DOCTOR_WRONG, check,
-                  "check the proxies in between: the first request was answered",
-                  "the request failed: %s", r->why);
+        visit_report_plain(v, DOCTOR_WRONG, check,
+                           "check the proxies in between: the first request was answered",
+                           "the request failed: %s", r->why);
 }
 
 /* While its second lasts another version may come with the same date, and servers that know give no
@@ -128,22 +131,22 @@ static void check_not_modified(struct visit *v)
         wait_for_second(date);
     snprintf(headers, sizeof headers, "Accept-Encoding: gzip\r\n%s: %.800s\r\n",
              etag != NULL ? "If-None-Match" : "If-Modified-Since", etag != NULL ? etag : date);
-    if (visit_ask(v, "GET", &v->url, headers, VISIT_MAX_PAGE, &r) != FETCH_OK)
-        say_failed(v, "not-modified", &r);
+    if (visit_request(v, "GET", &v->url, headers, VISIT_MAX_PAGE, &r) != FETCH_OK)
+        report_failed(v, "not-modified", &r);
     else if (r.status == 304)
-        visit_say(v, DOCTOR_OK, "not-modified", NULL, "304 to %s",
-                  etag != NULL ? "its own ETag" : "its own Last-Modified");
+        visit_report_plain(v, DOCTOR_OK, "not-modified", NULL, "304 to %s",
+                           etag != NULL ? "its own ETag" : "its own Last-Modified");
     else if (r.status != 200)
-        visit_say(v, DOCTOR_WRONG, "not-modified", PASS_ETAG, "%u for %s, instead of 304", r.status,
-                  etag != NULL ? "its own ETag" : "its own Last-Modified");
+        visit_report_plain(v, DOCTOR_WRONG, "not-modified", PASS_ETAG, "%u for %s, instead of 304",
+                           r.status, etag != NULL ? "its own ETag" : "its own Last-Modified");
     else if (etag != NULL && fetch_header(&r, "ETag") != NULL &&
              strcmp(etag, fetch_header(&r, "ETag")) != 0)
-        visit_say(
+        visit_report_plain(
             v, DOCTOR_WARNING, "not-modified",
             "run it again; if the result is the same, two servers with different content answer",
             "its ETag changed between two requests");
     else
-        visit_say(
+        visit_report_plain(
             v, DOCTOR_WRONG, "not-modified",
             "have the proxy pass If-None-Match and ETag on as they are (Apache's mod_deflate adds "
             "-gzip to the tag and then does not recognise it: DeflateAlterETag NoChange)",
@@ -158,34 +161,36 @@ static void compare_identity(struct visit *v, const struct fetch_reply *r)
     const char *etag = fetch_header(&v->page, "ETag"), *plain = fetch_header(r, "ETag");
 
     if (compressed(r))
-        visit_say(v, DOCTOR_WRONG, "identity",
-                  "keep the two forms apart in the cache: Vary: Accept-Encoding",
-                  "clients that accept no compression get Content-Encoding: %s",
-                  fetch_header(r, "Content-Encoding"));
+        visit_report_plain(v, DOCTOR_WRONG, "identity",
+                           "keep the two forms apart in the cache: Vary: Accept-Encoding",
+                           "clients that accept no compression get Content-Encoding: %s",
+                           fetch_header(r, "Content-Encoding"));
     else if (r->body.len != v->body.len ||
              (v->body.len > 0 && memcmp(r->body.data, v->body.data, v->body.len) != 0))
-        visit_say(v, DOCTOR_WARNING, "identity",
-                  "run it again; if the result is the same, a cache holds two versions: purge it",
-                  "the content differs without compression");
+        visit_report_plain(
+            v, DOCTOR_WARNING, "identity",
+            "run it again; if the result is the same, a cache holds two versions: purge it",
+            "the content differs without compression");
     else if (compressed(&v->page) && etag != NULL && plain != NULL && etag[0] == '"' &&
              strcmp(etag, plain) == 0)
-        visit_say(v, DOCTOR_WARNING, "identity",
-                  "pass on the server's own tags: each form has its own (RFC 9110 8.8.3)",
-                  "the compressed and uncompressed forms have the same strong ETag");
+        visit_report_plain(v, DOCTOR_WARNING, "identity",
+                           "pass on the server's own tags: each form has its own (RFC 9110 8.8.3)",
+                           "the compressed and uncompressed forms have the same strong ETag");
     else
-        visit_say(v, DOCTOR_OK, "identity", NULL, "the same content without compression");
+        visit_report_plain(v, DOCTOR_OK, "identity", NULL, "the same content without compression");
 }
 
 static void check_identity(struct visit *v)
 {
     struct fetch_reply r;
 
-    if (visit_ask(v, "GET", &v->url, "Accept-Encoding: identity\r\n", VISIT_MAX_PAGE, &r) !=
+    if (visit_request(v, "GET", &v->url, "Accept-Encoding: identity\r\n", VISIT_MAX_PAGE, &r) !=
         FETCH_OK)
-        say_failed(v, "identity", &r);
+        report_failed(v, "identity", &r);
     else if (r.status != 200)
-        visit_say(v, DOCTOR_WRONG, "identity", "also answer clients that do not accept gzip",
-                  "%u for requests that do not accept compression", r.status);
+        visit_report_plain(v, DOCTOR_WRONG, "identity",
+                           "also answer clients that do not accept gzip",
+                           "%u for requests that do not accept compression", r.status);
     else
         compare_identity(v, &r);
     fetch_reply_done(&r);
@@ -195,13 +200,13 @@ static void check_head(struct visit *v)
 {
     struct fetch_reply r;
 
-    if (visit_ask(v, "HEAD", &v->url, "Accept-Encoding: gzip\r\n", 0, &r) != FETCH_OK)
-        say_failed(v, "head", &r);
+    if (visit_request(v, "HEAD", &v->url, "Accept-Encoding: gzip\r\n", 0, &r) != FETCH_OK)
+        report_failed(v, "head", &r);
     else if (r.status != 200)
-        visit_say(v, DOCTOR_WARNING, "head", "have the proxy pass on HEAD",
-                  "HEAD returns %u; link checkers use it", r.status);
+        visit_report_plain(v, DOCTOR_WARNING, "head", "have the proxy pass on HEAD",
+                           "HEAD returns %u; link checkers use it", r.status);
     else
-        visit_say(v, DOCTOR_OK, "head", NULL, "200");
+        visit_report_plain(v, DOCTOR_OK, "head", NULL, "200");
     fetch_reply_done(&r);
 }
 
@@ -214,8 +219,8 @@ void visit_conditional(struct visit *v)
 
 #define AGENT "Mozilla/5.0 (compatible; sitemapd-doctor/" SITEMAPD_VERSION ")"
 
-static void tell(struct visit *v, const struct doctor_finding *outline, const char *format,
-                 va_list args)
+static void report_finding(struct visit *v, const struct doctor_finding *outline,
+                           const char *format, va_list args)
 {
     char what[4096];
     struct doctor_finding finding = *outline;
@@ -242,26 +247,26 @@ void visit_report(struct visit *v, enum doctor_level level, const char *check,
     va_list args;
 
     va_start(args, format);
-    tell(v, &outline, format, args);
+    report_finding(v, &outline, format, args);
     va_end(args);
 }
 
-void visit_say(struct visit *v, enum doctor_level level, const char *check, const char *todo,
-               const char *format, ...)
+void visit_report_plain(struct visit *v, enum doctor_level level, const char *check,
+                        const char *todo, const char *format, ...)
 {
     const struct doctor_finding outline = {
         .level = level, .check = check, .code = check, .todo = todo};
     va_list args;
 
     va_start(args, format);
-    tell(v, &outline, format, args);
+    report_finding(v, &outline, format, args);
     va_end(args);
 }
 
 /* One request. `headers` as in struct fetch_request. */
-static enum fetch_status visit_ask(struct visit *v, const char *method, const struct url *url,
-                                   const char *headers, uint64_t max_bytes,
-                                   struct fetch_reply *reply)
+static enum fetch_status visit_request(struct visit *v, const char *method, const struct url *url,
+                                       const char *headers, uint64_t max_bytes,
+                                       struct fetch_reply *reply)
 {
     struct fetch_request request = {
         .url = url,
@@ -318,7 +323,7 @@ static bool resolve(const struct url *url, const char *location, struct url *out
 enum fetch_status visit_follow(struct visit *v, struct url *url, const char *headers,
                                uint64_t max_bytes, struct fetch_reply *reply, unsigned *hops)
 {
-    enum fetch_status status = visit_ask(v, "GET", url, headers, max_bytes, reply);
+    enum fetch_status status = visit_request(v, "GET", url, headers, max_bytes, reply);
 
     *hops = 0;
     while (status == FETCH_OK && *hops < VISIT_MAX_HOPS) {
@@ -332,7 +337,7 @@ enum fetch_status visit_follow(struct visit *v, struct url *url, const char *hea
         fetch_reply_done(reply);
         *url = next;
         ++*hops;
-        status = visit_ask(v, "GET", url, headers, max_bytes, reply);
+        status = visit_request(v, "GET", url, headers, max_bytes, reply);
     }
     return status;
 }
@@ -344,7 +349,7 @@ static bool begins_gzip(const struct str *s)
     return s->len >= 2 && memcmp(s->data, "\x1f\x8b", 2) == 0;
 }
 
-static bool take_decoded(void *context, const char *bytes, size_t len)
+static bool on_decoded(void *context, const char *bytes, size_t len)
 {
     struct str *out = context;
     str_append(out, bytes, len);
@@ -354,25 +359,26 @@ static bool take_decoded(void *context, const char *bytes, size_t len)
 static bool gunzip(struct visit *v, const struct str *in, struct str *out)
 {
     struct reader_error error = {.status = READER_OK};
-    struct gunzip *gz = gunzip_new(&error, 0, take_decoded, out);
+    struct gunzip *gz = gunzip_new(&error, 0, on_decoded, out);
     bool whole = gz != NULL && gunzip_feed(gz, in->data, in->len) && gunzip_finish(gz);
 
     gunzip_free(gz);
     if (gz == NULL || out->failed || error.status == READER_NO_MEMORY)
         v->no_memory = true;
     else if (out->len > VISIT_MAX_PAGE)
-        visit_say(v, DOCTOR_WRONG, "gzip", "split it: 50 MiB is the limit",
-                  "the answer is larger than 52,428,800 bytes decoded");
+        visit_report_plain(v, DOCTOR_WRONG, "gzip", "split it: 50 MiB is the limit",
+                           "the answer is larger than 52,428,800 bytes decoded");
     else if (!whole)
-        visit_say(v, DOCTOR_WRONG, "gzip",
-                  "look for a proxy that truncates or changes compressed responses, or declares "
-                  "gzip for files that are not",
-                  "the answer says Content-Encoding: gzip and cannot be decoded");
+        visit_report_plain(
+            v, DOCTOR_WRONG, "gzip",
+            "look for a proxy that truncates or changes compressed responses, or declares "
+            "gzip for files that are not",
+            "the answer says Content-Encoding: gzip and cannot be decoded");
     return whole && !v->no_memory;
 }
 
-static void say_coding(struct visit *v, enum doctor_level level, const char *code,
-                       const struct content_coding *coding, const char *what)
+static void report_coding(struct visit *v, enum doctor_level level, const char *code,
+                          const struct content_coding *coding, const char *what)
 {
     visit_report(v, level, "gzip", &(struct visit_about){.code = code},
                  "make the proxy encode only what Accept-Encoding names, and once",
@@ -389,11 +395,11 @@ bool visit_decode(struct visit *v, const struct fetch_reply *reply, struct str *
     str_clear(out);
     str_append(out, reply->body.data, reply->body.len);
     if (coding.unreadable) {
-        say_coding(v, DOCTOR_WRONG, "encoding", &coding, "was not requested");
+        report_coding(v, DOCTOR_WRONG, "encoding", &coding, "was not requested");
         return false;
     }
     if (coding.odd)
-        say_coding(v, DOCTOR_WARNING, "encoding-odd", &coding, "is not a content coding");
+        report_coding(v, DOCTOR_WARNING, "encoding-odd", &coding, "is not a content coding");
     for (unsigned i = 0; i < coding.gzip && good; i++) {
         struct str part = *out;
 

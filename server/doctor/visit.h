@@ -43,8 +43,9 @@ void visit_report(struct visit *v, enum doctor_level level, const char *check,
                   const struct visit_about *about, const char *todo, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 /* The same about nothing in particular. `todo` NULL with DOCTOR_OK. */
-void visit_say(struct visit *v, enum doctor_level level, const char *check, const char *todo,
-               const char *format, ...) __attribute__((format(printf, 5, 6)));
+void visit_report_plain(struct visit *v, enum doctor_level level, const char *check,
+                        const char *todo, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 /* GETs `*url`, redirects followed, at most VISIT_MAX_HOPS; it becomes the last one, `*hops` how
  * many there were. A redirect that cannot be followed is the reply. */
 enum fetch_status visit_follow(struct visit *v, struct url *url, const char *headers,

@@ -12,7 +12,7 @@ static const char *text_of(const json_t *object, const char *name)
 }
 
 /* What is wrong is said with 400, by a word in the message. */
-static enum engine_state judge(struct engine *e, enum engine_state state)
+static enum engine_state classify_error(struct engine *e, enum engine_state state)
 {
     if (e->reply.status != 400)
         return state;
@@ -35,8 +35,8 @@ static enum engine_state judge(struct engine *e, enum engine_state state)
 }
 
 /* Makes a call of the API; what of `site`, `feed` and `body` is NULL is not sent. */
-static enum engine_state ask(struct engine *e, const char *call, const char *site, const char *feed,
-                             const char *body)
+static enum engine_state call_api(struct engine *e, const char *call, const char *site,
+                                  const char *feed, const char *body)
 {
     struct str target = STR_INIT;
     char why[256];
@@ -55,14 +55,14 @@ static enum engine_state ask(struct engine *e, const char *call, const char *sit
                                            .target = str_text(&target),
                                            .type = body != NULL ? "application/json" : NULL,
                                            .body = body};
-    enum engine_state state = judge(e, engine_send(e, &request));
+    enum engine_state state = classify_error(e, engine_send(e, &request));
     if (target.data != NULL)
         explicit_bzero(target.data, target.len);
     str_done(&target);
     return state;
 }
 
-static void add(struct engine_list *out, const char *parent, const json_t *row)
+static void add_sitemap(struct engine_list *out, const char *parent, const json_t *row)
 {
     const char *status = text_of(row, "Status");
     bool pending = strstr(status, "ending") != NULL || *status == '\0';
@@ -79,13 +79,13 @@ static void add(struct engine_list *out, const char *parent, const json_t *row)
     engine_list_add(out, &sitemap);
 }
 
-static enum engine_state list(struct engine *e, const char *property, const char *parent,
-                              struct engine_list *out)
+static enum engine_state list_sitemaps(struct engine *e, const char *property, const char *parent,
+                                       struct engine_list *out)
 {
     size_t i;
     const json_t *row;
     enum engine_state state =
-        ask(e, parent != NULL ? "GetFeedDetails" : "GetFeeds", property, parent, NULL);
+        call_api(e, parent != NULL ? "GetFeedDetails" : "GetFeeds", property, parent, NULL);
     json_t *answer = state == ENGINE_OK ? engine_answer(e) : NULL;
     if (state == ENGINE_OK && answer == NULL)
         return ENGINE_FAILED;
@@ -93,23 +93,23 @@ static enum engine_state list(struct engine *e, const char *property, const char
     {
         /* Of an index its details begin with itself. */
         if (parent == NULL || strcmp(text_of(row, "Url"), parent) != 0)
-            add(out, parent, row);
+            add_sitemap(out, parent, row);
     }
     json_decref(answer);
     return state;
 }
 
-static enum engine_state submit(struct engine *e, const char *property, const char *loc)
+static enum engine_state submit_sitemap(struct engine *e, const char *property, const char *loc)
 {
     struct str body = STR_INIT;
     str_append_text(&body, "{\"siteUrl\":");
     str_append_json_text(&body, property);
     str_append_json_member(&body, "feedUrl", loc);
     str_append_char(&body, '}');
-    enum engine_state state = ask(e, "SubmitFeed", NULL, NULL, str_text(&body));
+    enum engine_state state = call_api(e, "SubmitFeed", NULL, NULL, str_text(&body));
     str_done(&body);
     return state;
 }
 
 const struct engine_kind engine_bing = {
-    .base = "https://ssl.bing.com/", .list = list, .submit = submit};
+    .base = "https://ssl.bing.com/", .list = list_sitemaps, .submit = submit_sitemap};

@@ -73,7 +73,7 @@ enum engine_state engine_fail(struct engine *e, enum engine_state state, const c
 /* A word of an error answer as may be shown: letters, digits and . _ - alone, else "". */
 const char *engine_word(const json_t *text, char out[65]);
 /* Whether plain HTTP may be spoken with it: only with an address that allow_address contains. */
-bool engine_may_ask(struct engine *e, const struct url *url);
+bool engine_may_request(struct engine *e, const struct url *url);
 
 /* A number up to 2^40, as a number or a text; 0 for anything else. */
 uint64_t engine_number(const json_t *value);

@@ -79,7 +79,7 @@ enum engine_state engine_fail(struct engine *e, enum engine_state state, const c
     return state;
 }
 
-static bool stops(const struct engines *all)
+static bool is_stopping(const struct engines *all)
 {
     return thread_stops(&all->thread);
 }
@@ -88,11 +88,11 @@ static bool stops(const struct engines *all)
 static bool wait_until(struct engine *e, int64_t ready_ms)
 {
     int64_t now = clock_now_ms();
-    while (now < ready_ms && !stops(e->all)) {
+    while (now < ready_ms && !is_stopping(e->all)) {
         fetch_loop_poll(e->all->loop, (int)(ready_ms - now));
         now = clock_now_ms();
     }
-    return !stops(e->all);
+    return !is_stopping(e->all);
 }
 
 static void on_transferred(void *context, enum fetch_status status, struct fetch_reply *reply)
@@ -104,7 +104,7 @@ static void on_transferred(void *context, enum fetch_status status, struct fetch
     *reply = (struct fetch_reply){.status = 0}; /* it was moved out */
 }
 
-bool engine_may_ask(struct engine *e, const struct url *url)
+bool engine_may_request(struct engine *e, const struct url *url)
 {
     char host[64];
     if (url->https)
@@ -113,7 +113,7 @@ bool engine_may_ask(struct engine *e, const struct url *url)
     return address_ranges_hold(e->all->guard.allow, e->all->guard.allow_count, host);
 }
 
-static enum engine_state judge_status(struct engine *e)
+static enum engine_state classify_status(struct engine *e)
 {
     unsigned status = e->reply.status;
     int64_t now = unix_now();
@@ -128,7 +128,7 @@ static enum engine_state judge_status(struct engine *e)
     return engine_fail(e, ENGINE_FAILED, "it answers %u", status);
 }
 
-static ssize_t give_body(void *context, char *bytes, size_t size)
+static ssize_t on_read_body(void *context, char *bytes, size_t size)
 {
     struct engine *e = context;
     size_t len = e->body_left < size ? e->body_left : size;
@@ -145,7 +145,7 @@ static bool transfer(struct engine *e, const struct fetch_request *request)
     all->transferred = false;
     all->reply = &e->reply;
     struct fetch_transfer *t = fetch_loop_add(all->loop, request, on_transferred);
-    while (t != NULL && !all->transferred && !stops(all))
+    while (t != NULL && !all->transferred && !is_stopping(all))
         fetch_loop_poll(all->loop, LOOK_MS);
     if (t != NULL && !all->transferred)
         fetch_loop_remove(all->loop, t);
@@ -158,7 +158,7 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
     const struct url *url = request->url != NULL ? request->url : &e->endpoint;
     fetch_reply_done(&e->reply);
     e->reply = (struct fetch_reply){.status = 0};
-    if (!engine_may_ask(e, url))
+    if (!engine_may_request(e, url))
         return engine_fail(e, ENGINE_FAILED,
                            "%.*s is plain http, and no address that [fetch] allow_address contains",
                            url->origin_len, url->text);
@@ -182,7 +182,7 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
         .timeout_ms = TIMEOUT_MS,
         .max_bytes = ANSWER_BYTES,
         .guard = &e->all->guard,
-        .give = request->body != NULL || strcmp(request->method, "PUT") == 0 ? give_body : NULL,
+        .give = request->body != NULL || strcmp(request->method, "PUT") == 0 ? on_read_body : NULL,
         .give_bytes = e->body_left,
         .context = e,
     };
@@ -195,8 +195,9 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
     str_done(&headers);
     str_done(&target);
     if (!answered)
-        return stops(e->all) ? ENGINE_WAITING : engine_fail(e, ENGINE_FAILED, "out of memory");
-    return e->all->status == FETCH_OK ? judge_status(e)
+        return is_stopping(e->all) ? ENGINE_WAITING
+                                   : engine_fail(e, ENGINE_FAILED, "out of memory");
+    return e->all->status == FETCH_OK ? classify_status(e)
                                       : engine_fail(e, ENGINE_FAILED, "%s", e->reply.why);
 }
 
@@ -280,7 +281,7 @@ static void write_result(struct engine *e, const struct engine_write *write)
 }
 
 /* Sums for metrics and /readyz, which do not read the catalogue. */
-static void count(struct engine *e)
+static void count_states(struct engine *e)
 {
     struct engine_counts *c = &e->all->counts[engine_place(e->name)];
     struct catalogue_view *view;
@@ -339,7 +340,7 @@ struct visit {
 };
 
 /* What the engine lists of this site, with when this server submitted it. */
-static void take_list(struct visit *v, const struct engine_list *answer)
+static void merge_list(struct visit *v, const struct engine_list *answer)
 {
     for (size_t i = 0; i < answer->count; i++) {
         struct engine_sitemap sitemap = answer->at[i];
@@ -352,7 +353,7 @@ static void take_list(struct visit *v, const struct engine_list *answer)
 }
 
 /* Adds those of a list that have errors or warnings and are of this index. */
-static void take_children(struct visit *v, const char *parent, const struct engine_list *from)
+static void merge_children(struct visit *v, const char *parent, const struct engine_list *from)
 {
     size_t added = 0;
     for (size_t i = 0; i < from->count && added < CHILDREN_MOST; i++) {
@@ -372,7 +373,7 @@ static enum engine_state add_children(struct visit *v, const char *parent)
     struct engine_list answer = {.bad_only = true};
     enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), parent, &answer);
     v->detailed++;
-    take_children(v, parent, state == ENGINE_OK ? &answer : &v->kept.list);
+    merge_children(v, parent, state == ENGINE_OK ? &answer : &v->kept.list);
     engine_list_done(&answer);
     return state == ENGINE_FAILED || state == ENGINE_FORBIDDEN ? ENGINE_OK : state;
 }
@@ -386,8 +387,8 @@ static bool is_to_be_sent(const struct visit *v, const char *loc)
 }
 
 /* An empty index would be an error in the engine's eyes. */
-static enum engine_state submit(struct visit *v, const struct registry_index *index,
-                                const char *loc)
+static enum engine_state submit_index(struct visit *v, const struct registry_index *index,
+                                      const char *loc)
 {
     struct engine_sitemap sitemap = {.loc = loc, .parent = "", .pending = true, .sent_at = v->now};
     const struct engine_sitemap *before = find_loc(&v->kept.list, loc);
@@ -430,20 +431,20 @@ static bool is_index(const struct visit *v, const char *loc)
     return false;
 }
 
-static enum engine_state ask_site(struct visit *v)
+static enum engine_state query_site(struct visit *v)
 {
     struct engine_list answer = {.origin = v->site->origin};
     struct str loc = STR_INIT;
     enum engine_state state = v->e->kind->list(v->e, str_text(&v->property), NULL, &answer);
     v->listed = state == ENGINE_OK;
     if (v->listed)
-        take_list(v, &answer);
+        merge_list(v, &answer);
     size_t listed = v->list.count;
     for (size_t i = 0; i < v->site->index_count && v->listed; i++) {
         str_clear(&loc);
         str_append_format(&loc, "%s%s", v->site->origin, v->site->indexes[i].path);
         if (state == ENGINE_OK)
-            state = submit(v, &v->site->indexes[i], str_text(&loc));
+            state = submit_index(v, &v->site->indexes[i], str_text(&loc));
         if (state != ENGINE_OK)
             keep_submitted(v, str_text(&loc));
     }
@@ -515,7 +516,7 @@ static void read_others(struct visit *v, struct engine_day *all, int64_t *gone)
         return;
     if (catalogue_view_engine_sum(view, v->e->name, 0, all) == CATALOGUE_OK &&
         catalogue_view_engine_sum(view, v->e->name, v->site->id, &own) == CATALOGUE_OK &&
-        catalogue_view_engine_gone(view, v->e->name, gone) == CATALOGUE_OK) {
+        catalogue_view_engine_removed(view, v->e->name, gone) == CATALOGUE_OK) {
         all->day = found.day;
         all->sitemaps += found.sitemaps - own.sitemaps;
         all->errors += found.errors - own.errors;
@@ -547,7 +548,7 @@ static void record(struct visit *v, enum engine_state state)
         read_others(v, &write.all, &write.gone);
     log_state(v, state);
     write_result(v->e, &write);
-    count(v->e);
+    count_states(v->e);
 }
 
 /* False: nothing came of it, and a later look finds the site again. */
@@ -565,7 +566,7 @@ static bool visit(struct engine *e, const struct registry_site *site)
     e->why[0] = '\0';
     property_of(e, site, &v.property);
     enum engine_state state =
-        status == CATALOGUE_OK && !v.kept.list.failed ? ask_site(&v) : ENGINE_WAITING;
+        status == CATALOGUE_OK && !v.kept.list.failed ? query_site(&v) : ENGINE_WAITING;
     if (state != ENGINE_WAITING) /* else the server stops */
         record(&v, state);
     engine_list_done(&v.kept.list);
@@ -581,7 +582,7 @@ struct due {
     int64_t now, *next; /* by site; 0: it was never asked */
 };
 
-static void note_next(void *context, const struct engine_site *site)
+static void record_next(void *context, const struct engine_site *site)
 {
     struct due *due = context;
     const struct registry_site *found = registry_site_by_id(due->registry, site->site_id);
@@ -608,7 +609,7 @@ static const struct registry_site *find_due(struct engine *e, struct catalogue_v
     int64_t first = due.now + ASK_SECONDS;
     bool empty = false; /* some site is not to be asked for yet */
     bool known = due.next != NULL &&
-                 catalogue_view_engine_sites(view, e->name, note_next, &due) == CATALOGUE_OK;
+                 catalogue_view_engine_sites(view, e->name, record_next, &due) == CATALOGUE_OK;
     if (!known)
         first = due.now + EMPTY_SECONDS;
     if (known)
@@ -626,7 +627,7 @@ static const struct registry_site *find_due(struct engine *e, struct catalogue_v
 }
 
 /* Asks for one site, where any is due. True: there may be more. */
-static bool look(struct engine *e)
+static bool query_due_site(struct engine *e)
 {
     struct catalogue_view *view;
     struct catalogue_revisions now;
@@ -655,12 +656,12 @@ static void engines_run(void *context)
 {
     struct engines *all = context;
     for (size_t i = 0; i < all->count; i++)
-        count(&all->engines[i]);
-    while (!stops(all)) {
+        count_states(&all->engines[i]);
+    while (!is_stopping(all)) {
         bool more = false;
         if (catalogue_leads(all->catalogue, LEAD))
-            for (size_t i = 0; i < all->count && !stops(all); i++)
-                more |= look(&all->engines[i]);
+            for (size_t i = 0; i < all->count && !is_stopping(all); i++)
+                more |= query_due_site(&all->engines[i]);
         if (!more)
             fetch_loop_poll(all->loop, LOOK_MS);
     }

@@ -47,7 +47,7 @@ static enum engine_state read_account(struct engine *e, struct account *a)
 }
 
 /* What the token's answer says: the token, or why there is none. */
-static enum engine_state take_token(struct engine *e, enum engine_state state)
+static enum engine_state parse_token(struct engine *e, enum engine_state state)
 {
     char word[65];
     json_t *answer = state == ENGINE_OK || e->reply.status == 400 || e->reply.status == 401
@@ -71,7 +71,7 @@ static enum engine_state take_token(struct engine *e, enum engine_state state)
     return state == ENGINE_FORBIDDEN ? ENGINE_FAILED : state;
 }
 
-static enum engine_state ask_token(struct engine *e, const struct account *a)
+static enum engine_state request_token(struct engine *e, const struct account *a)
 {
     struct str body = STR_INIT;
     int64_t now = clock_unix_ms() / 1000;
@@ -88,7 +88,7 @@ static enum engine_state ask_token(struct engine *e, const struct account *a)
                                                .method = "POST",
                                                .type = "application/x-www-form-urlencoded",
                                                .body = str_text(&body)};
-        state = take_token(e, engine_send(e, &request));
+        state = parse_token(e, engine_send(e, &request));
     }
     str_done(&jwt);
     str_done(&body);
@@ -102,7 +102,7 @@ static enum engine_state have_token(struct engine *e)
         return ENGINE_OK;
     enum engine_state state = read_account(e, &a);
     if (state == ENGINE_OK)
-        state = ask_token(e, &a);
+        state = request_token(e, &a);
     if (*a.key != '\0')
         explicit_bzero((char *)(uintptr_t)a.key, strlen(a.key));
     json_decref(a.file);
@@ -120,7 +120,7 @@ static void begin_target(struct str *out, const char *property)
 }
 
 /* Why it is 403: to ask too often is not to be forbidden. */
-static enum engine_state judge(struct engine *e, enum engine_state state)
+static enum engine_state classify_error(struct engine *e, enum engine_state state)
 {
     char word[65];
     if (state == ENGINE_REFUSED)
@@ -141,17 +141,17 @@ static enum engine_state judge(struct engine *e, enum engine_state state)
                        "Search Console, Settings, Users and permissions");
 }
 
-static enum engine_state ask(struct engine *e, const char *method, const char *target)
+static enum engine_state call_api(struct engine *e, const char *method, const char *target)
 {
     enum engine_state state = have_token(e);
     if (state != ENGINE_OK)
         return state;
     const struct engine_request request = {
         .method = method, .target = target, .headers = str_text(&e->token)};
-    return judge(e, engine_send(e, &request));
+    return classify_error(e, engine_send(e, &request));
 }
 
-static void add(struct engine_list *out, const char *parent, const json_t *row)
+static void add_sitemap(struct engine_list *out, const char *parent, const json_t *row)
 {
     uint64_t urls = 0;
     size_t i;
@@ -172,8 +172,8 @@ static void add(struct engine_list *out, const char *parent, const json_t *row)
     engine_list_add(out, &sitemap);
 }
 
-static enum engine_state list(struct engine *e, const char *property, const char *parent,
-                              struct engine_list *out)
+static enum engine_state list_sitemaps(struct engine *e, const char *property, const char *parent,
+                                       struct engine_list *out)
 {
     struct str target = STR_INIT;
     size_t i;
@@ -181,26 +181,26 @@ static enum engine_state list(struct engine *e, const char *property, const char
     begin_target(&target, property);
     str_append_text(&target, parent != NULL ? "?sitemapIndex=" : "");
     engine_append_escaped(&target, parent != NULL ? parent : "");
-    enum engine_state state = ask(e, "GET", str_text(&target));
+    enum engine_state state = call_api(e, "GET", str_text(&target));
     str_done(&target);
     json_t *answer = state == ENGINE_OK ? engine_answer(e) : NULL;
     if (state == ENGINE_OK && answer == NULL)
         return ENGINE_FAILED;
-    json_array_foreach(json_object_get(answer, "sitemap"), i, row) add(out, parent, row);
+    json_array_foreach(json_object_get(answer, "sitemap"), i, row) add_sitemap(out, parent, row);
     json_decref(answer);
     return state;
 }
 
-static enum engine_state submit(struct engine *e, const char *property, const char *loc)
+static enum engine_state submit_sitemap(struct engine *e, const char *property, const char *loc)
 {
     struct str target = STR_INIT;
     begin_target(&target, property);
     str_append_char(&target, '/');
     engine_append_escaped(&target, loc);
-    enum engine_state state = ask(e, "PUT", str_text(&target));
+    enum engine_state state = call_api(e, "PUT", str_text(&target));
     str_done(&target);
     return state;
 }
 
 const struct engine_kind engine_google = {
-    .base = "https://www.googleapis.com/", .list = list, .submit = submit};
+    .base = "https://www.googleapis.com/", .list = list_sitemaps, .submit = submit_sitemap};

@@ -41,7 +41,7 @@ void entry_validate_quote(char *out, size_t size, const char *text, size_t len)
 }
 
 /* Keeps the loc as it was given, cut at LOC_MAX_CHARS, but never within a character. */
-static const char *keep_given(struct validated_entry *out, const char *loc, size_t len)
+static const char *copy_given(struct validated_entry *out, const char *loc, size_t len)
 {
     if (!loc)
         return NULL;
@@ -60,7 +60,7 @@ enum rule_code entry_validate_reject(const struct raw_entry *raw, struct validat
                                      const char *field, const char *why)
 {
     rejection->line = raw->line;
-    rejection->loc = keep_given(out, raw->loc, raw->loc_len);
+    rejection->loc = copy_given(out, raw->loc, raw->loc_len);
     rejection->code = code;
     rejection->field = field;
     if (why)

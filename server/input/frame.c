@@ -84,7 +84,7 @@ bool reader_state_reject(struct reader_state *c, const struct rejection *rejecti
     return c->sink.reject(c->sink.context, rejection) || stopped(c, rejection->line);
 }
 
-bool reader_state_take(struct reader_state *c, const struct raw_entry *raw)
+bool reader_state_add(struct reader_state *c, const struct raw_entry *raw)
 {
     if (!reader_state_ok(c))
         return false;
@@ -145,19 +145,19 @@ static void *allocate(size_t size)
     return checked(malloc(size));
 }
 
-static void *resize(void *old, size_t size)
+static void *resize_buffer(void *old, size_t size)
 {
     return checked(realloc(old, size));
 }
 
 XML_Parser memory_new_parser(const char *encoding, char separator)
 {
-    static const XML_Memory_Handling_Suite suite = {allocate, resize, free};
+    static const XML_Memory_Handling_Suite suite = {allocate, resize_buffer, free};
     const char text[] = {separator, '\0'};
     return XML_ParserCreate_MM(encoding, &suite, text);
 }
 
-static void install(void)
+static void install_expat_limits(void)
 {
     json_set_alloc_funcs(allocate, free);
 }
@@ -165,7 +165,7 @@ static void install(void)
 void memory_watch(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, install);
+    pthread_once(&once, install_expat_limits);
     failed = false;
 }
 
@@ -219,7 +219,7 @@ struct gunzip *gunzip_new(struct reader_error *error, uint32_t max_ratio, gunzip
     return g;
 }
 
-static bool malformed(struct gunzip *g, const char *why)
+static bool fail_gzip(struct gunzip *g, const char *why)
 {
     return error_set(g->error, READER_MALFORMED, "malformed-gzip", 0, 0,
                      "gzip data is broken after %llu decoded %s: %s", (unsigned long long)g->out,
@@ -260,13 +260,13 @@ static bool inflate_some(struct gunzip *g, bool *idle)
     case Z_STREAM_END:
         g->state = BETWEEN;
         g->any = true;
-        return inflateReset(&g->z) == Z_OK || malformed(g, "cannot reset");
+        return inflateReset(&g->z) == Z_OK || fail_gzip(g, "cannot reset");
     case Z_MEM_ERROR:
         return error_set(g->error, READER_NO_MEMORY, "no-memory", 0, 0, "out of memory");
     case Z_NEED_DICT:
-        return malformed(g, "needs a dictionary");
+        return fail_gzip(g, "needs a dictionary");
     default:
-        return malformed(g, g->z.msg ? g->z.msg : "data error");
+        return fail_gzip(g, g->z.msg ? g->z.msg : "data error");
     }
 }
 
@@ -279,7 +279,7 @@ static bool skip_padding(struct gunzip *g)
         g->in++;
         g->state = PADDING;
     }
-    return g->z.avail_in == 0 || g->state != PADDING || malformed(g, "trailing bytes are not gzip");
+    return g->z.avail_in == 0 || g->state != PADDING || fail_gzip(g, "trailing bytes are not gzip");
 }
 
 static bool feed_part(struct gunzip *g, const unsigned char *bytes, uInt len)
@@ -304,7 +304,7 @@ static bool feed_part(struct gunzip *g, const unsigned char *bytes, uInt len)
 static bool check_waste(struct gunzip *g)
 {
     return g->in <= WASTE_FREE_BYTES || (g->in - WASTE_FREE_BYTES) / WASTE_RATIO <= g->out ||
-           malformed(g, "most of its bytes decode to nothing (zeros or empty members)");
+           fail_gzip(g, "most of its bytes decode to nothing (zeros or empty members)");
 }
 
 /* Waste is judged where the input has come to a multiple of OUT_BYTES, and all before it is
@@ -518,7 +518,7 @@ bool frame_use(struct frame *f, const struct handler *handler, void *self)
     return self || reader_state_no_memory(f->core);
 }
 
-static void drop(struct frame *f, size_t len)
+static void drop_bytes(struct frame *f, size_t len)
 {
     memmove(f->block, f->block + len, f->block_len - len);
     f->block_len -= len;
@@ -529,11 +529,11 @@ static bool hand_on(struct frame *f, size_t enough)
 {
     if (!f->handler) {
         if (!f->bom_done && f->block_len >= 3 && memcmp(f->block, "\xef\xbb\xbf", 3) == 0)
-            drop(f, 3);
+            drop_bytes(f, 3);
         f->bom_done = true;
         size_t space = detect_space(f->block, f->block_len);
         place_advance(&f->place, f->block, space);
-        drop(f, space);
+        drop_bytes(f, space);
         if (f->block_len < enough)
             return true;
         if (!f->open(f->context, f->block, f->block_len))
@@ -550,7 +550,7 @@ static size_t least(size_t a, size_t b)
 }
 
 /* Decoded bytes, whether they were gzip or not. */
-static bool take_decoded(void *context, const char *bytes, size_t len)
+static bool on_decoded(void *context, const char *bytes, size_t len)
 {
     struct frame *f = context;
     struct reader_state *core = f->core;
@@ -590,21 +590,21 @@ bool frame_is_gzip(const struct frame *f)
 }
 
 /* The same, of what the host map has rewritten. */
-static bool take_rewritten(void *context, const char *bytes, size_t len)
+static bool on_rewritten(void *context, const char *bytes, size_t len)
 {
     struct frame *f = context;
     if (f->copy != NULL)
         f->copy(f->copy_context, bytes, len);
-    return take_decoded(f, bytes, len);
+    return on_decoded(f, bytes, len);
 }
 
-static bool take_text(struct frame *f, const char *bytes, size_t len)
+static bool parse_text(struct frame *f, const char *bytes, size_t len)
 {
     const struct host_map *map = f->core->options.map;
     if (map == NULL)
-        return take_decoded(f, bytes, len);
+        return on_decoded(f, bytes, len);
     if (f->rewriter == NULL)
-        f->rewriter = host_rewriter_new(map, take_rewritten, f);
+        f->rewriter = host_rewriter_new(map, on_rewritten, f);
     if (f->rewriter == NULL)
         return reader_state_no_memory(f->core);
     return host_rewriter_feed(f->rewriter, bytes, len);
@@ -613,11 +613,11 @@ static bool take_text(struct frame *f, const char *bytes, size_t len)
 static bool feed_layer(struct frame_layer *l, const char *bytes, size_t len);
 
 /* What is inside a layer: the next layer, or the text. */
-static bool take_inner(void *context, const char *bytes, size_t len)
+static bool on_inner(void *context, const char *bytes, size_t len)
 {
     struct frame_layer *l = context;
     struct frame *f = l->frame;
-    return l == &f->layers[f->codings] ? take_text(f, bytes, len) : feed_layer(l + 1, bytes, len);
+    return l == &f->layers[f->codings] ? parse_text(f, bytes, len) : feed_layer(l + 1, bytes, len);
 }
 
 /* gunzip has failed. What it had decoded may still show that the input is not one of ours. */
@@ -653,12 +653,12 @@ static bool decide_magic(struct frame_layer *l, unsigned char second)
     l->magic_held = false;
     l->stage = STAGE_PLAIN;
     if (l->magic != 0x1f || second != 0x8b)
-        return is_coding(l) ? refuse_coding(f) : take_inner(l, bytes, sizeof bytes);
+        return is_coding(l) ? refuse_coding(f) : on_inner(l, bytes, sizeof bytes);
     if (!options->allow_gzip)
         return reader_state_fail(f->core, READER_FORBIDDEN, "gzip-not-allowed", 0, 0,
                                  "is gzip, which is not accepted here");
     l->stage = STAGE_GZIP;
-    l->gunzip = gunzip_new(&l->unpacking, options->max_ratio, take_inner, l);
+    l->gunzip = gunzip_new(&l->unpacking, options->max_ratio, on_inner, l);
     if (!l->gunzip)
         return reader_state_no_memory(f->core);
     return gunzip_feed(l->gunzip, bytes, sizeof bytes) || unpacking_failed(l);
@@ -683,7 +683,7 @@ static bool feed_layer(struct frame_layer *l, const char *bytes, size_t len)
         return true;
     if (l->stage == STAGE_GZIP)
         return gunzip_feed(l->gunzip, bytes, len) || unpacking_failed(l);
-    return take_inner(l, bytes, len);
+    return on_inner(l, bytes, len);
 }
 
 bool frame_feed(struct frame *f, const void *bytes, size_t len)
@@ -696,7 +696,7 @@ static bool finish_layer(struct frame_layer *l)
     const char held = (char)l->magic;
     if (l->magic_held && is_coding(l))
         return refuse_coding(l->frame);
-    if (l->magic_held && !take_inner(l, &held, 1))
+    if (l->magic_held && !on_inner(l, &held, 1))
         return false;
     return l->stage != STAGE_GZIP || gunzip_finish(l->gunzip) || unpacking_failed(l);
 }
@@ -735,7 +735,7 @@ struct lines *lines_new(lines_take *take, void *context, uint64_t number)
     return l;
 }
 
-static void keep(struct lines *l, const char *bytes, size_t len)
+static void keep_line_part(struct lines *l, const char *bytes, size_t len)
 {
     size_t part = least(len, sizeof l->buffer - l->len);
     l->cut = l->cut || part < len;
@@ -758,7 +758,7 @@ bool lines_feed(void *self, const char *bytes, size_t len)
         const char *newline = memchr(bytes, '\n', len);
         size_t part = newline ? (size_t)(newline - bytes) : len;
         if (!newline) {
-            keep(l, bytes, part);
+            keep_line_part(l, bytes, part);
             return true;
         }
         if (!l->pending && part <= sizeof l->buffer) {
@@ -768,7 +768,7 @@ bool lines_feed(void *self, const char *bytes, size_t len)
             if (!l->take(l->context, &line))
                 return false;
         } else {
-            keep(l, bytes, part);
+            keep_line_part(l, bytes, part);
             if (!end_line(l))
                 return false;
         }

@@ -39,7 +39,7 @@ bool reader_state_fail(struct reader_state *c, enum reader_status status, const 
     __attribute__((format(printf, 6, 7)));
 bool reader_state_no_memory(struct reader_state *c);
 /* Judges and hands on. False: stop, the reason is recorded. */
-bool reader_state_take(struct reader_state *c, const struct raw_entry *raw);
+bool reader_state_add(struct reader_state *c, const struct raw_entry *raw);
 /* The same for what the format itself refuses. */
 bool reader_state_reject(struct reader_state *c, const struct rejection *rejection);
 /* `element`: its local name; NULL where it is about none. */

@@ -75,7 +75,7 @@ static bool word_is(const struct host_rewriter *w, const char *name)
     return w->word_len == strlen(name) && word_ends_with(w, name);
 }
 
-static void enter(struct host_rewriter *w, enum state state)
+static void enter_state(struct host_rewriter *w, enum state state)
 {
     w->state = state;
     w->word_len = 0;
@@ -97,23 +97,23 @@ static void open_construct(struct host_rewriter *w, char c)
     add_to_word(w, c);
     if (c == '/' && w->word_len == 1) {
         w->wants_text = false;
-        enter(w, END_TAG);
+        enter_state(w, END_TAG);
     } else if (c == '?' && w->word_len == 1) {
-        enter(w, INSTRUCTION);
+        enter_state(w, INSTRUCTION);
     } else if (word_is(w, comment)) {
-        enter(w, COMMENT);
+        enter_state(w, COMMENT);
     } else if (word_is(w, cdata)) {
-        enter(w, CDATA);
+        enter_state(w, CDATA);
     } else if (*w->word != '!') {
         w->state = NAME;
     } else if (memcmp(w->word, cdata, w->word_len) != 0 &&
                memcmp(w->word, comment, w->word_len) != 0) {
-        enter(w, END_TAG);
+        enter_state(w, END_TAG);
     }
 }
 
 /* Prefixes are not looked at: a colon begins the name anew. */
-static void take_name(struct host_rewriter *w, char c)
+static void parse_name(struct host_rewriter *w, char c)
 {
     if (c == ':') {
         w->word_len = 0;
@@ -121,18 +121,18 @@ static void take_name(struct host_rewriter *w, char c)
         w->is_link = word_is(w, "link");
         w->wants_text = w->is_link || word_is(w, "loc") || word_ends_with(w, "_loc");
         w->slash = c == '/';
-        enter(w, c == '>' ? TEXT : TAG);
+        enter_state(w, c == '>' ? TEXT : TAG);
     } else {
         add_to_word(w, c);
     }
 }
 
-static void take_tag(struct host_rewriter *w, char c)
+static void parse_tag(struct host_rewriter *w, char c)
 {
     if (c == '"' || c == '\'') {
         bool is_url = w->is_link && word_is(w, "href");
         w->quote = c;
-        enter(w, VALUE);
+        enter_state(w, VALUE);
         if (is_url) {
             bool wants_text = w->wants_text; /* of a feed's link with both */
             enter_origin(w);
@@ -140,7 +140,7 @@ static void take_tag(struct host_rewriter *w, char c)
         }
     } else if (c == '>') {
         w->wants_text = w->wants_text && !w->slash;
-        enter(w, TEXT);
+        enter_state(w, TEXT);
     } else if (c == ':') {
         w->word_len = 0;
     } else if (c != '=' && !ascii_is_space(c)) {
@@ -153,11 +153,11 @@ static void take_tag(struct host_rewriter *w, char c)
 }
 
 /* A byte of what ends with these bytes. */
-static void take_until(struct host_rewriter *w, char c, const char *end)
+static void skip_until(struct host_rewriter *w, char c, const char *end)
 {
     add_to_word(w, c);
     if (word_ends_with(w, end))
-        enter(w, TEXT);
+        enter_state(w, TEXT);
 }
 
 /* A byte outside origins. */
@@ -167,14 +167,14 @@ static bool is_leading(char c)
     return ascii_is_space(c) || memchr("\xef\xbb\xbf", c, 3) != NULL;
 }
 
-static void take_byte(struct host_rewriter *w, char c)
+static void parse_byte(struct host_rewriter *w, char c)
 {
     switch (w->state) {
     case START:
         if (c == '<')
-            enter(w, OPEN);
+            enter_state(w, OPEN);
         else if (!is_leading(c))
-            enter(w, LINE);
+            enter_state(w, LINE);
         break;
     case LINE:
         if (c == '\n')
@@ -182,33 +182,33 @@ static void take_byte(struct host_rewriter *w, char c)
         break;
     case TEXT:
         if (c == '<')
-            enter(w, OPEN);
+            enter_state(w, OPEN);
         break;
     case OPEN:
         open_construct(w, c);
         break;
     case NAME:
-        take_name(w, c);
+        parse_name(w, c);
         break;
     case TAG:
-        take_tag(w, c);
+        parse_tag(w, c);
         break;
     case VALUE:
         if (c == w->quote)
-            enter(w, TAG);
+            enter_state(w, TAG);
         break;
     case END_TAG:
         if (c == '>')
-            enter(w, TEXT);
+            enter_state(w, TEXT);
         break;
     case COMMENT:
-        take_until(w, c, "-->");
+        skip_until(w, c, "-->");
         break;
     case CDATA:
-        take_until(w, c, "]]>");
+        skip_until(w, c, "]]>");
         break;
     case INSTRUCTION:
-        take_until(w, c, "?>");
+        skip_until(w, c, "?>");
         break;
     case ORIGIN:
         break;
@@ -242,7 +242,7 @@ static const struct host_map_pair *held_pair(const struct host_rewriter *w)
 }
 
 /* Holds a byte back. False: it does not go on as any origin does. */
-static bool hold(struct host_rewriter *w, char c)
+static bool hold_byte(struct host_rewriter *w, char c)
 {
     uint32_t left = 0;
     for (size_t i = 0; i < w->map->count; i++) {
@@ -258,7 +258,7 @@ static bool hold(struct host_rewriter *w, char c)
     return true;
 }
 
-static bool leave_origin(struct host_rewriter *w, bool ends)
+static bool end_origin(struct host_rewriter *w, bool ends)
 {
     const struct host_map_pair *pair = ends ? held_pair(w) : NULL;
     w->state = w->behind;
@@ -268,7 +268,7 @@ static bool leave_origin(struct host_rewriter *w, bool ends)
 }
 
 /* The first byte from `at` that says anything in this state; `end` where none does. */
-static const char *skip(const struct host_rewriter *w, const char *at, const char *end)
+static const char *skip_plain(const struct host_rewriter *w, const char *at, const char *end)
 {
     const char *found = at;
     if ((w->state == TEXT && !w->wants_text) || w->state == LINE)
@@ -280,30 +280,30 @@ static const char *skip(const struct host_rewriter *w, const char *at, const cha
 
 /* A byte where an origin may begin or go on. False: the taker stops. `*run`: from there on nothing
  * is handed on yet. */
-static bool take_origin(struct host_rewriter *w, const char *at, const char **run)
+static bool parse_origin(struct host_rewriter *w, const char *at, const char **run)
 {
     size_t held = w->held_len;
-    if (hold(w, *at)) {
+    if (hold_byte(w, *at)) {
         const char *before = *run;
         *run = at + 1;
         return held > 0 || at == before || w->take(w->context, before, (size_t)(at - before));
     }
-    if (!leave_origin(w, ends_origin(*at)))
+    if (!end_origin(w, ends_origin(*at)))
         return false;
-    take_byte(w, *at);
+    parse_byte(w, *at);
     return true;
 }
 
 bool host_rewriter_feed(struct host_rewriter *w, const char *bytes, size_t len)
 {
     const char *run = bytes, *end = bytes + len;
-    for (const char *at = skip(w, bytes, end); at < end; at = skip(w, at + 1, end)) {
+    for (const char *at = skip_plain(w, bytes, end); at < end; at = skip_plain(w, at + 1, end)) {
         if (begins_origin(w, *at))
             enter_origin(w);
         if (w->state != ORIGIN)
-            take_byte(w, *at);
+            parse_byte(w, *at);
         else if (w->held_len > 0 || !ascii_is_space(*at))
-            if (!take_origin(w, at, &run))
+            if (!parse_origin(w, at, &run))
                 return false;
     }
     return run == end || w->take(w->context, run, (size_t)(end - run));
@@ -311,5 +311,5 @@ bool host_rewriter_feed(struct host_rewriter *w, const char *bytes, size_t len)
 
 bool host_rewriter_finish(struct host_rewriter *w)
 {
-    return w->state != ORIGIN || leave_origin(w, true);
+    return w->state != ORIGIN || end_origin(w, true);
 }

@@ -88,7 +88,7 @@ static const char *const maintenance_texts[] = {
 static const char *const maintenance_titles[] = {"maintenance", "be right back", "back soon",
                                                  "wartung",     "mantenimiento", "manutenzione"};
 
-static const char *find(const char *text, size_t len, const char *word)
+static const char *find_word(const char *text, size_t len, const char *word)
 {
     return memmem(text, len, word, strlen(word));
 }
@@ -96,7 +96,7 @@ static const char *find(const char *text, size_t len, const char *word)
 static bool has_any(const char *text, size_t len, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (find(text, len, words[i]))
+        if (find_word(text, len, words[i]))
             return true;
     return false;
 }
@@ -106,24 +106,24 @@ static bool has_any(const char *text, size_t len, const char *const *words, size
 /* Where the text of the title is in `lower`; its length, 0: there is none. */
 static size_t find_title(const char *lower, size_t len, size_t *at)
 {
-    const char *tag = find(lower, len, "<title");
+    const char *tag = find_word(lower, len, "<title");
     const char *begin = tag ? memchr(tag, '>', len - (size_t)(tag - lower)) : NULL;
     if (!begin)
         return 0;
     begin++;
     size_t left = len - (size_t)(begin - lower);
-    const char *end = find(begin, left, "</title");
+    const char *end = find_word(begin, left, "</title");
     left = end ? (size_t)(end - begin) : left;
     size_t front = detect_space(begin, left);
     *at = (size_t)(begin - lower) + front;
     return left - front - detect_space_behind(begin + front, left - front);
 }
 
-static void judge(const char *lower, size_t len, const char *title, size_t title_len,
-                  struct html_page *out)
+static void classify(const char *lower, size_t len, const char *title, size_t title_len,
+                     struct html_page *out)
 {
     for (size_t i = 0; i < sizeof walls / sizeof walls[0]; i++)
-        if (find(lower, len, walls[i].text)) {
+        if (find_word(lower, len, walls[i].text)) {
             out->kind = HTML_PAGE_WALL;
             out->wall = walls[i].wall;
             return;
@@ -146,7 +146,7 @@ void html_page_check(const char *head, size_t len, struct html_page *out)
     size_t title_len = find_title(lower, len, &title_at);
     if (title_len > 0)
         entry_validate_quote(out->title, sizeof out->title, head + title_at, title_len);
-    judge(lower, len, lower + title_at, title_len, out);
+    classify(lower, len, lower + title_at, title_len, out);
 }
 
 void html_page_describe(const struct html_page *page, char out[static HTML_PAGE_WHAT])

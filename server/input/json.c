@@ -67,7 +67,7 @@ static void skip_space(struct cursor *c)
         c->at++;
 }
 
-static bool take(struct cursor *c, char wanted)
+static bool accept_char(struct cursor *c, char wanted)
 {
     skip_space(c);
     if (c->at == c->end || *c->at != wanted)
@@ -83,9 +83,9 @@ static inline bool is_plain(uint64_t word)
              word_has(word, '\\') || word_has(word, 0x7f));
 }
 
-static bool take_string(struct cursor *c, struct text *out)
+static bool parse_string(struct cursor *c, struct text *out)
 {
-    if (!take(c, '"'))
+    if (!accept_char(c, '"'))
         return false;
     out->at = c->at;
     while ((size_t)(c->end - c->at) >= WORD_BYTES && is_plain(word_at(c->at)))
@@ -122,17 +122,17 @@ static int field_of(struct text name, const struct reader_options *options)
     return field;
 }
 
-static bool take_member(struct cursor *c, const struct reader_options *options,
-                        struct text fields[FIELD_COUNT])
+static bool parse_member(struct cursor *c, const struct reader_options *options,
+                         struct text fields[FIELD_COUNT])
 {
     struct text name;
 
-    if (!take_string(c, &name))
+    if (!parse_string(c, &name))
         return false;
     int field = field_of(name, options);
     if (field == FIELD_COUNT || fields[field].at)
         return false;
-    return take(c, ':') && take_string(c, &fields[field]);
+    return accept_char(c, ':') && parse_string(c, &fields[field]);
 }
 
 bool json_flat_read(const char *text, size_t len, const struct reader_options *options,
@@ -141,13 +141,13 @@ bool json_flat_read(const char *text, size_t len, const struct reader_options *o
     struct cursor c = {text, text + len};
     struct text fields[FIELD_COUNT] = {{NULL, 0}};
 
-    if (!take(&c, '{'))
+    if (!accept_char(&c, '{'))
         return false;
     do {
-        if (!take_member(&c, options, fields))
+        if (!parse_member(&c, options, fields))
             return false;
-    } while (take(&c, ','));
-    if (!take(&c, '}'))
+    } while (accept_char(&c, ','));
+    if (!accept_char(&c, '}'))
         return false;
     skip_space(&c);
     if (c.at != c.end || !fields[FIELD_LOC].at)
@@ -660,11 +660,11 @@ static enum json_raw_status json_raw_read(struct fields *f, const char *text, si
 }
 
 /* What was read goes on to the reader. */
-static bool take_read(struct reader_state *core, struct fields *f, enum json_raw_status status)
+static bool add_entry(struct reader_state *core, struct fields *f, enum json_raw_status status)
 {
     switch (status) {
     case JSON_RAW_OK: {
-        bool go_on = reader_state_take(core, f->raw);
+        bool go_on = reader_state_add(core, f->raw);
         json_decref(f->root);
         return go_on;
     }
@@ -679,7 +679,7 @@ static bool take_read(struct reader_state *core, struct fields *f, enum json_raw
 
 /* ---- one object a line ---- */
 
-static bool take_line(void *context, const struct line *line)
+static bool parse_line(void *context, const struct line *line)
 {
     struct reader_state *core = context;
     struct rejection rejection;
@@ -696,14 +696,14 @@ static bool take_line(void *context, const struct line *line)
         return true;
     struct raw_entry raw;
     struct fields f = {&core->options, &raw, core->judged, &rejection, .root = NULL};
-    return take_read(core, &f, json_raw_read(&f, line->text, line->len, line->number));
+    return add_entry(core, &f, json_raw_read(&f, line->text, line->len, line->number));
 }
 
 static const struct handler ndjson_handler = {lines_feed, lines_finish, free};
 
 bool ndjson_open(struct frame *f)
 {
-    return frame_use(f, &ndjson_handler, lines_new(take_line, f->core, f->place.line));
+    return frame_use(f, &ndjson_handler, lines_new(parse_line, f->core, f->place.line));
 }
 
 /* ---- one object, or one array of them ---- */
@@ -731,7 +731,7 @@ struct json_stream {
     char buffer[READER_MAX_ITEM_BYTES];
 };
 
-static bool malformed(struct json_stream *s, const char *why)
+static bool fail_malformed(struct json_stream *s, const char *why)
 {
     return reader_state_fail(s->core, READER_MALFORMED, "malformed-json", s->place.line,
                              s->place.column, "line %" PRIu64 ", column %" PRIu64 ": %s",
@@ -760,10 +760,10 @@ static bool end_element(struct json_stream *s)
     s->state = s->single ? AT_END : AT_BEHIND;
     if (status == JSON_RAW_SYNTAX)
         return malformed_element(s, rejection.detail, f.line, f.column);
-    return take_read(core, &f, status);
+    return add_entry(core, &f, status);
 }
 
-static bool keep(struct json_stream *s, char c)
+static bool append_to_element(struct json_stream *s, char c)
 {
     if (s->len == sizeof s->buffer) {
         json_member_before(s->buffer, s->len, s->core->error.field, sizeof s->core->error.field);
@@ -779,19 +779,19 @@ static bool keep(struct json_stream *s, char c)
 static bool begin_element(struct json_stream *s, char c)
 {
     if (c == ',' || c == ':' || c == ']' || c == '}')
-        return malformed(s, "a value is missing");
+        return fail_malformed(s, "a value is missing");
     s->element = s->place;
     s->number++;
     s->len = 0;
     s->nesting = (struct nesting){0};
     nesting_step(&s->nesting, c);
     s->state = s->nesting.depth ? AT_NESTED : s->nesting.string ? AT_STRING : AT_SCALAR;
-    return keep(s, c);
+    return append_to_element(s, c);
 }
 
-static bool take_nested(struct json_stream *s, char c)
+static bool parse_nested(struct json_stream *s, char c)
 {
-    if (!keep(s, c))
+    if (!append_to_element(s, c))
         return false;
     if (nesting_step(&s->nesting, c) && s->nesting.depth == 0)
         return end_element(s);
@@ -803,7 +803,7 @@ static bool take_nested(struct json_stream *s, char c)
 }
 
 /* Between elements. */
-static bool take_frame(struct json_stream *s, char c)
+static bool parse_frame(struct json_stream *s, char c)
 {
     if (ascii_is_space(c))
         return true;
@@ -814,7 +814,7 @@ static bool take_frame(struct json_stream *s, char c)
             return true;
         }
         s->single = c == '{';
-        return s->single ? begin_element(s, c) : malformed(s, "must be an object or an array");
+        return s->single ? begin_element(s, c) : fail_malformed(s, "must be an object or an array");
     case AT_FIRST:
     case AT_NEXT:
         if (c == ']' && s->state == AT_FIRST) {
@@ -824,30 +824,30 @@ static bool take_frame(struct json_stream *s, char c)
         return begin_element(s, c);
     case AT_BEHIND:
         if (c != ',' && c != ']')
-            return malformed(s, "a comma or ] is missing");
+            return fail_malformed(s, "a comma or ] is missing");
         s->state = c == ',' ? AT_NEXT : AT_END;
         return true;
     default:
-        return malformed(
+        return fail_malformed(
             s, c == '{' ? "another object follows; send several as an array, or one a line as "
                           "application/x-ndjson (with curl use --data-binary: -d removes line ends)"
                         : "unexpected data after the end");
     }
 }
 
-static bool take_byte(struct json_stream *s, char c)
+static bool parse_byte(struct json_stream *s, char c)
 {
     switch (s->state) {
     case AT_NESTED:
-        return take_nested(s, c);
+        return parse_nested(s, c);
     case AT_STRING:
-        return keep(s, c) && (!nesting_step(&s->nesting, c) || end_element(s));
+        return append_to_element(s, c) && (!nesting_step(&s->nesting, c) || end_element(s));
     case AT_SCALAR:
         if (c != ',' && c != ']' && !ascii_is_space(c))
-            return keep(s, c);
-        return end_element(s) && take_frame(s, c);
+            return append_to_element(s, c);
+        return end_element(s) && parse_frame(s, c);
     default:
-        return take_frame(s, c);
+        return parse_frame(s, c);
     }
 }
 
@@ -855,7 +855,7 @@ static bool stream_feed(void *self, const char *bytes, size_t len)
 {
     struct json_stream *s = self;
     for (size_t i = 0; i < len; i++) {
-        if (!take_byte(s, bytes[i]))
+        if (!parse_byte(s, bytes[i]))
             return false;
         place_step(&s->place, bytes[i]);
     }
@@ -868,7 +868,7 @@ static bool stream_finish(void *self)
     if (s->state == AT_END)
         return true;
     if (s->state == AT_START)
-        return malformed(s, "the body is empty");
+        return fail_malformed(s, "the body is empty");
     return reader_state_fail(s->core, READER_MALFORMED, "truncated", s->place.line, s->place.column,
                              "line %" PRIu64 ", column %" PRIu64 ": the JSON ends too early",
                              s->place.line, s->place.column);

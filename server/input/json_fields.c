@@ -157,8 +157,8 @@ static enum json_fields_status read_fields(struct json_fields *object, struct js
 }
 
 /* NULL, with `status` set, where the text is not a JSON object. */
-static json_t *load(const char *text, size_t len, enum json_fields_status *status,
-                    struct json_fields_error *error)
+static json_t *load_json(const char *text, size_t len, enum json_fields_status *status,
+                         struct json_fields_error *error)
 {
     json_error_t fault;
     json_t *root;
@@ -200,7 +200,7 @@ enum json_fields_status json_fields_read(const char *text, size_t len, struct js
 
     *out = NULL;
     *error = (struct json_fields_error){.field = ""};
-    root = load(text, len, &status, error);
+    root = load_json(text, len, &status, error);
     if (root == NULL)
         return status;
     object = calloc(1, sizeof *object);

@@ -10,7 +10,7 @@
 
 /* ---- a list: one URL a line ---- */
 
-static bool take_line(void *context, const struct line *line)
+static bool parse_line(void *context, const struct line *line)
 {
     struct reader_state *core = context;
     const char *text = line->text;
@@ -43,7 +43,7 @@ static bool take_line(void *context, const struct line *line)
         .line = line->number,
         .remarks = len < whole ? RULE_BIT(RULE_LOC_PADDED) : 0,
     };
-    return reader_state_take(core, &raw);
+    return reader_state_add(core, &raw);
 }
 
 static bool list_feed(void *self, const char *bytes, size_t len)
@@ -113,7 +113,7 @@ static bool open_format(void *context, const char *head, size_t len)
         return json_stream_open(f);
     if (wanted == READER_AUTO && first == '{')
         return json_either_open(f);
-    return frame_use(f, &list_handler, lines_new(take_line, &r->core, f->place.line));
+    return frame_use(f, &list_handler, lines_new(parse_line, &r->core, f->place.line));
 }
 
 struct reader *reader_new(const struct reader_options *options, const struct reader_sink *sink)

@@ -20,7 +20,7 @@ void sitemap_extension_done(struct sitemap_extension *e)
     free(e->fragment);
 }
 
-static bool begin(struct sitemap_extension *e)
+static bool begin_extension(struct sitemap_extension *e)
 {
     if (!e->fragment)
         e->fragment = calloc(1, sizeof *e->fragment);
@@ -31,14 +31,14 @@ static bool begin(struct sitemap_extension *e)
     return e->fragment != NULL;
 }
 
-static void remark(struct sitemap_pages *pages, struct place at, enum rule_code code,
-                   const char *given, size_t len)
+static void add_extension_remark(struct sitemap_pages *pages, struct place at, enum rule_code code,
+                                 const char *given, size_t len)
 {
     if (code != RULE_OK)
         sitemap_pages_remark(pages, at, code, given, len);
 }
 
-static const char *attribute(const char **attributes, const char *name)
+static const char *find_attribute(const char **attributes, const char *name)
 {
     for (size_t i = 0; attributes[i] != NULL; i += 2)
         if (strcmp(attributes[i], name) == 0)
@@ -46,45 +46,47 @@ static const char *attribute(const char **attributes, const char *name)
     return "";
 }
 
-static void take_link(struct sitemap_extension *e, struct sitemap_pages *pages,
-                      const char **attributes, struct place at)
+static void add_link(struct sitemap_extension *e, struct sitemap_pages *pages,
+                     const char **attributes, struct place at)
 {
-    const char *rel = attribute(attributes, "rel"), *language = attribute(attributes, "hreflang");
-    const char *href = attribute(attributes, "href");
+    const char *rel = find_attribute(attributes, "rel"),
+               *language = find_attribute(attributes, "hreflang");
+    const char *href = find_attribute(attributes, "href");
     size_t len = strlen(href), front = detect_space(href, len);
-    if (!ascii_equals(rel, strlen(rel), "alternate") || *language == '\0' || !begin(e))
+    if (!ascii_equals(rel, strlen(rel), "alternate") || *language == '\0' || !begin_extension(e))
         return;
     href += front;
     len -= front + detect_space_behind(href, len - front);
     enum rule_code code =
         fragment_add_alternate(e->fragment, language, strlen(language), href, len);
     bool about_language = code == RULE_LANGUAGE || code == RULE_DUPLICATE;
-    remark(pages, at, code, about_language ? language : href,
-           about_language ? strlen(language) : len);
+    add_extension_remark(pages, at, code, about_language ? language : href,
+                         about_language ? strlen(language) : len);
 }
 
-static void take_image(struct sitemap_extension *e, struct sitemap_pages *pages, const char *url,
-                       size_t len)
+static void add_image(struct sitemap_extension *e, struct sitemap_pages *pages, const char *url,
+                      size_t len)
 {
     e->image_has_loc = true;
     if (++e->images > MAX_IMAGES)
-        remark(pages, e->at, e->images == MAX_IMAGES + 1 ? RULE_IMAGES_MANY : RULE_OK, NULL, 0);
-    else if (begin(e))
-        remark(pages, e->at, fragment_add_image(e->fragment, url, len), url, len);
+        add_extension_remark(pages, e->at, e->images == MAX_IMAGES + 1 ? RULE_IMAGES_MANY : RULE_OK,
+                             NULL, 0);
+    else if (begin_extension(e))
+        add_extension_remark(pages, e->at, fragment_add_image(e->fragment, url, len), url, len);
 }
 
-static void take_news(struct sitemap_extension *e, struct sitemap_pages *pages, const char *text,
-                      size_t len)
+static void check_news(struct sitemap_extension *e, struct sitemap_pages *pages, const char *text,
+                       size_t len)
 {
     char given[SITEMAP_REMARK_GIVEN];
-    if (!begin(e))
+    if (!begin_extension(e))
         return;
     enum rule_code code =
         fragment_add_news(e->fragment, (enum news_field)e->field, text, len, pages->expect.now);
     snprintf(given, sizeof given, "%.40s %.*s", e->fragment->field, (int)(len < 48 ? len : 48),
              text);
     if (code != RULE_OK)
-        remark(pages, e->at, code, given, strlen(given));
+        add_extension_remark(pages, e->at, code, given, strlen(given));
 }
 
 /* What breaks a rule in a video: its field, and what was given. */
@@ -95,7 +97,7 @@ static void remark_video(struct sitemap_extension *e, struct sitemap_pages *page
     snprintf(given, sizeof given, "%.60s%s%.*s", e->fragment->field, len > 0 ? " " : "",
              (int)(len < 48 ? len : 48), text);
     if (code != RULE_OK)
-        remark(pages, e->at, code, given, strlen(given));
+        add_extension_remark(pages, e->at, code, given, strlen(given));
 }
 
 /* An element of a video. */
@@ -103,10 +105,10 @@ static void open_video_field(struct sitemap_extension *e, unsigned depth, const 
                              const char **attributes, struct place at)
 {
     enum video_field field = video_field_named(local);
-    if (field == VIDEO_FIELD_COUNT || !begin(e))
+    if (field == VIDEO_FIELD_COUNT || !begin_extension(e))
         return;
     const char *wanted = video_field_attribute(field);
-    const char *given = wanted != NULL ? attribute(attributes, wanted) : "";
+    const char *given = wanted != NULL ? find_attribute(attributes, wanted) : "";
     size_t len = strlen(given), front = detect_space(given, len);
     given += front;
     len -= front + detect_space_behind(given, len - front);
@@ -124,7 +126,8 @@ static void record_variant(struct sitemap_extension *e, struct sitemap_pages *pa
     if (xml_name_is_exact(name) || (e->variants & space) != 0)
         return;
     e->variants |= space;
-    remark(pages, at, RULE_EXTENSION_NAMESPACE, name, (size_t)(xml_name_local(name) - name) - 1);
+    add_extension_remark(pages, at, RULE_EXTENSION_NAMESPACE, name,
+                         (size_t)(xml_name_local(name) - name) - 1);
 }
 
 static void open_element(struct sitemap_extension *e, enum sitemap_extension_in in, unsigned depth,
@@ -133,9 +136,9 @@ static void open_element(struct sitemap_extension *e, enum sitemap_extension_in 
     e->open[e->open_count++] = (struct sitemap_extension_open){in, depth, at};
     if (in == IN_IMAGE)
         e->image_has_loc = false;
-    if (in == IN_VIDEO && begin(e))
+    if (in == IN_VIDEO && begin_extension(e))
         fragment_begin_video(e->fragment);
-    if (in == IN_NEWS && begin(e))
+    if (in == IN_NEWS && begin_extension(e))
         fragment_begin_news(e->fragment);
 }
 
@@ -170,7 +173,7 @@ void sitemap_extension_start(struct sitemap_extension *e, struct sitemap_pages *
     if (depth != parent + 1)
         return;
     if (space == EXTENSION_ALTERNATES && in == IN_PAGE && strcmp(local, "link") == 0)
-        take_link(e, pages, attributes, at);
+        add_link(e, pages, attributes, at);
     if (space == EXTENSION_VIDEOS && in == IN_VIDEO) {
         open_video_field(e, depth, local, attributes, at);
         return;
@@ -189,27 +192,27 @@ static void close_element(struct sitemap_extension *e, struct sitemap_pages *pag
 {
     switch (in) {
     case IN_IMAGE_LOC:
-        take_image(e, pages, text, len);
+        add_image(e, pages, text, len);
         break;
     case IN_IMAGE:
         if (!e->image_has_loc)
-            take_image(e, pages, "", 0);
+            add_image(e, pages, "", 0);
         break;
     case IN_FIELD:
-        take_news(e, pages, text, len);
+        check_news(e, pages, text, len);
         break;
     case IN_NEWS:
         e->news_at = e->at;
         break;
     case IN_VIDEO_FIELD:
-        if (begin(e))
+        if (begin_extension(e))
             remark_video(e, pages,
                          fragment_add_video(e->fragment, (enum video_field)e->field, e->attribute,
                                             text, len),
                          text, len);
         break;
     case IN_VIDEO:
-        if (begin(e))
+        if (begin_extension(e))
             remark_video(e, pages, fragment_end_video(e->fragment), "", 0);
         break;
     case IN_PUBLICATION:
@@ -232,7 +235,7 @@ void sitemap_extension_end_page(struct sitemap_extension *e, struct sitemap_page
 {
     struct fragment *f = e->fragment;
     if (e->begun && f->has_news && !f->news_spoilt && fragment_end(f) == RULE_FIELD_MISSING)
-        remark(pages, e->news_at, RULE_FIELD_MISSING, f->field, strlen(f->field));
+        add_extension_remark(pages, e->news_at, RULE_FIELD_MISSING, f->field, strlen(f->field));
     pages->news += e->begun && f->has_news;
     e->no_memory = e->no_memory || (e->begun && (f->text.failed || f->images.failed ||
                                                  f->videos.failed || f->alternates.failed));

@@ -7,7 +7,7 @@
 #include "server/input/sitemap_parts.h"
 #include "server/input/xml.h"
 
-static const char *attribute(const char **attributes, const char *name)
+static const char *find_attribute(const char **attributes, const char *name)
 {
     for (size_t i = 0; attributes[i] != NULL; i += 2)
         if (strcmp(attributes[i], name) == 0)
@@ -124,7 +124,8 @@ bool sitemap_feed_start(struct sitemap_feed *f, struct sitemap_work *work, unsig
         return true;
     f->field_at = at;
     if (strcmp(local, "link") == 0 && f->form == FEED_ATOM) {
-        const char *rel = attribute(attributes, "rel"), *href = attribute(attributes, "href");
+        const char *rel = find_attribute(attributes, "rel"),
+                   *href = find_attribute(attributes, "href");
         if (href && (!rel || strcmp(rel, "alternate") == 0))
             sitemap_feed_link(work, at, href, strlen(href));
     } else if (strcmp(local, "link") == 0) {
@@ -147,7 +148,7 @@ void sitemap_feed_link(struct sitemap_work *work, struct place at, const char *t
         sitemap_pages_count(&work->pages, sitemap_pages_loc(&work->pages, at, text, len));
 }
 
-static void take_date(struct sitemap_feed *f, const char *text, size_t len)
+static void parse_date(struct sitemap_feed *f, const char *text, size_t len)
 {
     bool better = f->field == FEED_UPDATED || !f->updated;
     int64_t at;
@@ -169,7 +170,7 @@ void sitemap_feed_end(struct sitemap_feed *f, struct sitemap_work *work, unsigne
     if (f->open && depth == f->entry_depth + 1 && f->field == FEED_LINK)
         sitemap_feed_link(work, f->field_at, text, len);
     else if (f->open && depth == f->entry_depth + 1 && f->field != FEED_NO_FIELD)
-        take_date(f, text, len);
+        parse_date(f, text, len);
     if (f->open && depth == f->entry_depth) {
         f->open = false;
         sitemap_hash_date(work->hash, f->date, f->date_len);

@@ -48,8 +48,8 @@ static void sitemap_item_begin_field(struct sitemap_item *item, const char *loca
     }
 }
 
-static void take_loc(struct sitemap_item *item, struct sitemap_pages *pages, const char *text,
-                     size_t len)
+static void parse_loc(struct sitemap_item *item, struct sitemap_pages *pages, const char *text,
+                      size_t len)
 {
     if (item->locs == 1 && !item->markup)
         item->loc_code = sitemap_pages_loc(pages, item->field_at, text, len);
@@ -57,8 +57,8 @@ static void take_loc(struct sitemap_item *item, struct sitemap_pages *pages, con
         item->loc_code = sitemap_pages_refuse(pages, item->field_at, RULE_LOC_MALFORMED);
 }
 
-static void take_lastmod(struct sitemap_item *item, struct sitemap_pages *pages, const char *text,
-                         size_t len)
+static void parse_lastmod(struct sitemap_item *item, struct sitemap_pages *pages, const char *text,
+                          size_t len)
 {
     if (item->lastmods == 1 && !item->markup)
         sitemap_pages_lastmod(pages, item->field_at, text, len);
@@ -71,9 +71,9 @@ static void sitemap_item_end_field(struct sitemap_item *item, struct sitemap_pag
                                    const char *text, size_t len)
 {
     if (item->field == FIELD_LOC)
-        take_loc(item, pages, text, len);
+        parse_loc(item, pages, text, len);
     else if (item->field == FIELD_LASTMOD)
-        take_lastmod(item, pages, text, len);
+        parse_lastmod(item, pages, text, len);
     item->field = FIELD_NONE;
 }
 
@@ -180,7 +180,7 @@ static bool refuse_at(struct sitemap_urlset *u, struct place place, const char *
                              why);
 }
 
-static bool refuse(struct sitemap_urlset *u, const char *code, const char *why)
+static bool reject_urlset(struct sitemap_urlset *u, const char *code, const char *why)
 {
     return refuse_at(u, xml_place(&u->xml), code, why);
 }
@@ -195,7 +195,7 @@ static bool dismiss(struct sitemap_urlset *u, const char *what)
 static const char other_xml[] = "XML, but not a sitemap";
 
 /* Whether the file is a sitemap, or meant as one, for all that is known. */
-static bool is_meant(const struct sitemap_urlset *u)
+static bool is_intended(const struct sitemap_urlset *u)
 {
     const struct sitemap_prolog *p = &u->prolog;
     return u->root_seen || p->urlset || p->start == START_DECLARED || p->start == START_LATE ||
@@ -205,8 +205,8 @@ static bool is_meant(const struct sitemap_urlset *u)
 static bool token_too_long(struct xml *xml)
 {
     struct sitemap_urlset *u = (struct sitemap_urlset *)(void *)xml;
-    return is_meant(u) ? refuse(u, "text-too-long", "a tag or comment is too long")
-                       : dismiss(u, other_xml);
+    return is_intended(u) ? reject_urlset(u, "text-too-long", "a tag or comment is too long")
+                          : dismiss(u, other_xml);
 }
 
 static bool dismiss_root(struct sitemap_urlset *u, const char *local)
@@ -235,7 +235,7 @@ static bool begin_root(struct sitemap_urlset *u, const char *name)
     char why[XML_SPACE_WHY];
     if (urlset && xml_name_space(name) == XML_SPACE_OTHER) {
         xml_space_explain(name, why);
-        return refuse(u, "wrong-namespace", why);
+        return reject_urlset(u, "wrong-namespace", why);
     }
     u->work->feed = !urlset && sitemap_feed_begin(&u->feed, local);
     if (!urlset && !u->work->feed)
@@ -268,7 +268,7 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
         return;
     /* Feeds hold pages of HTML. */
     if (++u->depth > (u->work->feed ? FEED_MAX_DEPTH : SITEMAP_FILE_MAX_DEPTH)) {
-        refuse(u, "nesting-too-deep", "elements are nested too deeply");
+        reject_urlset(u, "nesting-too-deep", "elements are nested too deeply");
         return;
     }
     if (u->work->feed) {
@@ -360,7 +360,7 @@ static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char 
     u->prolog.doctype = true;
     u->prolog.doctype_at = xml_place(&u->xml);
     if (strcmp(local, "urlset") == 0)
-        refuse(u, "doctype", "has a DOCTYPE, which is not accepted");
+        reject_urlset(u, "doctype", "has a DOCTYPE, which is not accepted");
     else if (ascii_equals(local, strlen(local), "html"))
         dismiss_root(u, "html");
 }
@@ -373,16 +373,17 @@ static bool is_bad_utf8(const struct sitemap_urlset *u)
     return u->prolog.start != START_WIDE && rest != NULL && utf8_char_len(rest, len) == 0;
 }
 
-static bool broken(struct xml *xml, enum XML_Error error, const char *code, const char *why)
+static bool fail_xml(struct xml *xml, enum XML_Error error, const char *code, const char *why)
 {
     struct sitemap_urlset *u = (struct sitemap_urlset *)(void *)xml;
-    if ((!u->root_seen && u->prolog.doctype) || !is_meant(u))
+    if ((!u->root_seen && u->prolog.doctype) || !is_intended(u))
         return dismiss(u, other_xml);
     if (error == XML_ERROR_INCORRECT_ENCODING && u->prolog.start == START_WIDE)
-        return refuse(u, "not-utf8", "is UTF-16, and declared otherwise; a sitemap must be UTF-8");
+        return reject_urlset(u, "not-utf8",
+                             "is UTF-16, and declared otherwise; a sitemap must be UTF-8");
     if (error == XML_ERROR_INVALID_TOKEN && is_bad_utf8(u))
-        return refuse(u, "not-utf8", "not UTF-8");
-    return refuse(u, code, why);
+        return reject_urlset(u, "not-utf8", "not UTF-8");
+    return reject_urlset(u, code, why);
 }
 
 static bool urlset_feed(void *self, const char *bytes, size_t len)
@@ -412,7 +413,7 @@ static const struct xml_hooks hooks = {
     .doctype = on_doctype,
     .declaration = on_declaration,
     .token_too_long = token_too_long,
-    .broken = broken,
+    .broken = fail_xml,
 };
 
 bool sitemap_urlset_open(struct frame *f, struct sitemap_work *work, enum sitemap_start start,

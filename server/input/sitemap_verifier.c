@@ -23,7 +23,7 @@
 
 /* ---- remarks ---- */
 
-static struct sitemap_remark *find(struct sitemap_remarks *r, enum rule_code code)
+static struct sitemap_remark *find_remark(struct sitemap_remarks *r, enum rule_code code)
 {
     for (size_t i = 0; i < r->count; i++)
         if (r->at[i].code == code)
@@ -35,7 +35,7 @@ static struct sitemap_remark *find(struct sitemap_remarks *r, enum rule_code cod
 static void sitemap_remarks_add(struct sitemap_remarks *r, enum rule_code code, uint64_t line,
                                 uint64_t column, const char *given, size_t len)
 {
-    struct sitemap_remark *remark = find(r, code);
+    struct sitemap_remark *remark = find_remark(r, code);
     if (remark == NULL) {
         if (r->count == SITEMAP_MAX_REMARKS)
             return;
@@ -319,8 +319,8 @@ static void sitemap_pages_init(struct sitemap_pages *p, const struct sitemap_exp
             own->origin_len + scope_directory_len(own->text + own->origin_len, own->path_len);
 }
 
-static void remark(struct sitemap_pages *p, enum rule_code code, struct place at, const char *given,
-                   size_t len)
+static void add_remark(struct sitemap_pages *p, enum rule_code code, struct place at,
+                       const char *given, size_t len)
 {
     sitemap_remarks_add(&p->remarks, code, at.line, at.column, given, len);
 }
@@ -375,7 +375,7 @@ static void evaluate_place(struct sitemap_pages *p, struct place at, const struc
         memcpy(p->other, url->text, p->other_len);
     }
     if (code != RULE_OK)
-        remark(p, code, at, url->text, url->len);
+        add_remark(p, code, at, url->text, url->len);
 }
 
 enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const char *text,
@@ -386,19 +386,19 @@ enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const
     if (code == RULE_OK)
         evaluate_place(p, at, &url);
     else
-        remark(p, code, at, text, len);
+        add_remark(p, code, at, text, len);
     return code;
 }
 
 void sitemap_pages_remark(struct sitemap_pages *p, struct place at, enum rule_code code,
                           const char *given, size_t len)
 {
-    remark(p, code, at, given, len);
+    add_remark(p, code, at, given, len);
 }
 
 enum rule_code sitemap_pages_refuse(struct sitemap_pages *p, struct place at, enum rule_code code)
 {
-    remark(p, code, at, NULL, 0);
+    add_remark(p, code, at, NULL, 0);
     return code;
 }
 
@@ -435,7 +435,7 @@ void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const cha
                              const char *local)
 {
     size_t len = local > name ? (size_t)(local - name) - 1 : 0; /* without the separator */
-    remark(p, RULE_NAMESPACE, at, len > 0 ? name : NULL, len);
+    add_remark(p, RULE_NAMESPACE, at, len > 0 ? name : NULL, len);
 }
 
 /* The digits behind the point of a stored lastmod. */
@@ -488,7 +488,7 @@ void sitemap_pages_lastmod(struct sitemap_pages *p, struct place at, const char 
     if (p->one_code == RULE_OK)
         p->dated++;
     else if (len > 0) /* <lastmod/> is as good as none */
-        remark(p, p->one_code, at, text, len);
+        add_remark(p, p->one_code, at, text, len);
 }
 
 /* See struct sitemap_file. */
@@ -530,7 +530,7 @@ static bool refuse_long(struct sitemap_work *w, uint64_t line)
                              "a line is longer than %u bytes", SITEMAP_FILE_MAX_TEXT);
 }
 
-static bool take_line(void *context, const struct line *line)
+static bool check_line(void *context, const struct line *line)
 {
     struct sitemap_work *w = context;
     struct sitemap_pages *pages = &w->pages;
@@ -706,7 +706,7 @@ static bool open_form(void *context, const char *head, size_t len)
         start = START_WIDE;
     } else if (sitemap_pages_is_url(head, len)) {
         sitemap_hash_field(w->hash, HASH_LIST, "", 0);
-        return frame_use(f, &list_handler, lines_new(take_line, w, f->place.line));
+        return frame_use(f, &list_handler, lines_new(check_line, w, f->place.line));
     } else if (detect_html(head, len)) {
         return sitemap_work_page(w, head, len);
     } else if (*head != '<') {
@@ -747,7 +747,7 @@ void sitemap_verifier_free(struct sitemap_verifier *v)
     free(v);
 }
 
-static bool says_gzip(const char *content_type)
+static bool is_gzip_type(const char *content_type)
 {
     size_t len = content_type ? strcspn(content_type, "; \t") : 0;
     return ascii_equals(content_type, len, "application/gzip") ||
@@ -762,7 +762,7 @@ enum sitemap_packing sitemap_packing_reported(enum sitemap_packing name,
     struct content_coding coding;
     content_coding_read(content_encoding, &coding);
     bool told = (name == SITEMAP_PACKING_GZIP && coding.gzip > 0) ||
-                (name == SITEMAP_PACKING_PLAIN && says_gzip(content_type));
+                (name == SITEMAP_PACKING_PLAIN && is_gzip_type(content_type));
     return told ? SITEMAP_PACKING_ANY : name;
 }
 

@@ -146,8 +146,8 @@ struct xml_list {
     struct xml_item item;
 };
 
-static void fail(struct xml_list *x, enum reader_status status, const char *code,
-                 const char *detail, const char *name)
+static void fail_list(struct xml_list *x, enum reader_status status, const char *code,
+                      const char *detail, const char *name)
 {
     struct place at = xml_place(&x->xml);
     char shown[64];
@@ -171,18 +171,18 @@ static void begin_root(struct xml_list *x, const char *name)
     if (strcmp(local, root) == 0) {
         char why[XML_SPACE_WHY];
         xml_space_explain(name, why);
-        fail(x, READER_WRONG_KIND, "wrong-namespace", why, "");
+        fail_list(x, READER_WRONG_KIND, "wrong-namespace", why, "");
         return;
     }
     const struct reader_kind *kind = reader_kind_of(x->xml.core);
     if (strcmp(local, kind->other_root) == 0)
-        fail(x, READER_WRONG_KIND, kind->other, kind->is_other, "");
+        fail_list(x, READER_WRONG_KIND, kind->other, kind->is_other, "");
     else if (ascii_equals(local, strlen(local), "html"))
-        fail(x, READER_WRONG_KIND, kind->html, kind->is_html, "");
+        fail_list(x, READER_WRONG_KIND, kind->html, kind->is_html, "");
     else if (strcmp(local, "rss") == 0 || strcmp(local, "feed") == 0 || strcmp(local, "RDF") == 0)
-        fail(x, READER_WRONG_KIND, kind->feed, kind->is_feed, "");
+        fail_list(x, READER_WRONG_KIND, kind->feed, kind->is_feed, "");
     else
-        fail(x, READER_WRONG_KIND, kind->none, kind->is_none, local);
+        fail_list(x, READER_WRONG_KIND, kind->none, kind->is_none, local);
 }
 
 /* An element that is not one of ours. In an index an extension's is its own business; one of our
@@ -220,12 +220,12 @@ static void record_variant(struct xml_list *x, const char *name, unsigned space)
 /* ---- extensions of a page URL ---- */
 
 /* Only the first fault is reported: nothing is judged behind it. */
-static void take_code(struct xml_list *x, enum rule_code code)
+static void set_code(struct xml_list *x, enum rule_code code)
 {
     x->item.extension_fault = code;
 }
 
-static const char *attribute(const XML_Char **attributes, const char *name)
+static const char *find_attribute(const XML_Char **attributes, const char *name)
 {
     for (size_t i = 0; attributes[i] != NULL; i += 2)
         if (strcmp(attributes[i], name) == 0)
@@ -247,15 +247,15 @@ static void trim_url(struct xml_list *x, const char **url, size_t *len)
 
 static void begin_link(struct xml_list *x, const char *name, const XML_Char **attributes)
 {
-    const char *rel = attribute(attributes, "rel"), *href = attribute(attributes, "href");
-    const char *language = attribute(attributes, "hreflang");
+    const char *rel = find_attribute(attributes, "rel"), *href = find_attribute(attributes, "href");
+    const char *language = find_attribute(attributes, "hreflang");
     bool alternate = ascii_equals(rel, strlen(rel), "alternate") && *language != '\0';
     begin_ignored(x, name, !alternate);
     if (!alternate || x->item.extension_fault != RULE_OK)
         return;
     size_t len = strlen(href);
     trim_url(x, &href, &len);
-    take_code(x, fragment_add_alternate(x->fragment, language, strlen(language), href, len));
+    set_code(x, fragment_add_alternate(x->fragment, language, strlen(language), href, len));
 }
 
 static void begin_field(struct xml_list *x, enum place_in_tree at, enum news_field field)
@@ -281,7 +281,7 @@ static void begin_video_field(struct xml_list *x, const char *name, const XML_Ch
         if (video_field_is_obsolete(attributes[i]))
             fragment_drop_video_field(x->fragment);
     const char *wanted = video_field_attribute(field);
-    const char *given = wanted != NULL ? attribute(attributes, wanted) : "";
+    const char *given = wanted != NULL ? find_attribute(attributes, wanted) : "";
     size_t len = strlen(given);
     trim_url(x, &given, &len);
     bool fits = len < sizeof x->attribute;
@@ -347,23 +347,23 @@ static void end_extension(struct xml_list *x, enum place_in_tree at)
     if (x->item.extension_fault != RULE_OK)
         return;
     if (at == IN_NEWS_FIELD) {
-        take_code(x, fragment_add_news(x->fragment, x->field, x->text_data, whole ? len : 0,
-                                       x->xml.core->options.now));
+        set_code(x, fragment_add_news(x->fragment, x->field, x->text_data, whole ? len : 0,
+                                      x->xml.core->options.now));
     } else if (at == IN_IMAGE_LOC) {
         x->image_has_loc = true;
         const char *url = x->text_data;
         trim_url(x, &url, &len);
-        take_code(x, fragment_add_image(x->fragment, url, len));
+        set_code(x, fragment_add_image(x->fragment, url, len));
     } else if (at == IN_VIDEO_FIELD) {
         const char *text = whole ? x->text_data : REFUSED;
         len = whole ? len : 1;
         if (video_fields[x->video_field].kind == VIDEO_URL)
             trim_url(x, &text, &len);
-        take_code(x, fragment_add_video(x->fragment, x->video_field, x->attribute, text, len));
+        set_code(x, fragment_add_video(x->fragment, x->video_field, x->attribute, text, len));
     } else if (at == IN_VIDEO) {
-        take_code(x, fragment_end_video(x->fragment));
+        set_code(x, fragment_end_video(x->fragment));
     } else if (at == IN_IMAGE && !x->image_has_loc) {
-        take_code(x, fragment_add_image(x->fragment, "", 0));
+        set_code(x, fragment_add_image(x->fragment, "", 0));
     }
 }
 
@@ -381,7 +381,7 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
     if (!xml_token(&x->xml))
         return;
     if (++x->depth > READER_MAX_DEPTH) {
-        fail(x, READER_TOO_LARGE, "nested-too-deep", "elements are nested too deeply", "");
+        fail_list(x, READER_TOO_LARGE, "nested-too-deep", "elements are nested too deeply", "");
         return;
     }
     if (x->at == IN_IGNORED) {
@@ -423,7 +423,7 @@ static void end_item(struct xml_list *x)
     struct raw_entry raw;
     if (xml_item_read(&x->item, &raw))
         reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, raw.line, NULL);
-    if (!reader_state_take(x->xml.core, &raw))
+    if (!reader_state_add(x->xml.core, &raw))
         xml_stop(&x->xml);
 }
 
@@ -505,19 +505,19 @@ static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char 
         return;
     const struct reader_kind *kind = reader_kind_of(x->xml.core);
     if (ascii_equals(name, strlen(name), "html"))
-        fail(x, READER_WRONG_KIND, kind->html, kind->is_html, "");
+        fail_list(x, READER_WRONG_KIND, kind->html, kind->is_html, "");
     else
-        fail(x, READER_FORBIDDEN, "doctype", "has a DOCTYPE, which is not accepted", "");
+        fail_list(x, READER_FORBIDDEN, "doctype", "has a DOCTYPE, which is not accepted", "");
 }
 
 static bool token_too_long(struct xml *xml)
 {
-    fail((struct xml_list *)(void *)xml, READER_TOO_LARGE, "item-too-large",
-         "a tag or comment is too long", "");
+    fail_list((struct xml_list *)(void *)xml, READER_TOO_LARGE, "item-too-large",
+              "a tag or comment is too long", "");
     return false;
 }
 
-static bool broken(struct xml *x, enum XML_Error error, const char *code, const char *why)
+static bool fail_xml(struct xml *x, enum XML_Error error, const char *code, const char *why)
 {
     struct place at = xml_place(x);
     (void)error;
@@ -626,7 +626,7 @@ static bool run_item(struct run *run, const struct xml_list *x, struct raw_entry
     return true;
 }
 
-static bool take_plain(struct xml_list *x, struct run *run)
+static bool parse_plain(struct xml_list *x, struct run *run)
 {
     struct raw_entry raw;
     const char *from = run->at;
@@ -634,7 +634,7 @@ static bool take_plain(struct xml_list *x, struct run *run)
     while (run_item(run, x, &raw)) {
         if (x->pages)
             fragment_begin(x->fragment, x->xml.core->options.lenient);
-        if (!reader_state_take(x->xml.core, &raw))
+        if (!reader_state_add(x->xml.core, &raw))
             return false;
     }
     if (run->at > from)
@@ -657,7 +657,7 @@ static bool index_feed(void *self, const char *bytes, size_t len)
     struct run run = {.at = bytes, .end = bytes + len};
     while (run.at < run.end) {
         const char *from = run.at;
-        if (x->plain && x->between && !take_plain(x, &run))
+        if (x->plain && x->between && !parse_plain(x, &run))
             return false;
         /* Where one that is not plain comes behind another the rest of the block may be all such.
          */
@@ -679,7 +679,7 @@ static const struct xml_hooks hooks = {
     .text = on_text,
     .doctype = on_doctype,
     .token_too_long = token_too_long,
-    .broken = broken,
+    .broken = fail_xml,
 };
 
 bool xml_list_open(struct frame *f)

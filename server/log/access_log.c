@@ -29,7 +29,7 @@ struct access_log {
     atomic_int_fast64_t tell_after; /* Unix time; dropped lines are reported once a minute */
 };
 
-static void told(void *context, bool reopening, int error)
+static void on_file_state(void *context, bool reopening, int error)
 {
     const struct access_log *log = context;
 
@@ -61,7 +61,7 @@ bool access_log_open(const char *path, enum access_format format, struct access_
         return false;
     log->format = format;
     log->path = strdup(strcmp(path, "-") == 0 ? "stderr" : path);
-    struct log_writer_options options = {.path = path, .told = told, .context = log};
+    struct log_writer_options options = {.path = path, .told = on_file_state, .context = log};
     if (log->path != NULL && strcmp(path, "-") != 0)
         log->writer = log_writer_new(&options);
     if (log->path == NULL || (log->writer == NULL && strcmp(path, "-") != 0)) {
@@ -76,16 +76,16 @@ bool access_log_open(const char *path, enum access_format format, struct access_
 
 /* ---- lines ---- */
 
-static void put_escaped(struct line *l, const char *text, size_t max)
+static void append_escaped(struct line *l, const char *text, size_t max)
 {
     if (text == NULL)
         LINE_PUT(l, "-");
     else
-        line_put_escaped(l, text, max, LINE_ESCAPE_COMBINED);
+        line_append_escaped(l, text, max, LINE_ESCAPE_COMBINED);
 }
 
 /* [21/Nov/2026:22:52:20 +0000] */
-static void put_bracketed_time(struct line *l, time_t now)
+static void append_bracketed_time(struct line *l, time_t now)
 {
     static _Thread_local time_t second = -1;
     static _Thread_local char text[64];
@@ -96,83 +96,83 @@ static void put_bracketed_time(struct line *l, time_t now)
         second = now;
         len = strftime(text, sizeof text, " [%d/%b/%Y:%H:%M:%S +0000] \"", gmtime_r(&now, &utc));
     }
-    line_put(l, text, len);
+    line_append(l, text, len);
 }
 
-static void put_combined(struct line *l, const struct access_line *a, const struct timespec *now)
+static void append_combined(struct line *l, const struct access_line *a, const struct timespec *now)
 {
-    put_escaped(l, a->peer, NAME_BYTES);
+    append_escaped(l, a->peer, NAME_BYTES);
     LINE_PUT(l, " - ");
-    put_escaped(l, a->token_name, NAME_BYTES);
-    put_bracketed_time(l, now->tv_sec);
-    put_escaped(l, a->method, METHOD_BYTES);
+    append_escaped(l, a->token_name, NAME_BYTES);
+    append_bracketed_time(l, now->tv_sec);
+    append_escaped(l, a->method, METHOD_BYTES);
     LINE_PUT(l, " ");
-    put_escaped(l, a->path, PATH_BYTES);
+    append_escaped(l, a->path, PATH_BYTES);
     if (a->query != NULL) {
         LINE_PUT(l, "?");
-        put_escaped(l, a->query, QUERY_BYTES);
+        append_escaped(l, a->query, QUERY_BYTES);
     }
     LINE_PUT(l, " ");
-    put_escaped(l, a->version, METHOD_BYTES);
+    append_escaped(l, a->version, METHOD_BYTES);
     LINE_PUT(l, "\" ");
-    line_put_number(l, a->status);
+    line_append_number(l, a->status);
     LINE_PUT(l, " ");
-    line_put_number(l, a->body_bytes);
+    line_append_number(l, a->body_bytes);
     LINE_PUT(l, " \"");
-    put_escaped(l, a->referer, HEADER_BYTES);
+    append_escaped(l, a->referer, HEADER_BYTES);
     LINE_PUT(l, "\" \"");
-    put_escaped(l, a->user_agent, HEADER_BYTES);
+    append_escaped(l, a->user_agent, HEADER_BYTES);
     line_end(l, "\"\n");
 }
 
 /* JSON of a word of our own, which needs no escape. */
-static void put_word(struct line *l, const char *word)
+static void append_word(struct line *l, const char *word)
 {
     if (word == NULL) {
         LINE_PUT(l, "null");
         return;
     }
     LINE_PUT(l, "\"");
-    line_put_text(l, word);
+    line_append_text(l, word);
     LINE_PUT(l, "\"");
 }
 
-static void put_json(struct line *l, const struct access_line *a, const struct timespec *now)
+static void append_json(struct line *l, const struct access_line *a, const struct timespec *now)
 {
     LINE_PUT(l, "{\"ts\":\"");
-    line_put_time(l, now);
+    line_append_time(l, now);
     LINE_PUT(l, "\",\"listener\":");
-    put_word(l, a->listener);
+    append_word(l, a->listener);
     LINE_PUT(l, ",\"remote\":");
-    line_put_json(l, a->peer, NAME_BYTES);
+    line_append_json(l, a->peer, NAME_BYTES);
     LINE_PUT(l, ",\"user\":");
-    line_put_json(l, a->token_name, NAME_BYTES);
+    line_append_json(l, a->token_name, NAME_BYTES);
     LINE_PUT(l, ",\"host\":");
-    line_put_json(l, a->host, HOST_BYTES);
+    line_append_json(l, a->host, HOST_BYTES);
     LINE_PUT(l, ",\"method\":");
-    line_put_json(l, a->method, METHOD_BYTES);
+    line_append_json(l, a->method, METHOD_BYTES);
     LINE_PUT(l, ",\"target\":\"");
-    line_put_escaped(l, a->path == NULL ? "-" : a->path, PATH_BYTES, LINE_ESCAPE_JSON);
+    line_append_escaped(l, a->path == NULL ? "-" : a->path, PATH_BYTES, LINE_ESCAPE_JSON);
     if (a->query != NULL) {
         LINE_PUT(l, "?");
-        line_put_escaped(l, a->query, QUERY_BYTES, LINE_ESCAPE_JSON);
+        line_append_escaped(l, a->query, QUERY_BYTES, LINE_ESCAPE_JSON);
     }
     LINE_PUT(l, "\",\"protocol\":");
-    line_put_json(l, a->version, METHOD_BYTES);
+    line_append_json(l, a->version, METHOD_BYTES);
     LINE_PUT(l, ",\"route\":");
-    put_word(l, a->route);
+    append_word(l, a->route);
     LINE_PUT(l, ",\"status\":");
-    line_put_number(l, a->status);
+    line_append_number(l, a->status);
     LINE_PUT(l, ",\"bytes\":");
-    line_put_number(l, a->body_bytes);
+    line_append_number(l, a->body_bytes);
     LINE_PUT(l, ",\"micros\":");
-    line_put_number(l, a->micros);
+    line_append_number(l, a->micros);
     LINE_PUT(l, ",\"request_id\":");
-    line_put_json(l, a->request_id, NAME_BYTES);
+    line_append_json(l, a->request_id, NAME_BYTES);
     LINE_PUT(l, ",\"referer\":");
-    line_put_json(l, a->referer, HEADER_BYTES);
+    line_append_json(l, a->referer, HEADER_BYTES);
     LINE_PUT(l, ",\"user_agent\":");
-    line_put_json(l, a->user_agent, HEADER_BYTES);
+    line_append_json(l, a->user_agent, HEADER_BYTES);
     line_end(l, "}\n");
 }
 
@@ -197,11 +197,11 @@ void access_log_write(struct access_log *log, const struct access_line *line)
     l.len = 0;
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (log->format == ACCESS_JSON)
-        put_json(&l, line, &now);
+        append_json(&l, line, &now);
     else
-        put_combined(&l, line, &now);
-    bool put = log->writer == NULL ? log_put_line(l.text, l.len)
-                                   : log_writer_put(log->writer, l.text, l.len, false);
+        append_combined(&l, line, &now);
+    bool put = log->writer == NULL ? log_write_line(l.text, l.len)
+                                   : log_writer_add(log->writer, l.text, l.len, false);
     if (!put)
         count_dropped(log, now.tv_sec);
 }

@@ -7,12 +7,12 @@
 #include "server/base/str.h"
 #include "server/base/text.h"
 
-void line_put_text(struct line *l, const char *text)
+void line_append_text(struct line *l, const char *text)
 {
-    line_put(l, text, strlen(text));
+    line_append(l, text, strlen(text));
 }
 
-void line_put_number(struct line *l, uint64_t number)
+void line_append_number(struct line *l, uint64_t number)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -20,7 +20,7 @@ void line_put_number(struct line *l, uint64_t number)
     do
         digits[--at] = (char)('0' + number % 10);
     while ((number /= 10) > 0);
-    line_put(l, digits + at, sizeof digits - at);
+    line_append(l, digits + at, sizeof digits - at);
 }
 
 /* ---- escapes ---- */
@@ -78,7 +78,7 @@ static size_t copy_plain(char *out, const char *s, size_t len)
     return len;
 }
 
-static size_t put_hex(unsigned byte, const char *digits, char out[8])
+static size_t format_hex(unsigned byte, const char *digits, char out[8])
 {
     out[0] = '\\';
     out[1] = 'x';
@@ -91,7 +91,8 @@ static size_t escape_byte(unsigned byte, enum line_escape escape, char out[8])
 {
     if (escape == LINE_ESCAPE_JSON || byte > 0xff)
         return (size_t)snprintf(out, 8, "\\u%04x", byte & 0xffff);
-    return put_hex(byte, escape == LINE_ESCAPE_TEXT ? "0123456789abcdef" : "0123456789ABCDEF", out);
+    return format_hex(byte, escape == LINE_ESCAPE_TEXT ? "0123456789abcdef" : "0123456789ABCDEF",
+                      out);
 }
 
 /* What stands for the character at `s`, into `out`; sets `*used`, the bytes of `s` that it is. */
@@ -123,7 +124,7 @@ static bool is_plain(char c)
     return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
 }
 
-void line_put_escaped(struct line *l, const char *text, size_t max, enum line_escape escape)
+void line_append_escaped(struct line *l, const char *text, size_t max, enum line_escape escape)
 {
     size_t len = strlen(text), at = 0, used, piece;
     size_t room = sizeof l->text - LINE_RESERVE - l->len;
@@ -155,18 +156,18 @@ void line_put_escaped(struct line *l, const char *text, size_t max, enum line_es
 
 /* ---- parts ---- */
 
-void line_put_json(struct line *l, const char *value, size_t max)
+void line_append_json(struct line *l, const char *value, size_t max)
 {
     if (value == NULL) {
         LINE_PUT(l, "null");
         return;
     }
     LINE_PUT(l, "\"");
-    line_put_escaped(l, value, max, LINE_ESCAPE_JSON);
+    line_append_escaped(l, value, max, LINE_ESCAPE_JSON);
     LINE_PUT(l, "\"");
 }
 
-void line_put_time(struct line *l, const struct timespec *time)
+void line_append_time(struct line *l, const struct timespec *time)
 {
     static _Thread_local time_t second = -1;
     static _Thread_local char text[32];
@@ -182,8 +183,8 @@ void line_put_time(struct line *l, const struct timespec *time)
     end[1] = (char)('0' + ms / 10 % 10);
     end[2] = (char)('0' + ms % 10);
     end[3] = 'Z';
-    line_put_text(l, text);
-    line_put(l, end, 4);
+    line_append_text(l, text);
+    line_append(l, end, 4);
 }
 
 void line_end(struct line *l, const char *end)

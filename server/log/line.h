@@ -23,7 +23,7 @@ enum line_escape {
 };
 
 /* Inline: most of a line is pieces of known length. */
-static inline void line_put(struct line *l, const char *bytes, size_t len)
+static inline void line_append(struct line *l, const char *bytes, size_t len)
 {
     if (l->len + len <= sizeof l->text - LINE_RESERVE) {
         memcpy(l->text + l->len, bytes, len);
@@ -31,14 +31,14 @@ static inline void line_put(struct line *l, const char *bytes, size_t len)
     }
 }
 /* A literal. */
-#define LINE_PUT(l, literal) line_put((l), "" literal, sizeof(literal) - 1)
-void line_put_text(struct line *l, const char *text);
-void line_put_number(struct line *l, uint64_t number);
+#define LINE_PUT(l, literal) line_append((l), "" literal, sizeof(literal) - 1)
+void line_append_text(struct line *l, const char *text);
+void line_append_number(struct line *l, uint64_t number);
 /* At most `max` bytes, escapes counted; the rest of `text` is left out. */
-void line_put_escaped(struct line *l, const char *text, size_t max, enum line_escape escape);
+void line_append_escaped(struct line *l, const char *text, size_t max, enum line_escape escape);
 /* "value", or null for a NULL value: JSON. */
-void line_put_json(struct line *l, const char *value, size_t max);
+void line_append_json(struct line *l, const char *value, size_t max);
 /* 2026-11-21T22:52:20.123Z */
-void line_put_time(struct line *l, const struct timespec *time);
+void line_append_time(struct line *l, const struct timespec *time);
 /* Puts `end` (at most 3 bytes, the newline last) behind it, for which there is always room. */
 void line_end(struct line *l, const char *end);

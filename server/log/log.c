@@ -110,51 +110,51 @@ static bool send_line(const char *line, size_t len, bool urgent)
         write_whole(line, len);
         return true;
     }
-    if (log_writer_put(w, line, len, urgent))
+    if (log_writer_add(w, line, len, urgent))
         return true;
     atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
     return false;
 }
 
-bool log_put_line(const char *line, size_t len)
+bool log_write_line(const char *line, size_t len)
 {
     return send_line(line, len, false);
 }
 
-static void put_json(struct line *l, enum log_level level, const char *event,
-                     const char *request_id, const char *message, const struct timespec *now)
+static void append_json(struct line *l, enum log_level level, const char *event,
+                        const char *request_id, const char *message, const struct timespec *now)
 {
     LINE_PUT(l, "{\"time\":\"");
-    line_put_time(l, now);
+    line_append_time(l, now);
     LINE_PUT(l, "\",\"level\":");
-    line_put_json(l, level_words[level], LINE_BYTES);
+    line_append_json(l, level_words[level], LINE_BYTES);
     LINE_PUT(l, ",\"event\":");
-    line_put_json(l, event, LINE_BYTES);
+    line_append_json(l, event, LINE_BYTES);
     if (request_id != NULL) {
         LINE_PUT(l, ",\"request_id\":");
-        line_put_json(l, request_id, LINE_BYTES);
+        line_append_json(l, request_id, LINE_BYTES);
     }
     LINE_PUT(l, ",\"message\":\"");
-    line_put_escaped(l, message, LINE_BYTES, LINE_ESCAPE_JSON);
+    line_append_escaped(l, message, LINE_BYTES, LINE_ESCAPE_JSON);
     line_end(l, "\"}\n");
 }
 
-static void put_text(struct line *l, enum log_level level, const char *event,
-                     const char *request_id, const char *message, const struct timespec *now)
+static void append_text(struct line *l, enum log_level level, const char *event,
+                        const char *request_id, const char *message, const struct timespec *now)
 {
     if (!atomic_load(&to_journal)) {
-        line_put_time(l, now);
-        line_put_text(l, " ");
+        line_append_time(l, now);
+        line_append_text(l, " ");
     }
-    line_put_text(l, level_words[level]);
-    line_put_text(l, " ");
-    line_put_escaped(l, event, LINE_BYTES, LINE_ESCAPE_TEXT);
-    line_put_text(l, ": ");
-    line_put_escaped(l, message, LINE_BYTES, LINE_ESCAPE_TEXT);
+    line_append_text(l, level_words[level]);
+    line_append_text(l, " ");
+    line_append_escaped(l, event, LINE_BYTES, LINE_ESCAPE_TEXT);
+    line_append_text(l, ": ");
+    line_append_escaped(l, message, LINE_BYTES, LINE_ESCAPE_TEXT);
     if (request_id != NULL) {
-        line_put_text(l, " (request ");
-        line_put_escaped(l, request_id, LINE_BYTES, LINE_ESCAPE_TEXT);
-        line_put_text(l, ")");
+        line_append_text(l, " (request ");
+        line_append_escaped(l, request_id, LINE_BYTES, LINE_ESCAPE_TEXT);
+        line_append_text(l, ")");
     }
     line_end(l, "\n");
 }
@@ -174,11 +174,11 @@ __attribute__((format(printf, 4, 0))) static void put_event(enum log_level level
     clock_gettime(CLOCK_REALTIME, &now);
     vsnprintf(message, sizeof message, format, args);
     if (atomic_load(&to_journal))
-        line_put_text(&l, priorities[level]);
+        line_append_text(&l, priorities[level]);
     if (atomic_load(&current_format) == LOG_FORMAT_JSON)
-        put_json(&l, level, event, request_id, message, &now);
+        append_json(&l, level, event, request_id, message, &now);
     else
-        put_text(&l, level, event, request_id, message, &now);
+        append_text(&l, level, event, request_id, message, &now);
     send_line(l.text, l.len, true);
     errno = saved_errno;
 }
@@ -217,11 +217,11 @@ void log_failure(const char *what, const char *format, ...)
         return;
     }
     if (atomic_load(&to_journal))
-        line_put_text(&l, priorities[LOG_LEVEL_ERROR]);
-    line_put_text(&l, "sitemapd: ");
-    line_put_escaped(&l, what, LINE_BYTES, LINE_ESCAPE_TEXT);
-    line_put_text(&l, ": ");
-    line_put_escaped(&l, message, LINE_BYTES, LINE_ESCAPE_TEXT);
+        line_append_text(&l, priorities[LOG_LEVEL_ERROR]);
+    line_append_text(&l, "sitemapd: ");
+    line_append_escaped(&l, what, LINE_BYTES, LINE_ESCAPE_TEXT);
+    line_append_text(&l, ": ");
+    line_append_escaped(&l, message, LINE_BYTES, LINE_ESCAPE_TEXT);
     line_end(&l, "\n");
     send_line(l.text, l.len, true);
 }

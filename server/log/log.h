@@ -44,4 +44,4 @@ void log_failures_as(const char *event);
 
 /* For the access log on stderr: a whole line, at most LINE_BYTES, that may linger. False where it
  * was dropped. */
-bool log_put_line(const char *line, size_t len);
+bool log_write_line(const char *line, size_t len);

@@ -55,7 +55,7 @@ static size_t before_end(uint64_t at, size_t len)
     return len < room ? len : room;
 }
 
-bool ring_put(struct ring *r, const char *line, size_t len)
+bool ring_add(struct ring *r, const char *line, size_t len)
 {
     size_t place = place_of(len);
     uint64_t at = atomic_load_explicit(&r->put, memory_order_relaxed);
@@ -75,7 +75,7 @@ bool ring_put(struct ring *r, const char *line, size_t len)
 }
 
 /* The bytes are a later line's word to be, so they go back to 0 (invariant 2). */
-static void take(struct ring *r, uint64_t at, char *out, size_t len)
+static void copy_out(struct ring *r, uint64_t at, char *out, size_t len)
 {
     size_t first = before_end(at + WORD, len);
     unsigned char *from = r->bytes + (at + WORD) % RING_BYTES;
@@ -87,7 +87,7 @@ static void take(struct ring *r, uint64_t at, char *out, size_t len)
     atomic_store_explicit(word_at(r, at), 0, memory_order_relaxed);
 }
 
-size_t ring_take(struct ring *r, char *out, size_t room)
+size_t ring_remove(struct ring *r, char *out, size_t room)
 {
     uint64_t at = atomic_load_explicit(&r->taken, memory_order_relaxed);
     uint64_t put = atomic_load(&r->put);
@@ -97,7 +97,7 @@ size_t ring_take(struct ring *r, char *out, size_t room)
         uint64_t word = atomic_load(word_at(r, at));
         if (word == 0 || word - 1 > room - filled)
             break;
-        take(r, at, out + filled, (size_t)word - 1);
+        copy_out(r, at, out + filled, (size_t)word - 1);
         filled += (size_t)word - 1;
         at += place_of((size_t)word - 1);
     }
@@ -248,7 +248,7 @@ static struct ring *own_lane(struct log_writer *w)
 
 /* ---- the thread ---- */
 
-static void tell(struct log_writer *w, bool reopening, int error)
+static void report_state(struct log_writer *w, bool reopening, int error)
 {
     if (w->told != NULL)
         w->told(w->context, reopening, error);
@@ -265,13 +265,13 @@ static bool write_staged(struct log_writer *w)
     if (w->written == w->staged) {
         w->written = w->staged = 0;
         if (w->failing)
-            tell(w, false, 0);
+            report_state(w, false, 0);
         w->failing = false;
         return true;
     }
     if (error != EAGAIN && !w->failing) {
         w->failing = true;
-        tell(w, false, error);
+        report_state(w, false, error);
     }
     return false;
 }
@@ -281,7 +281,7 @@ static bool fill_stage(struct log_writer *w)
 {
     for (unsigned i = 0; i < LANES; i++) {
         struct ring *lane = &w->lanes[i];
-        w->staged += ring_take(lane, w->stage + w->staged, STAGE_BYTES - w->staged);
+        w->staged += ring_remove(lane, w->stage + w->staged, STAGE_BYTES - w->staged);
         if (STAGE_BYTES - w->staged < RING_MAX_LINE)
             return true;
     }
@@ -312,12 +312,12 @@ static void reopen(struct log_writer *w)
     if (w->path == NULL)
         return;
     if (!log_file_open(w->path, &fresh)) {
-        tell(w, true, errno);
+        report_state(w, true, errno);
         return;
     }
     close(w->file.fd);
     w->file = fresh;
-    tell(w, true, 0);
+    report_state(w, true, 0);
 }
 
 static void wait_ms(struct log_writer *w, unsigned ms)
@@ -417,11 +417,11 @@ fail:
     return NULL;
 }
 
-bool log_writer_put(struct log_writer *w, const char *line, size_t len, bool urgent)
+bool log_writer_add(struct log_writer *w, const char *line, size_t len, bool urgent)
 {
     struct ring *lane = own_lane(w);
 
-    if (!ring_put(lane, line, len))
+    if (!ring_add(lane, line, len))
         return false;
     if (urgent)
         atomic_store(&w->urgent, true);

@@ -24,10 +24,10 @@ struct ring {
 /* Puts a line of 1 to RING_MAX_LINE bytes in; false where there is no room. Any thread, no lock.
  * Sequentially consistent: who puts a line and then sees the taker asleep is seen by a taker who
  * says that it sleeps and then looks here. */
-bool ring_put(struct ring *r, const char *line, size_t len);
+bool ring_add(struct ring *r, const char *line, size_t len);
 /* Takes whole lines out, as many as `room` bytes hold; the bytes taken. 0 also where the next line
  * is not whole yet. One thread at a time. */
-size_t ring_take(struct ring *r, char *out, size_t room);
+size_t ring_remove(struct ring *r, char *out, size_t room);
 /* Bytes that are reserved and not taken; any thread. */
 size_t ring_used(const struct ring *r);
 
@@ -57,7 +57,7 @@ struct log_writer_options {
 struct log_writer *log_writer_new(const struct log_writer_options *options);
 /* Takes a whole line, its newline included, of at most RING_MAX_LINE bytes. Never waits, any
  * thread. `urgent`: it is written at once. False where it was dropped. */
-bool log_writer_put(struct log_writer *w, const char *line, size_t len, bool urgent);
+bool log_writer_add(struct log_writer *w, const char *line, size_t len, bool urgent);
 /* Has the path opened again, soon and by the thread: logrotate has moved the file away. Where that
  * fails the file that is open is kept. Nothing without a path. */
 void log_writer_reopen(struct log_writer *w);

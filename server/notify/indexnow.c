@@ -286,7 +286,7 @@ static void move_to(struct notified_site *s, int64_t site_id)
 }
 
 /* There is nothing to send of what was looked at. */
-static void pass(struct notified_site *s, int64_t site_id)
+static void skip_site(struct notified_site *s, int64_t site_id)
 {
     const struct batch *b = &s->batch;
     uint64_t revisions = b->to.revision - b->from.revision;
@@ -315,8 +315,8 @@ static void make_body(struct notified_site *s)
 }
 
 /* The site's next batch; its `count` stays 0 where there is nothing to send. */
-static enum catalogue_status gather(struct notified_site *s, struct catalogue_view *view,
-                                    const struct registry *registry, uint64_t revision)
+static enum catalogue_status collect_changes(struct notified_site *s, struct catalogue_view *view,
+                                             const struct registry *registry, uint64_t revision)
 {
     const struct registry_site *site = registry_site_by_origin(registry, s->config->origin);
     struct gathering g = {.site = s, .registry = registry};
@@ -338,7 +338,7 @@ static enum catalogue_status gather(struct notified_site *s, struct catalogue_vi
     if (status != CATALOGUE_OK)
         return status;
     if (b->count == 0) {
-        pass(s, site->id);
+        skip_site(s, site->id);
         return CATALOGUE_OK;
     }
     make_body(s);
@@ -347,7 +347,7 @@ static enum catalogue_status gather(struct notified_site *s, struct catalogue_vi
 
 /* ---- sending --------------------------------------------------------------------------- */
 
-static ssize_t give(void *context, char *bytes, size_t size)
+static ssize_t on_read_body(void *context, char *bytes, size_t size)
 {
     struct batch *b = &((struct notified_site *)context)->batch;
     size_t left = b->body.len - b->given, len = left < size ? left : size;
@@ -415,7 +415,7 @@ static void record_well(struct notified_site *s)
     s->tries = 0;
 }
 
-static void record_taken(struct notified_site *s)
+static void record_accepted(struct notified_site *s)
 {
     if (s->failing_since != 0)
         log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are accepted again by %s",
@@ -451,7 +451,7 @@ static void record_failed(struct notified_site *s, const char *why, const struct
     }
 }
 
-static void sent(void *context, enum fetch_status status, struct fetch_reply *reply)
+static void on_sent(void *context, enum fetch_status status, struct fetch_reply *reply)
 {
     struct notified_site *s = context;
     char why[64];
@@ -460,7 +460,7 @@ static void sent(void *context, enum fetch_status status, struct fetch_reply *re
     s->n->sending--;
     snprintf(why, sizeof why, "it answers %u", reply->status);
     if (status == FETCH_OK && (reply->status == 200 || reply->status == 202))
-        record_taken(s);
+        record_accepted(s);
     else
         record_failed(s, status == FETCH_OK ? why : reply->why, reply);
 }
@@ -475,13 +475,13 @@ static void send_batch(struct notified_site *s)
         .timeout_ms = TIMEOUT_MS,
         .max_bytes = ANSWER_BYTES,
         .guard = &s->n->guard,
-        .give = give,
+        .give = on_read_body,
         .give_bytes = s->batch.body.len,
         .context = s,
     };
 
     s->batch.given = 0;
-    if (fetch_loop_add(s->n->loop, &request, sent) == NULL) {
+    if (fetch_loop_add(s->n->loop, &request, on_sent) == NULL) {
         s->next_at = clock_now_ms() + RETRY_MIN_MS;
         return;
     }
@@ -492,7 +492,7 @@ static void send_batch(struct notified_site *s)
 /* ---- the thread ------------------------------------------------------------------------ */
 
 /* Another node sends: it finds in the catalogue what was not accepted here. */
-static void stand_back(struct indexnow *n)
+static void yield_to_leader(struct indexnow *n)
 {
     for (size_t i = 0; i < n->site_count; i++) {
         if (n->sites[i].sending || atomic_load(&n->sites[i].move) != MOVE_NONE)
@@ -505,7 +505,7 @@ static void stand_back(struct indexnow *n)
     }
 }
 
-static bool is_seen(const struct notified_site *s, uint64_t revision)
+static bool is_read(const struct notified_site *s, uint64_t revision)
 {
     return s->seen == revision && (s->pass_at == 0 || clock_now_ms() < s->pass_at);
 }
@@ -516,7 +516,7 @@ static struct notified_site *site_in_turn(struct indexnow *n, size_t i)
 }
 
 /* The site is there no more: what was to be sent of it is dropped. */
-static void forget(struct notified_site *s)
+static void clear_batch(struct notified_site *s)
 {
     if (s->sending || atomic_load(&s->move) != MOVE_NONE)
         return;
@@ -525,7 +525,7 @@ static void forget(struct notified_site *s)
 }
 
 /* Gathers where something was written since, or the next batch of what was. */
-static void look(struct indexnow *n)
+static void find_changes(struct indexnow *n)
 {
     struct catalogue_view *view;
     struct catalogue_revisions now;
@@ -541,13 +541,13 @@ static void look(struct indexnow *n)
         const struct registry_site *site = registry_site_by_origin(registry, s->config->origin);
         s->site_id = site != NULL ? site->id : 0;
         if (site == NULL)
-            forget(s);
+            clear_batch(s);
         else if (n->store != NULL) /* also while an engine accepts nothing */
             child_store_want_changes(n->store, site->id);
         if (s->batch.count > 0 || s->changes != NULL || atomic_load(&s->move) != MOVE_NONE ||
-            is_seen(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
+            is_read(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
             continue;
-        enum catalogue_status gathered = gather(s, view, registry, now.revision);
+        enum catalogue_status gathered = collect_changes(s, view, registry, now.revision);
         if (gathered != CATALOGUE_OK)
             batch_clear(&s->batch); /* what is wrong with one site's history is its own */
         else if (s->batch.count > 0)
@@ -561,7 +561,7 @@ static void look(struct indexnow *n)
 
 /* ---- mirrored sitemaps ----------------------------------------------------------------- */
 
-static bool take_changed(void *context, const char *loc)
+static bool add_changed(void *context, const char *loc)
 {
     struct notified_site *s = context;
 
@@ -606,7 +606,7 @@ static void gather_changes(struct notified_site *s, int64_t until_ms)
         return;
     batch_clear(&s->batch);
     s->batch.newest_at = clock_unix_ms() / 1000;
-    child_changes_read(s->changes, s->changes_from, take_changed, s);
+    child_changes_read(s->changes, s->changes_from, add_changed, s);
     drop_repeated(&s->batch);
     if (s->batch.count > 0)
         make_body(s);
@@ -621,7 +621,7 @@ static void gather_changes(struct notified_site *s, int64_t until_ms)
 }
 
 /* Where there is nothing to send of urlsets. */
-static void look_at_copies(struct indexnow *n)
+static void find_changes_of_copies(struct indexnow *n)
 {
     int64_t until_ms = clock_now_ms() + COMPARE_MS;
 
@@ -666,11 +666,11 @@ static void indexnow_run(void *context)
             for (size_t i = 0; i < n->site_count; i++)
                 settle_move(&n->sites[i], leads);
             if (leads) {
-                look(n);
-                look_at_copies(n);
+                find_changes(n);
+                find_changes_of_copies(n);
                 send_again(n);
             } else {
-                stand_back(n);
+                yield_to_leader(n);
             }
         }
         now = clock_now_ms();

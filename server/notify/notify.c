@@ -146,10 +146,11 @@ static void add_line(struct notify *n, enum kind kind, const struct notify_state
     w->count++;
 }
 
-static void add(struct notify *n, enum kind kind, const struct notify_state *state, int64_t since,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
-static void add(struct notify *n, enum kind kind, const struct notify_state *state, int64_t since,
-                const char *format, ...)
+static void add_notification(struct notify *n, enum kind kind, const struct notify_state *state,
+                             int64_t since, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+static void add_notification(struct notify *n, enum kind kind, const struct notify_state *state,
+                             int64_t since, const char *format, ...)
 {
     char sentence[512];
     va_list args;
@@ -176,7 +177,7 @@ static bool is_of(const struct gathered *g, const struct notify_sitemap *what)
            (what->source[0] != '\0' || strcmp(g->site, what->site) == 0);
 }
 
-static void gather(struct gathering *of, const struct notify_sitemap *what)
+static void gather_sitemap(struct gathering *of, const struct notify_sitemap *what)
 {
     struct gathered g = {.at = what->at};
     unsigned of_site = 0;
@@ -206,7 +207,7 @@ void notify_sitemap(void *context, const struct notify_sitemap *what)
     struct notify *n = context;
 
     pthread_mutex_lock(&n->lock);
-    gather(&n->words[what->word], what);
+    gather_sitemap(&n->words[what->word], what);
     pthread_mutex_unlock(&n->lock);
 }
 
@@ -245,7 +246,7 @@ static void add_all_gathered(struct notify *n, enum notify_word word)
 
 /* ---- looking --------------------------------------------------------------------------- */
 
-static struct known *find(struct notify *n, const char *name)
+static struct known *find_source(struct notify *n, const char *name)
 {
     struct known *grown;
 
@@ -281,16 +282,16 @@ static bool has_place(struct known *k, enum kind kind)
     return has;
 }
 
-static void look_at_failure(struct notify *n, struct known *k, const struct notify_state *state)
+static void check_failure(struct notify *n, struct known *k, const struct notify_state *state)
 {
     bool failing = state->failure != NULL;
 
     if (failing == k->failing || !has_place(k, failing ? SOURCE_FAILING : SOURCE_WELL))
         return;
     if (failing)
-        add(n, SOURCE_FAILING, state, state->failed_at, "%s", state->failure);
+        add_notification(n, SOURCE_FAILING, state, state->failed_at, "%s", state->failure);
     else
-        add(n, SOURCE_WELL, state, 0, "the source is read again");
+        add_notification(n, SOURCE_WELL, state, 0, "the source is read again");
     k->failing = failing;
 }
 
@@ -305,51 +306,54 @@ static bool is_news(struct known *k, uint64_t *known, uint64_t now, enum kind mo
     return moved;
 }
 
-static void look_at_held(struct notify *n, struct known *k, const struct notify_state *state)
+static void check_held(struct notify *n, struct known *k, const struct notify_state *state)
 {
     if (!is_news(k, &k->held, state->held, REMOVAL_HELD, REMOVAL_SETTLED))
         return;
     if (state->held > 0)
-        add(n, REMOVAL_HELD, state, 0,
-            "%" PRIu64 " %s held back by the shrink guard; a scan with max_removed allows it",
-            state->held, plural(state->held, "removal is", "removals are"));
+        add_notification(n, REMOVAL_HELD, state, 0,
+                         "%" PRIu64
+                         " %s held back by the shrink guard; a scan with max_removed allows it",
+                         state->held, plural(state->held, "removal is", "removals are"));
     else
-        add(n, REMOVAL_SETTLED, state, 0, "no removal is held back any more");
+        add_notification(n, REMOVAL_SETTLED, state, 0, "no removal is held back any more");
 }
 
-static void look_at_bad(struct notify *n, struct known *k, const struct notify_state *state)
+static void check_bad(struct notify *n, struct known *k, const struct notify_state *state)
 {
     if (!is_news(k, &k->bad, state->bad, SITEMAPS_BAD, SITEMAPS_WELL))
         return;
     if (state->bad > 0)
-        add(n, SITEMAPS_BAD, state, 0, "%" PRIu64 " %s %s %s; GET /v1/checks lists them",
-            state->bad, plural(state->bad, "sitemap", "sitemaps"), subject(state),
-            plural(state->bad, "has a problem", "have problems"));
+        add_notification(n, SITEMAPS_BAD, state, 0,
+                         "%" PRIu64 " %s %s %s; GET /v1/checks lists them", state->bad,
+                         plural(state->bad, "sitemap", "sitemaps"), subject(state),
+                         plural(state->bad, "has a problem", "have problems"));
     else
-        add(n, SITEMAPS_WELL, state, 0, "all sitemaps %s are good again", subject(state));
+        add_notification(n, SITEMAPS_WELL, state, 0, "all sitemaps %s are good again",
+                         subject(state));
 }
 
-static void take_state(void *context, const struct notify_state *state)
+static void on_state(void *context, const struct notify_state *state)
 {
     struct notify *n = context;
-    struct known *k = find(n, state->name);
+    struct known *k = find_source(n, state->name);
 
     if (k == NULL)
         return;
     k->seen = true;
-    look_at_failure(n, k, state);
-    look_at_held(n, k, state);
-    look_at_bad(n, k, state);
+    check_failure(n, k, state);
+    check_held(n, k, state);
+    check_bad(n, k, state);
 }
 
 /* A source that is there no more is forgotten: nothing of it is amiss, nor well. */
-static void look(struct notify *n)
+static void find_trouble(struct notify *n)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < n->known_count; i++)
         n->known[i].seen = false;
-    n->options.look(n->options.context, take_state, n);
+    n->options.look(n->options.context, on_state, n);
     for (enum notify_word word = 0; word < NOTIFY_WORDS; word++)
         add_all_gathered(n, word);
     for (size_t i = 0; i < n->known_count; i++)
@@ -360,7 +364,7 @@ static void look(struct notify *n)
 
 /* ---- sending --------------------------------------------------------------------------- */
 
-static ssize_t give(void *context, char *bytes, size_t size)
+static ssize_t on_read_body(void *context, char *bytes, size_t size)
 {
     struct notify *n = context;
     size_t left = n->body.len - n->given, len = left < size ? left : size;
@@ -403,7 +407,7 @@ static void record_failed(struct notify *n, struct waiting *w, size_t lines_len,
     }
 }
 
-static void sent(void *context, enum fetch_status status, struct fetch_reply *reply)
+static void on_sent(void *context, enum fetch_status status, struct fetch_reply *reply)
 {
     struct notify *n = context;
     struct waiting *w = &n->kinds[n->sending];
@@ -437,7 +441,7 @@ static void send_kind(struct notify *n, enum kind kind)
         .timeout_ms = TIMEOUT_MS,
         .max_bytes = ANSWER_BYTES,
         .guard = &n->guard,
-        .give = give,
+        .give = on_read_body,
         .context = n,
     };
 
@@ -451,7 +455,7 @@ static void send_kind(struct notify *n, enum kind kind)
     n->sent_more = w->more;
     n->sending = kind;
     request.give_bytes = n->body.len;
-    if (n->body.failed || fetch_loop_add(n->loop, &request, sent) == NULL) {
+    if (n->body.failed || fetch_loop_add(n->loop, &request, on_sent) == NULL) {
         str_done(&n->body);
         n->sending = KINDS;
         w->next_at = clock_now_ms() + n->options.pace_ms;
@@ -481,7 +485,7 @@ static void notify_run(void *context)
 
     while (!thread_stops(&n->thread)) {
         if (clock_now_ms() >= next_look) {
-            look(n);
+            find_trouble(n);
             next_look = clock_now_ms() + n->options.look_ms;
         }
         fetch_loop_poll(n->loop, (int)send_due(n, next_look));

@@ -57,7 +57,7 @@ struct who {
 
 #define EVERYBODY (AWAIT_REVISION | AWAIT_NEWER)
 
-static bool is_meant(const struct await *a, const struct who *who, uint64_t published)
+static bool is_selected(const struct await *a, const struct who *who, uint64_t published)
 {
     return (who->kinds & a->kind) != 0 && (!who->satisfied || satisfied(a, published)) &&
            (who->over_ms == 0 || (a->deadline_ms != 0 && a->deadline_ms <= who->over_ms));
@@ -70,7 +70,7 @@ static void resume_and_unlock(struct await_list *l, struct who who, enum await_r
     struct await *taken = NULL;
     for (struct await **at = &l->first; *at != NULL;) {
         struct await *a = *at;
-        if (!is_meant(a, &who, l->published)) {
+        if (!is_selected(a, &who, l->published)) {
             at = &a->next;
             continue;
         }

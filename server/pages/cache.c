@@ -93,7 +93,7 @@ static struct place **bucket_of(const struct cache *c, const struct place_key *k
     return &c->table[i];
 }
 
-static bool grow(struct cache *c)
+static bool grow_table(struct cache *c)
 {
     struct place **old = c->table;
     size_t old_capacity = c->capacity;
@@ -110,7 +110,7 @@ static bool grow(struct cache *c)
 }
 
 /* Places behind it move up, so that no search ends at the gap. */
-static void take_out_of_table(struct cache *c, const struct place *p)
+static void remove_from_table(struct cache *c, const struct place *p)
 {
     size_t mask = c->capacity - 1;
     size_t gap = (size_t)(bucket_of(c, &p->key, p->hash) - c->table);
@@ -179,13 +179,13 @@ static void retire(struct resource *r)
 /* The table's reference is the caller's then, who drops what is in it. */
 static void delist(struct place *p)
 {
-    take_out_of_table(p->cache, p);
+    remove_from_table(p->cache, p);
     unlink_place(p);
     p->listed = false;
 }
 
 /* Takes what is in a place that is in no list any more, and gives the reference to it back. */
-static void let_go(struct place *p)
+static void release_place(struct place *p)
 {
     if (p == NULL)
         return;
@@ -241,7 +241,7 @@ void place_unref(struct place *p)
     free(p);
 }
 
-static struct place *find(const struct cache *c, const struct place_key *key)
+static struct place *find_place(const struct cache *c, const struct place_key *key)
 {
     return *bucket_of(c, key, hash_of(key));
 }
@@ -249,7 +249,7 @@ static struct place *find(const struct cache *c, const struct place_key *key)
 struct place *cache_find(struct cache *c, const struct place_key *key)
 {
     pthread_mutex_lock(&c->lock);
-    struct place *p = find(c, key);
+    struct place *p = find_place(c, key);
     if (p != NULL)
         place_ref(p);
     pthread_mutex_unlock(&c->lock);
@@ -260,8 +260,8 @@ struct place *cache_place(struct cache *c, const struct place_key *key, size_t s
 {
     struct place *forgotten = NULL;
     pthread_mutex_lock(&c->lock);
-    struct place *p = find(c, key);
-    if (p == NULL && ((c->count + 1) * 2 <= c->capacity || grow(c)))
+    struct place *p = find_place(c, key);
+    if (p == NULL && ((c->count + 1) * 2 <= c->capacity || grow_table(c)))
         p = place_new(c, key, size);
     if (p != NULL)
         place_ref(p);
@@ -275,7 +275,7 @@ struct place *cache_place(struct cache *c, const struct place_key *key, size_t s
         link_newest(p);
     }
     pthread_mutex_unlock(&c->lock);
-    let_go(forgotten);
+    release_place(forgotten);
     return p;
 }
 
@@ -313,7 +313,7 @@ void cache_sweep(struct cache *c, enum held_kind kind, bool (*keep)(void *contex
     while (gone != NULL) {
         struct place *p = gone;
         gone = p->older;
-        let_go(p);
+        release_place(p);
     }
 }
 
@@ -372,8 +372,8 @@ void cache_want(struct place *p, uint64_t version)
 }
 
 /* Under the lock; `*old` as of exchange. */
-static enum cache_install install(struct place *p, struct resource *r, uint64_t version,
-                                  struct resource **old)
+static enum cache_install install_resource(struct place *p, struct resource *r, uint64_t version,
+                                           struct resource **old)
 {
     if (version < p->wanted)
         return CACHE_OUTDATED;
@@ -388,7 +388,7 @@ enum cache_install cache_install(struct place *p, struct resource *r, uint64_t v
 {
     struct resource *old = NULL;
     pthread_mutex_lock(&p->cache->lock);
-    enum cache_install result = install(p, r, version, &old);
+    enum cache_install result = install_resource(p, r, version, &old);
     pthread_mutex_unlock(&p->cache->lock);
     retire(old);
     return result;
@@ -464,7 +464,7 @@ static uint64_t bytes_of(struct cache *c)
 }
 
 /* Evicts one of the kind; false where there is none. */
-static bool evict(struct cache *c, enum held_kind kind, const struct place *keep, bool read)
+static bool evict_place(struct cache *c, enum held_kind kind, const struct place *keep, bool read)
 {
     pthread_mutex_lock(&c->lock);
     struct place *p = least_used(c, kind, keep, read);
@@ -476,7 +476,7 @@ static bool evict(struct cache *c, enum held_kind kind, const struct place *keep
     return old != NULL;
 }
 
-static void cut(struct cache *c, enum held_kind kind, uint64_t bytes)
+static void cut_slowest_readers(struct cache *c, enum held_kind kind, uint64_t bytes)
 {
     if (c->options.cut_slow_readers != NULL)
         c->options.cut_slow_readers(c->options.cut_context, kind, bytes);
@@ -485,7 +485,7 @@ static void cut(struct cache *c, enum held_kind kind, uint64_t bytes)
 /* Files before pages, and what nobody reads before what is read. */
 static bool evict_any(struct cache *c, const struct place *keep)
 {
-    return evict(c, HELD_FILE, keep, false) || evict(c, HELD_PAGE, keep, false);
+    return evict_place(c, HELD_FILE, keep, false) || evict_place(c, HELD_PAGE, keep, false);
 }
 
 void cache_enforce(struct cache *c, const struct place *keep)
@@ -493,10 +493,10 @@ void cache_enforce(struct cache *c, const struct place *keep)
     uint64_t budget = c->options.budget_bytes, bytes;
     while ((bytes = bytes_of(c)) > budget) {
         /* A page that is read is current no more, so that its slow readers may be cut. */
-        if (evict_any(c, keep) || evict(c, HELD_PAGE, keep, true))
+        if (evict_any(c, keep) || evict_place(c, HELD_PAGE, keep, true))
             continue;
         /* What is left is this one, and what slow readers hold. */
-        cut(c, HELD_PAGE, bytes - budget);
+        cut_slowest_readers(c, HELD_PAGE, bytes - budget);
         return;
     }
 }
@@ -517,7 +517,7 @@ bool cache_reserve(struct cache *c, uint64_t bytes, bool cut_readers)
             break;
         }
         pthread_mutex_unlock(&c->lock);
-        if (evict(c, HELD_FILE, NULL, false))
+        if (evict_place(c, HELD_FILE, NULL, false))
             continue;
         pthread_mutex_lock(&c->lock);
         bool loading = c->reserved > 0;
@@ -528,7 +528,7 @@ bool cache_reserve(struct cache *c, uint64_t bytes, bool cut_readers)
             continue;
         if (clock_now_ms() >= until)
             return false;
-        cut(c, HELD_FILE, bytes < share ? held + bytes - share : held);
+        cut_slowest_readers(c, HELD_FILE, bytes < share ? held + bytes - share : held);
         nanosleep(&(struct timespec){.tv_nsec = CUT_LOOK_MS * 1000000L}, NULL);
     }
     /* No page that is read goes for a file. */
@@ -550,7 +550,8 @@ void cache_settle(struct cache *c, uint64_t bytes)
 
 /* Calls and frees all. Takes over the reference to `r` (NULL: `result` says why): the last waiter
  * gets it, so that none is left behind an answer to count against the budget. */
-static void answer(struct resource_waiter *waiters, enum await_result result, struct resource *r)
+static void resume_waiters(struct resource_waiter *waiters, enum await_result result,
+                           struct resource *r)
 {
     if (waiters == NULL)
         resource_unref(r);
@@ -567,7 +568,8 @@ static void answer(struct resource_waiter *waiters, enum await_result result, st
 /* Under the lock. An attempt that found `version` is over, the last one of all where it says so:
  * takes off those whom it satisfies. True where that leaves nobody and nothing to do: the load has
  * ended. */
-static bool finish(struct place *p, uint64_t version, bool last, struct resource_waiter **taken)
+static bool finish_load(struct place *p, uint64_t version, bool last,
+                        struct resource_waiter **taken)
 {
     *taken = NULL;
     if (!last && version < p->wanted)
@@ -582,7 +584,7 @@ static bool finish(struct place *p, uint64_t version, bool last, struct resource
     return !p->loading;
 }
 
-static void begin(struct place *p, struct load *l)
+static void begin_load(struct place *p, struct load *l)
 {
     pthread_mutex_lock(&p->cache->lock);
     /* A file's next number; a page's loader has the revision that it reads. */
@@ -595,7 +597,8 @@ static void begin(struct place *p, struct load *l)
 }
 
 /* Takes over what an attempt found, and ends the load or leaves it for another. */
-static bool end(struct place *p, const struct load *l, bool last, struct resource_waiter **waiters)
+static bool end_load(struct place *p, const struct load *l, bool last,
+                     struct resource_waiter **waiters)
 {
     struct resource *old = NULL;
     pthread_mutex_lock(&p->cache->lock);
@@ -605,25 +608,25 @@ static bool end(struct place *p, const struct load *l, bool last, struct resourc
         p->version = l->version;
     } else if (l->resource != NULL) {
         resource_ref(l->resource); /* one for the place, one for the waiters */
-        if (install(p, l->resource, l->version, &old) != CACHE_INSTALLED)
+        if (install_resource(p, l->resource, l->version, &old) != CACHE_INSTALLED)
             resource_unref(l->resource);
     } else if (l->result == AWAIT_NONE && l->version >= p->wanted && p->current != NULL &&
                p->listed) {
         old = exchange(p, NULL);
     }
     p->fresh_until_ms = l->version < p->wanted ? 0 : l->fresh_until_ms;
-    bool done = finish(p, l->version, last, waiters);
+    bool done = finish_load(p, l->version, last, waiters);
     bool forget = done && l->forget && p->listed && p->current == NULL;
     if (forget)
         delist(p);
     pthread_mutex_unlock(&p->cache->lock);
     retire(old);
     if (forget)
-        let_go(p);
+        release_place(p);
     return done;
 }
 
-static void start(struct place *p);
+static void start_load(struct place *p);
 
 /* What an attempt found is not what the place is for: it may be older than what was wanted when the
  * attempt began. */
@@ -636,7 +639,7 @@ static void pass_on(struct load *l)
 }
 
 /* The job of a loader's thread: attempts until what was found may be installed. Has a reference. */
-static void run(void *place)
+static void run_load(void *place)
 {
     struct place *p = place;
     struct cache *c = p->cache;
@@ -645,34 +648,34 @@ static void run(void *place)
     struct resource_waiter *waiters = NULL;
     bool done = false;
     for (int attempt = 1; !done && attempt <= MAX_ATTEMPTS; attempt++) {
-        begin(p, &l);
+        begin_load(p, &l);
         uint64_t wanted = l.version;
         loader->load(loader->context, p, &l);
         if (l.version < wanted || l.passing)
             pass_on(&l);
-        done = end(p, &l, attempt == MAX_ATTEMPTS, &waiters);
+        done = end_load(p, &l, attempt == MAX_ATTEMPTS, &waiters);
     }
-    answer(waiters, l.result, l.resource);
+    resume_waiters(waiters, l.result, l.resource);
     if (p->key.kind == HELD_PAGE) /* a file had its room made before */
         cache_enforce(c, p);
     if (!done) /* behind the others that wait */
-        start(p);
+        start_load(p);
     else
         place_unref(p);
 }
 
 /* Hands a place whose `loading` is set, and a reference to it, to a thread. Where there is none to
  * be had, waiting requests get "try again". */
-static void start(struct place *p)
+static void start_load(struct place *p)
 {
     struct cache *c = p->cache;
     struct resource_waiter *waiters;
-    if (workers_run(c->loaders[p->key.kind].workers, 0, run, p))
+    if (workers_run(c->loaders[p->key.kind].workers, 0, run_load, p))
         return;
     pthread_mutex_lock(&c->lock);
-    finish(p, UINT64_MAX, true, &waiters);
+    finish_load(p, UINT64_MAX, true, &waiters);
     pthread_mutex_unlock(&c->lock);
-    answer(waiters, AWAIT_UNAVAILABLE, NULL);
+    resume_waiters(waiters, AWAIT_UNAVAILABLE, NULL);
     place_unref(p);
 }
 
@@ -698,7 +701,7 @@ void cache_await(struct place *p, resource_awaited *done, void *context)
         free(w);
         done(context, AWAIT_DONE, r);
     } else if (begins) {
-        start(p);
+        start_load(p);
     }
 }
 

@@ -100,13 +100,13 @@ void gzip_page_frame_done(struct gzip_page_frame *frame)
     str_done(&frame->tail);
 }
 
-static uint8_t *put(uint8_t *at, const void *bytes, size_t len)
+static uint8_t *append_bytes(uint8_t *at, const void *bytes, size_t len)
 {
     memcpy(at, bytes, len);
     return at + len;
 }
 
-static uint8_t *put_u32_little_endian(uint8_t *at, uint32_t value)
+static uint8_t *append_u32_little_endian(uint8_t *at, uint32_t value)
 {
     for (int i = 0; i < 4; i++)
         *at++ = (uint8_t)(value >> (8 * i));
@@ -172,8 +172,8 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
     s->segment_count = input->count;
     memcpy(segments, input->segments, input->count * sizeof *segments);
 
-    uint8_t *at = put(buffer, gzip_header, sizeof gzip_header);
-    at = put(at, frame->head.data, frame->head.len);
+    uint8_t *at = append_bytes(buffer, gzip_header, sizeof gzip_header);
+    at = append_bytes(at, frame->head.data, frame->head.len);
     uLong crc = frame->head_crc;
     s->raw_len = frame->raw_head.len;
     for (uint32_t i = 0; i < input->count; i++) {
@@ -183,7 +183,7 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
         const uint8_t *from = input->fresh[i] ? input->pieces : input->old;
         const uint8_t *piece = from + segment->offset;
         segment->offset = (uint32_t)(at - buffer);
-        at = put(at, piece, segment->len);
+        at = append_bytes(at, piece, segment->len);
         /* What a length does to the CRC before it is most of the work of joining two: made once for
          * a segment and kept by the pages that have it. */
         if (segment->crc_shift == 0)
@@ -192,12 +192,12 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
         s->raw_len += segment->raw_len;
         s->entries += segment->entries;
     }
-    at = put(at, frame->tail.data, frame->tail.len);
+    at = append_bytes(at, frame->tail.data, frame->tail.len);
     crc = crc32_combine_op(crc, frame->tail_crc, frame->tail_crc_shift);
     s->raw_len += strlen(frame->raw_tail);
-    at = put(at, final_block, sizeof final_block);
-    at = put_u32_little_endian(at, (uint32_t)crc);
-    at = put_u32_little_endian(at, (uint32_t)s->raw_len);
+    at = append_bytes(at, final_block, sizeof final_block);
+    at = append_u32_little_endian(at, (uint32_t)crc);
+    at = append_u32_little_endian(at, (uint32_t)s->raw_len);
     s->gzip_len = (size_t)(at - buffer);
     if (!etags_write(s, frame, input->level)) {
         resource_unref(s);
@@ -464,7 +464,7 @@ static void render_sample(struct str *out)
     }
 }
 
-bool builder_made_by(struct builder *b, uint64_t out[2])
+bool builder_version(struct builder *b, uint64_t out[2])
 {
     struct snapshot_segment segment;
     char label[128];

@@ -85,7 +85,7 @@ struct str *builder_buffer(struct builder *b);
 /* A hash of what decides the bytes of a page beside its entries: this program's version, how it
  * renders and frames, zlib and its level. A sample page is built for it, so that what no version
  * number tells is noticed too. False when out of memory. */
-bool builder_made_by(struct builder *b, uint64_t out[2]);
+bool builder_version(struct builder *b, uint64_t out[2]);
 
 /* How many segments of the page changed since `base`, without rendering any. */
 enum catalogue_status builder_changed(struct catalogue_view *v, const struct page_record *page,

@@ -134,8 +134,8 @@ bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
 }
 
 /* Takes over the table; false where it cannot be one of `entries` entries in `len` bytes. */
-static bool take_segments(const uint8_t *table, uint32_t count, size_t len, uint32_t entries,
-                          struct page_pieces *out)
+static bool parse_segments(const uint8_t *table, uint32_t count, size_t len, uint32_t entries,
+                           struct page_pieces *out)
 {
     uint64_t raw_len = 0, all_entries = 0;
     size_t offset = 0;
@@ -194,7 +194,7 @@ bool page_file_decode(const uint8_t *bytes, size_t len, const struct page_key *k
     const uint8_t *table = bytes + sizeof head;
     out->bytes = table + table_len;
     out->len = (size_t)head.pieces_len;
-    return take_segments(table, head.segment_count, out->len, key->entries, out) &&
+    return parse_segments(table, head.segment_count, out->len, key->entries, out) &&
            hash_file(&head, table, table_len, out->bytes, out->len, hash) &&
            memcmp(hash, head.hash, sizeof hash) == 0;
 }
@@ -315,7 +315,7 @@ uint64_t page_store_bytes(struct page_store *store)
     return atomic_load(&store->bytes);
 }
 
-static void tell(struct page_store *store, const char *event, const char *why)
+static void report_state(struct page_store *store, const char *event, const char *why)
 {
     char detail[512];
     snprintf(detail, sizeof detail, "%s: %s", store->folder, why);
@@ -328,13 +328,13 @@ static void page_store_turn_off(struct page_store *store, const char *why)
 {
     atomic_store(&store->unwritten_until_ms, clock_now_ms() + store->options.retry_ms);
     if (!atomic_exchange(&store->told, true))
-        tell(store, "page-store-off", why);
+        report_state(store, "page-store-off", why);
 }
 
 static void is_on(struct page_store *store)
 {
     if (atomic_exchange(&store->told, false))
-        tell(store, "page-store-on", "pages are stored again");
+        report_state(store, "page-store-on", "pages are stored again");
 }
 
 static bool is_off(const atomic_int_fast64_t *until_ms)

@@ -40,7 +40,7 @@ struct page_pieces {
 };
 
 /* Appends to `head` all of the file that stands before the pieces, and points `out` to these in
- * `s`. `made_by` is the program's (builder_made_by). False when out of memory. */
+ * `s`. `made_by` is the program's (builder_version). False when out of memory. */
 bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
                       const struct resource *s, struct str *head, struct page_pieces *out);
 #define PAGE_FILE_HEAD_BYTES 144
@@ -75,7 +75,7 @@ struct page_store;
 struct page_store_options {
     const char *folder;    /* copied; made by page_store_ready */
     uint64_t budget_bytes; /* of all files */
-    uint64_t made_by[2];   /* builder_made_by */
+    uint64_t made_by[2];   /* builder_version */
     void (*event)(void *context, const char *event, const char *detail); /* any thread; or NULL */
     void *event_context;
     int64_t retry_ms; /* 0: PAGE_STORE_RETRY_MS */

@@ -198,7 +198,7 @@ static bool make_ready(struct page_store_writer *k)
     return true;
 }
 
-static void keep(void *context)
+static void page_store_run(void *context)
 {
     struct page_store_writer *k = context;
     setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
@@ -219,7 +219,7 @@ static struct page_store *make_store(const struct publisher *p)
         .event_context = p->options.event_context,
     };
     struct builder *b = builder_new(p->options.compression_level);
-    bool known = b != NULL && builder_made_by(b, options.made_by);
+    bool known = b != NULL && builder_version(b, options.made_by);
     builder_free(b);
     return known ? page_store_new(&options) : NULL;
 }
@@ -241,7 +241,7 @@ struct page_store_writer *page_store_writer_start(struct publisher *p)
     k->least_ms = or_default(p->options.page_store_least_ms, LEAST_MS);
     k->tick_ms = k->settle_ms < TICK_MS ? k->settle_ms : TICK_MS;
     k->store = make_store(p);
-    if (k->store != NULL && thread_start(&k->thread, "page store", keep, k))
+    if (k->store != NULL && thread_start(&k->thread, "page store", page_store_run, k))
         return k;
     page_store_free(k->store);
     free(k);

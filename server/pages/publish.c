@@ -111,9 +111,10 @@ static bool is_same_list(struct catalogue_view *v, const struct page_place *s)
 
 /* Reads the page at the newest revision and builds it upon `base`, or loads it where it is stored.
  * `*out` stays NULL where the page has no entries. `*passing`: another file stands at the path. */
-static enum catalogue_status build(struct publisher *p, struct builder *b, struct page_place *s,
-                                   const struct resource *base, uint64_t *revision, bool *loaded,
-                                   bool *passing, struct resource **out)
+static enum catalogue_status build_page(struct publisher *p, struct builder *b,
+                                        struct page_place *s, const struct resource *base,
+                                        uint64_t *revision, bool *loaded, bool *passing,
+                                        struct resource **out)
 {
     const struct place_key *key = &s->place.key;
     struct catalogue_view *v;
@@ -154,7 +155,7 @@ end:
 }
 
 /* The cache's loader. */
-static void load(void *context, struct place *place, struct load *l)
+static void load_page(void *context, struct place *place, struct load *l)
 {
     struct publisher *p = context;
     struct resource *snapshot = NULL;
@@ -163,8 +164,8 @@ static void load(void *context, struct place *place, struct load *l)
     struct builder *b = borrow_builder(p);
     enum catalogue_status status = CATALOGUE_NO_MEMORY;
     if (b != NULL)
-        status = build(p, b, (struct page_place *)place, l->resource, &l->version, &loaded,
-                       &l->passing, &snapshot);
+        status = build_page(p, b, (struct page_place *)place, l->resource, &l->version, &loaded,
+                            &l->passing, &snapshot);
     return_builder(p, b);
     if (status == CATALOGUE_OK && snapshot != NULL && !admit(p, snapshot))
         status = CATALOGUE_NO_MEMORY;
@@ -421,7 +422,7 @@ static enum catalogue_status record_queries(struct publisher *p, struct catalogu
     return status;
 }
 
-bool publisher_takes_query(const struct place *page)
+bool publisher_accepts_query(const struct place *page)
 {
     return atomic_load(&((const struct page_place *)page)->takes_query);
 }
@@ -576,7 +577,7 @@ static void publisher_set_readable(struct publisher *p, bool readable, const cha
         publisher_record(p, readable ? "catalogue-readable" : "catalogue-unreadable", why);
 }
 
-static void handle(struct publisher *p, enum catalogue_wait_result result, bool *retry)
+static void handle_wait_result(struct publisher *p, enum catalogue_wait_result result, bool *retry)
 {
     if (result == CATALOGUE_WAIT_LOST) {
         publisher_set_readable(p, false, "the file is gone or was replaced");
@@ -622,13 +623,14 @@ static void watch_clock(struct publisher *p)
     p->clock_behind = ahead;
 }
 
-static void publish(void *context)
+static void publisher_run(void *context)
 {
     struct publisher *p = context;
     bool retry = false;
     while (!thread_stops(&p->thread)) {
         bool quiet = !retry && await_list_is_empty(&p->awaits);
-        handle(p, catalogue_wait(p->catalogue, quiet ? QUIET_TICK_MS : TICK_MS), &retry);
+        handle_wait_result(p, catalogue_wait(p->catalogue, quiet ? QUIET_TICK_MS : TICK_MS),
+                           &retry);
         watch_clock(p);
         await_list_expire(&p->awaits, clock_now_ms());
     }
@@ -682,14 +684,14 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     p->builds = workers_new(threads, COLD_MAX_QUEUED);
     if (p->builder == NULL || p->builds == NULL)
         goto failed;
-    struct loader loader = {load, p, p->builds};
+    struct loader loader = {load_page, p, p->builds};
     cache_set_loader(p->options.cache, HELD_PAGE, &loader);
     status = pass_run(p);
     if (status != CATALOGUE_OK)
         goto failed;
     /* Without it all goes on, slower after a restart. */
     p->keeper = page_store_writer_start(p);
-    if (!thread_start(&p->thread, "publisher", publish, p)) {
+    if (!thread_start(&p->thread, "publisher", publisher_run, p)) {
         status = CATALOGUE_NO_MEMORY;
         goto failed;
     }

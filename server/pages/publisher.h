@@ -119,7 +119,7 @@ const struct registry *site_map_registry(const struct site_map *r);
 /* Whether a GET of the page with a query (a tracking parameter, a cache buster) is one of the page.
  * False where a child may be meant that another program makes: an entry of the site is the page's
  * URL with a query. Any thread. */
-bool publisher_takes_query(const struct place *page);
+bool publisher_accepts_query(const struct place *page);
 
 /* Has the next reader build the page anew. False while the catalogue cannot be read: what is in
  * memory is all that there is. Never waits for I/O; any thread. */

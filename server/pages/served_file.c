@@ -302,8 +302,8 @@ static enum served_file_load_status read_file(struct served_files *files, struct
     return status;
 }
 
-static enum served_file_load_status look(struct served_files *files, struct served_file *f,
-                                         struct resource **resource)
+static enum served_file_load_status check_file(struct served_files *files, struct served_file *f,
+                                               struct resource **resource)
 {
     struct served_file_file file;
     uint64_t from = 0;
@@ -321,7 +321,7 @@ static enum served_file_load_status look(struct served_files *files, struct serv
 }
 
 /* The cache's loader: looks whether the file is still what was read, and reads it if not. */
-static void load(void *context, struct place *place, struct load *l)
+static void load_served_file(void *context, struct place *place, struct load *l)
 {
     struct served_files *files = context;
     struct served_file *f = (struct served_file *)place;
@@ -329,7 +329,7 @@ static void load(void *context, struct place *place, struct load *l)
     int64_t started_ms;
     for (int attempt = 1;; attempt++) {
         started_ms = clock_now_ms();
-        status = look(files, f, &l->resource);
+        status = check_file(files, f, &l->resource);
         if (status != SERVED_FILE_LOAD_CHANGING || attempt == MAX_ATTEMPTS)
             break;
         nanosleep(&(struct timespec){.tv_nsec = ATTEMPT_GAP_MS * 1000000L}, NULL);
@@ -413,7 +413,7 @@ struct served_files *served_files_new(const struct served_files_options *options
         free(files);
         return NULL;
     }
-    struct loader loader = {load, files, files->workers};
+    struct loader loader = {load_served_file, files, files->workers};
     cache_set_loader(options->cache, HELD_FILE, &loader);
     return files;
 }

@@ -150,7 +150,7 @@ static const struct site_map_entry *find_entry(const struct site_map *r, uint32_
     return NULL;
 }
 
-static size_t keep(struct site_map *r, const char *text)
+static size_t copy_path(struct site_map *r, const char *text)
 {
     size_t at = r->text.len;
     str_append(&r->text, text, strlen(text) + 1);
@@ -158,8 +158,8 @@ static size_t keep(struct site_map *r, const char *text)
 }
 
 /* The first to claim a path keeps it: pages before aliases. */
-static void add(struct site_map *r, uint32_t site, const char *path, enum route_kind kind,
-                struct place *page, const char *target)
+static void add_route(struct site_map *r, uint32_t site, const char *path, enum route_kind kind,
+                      struct place *page, const char *target)
 {
     if (find_entry(r, site, path) != NULL)
         return;
@@ -167,9 +167,9 @@ static void add(struct site_map *r, uint32_t site, const char *path, enum route_
     struct site_map_entry *e = &r->entries[r->count++];
     e->kind = kind;
     e->site = site;
-    e->path = keep(r, path);
+    e->path = copy_path(r, path);
     if (target != NULL) {
-        e->target = keep(r, target);
+        e->target = copy_path(r, target);
         e->target_len = strlen(target);
     }
     if (page != NULL) {
@@ -193,9 +193,9 @@ static bool add_pages(struct site_map *r, uint32_t place, struct cache *cache, u
             atomic_store(&((struct page_place *)page)->list, list);
             char path[PAGE_PATH_SIZE];
             scope_page_path(index->path, index->page_pattern, index->pages[n], false, path);
-            add(r, place, path, ROUTE_PAGE, page, NULL);
+            add_route(r, place, path, ROUTE_PAGE, page, NULL);
             scope_page_path(index->path, index->page_pattern, index->pages[n], true, path);
-            add(r, place, path, ROUTE_PAGE_GZ, page, NULL);
+            add_route(r, place, path, ROUTE_PAGE_GZ, page, NULL);
             place_unref(page);
         }
     }
@@ -290,7 +290,7 @@ static void add_robots(struct site_map *r, uint32_t place, const struct publish_
         r->robots[place] = text_new(&text);
     }
     r->text.failed |= r->robots[place] == NULL;
-    add(r, place, "/robots.txt", ROUTE_ROBOTS, NULL, NULL);
+    add_route(r, place, "/robots.txt", ROUTE_ROBOTS, NULL, NULL);
 }
 
 /* What proves to search engines that who tells them of the site's pages is the site. */
@@ -301,7 +301,7 @@ static void add_key(struct site_map *r, uint32_t place, const char *key)
     str_append_format(&path, "/%s.txt", key);
     r->keys[place] = text_new(&text);
     r->text.failed |= r->keys[place] == NULL || path.failed;
-    add(r, place, str_text(&path), ROUTE_KEY, NULL, NULL);
+    add_route(r, place, str_text(&path), ROUTE_KEY, NULL, NULL);
     str_done(&path);
 }
 
@@ -316,7 +316,7 @@ static void add_policy(struct site_map *r, uint32_t place, const struct publish_
         struct str target = STR_INIT;
         str_append_text(&target, site->origin);
         str_append_text(&target, policy->aliases[i].to);
-        add(r, place, policy->aliases[i].from, ROUTE_ALIAS, NULL, str_text(&target));
+        add_route(r, place, policy->aliases[i].from, ROUTE_ALIAS, NULL, str_text(&target));
         r->text.failed |= target.failed;
         str_done(&target);
     }

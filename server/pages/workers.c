@@ -30,18 +30,18 @@ struct workers {
     struct thread threads[];
 };
 
-static void stand_in_line(struct workers *w, struct line *line)
+static void join_queue(struct workers *w, struct line *line)
 {
     line->next = NULL;
     *w->turn_last = line;
     w->turn_last = &line->next;
 }
 
-static void put(struct workers *w, struct line *line, struct job *job)
+static void enqueue(struct workers *w, struct line *line, struct job *job)
 {
     if (line->first == NULL) {
         line->last = &line->first;
-        stand_in_line(w, line);
+        join_queue(w, line);
     }
     *line->last = job;
     line->last = &job->next;
@@ -50,7 +50,7 @@ static void put(struct workers *w, struct line *line, struct job *job)
 }
 
 /* NULL: none waits. */
-static struct job *take(struct workers *w)
+static struct job *dequeue(struct workers *w)
 {
     struct line *line = w->turn;
     if (line == NULL)
@@ -61,7 +61,7 @@ static struct job *take(struct workers *w)
         w->turn_last = &w->turn;
     line->first = job->next;
     if (line->first != NULL)
-        stand_in_line(w, line);
+        join_queue(w, line);
     line->queued--;
     w->queued--;
     return job;
@@ -74,7 +74,7 @@ static void work(void *context)
     for (;;) {
         while (w->turn == NULL && !w->ending)
             pthread_cond_wait(&w->more, &w->lock);
-        struct job *job = take(w);
+        struct job *job = dequeue(w);
         if (job == NULL)
             break;
         pthread_mutex_unlock(&w->lock);
@@ -113,7 +113,7 @@ bool workers_run(struct workers *w, int64_t site_id, void (*job)(void *context),
     bool has_room = site_id == 0 || line->queued < (w->max_queued + 1) / 2;
     bool taken = w->queued < w->max_queued && has_room && !w->ending;
     if (taken) {
-        put(w, line, j);
+        enqueue(w, line, j);
         pthread_cond_signal(&w->more);
     }
     pthread_mutex_unlock(&w->lock);

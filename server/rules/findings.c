@@ -13,7 +13,7 @@ static void finding_done(struct finding *item)
 }
 
 /* Keeps `item`, whose strings it takes over. */
-static void keep(struct findings *f, struct finding *item)
+static void store_finding(struct findings *f, struct finding *item)
 {
     if (f->count == f->capacity) {
         uint32_t capacity = f->capacity == 0 ? 16 : f->capacity * 2;
@@ -45,7 +45,7 @@ void findings_refuse(struct findings *f, const struct rejection *rejection)
             .detail = text_copy(*rejection->detail ? rejection->detail : NULL, &f->failed),
             .field = text_copy(rejection->field, &f->failed),
             .code = rejection->code};
-        keep(f, &item);
+        store_finding(f, &item);
     }
     f->refused++;
     f->refused_by[rejection->code]++;
@@ -57,7 +57,7 @@ void findings_remark(struct findings *f, uint64_t line, const char *loc, rule_se
         return;
     if (is_wanted(f, RULE_OK)) {
         struct finding item = {.line = line, .loc = text_copy(loc, &f->failed), .remarks = remarks};
-        keep(f, &item);
+        store_finding(f, &item);
     }
     f->remarked++;
     for (int code = RULE_OK + 1; code < RULE_CODE_COUNT && remarks >> code != 0; code++)
@@ -65,14 +65,14 @@ void findings_remark(struct findings *f, uint64_t line, const char *loc, rule_se
             f->first_line[code] = line;
 }
 
-void findings_take(struct findings *f, struct findings *from)
+void findings_merge(struct findings *f, struct findings *from)
 {
     uint64_t taken[RULE_CODE_COUNT];
     memcpy(taken, f->refused_by, sizeof taken);
     for (uint32_t i = 0; i < from->count; i++) {
         struct finding *item = &from->items[i];
         if (is_wanted(f, item->code))
-            keep(f, item);
+            store_finding(f, item);
         else
             finding_done(item);
         f->refused_by[item->code] += item->code != RULE_OK;

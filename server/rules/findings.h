@@ -36,7 +36,7 @@ void findings_refuse(struct findings *f, const struct rejection *rejection);
 /* `loc` may be NULL. No remarks: nothing. */
 void findings_remark(struct findings *f, uint64_t line, const char *loc, rule_set remarks);
 /* Adds what `from` has, as far as `f` keeps it, and leaves `from` empty. */
-void findings_take(struct findings *f, struct findings *from);
+void findings_merge(struct findings *f, struct findings *from);
 /* By line: a reader's come first, the catalogue's after them. */
 void findings_sort(struct findings *f);
 /* Frees what it owns. What was counted stays. */

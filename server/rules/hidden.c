@@ -75,7 +75,7 @@ static const struct hidden {
 };
 #define HIDDEN_COUNT (sizeof hidden / sizeof *hidden)
 
-static uint32_t decode(const char *text, size_t len)
+static uint32_t decode_utf8(const char *text, size_t len)
 {
     static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     uint32_t c = (unsigned char)text[0] & first_bits[len];
@@ -92,7 +92,7 @@ const char *hidden_sentence(const char *text, size_t char_len)
 
     if (char_len < 2 || char_len > 4)
         return NULL;
-    c = decode(text, char_len);
+    c = decode_utf8(text, char_len);
     while (low < high) {
         size_t middle = (low + high) / 2;
 

@@ -11,7 +11,7 @@ static const char not_pairs[] =
 
 /* Takes the next word of `*text`, an origin. NULL, or what is wrong. The normal form of an origin
  * may be longer than what was written: [::1:2] is [::0.1.0.2]. */
-static const char *take_origin(const char **text, char **origin, size_t *len)
+static const char *parse_origin(const char **text, char **origin, size_t *len)
 {
     struct url url;
     const char *word = *text + strspn(*text, space);
@@ -25,14 +25,14 @@ static const char *take_origin(const char **text, char **origin, size_t *len)
 }
 
 /* NULL, or what is wrong. */
-static const char *take_pair(struct host_map *m, const char **text)
+static const char *parse_pair(struct host_map *m, const char **text)
 {
     if (m->count == HOST_MAP_MAX)
         return "names more than 32 pairs of origins";
     struct host_map_pair *pair = &m->pairs[m->count++];
-    const char *wrong = take_origin(text, &pair->from, &pair->from_len);
+    const char *wrong = parse_origin(text, &pair->from, &pair->from_len);
     if (wrong == NULL)
-        wrong = take_origin(text, &pair->to, &pair->to_len);
+        wrong = parse_origin(text, &pair->to, &pair->to_len);
     if (wrong != NULL)
         return wrong;
     if (strcmp(pair->from, pair->to) == 0)
@@ -48,7 +48,7 @@ struct host_map *host_map_new(const char *text, char *why, size_t why_size)
     struct host_map *m = calloc(1, sizeof *m);
     const char *wrong = m == NULL ? "out of memory" : NULL;
     while (wrong == NULL && text[strspn(text, space)] != '\0')
-        wrong = take_pair(m, &text);
+        wrong = parse_pair(m, &text);
     if (wrong == NULL)
         return m;
     snprintf(why, why_size, "%s", wrong);
@@ -70,7 +70,7 @@ static bool has_origin(const struct url *url, const char *origin, size_t len)
     return url->origin_len == len && memcmp(url->text, origin, len) == 0;
 }
 
-static bool put_origin(const struct url *url, const char *origin, size_t len, struct url *out)
+static bool replace_origin(const struct url *url, const char *origin, size_t len, struct url *out)
 {
     char text[2 * LOC_MAX_CHARS + 1];
     size_t rest = (size_t)url->len - url->origin_len;
@@ -90,16 +90,16 @@ bool host_map_url(const struct host_map *m, const struct url *url, struct url *o
     *out = *url;
     for (size_t i = 0; m != NULL && i < m->count; i++)
         if (has_origin(url, m->pairs[i].from, m->pairs[i].from_len))
-            return put_origin(url, m->pairs[i].to, m->pairs[i].to_len, out);
+            return replace_origin(url, m->pairs[i].to, m->pairs[i].to_len, out);
     return false;
 }
 
-bool host_map_ask(const struct host_map *m, const struct url *upstream, const struct url *url,
-                  struct url *out)
+bool host_map_reverse(const struct host_map *m, const struct url *upstream, const struct url *url,
+                      struct url *out)
 {
     *out = *url;
     for (size_t i = 0; m != NULL && i < m->count; i++)
         if (has_origin(url, m->pairs[i].to, m->pairs[i].to_len))
-            return put_origin(url, upstream->text, upstream->origin_len, out);
+            return replace_origin(url, upstream->text, upstream->origin_len, out);
     return false;
 }

@@ -30,5 +30,5 @@ void host_map_free(struct host_map *m); /* takes NULL */
 bool host_map_url(const struct host_map *m, const struct url *url, struct url *out);
 /* Where what is served here at `url` is asked for: at the upstream's own origin, where a second
  * origin is that of `url`. False, and `*out` is `*url`, where none is. `m` may be NULL. */
-bool host_map_ask(const struct host_map *m, const struct url *upstream, const struct url *url,
-                  struct url *out);
+bool host_map_reverse(const struct host_map *m, const struct url *upstream, const struct url *url,
+                      struct url *out);

@@ -131,7 +131,7 @@ static bool is_unreserved(char c)
     return ascii_is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-static size_t put_byte(char *out, unsigned char byte)
+static size_t append_byte(char *out, unsigned char byte)
 {
     static const char hex[] = "0123456789ABCDEF";
 
@@ -155,7 +155,7 @@ static size_t normalise_pattern(const char *pattern, size_t len, char out[PATTER
         if (n >= PATTERN_MAX)
             return 0;
         if (low >= 0 ? !is_unreserved(byte) : ascii_is_high(byte))
-            n += put_byte(out + n, (unsigned char)byte);
+            n += append_byte(out + n, (unsigned char)byte);
         else
             out[n++] = byte;
         i += low >= 0 ? 2 : 0;
@@ -225,7 +225,7 @@ static bool names_agent(const struct robots_line *line, const char *agent)
     return len == strlen(agent) && strncasecmp(line->value, agent, len) == 0;
 }
 
-static struct verdict judge(const char *text, size_t len, const char *agent, const char *path)
+static struct verdict match_rules(const char *text, size_t len, const char *agent, const char *path)
 {
     struct verdict v = {.allowed = true};
     bool naming = false, mine = false;
@@ -247,9 +247,9 @@ static struct verdict judge(const char *text, size_t len, const char *agent, con
 
 bool robots_allows(const char *text, size_t len, const char *agent, const char *path)
 {
-    struct verdict v = judge(text, len, agent, path);
+    struct verdict v = match_rules(text, len, agent, path);
 
-    return v.named ? v.allowed : judge(text, len, "*", path).allowed;
+    return v.named ? v.allowed : match_rules(text, len, "*", path).allowed;
 }
 
 /* ---- sitemaps ---------------------------------------------------------------------------- */

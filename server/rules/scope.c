@@ -104,13 +104,13 @@ static size_t stem_len(const char *index_path)
     return strlen(index_path) - XML_SUFFIX_LEN;
 }
 
-static char *put(char *at, const char *bytes, size_t len)
+static char *append_bytes(char *at, const char *bytes, size_t len)
 {
     memcpy(at, bytes, len);
     return at + len;
 }
 
-static char *put_number(char *at, uint32_t number)
+static char *append_number(char *at, uint32_t number)
 {
     char digits[NUMBER_MAX_DIGITS];
     size_t first = sizeof digits;
@@ -119,23 +119,23 @@ static char *put_number(char *at, uint32_t number)
         digits[--first] = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    return put(at, digits + first, sizeof digits - first);
+    return append_bytes(at, digits + first, sizeof digits - first);
 }
 
 void scope_page_path(const char *index_path, const char *pattern, uint32_t number, bool gz,
                      char *out)
 {
     struct pattern p;
-    char *at = put(out, index_path, stem_len(index_path));
+    char *at = append_bytes(out, index_path, stem_len(index_path));
 
     if (number > 1 && split_pattern(pattern, &p)) {
-        at = put(at, p.before, p.before_len);
-        at = put_number(at, number);
-        at = put(at, p.after, p.after_len);
+        at = append_bytes(at, p.before, p.before_len);
+        at = append_number(at, number);
+        at = append_bytes(at, p.after, p.after_len);
     }
-    at = put(at, XML_SUFFIX, XML_SUFFIX_LEN);
+    at = append_bytes(at, XML_SUFFIX, XML_SUFFIX_LEN);
     if (gz)
-        at = put(at, GZ_SUFFIX, GZ_SUFFIX_LEN);
+        at = append_bytes(at, GZ_SUFFIX, GZ_SUFFIX_LEN);
     *at = '\0';
 }
 
@@ -196,7 +196,7 @@ static bool read_numbered(const char *index_path, const char *pattern, struct nu
 
     if (!split_pattern(pattern, &p) || stem + p.before_len > sizeof out->head)
         return false;
-    put(put(out->head, index_path, stem), p.before, p.before_len);
+    append_bytes(append_bytes(out->head, index_path, stem), p.before, p.before_len);
     out->head_len = stem + p.before_len;
     out->tail = p.after;
     out->tail_len = p.after_len;
@@ -210,14 +210,14 @@ static bool same_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
 
 /* The number that `lead`, then the digits of `lowest`, then `trail` make, each of NUMBER_MAX_DIGITS
  * at most; UINT64_MAX if it is invalid or exceeds 32 bits. */
-static uint64_t join(const char *lead, size_t lead_len, uint64_t lowest, const char *trail,
-                     size_t trail_len)
+static uint64_t join_number(const char *lead, size_t lead_len, uint64_t lowest, const char *trail,
+                            size_t trail_len)
 {
     uint64_t number = 0;
     char digits[3 * NUMBER_MAX_DIGITS + 1];
-    char *at = put_number(put(digits, lead, lead_len), (uint32_t)lowest);
+    char *at = append_number(append_bytes(digits, lead, lead_len), (uint32_t)lowest);
 
-    at = put(at, trail, trail_len);
+    at = append_bytes(at, trail, trail_len);
     for (const char *c = digits; c < at; c++) {
         if (!ascii_is_digit(*c))
             return UINT64_MAX;
@@ -248,8 +248,8 @@ static bool meet_at(const struct numbered *a, const struct numbered *b, const ch
         return false;
     /* One digit before others may be a 1; alone it is 2 at least. */
     for (uint32_t first = shared == 1 ? 1 : lowest[shared - 1];; first = lowest[shared - 1]) {
-        number_a = join(rest, rest_len, first, more->tail, a_longer ? extra : 0);
-        number_b = join("", 0, first, more->tail, a_longer ? 0 : extra);
+        number_a = join_number(rest, rest_len, first, more->tail, a_longer ? extra : 0);
+        number_b = join_number("", 0, first, more->tail, a_longer ? 0 : extra);
         if (number_a >= 2 && number_b >= 2)
             return number_a <= max_number && number_b <= max_number;
         if (first != 1)
@@ -269,10 +269,10 @@ static bool numbers_meet(const struct numbered *a, const struct numbered *b, con
         return false;
     /* The number of `a` ends within the rest, or with it: so many names at most. */
     for (size_t digits = 1; digits <= rest_len && digits <= NUMBER_MAX_DIGITS; digits++) {
-        char *at = put(put(name, a->head, a->head_len), rest, digits);
+        char *at = append_bytes(append_bytes(name, a->head, a->head_len), rest, digits);
         if (read_number(rest, digits, max_number) == 0)
             continue;
-        at = put(put(at, a->tail, a->tail_len), XML_SUFFIX, XML_SUFFIX_LEN);
+        at = append_bytes(append_bytes(at, a->tail, a->tail_len), XML_SUFFIX, XML_SUFFIX_LEN);
         if (scope_page_number(path_b, pattern_b, max_number, name, (size_t)(at - name)) != 0)
             return true;
     }

@@ -270,7 +270,7 @@ struct writer {
     bool full;
 };
 
-static inline void put(struct writer *w, char c)
+static inline void append_char(struct writer *w, char c)
 {
     if (w->len < w->size)
         w->data[w->len++] = c;
@@ -278,7 +278,7 @@ static inline void put(struct writer *w, char c)
         w->full = true;
 }
 
-static inline void put_all(struct writer *w, const char *text, size_t len)
+static inline void append_all(struct writer *w, const char *text, size_t len)
 {
     if (len > w->size - w->len) {
         len = w->size - w->len;
@@ -288,13 +288,13 @@ static inline void put_all(struct writer *w, const char *text, size_t len)
     w->len += len;
 }
 
-static void put_encoded(struct writer *w, unsigned char byte)
+static void append_encoded(struct writer *w, unsigned char byte)
 {
     static const char hex[] = "0123456789ABCDEF";
 
-    put(w, '%');
-    put(w, hex[byte >> 4]);
-    put(w, hex[byte & 15]);
+    append_char(w, '%');
+    append_char(w, hex[byte >> 4]);
+    append_char(w, hex[byte & 15]);
 }
 
 /* RFC 3986 5.2.4 at the end of a segment: "." goes, ".." takes the one before it along. True
@@ -318,7 +318,7 @@ static bool remove_dot_segment(struct writer *w)
 
 /* Encodings of unreserved characters are undone, so that one resource has one form; all others,
  * the slash's too, stay, in upper case (RFC 3986 6.2.2.1, 6.2.2.2). */
-static bool put_percent(struct writer *w, const char *text, size_t left)
+static bool append_percent(struct writer *w, const char *text, size_t left)
 {
     int high = left > 2 ? ascii_hex_value(text[1]) : -1;
     int low = left > 2 ? ascii_hex_value(text[2]) : -1;
@@ -328,27 +328,27 @@ static bool put_percent(struct writer *w, const char *text, size_t left)
         return false;
     c = (char)(high << 4 | low);
     if (class_of(c) == 'u')
-        put(w, c);
+        append_char(w, c);
     else
-        put_encoded(w, (unsigned char)c);
+        append_encoded(w, (unsigned char)c);
     return true;
 }
 
 /* Path or query alike: one character of the input. Sets `*step` to the bytes that it took. */
-static enum rule_code put_next(struct writer *w, const char *text, size_t left, size_t *step)
+static enum rule_code append_next(struct writer *w, const char *text, size_t left, size_t *step)
 {
     *step = 1;
     switch (class_of(*text)) {
     case 'u':
     case 'p':
-        put(w, *text);
+        append_char(w, *text);
         return RULE_OK;
     case 'h': /* an IRI's, as in RFC 3987 3.1 */
-        put_encoded(w, (unsigned char)*text);
+        append_encoded(w, (unsigned char)*text);
         return RULE_OK;
     case '%':
         *step = 3;
-        return put_percent(w, text, left) ? RULE_OK : RULE_LOC_PERCENT;
+        return append_percent(w, text, left) ? RULE_OK : RULE_LOC_PERCENT;
     default: /* brackets: RFC 3986 allows them in the host alone */
         return RULE_LOC_MALFORMED;
     }
@@ -364,21 +364,21 @@ static enum rule_code url_write_path(const char *text, size_t len, char *out, si
     size_t i = len > 0 && text[0] == '/' ? 1 : 0;
     size_t step;
 
-    put(&w, '/');
+    append_char(&w, '/');
     w.segment = w.len;
     for (; i < len && text[i] != '?' && !w.full; i += step) {
         enum rule_code code = RULE_OK;
 
         step = segment_run(text + i, len - i);
         if (step > 0) {
-            put_all(&w, text + i, step);
+            append_all(&w, text + i, step);
             continue;
         }
         step = 1;
         if (text[i] != '/') {
-            code = put_next(&w, text + i, len - i, &step);
+            code = append_next(&w, text + i, len - i, &step);
         } else if (!remove_dot_segment(&w)) {
-            put(&w, '/');
+            append_char(&w, '/');
             w.segment = w.len;
         }
         if (code != RULE_OK)
@@ -389,7 +389,7 @@ static enum rule_code url_write_path(const char *text, size_t len, char *out, si
     *path_len = w.len;
 
     for (; i < len && !w.full; i += step) {
-        enum rule_code code = put_next(&w, text + i, len - i, &step);
+        enum rule_code code = append_next(&w, text + i, len - i, &step);
 
         if (code != RULE_OK)
             return code;

@@ -18,15 +18,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = copy_text(data, size), *longer = with(text, ",max-age=5"),
          *stored = with(text, ",no-store");
-    int64_t left = freshness_left(text, NULL), seconds = -7, later = -7, at = -7;
+    int64_t left = freshness_remaining(text, NULL), seconds = -7, later = -7, at = -7;
 
     REQUIRE(left >= 0 && left <= FRESHNESS_MAX_SECONDS);
-    REQUIRE(freshness_left(NULL, text) == 0);
-    REQUIRE(freshness_left(text, "1") == (left > 0 ? left - 1 : 0));
-    REQUIRE(freshness_left("max-age=10", text) <= 10);
+    REQUIRE(freshness_remaining(NULL, text) == 0);
+    REQUIRE(freshness_remaining(text, "1") == (left > 0 ? left - 1 : 0));
+    REQUIRE(freshness_remaining("max-age=10", text) <= 10);
     /* Of several the least counts, and nothing outweighs no-store. */
-    REQUIRE(freshness_left(longer, NULL) <= 5);
-    REQUIRE(freshness_left(stored, NULL) == 0);
+    REQUIRE(freshness_remaining(longer, NULL) <= 5);
+    REQUIRE(freshness_remaining(stored, NULL) == 0);
     if (freshness_retry_after(text, NOW_2026, &seconds)) {
         REQUIRE(seconds >= 0 && seconds <= FRESHNESS_MAX_SECONDS);
         REQUIRE(freshness_retry_after(text, NOW_2026 + 1, &later));

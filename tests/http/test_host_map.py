@@ -181,7 +181,7 @@ def test_what_is_broken_at_the_cms_is_told_with_its_address(start):
         cms.answers["/a.xml"] = answer(404)
         assert w.poll("/a.xml") == "gone"
         check = server.api("GET", "/v1/checks").json()["checks"][0]
-        assert check["loc"] == SITE + "/a.xml" and check["check"]["detail"].endswith(f"asked at {w.base}"), check
+        assert check["loc"] == SITE + "/a.xml" and check["check"]["detail"].endswith(f"fetched from {w.base}"), check
         assert w.get("/a.xml").body == before.body
         # `probe` shows both forms.
         cms.answers["/a.xml"] = answer(200, urlset(w.base + "/page"))

@@ -219,11 +219,11 @@ def test_back_to_an_earlier_state(start, tmp_path):
     _, epoch, revision, serial = facts_of(server.database)
     old_site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
     refused(server.cli("restore", backup, "--replace"), f"process {server.process.pid} is using it")
-    refused(server.cli("restore", backup), "--replace puts the backup in its place")
+    refused(server.cli("restore", backup), "--replace replaces it by the backup")
     assert facts_of(server.database)[1:3] == (epoch, revision)
     server.stop()
 
-    refused(server.cli("restore", backup), "--replace puts the backup in its place")
+    refused(server.cli("restore", backup), "--replace replaces it by the backup")
     done(server.cli("restore", backup, "--replace"))
     assert left_over(tmp_path) == [] and stat.S_IMODE(os.stat(server.database).st_mode) == 0o600
     assert not os.path.exists(server.database + "-wal")

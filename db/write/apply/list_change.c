@@ -69,7 +69,7 @@ static bool goes_elsewhere(const struct tx *tx, const struct change *change)
 {
     switch (tx->rehearsal) {
     case TX_FIRST_TRY:
-        return (change->dry_run || !tx->changed) && tx_gives_way(tx);
+        return (change->dry_run || !tx->changed) && tx_should_yield(tx);
     case TX_REHEARSAL:
         return !change->dry_run && tx->changed;
     case TX_DECIDED:

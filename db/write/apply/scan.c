@@ -715,7 +715,7 @@ static bool is_to_give_way(const struct scan *s)
 {
     if (s->change->dry_run)
         return s->row % APPLY_LOOK == 0 && list_ends(s->tx, s->change, s->result);
-    return s->row % APPLY_PROGRESS == 0 && tx_gives_way(s->tx);
+    return s->row % APPLY_PROGRESS == 0 && tx_should_yield(s->tx);
 }
 
 /* Calls `each` for the files that the pass has not come to yet. `*whole` is false where the step

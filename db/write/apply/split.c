@@ -121,7 +121,7 @@ static enum catalogue_status take_rows(struct split *s)
     while (status == CATALOGUE_OK && done < apply_split_rows &&
            (more = spool_next(s->change->rows, &entry)) == 1) {
         status = entry.gone ? take_out(s, &entry) : put_in(s, &entry);
-        if (++done % APPLY_LOOK == 0 && (clock_now_ms() > s->until_ms || tx_gives_way(s->tx)))
+        if (++done % APPLY_LOOK == 0 && (clock_now_ms() > s->until_ms || tx_should_yield(s->tx)))
             break;
     }
     if (more < 0)

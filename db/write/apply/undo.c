@@ -522,7 +522,7 @@ static enum catalogue_status kept_since(struct undo *u, int64_t site_id, uint64_
 static void say_gone(struct undo *u, uint64_t from)
 {
     char sentence[HISTORY_GONE_SIZE];
-    history_report_gone(sentence, from);
+    history_report_dropped(sentence, from);
     result_decline(u->result, CATALOGUE_NOT_FOUND, sentence);
 }
 

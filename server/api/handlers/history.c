@@ -326,7 +326,7 @@ static void reply_gone(struct call *call, uint64_t from)
 {
     char detail[HISTORY_GONE_SIZE];
 
-    history_report_gone(detail, from);
+    history_report_dropped(detail, from);
     reply_problem(&call->request->reply, 404, "not-found", NULL, detail);
 }
 

@@ -233,7 +233,7 @@ static bool is_loop(const struct request *request, const struct registry *regist
 static bool takes_query(const struct site_target *found)
 {
     return (found->kind == ROUTE_PAGE || found->kind == ROUTE_PAGE_GZ) &&
-           publisher_takes_query(found->page);
+           publisher_accepts_query(found->page);
 }
 
 static enum handled get_public(void *context, struct request *request)

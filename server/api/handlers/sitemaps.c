@@ -597,7 +597,7 @@ static void take_findings(struct upload *upload)
 {
     struct change_result *result = &upload->call.result;
 
-    findings_take(&upload->findings, &result->findings);
+    findings_merge(&upload->findings, &result->findings);
     findings_remark(&upload->findings, 0, NULL, result->remarks);
     result->remarks = 0; /* taken, once */
     findings_sort(&upload->findings);

@@ -133,7 +133,7 @@ struct telling {
 static bool report_entry(void *context, const struct entry_record *record)
 {
     const struct telling *t = context;
-    const struct entry_shown shown = registry_show_entry(t->registry, record);
+    const struct entry_shown shown = registry_describe_entry(t->registry, record);
 
     return !entry_filter_holds(t->filter, shown.loc, shown.lastmod, shown.origin) ||
            t->each(t->context, &shown);
@@ -210,9 +210,9 @@ static void report_row(void *context, const struct entry_record *before,
     if (t->ended)
         return;
     if (before != NULL)
-        shown[0] = registry_show_entry(t->registry, before);
+        shown[0] = registry_describe_entry(t->registry, before);
     if (after != NULL)
-        shown[1] = registry_show_entry(t->registry, after);
+        shown[1] = registry_describe_entry(t->registry, after);
     t->ended = !t->each_row(t->context, before != NULL ? &shown[0] : NULL,
                             after != NULL ? &shown[1] : NULL);
 }
@@ -246,7 +246,7 @@ static int report_gone(struct backend *b, uint64_t revision, uint64_t from,
 
     snprintf(what, sizeof what, "revision %" PRIu64, revision);
     if (status == CATALOGUE_NOT_FOUND) {
-        history_report_gone(gone, from);
+        history_report_dropped(gone, from);
         return cli_fail(what, "%s", gone);
     }
     if (status == CATALOGUE_FULL)

@@ -114,10 +114,10 @@ static enum catalogue_status make_ledger(struct catalogue_view *view, const stru
             status = put_pages(*out, view, list);
     }
     if (status == CATALOGUE_OK)
-        status = crawlers_put_kept(*out, view, NULL);
+        status = crawlers_restore(*out, view, NULL);
     if (status == CATALOGUE_OK)
         status = crawlers_learn_all(*out, view);
-    return status == CATALOGUE_OK ? crawlers_take_in(*out, view, &(int64_t){0}) : status;
+    return status == CATALOGUE_OK ? crawlers_merge_imported(*out, view, &(int64_t){0}) : status;
 }
 
 static void report_crawler(const struct config *config, const char *name,

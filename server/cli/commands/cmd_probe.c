@@ -68,7 +68,7 @@ static void print_head(const struct fetch_reply *r)
 static void print_pace(const struct fetch_reply *r)
 {
     int64_t seconds = fetch_retry_after(r, (int64_t)time(NULL));
-    int64_t fresh = freshness_left(fetch_header(r, "Cache-Control"), fetch_header(r, "Age"));
+    int64_t fresh = freshness_remaining(fetch_header(r, "Cache-Control"), fetch_header(r, "Age"));
 
     if (fresh > 0)
         printf(LABEL "it stays fresh for %" PRId64 " s more\n", "pace", fresh);
@@ -86,7 +86,8 @@ static void print_mapped(const struct reach *reach, const char *loc)
 {
     struct url url, asked;
 
-    if (url_split(loc, strlen(loc), &url) && host_map_ask(reach->map, &reach->url, &url, &asked))
+    if (url_split(loc, strlen(loc), &url) &&
+        host_map_reverse(reach->map, &reach->url, &url, &asked))
         printf(LABEL "%s is served as %s\n", "mapped", asked.text, url.text);
     else
         printf(LABEL "the first sitemap, %s, is on no host of the map\n", "mapped", loc);

@@ -403,7 +403,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
 
     group->spool = result.rows;
     result.rows = NULL;
-    findings_take(findings, &result.findings);
+    findings_merge(findings, &result.findings);
     if (status == CATALOGUE_OK) {
         import->created += result.created;
         import->updated += result.updated;
@@ -967,7 +967,7 @@ static int check_first(struct import *import, bool *good)
     status = import_apply(import, true, &found);
     *good = f->refused + found.refused == 0 || import->skip;
     if (!*good || status != EXIT_DONE) /* else the second pass tells them again */
-        findings_take(f, &found);
+        findings_merge(f, &found);
     findings_done(&found);
     return status;
 }

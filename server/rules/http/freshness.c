@@ -118,7 +118,7 @@ static int64_t max_age(const char *cache_control)
     }
 }
 
-int64_t freshness_left(const char *cache_control, const char *age)
+int64_t freshness_remaining(const char *cache_control, const char *age)
 {
     int64_t fresh = cache_control != NULL ? max_age(cache_control) : 0, old = 0;
 

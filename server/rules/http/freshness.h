@@ -11,7 +11,7 @@
 /* For how many seconds more the answer is fresh: max-age of Cache-Control less Age, never below 0
  * (RFC 9111 4.2, 5.1, 5.2.2.1). 0 where it has no max-age, says no-store or no-cache, or the
  * directive cannot be read; of several max-age the least counts. */
-int64_t freshness_left(const char *cache_control, const char *age);
+int64_t freshness_remaining(const char *cache_control, const char *age);
 
 /* How many seconds from `now` on Retry-After asks to wait, in either of its forms (RFC
  * 9110 10.2.3); 0 for a date that is over. `now` is best the answer's own Date, so that the two

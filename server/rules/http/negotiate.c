@@ -194,7 +194,7 @@ static void prefer(struct preferences *p, const struct scan *coding, int q)
         *slot = q;
 }
 
-static bool is_taken(int q, const struct preferences *p)
+static bool is_accepted(int q, const struct preferences *p)
 {
     return q > 0 && q >= p->identity;
 }
@@ -222,11 +222,11 @@ bool negotiate_coding(const char *accept_encoding, enum coding *best)
         p.gzip = p.any;
     if (p.identity == Q_ABSENT)
         p.identity = p.any;
-    *best = is_taken(p.br, &p)     ? CODING_BR
-            : is_taken(p.zstd, &p) ? CODING_ZSTD
-            : is_taken(p.gzip, &p) ? CODING_GZIP
-                                   : CODING_IDENTITY;
-    return is_taken(p.gzip, &p);
+    *best = is_accepted(p.br, &p)     ? CODING_BR
+            : is_accepted(p.zstd, &p) ? CODING_ZSTD
+            : is_accepted(p.gzip, &p) ? CODING_GZIP
+                                      : CODING_IDENTITY;
+    return is_accepted(p.gzip, &p);
 }
 
 struct tag {

@@ -8,7 +8,7 @@
 
 /* Decodes `text` up to the NUL in place: the result is never longer. False where a `%` is not
  * followed by two hex digits, where a NUL would come out, or what comes out is not UTF-8. */
-static bool decode(char *text)
+static bool decode_percent(char *text)
 {
     char *out = text;
 
@@ -39,7 +39,7 @@ static enum query_status add_pair(struct query *q, char *name)
         *value++ = '\0';
     else
         value = name + strlen(name);
-    if (!decode(name) || !decode(value))
+    if (!decode_percent(name) || !decode_percent(value))
         return QUERY_MALFORMED;
     if (query_value(q, name) != NULL)
         return QUERY_REPEATED;

@@ -59,7 +59,7 @@ void extension_text_append_json(struct str *out, const char *text, size_t len)
     str_done(&plain);
 }
 
-bool extension_take(const char **at, const char *wanted)
+bool extension_skip(const char **at, const char *wanted)
 {
     size_t len = strlen(wanted);
     if (strncmp(*at, wanted, len) != 0)
@@ -68,9 +68,9 @@ bool extension_take(const char **at, const char *wanted)
     return true;
 }
 
-bool extension_take_text(const char **at, const char *behind, struct extension_span *out)
+bool extension_read_text(const char **at, const char *behind, struct extension_span *out)
 {
     *out = (struct extension_span){*at, strcspn(*at, "<\"")};
     *at += out->len;
-    return extension_take(at, behind);
+    return extension_skip(at, behind);
 }

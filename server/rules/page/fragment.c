@@ -58,7 +58,7 @@ void fragment_done(struct fragment *f)
 /* ---- faults ---- */
 
 /* `text` as UTF-8 of less than `size` bytes, without controls. */
-static void cut(char *out, size_t size, const char *text)
+static void copy_cut(char *out, size_t size, const char *text)
 {
     size_t len = strlen(text), at = 0, used = 0;
 
@@ -75,17 +75,17 @@ static void cut(char *out, size_t size, const char *text)
     out[used] = '\0';
 }
 
-static enum rule_code tell(struct fragment *f, enum rule_code code, const char *field,
-                           const char *sentence)
+static enum rule_code reject_field(struct fragment *f, enum rule_code code, const char *field,
+                                   const char *sentence)
 {
-    cut(f->field, sizeof f->field, field);
+    copy_cut(f->field, sizeof f->field, field);
     snprintf(f->why, sizeof f->why, "%s %s", f->field, sentence);
     return code;
 }
 
 enum rule_code fragment_fault(struct fragment *f, enum rule_code code, const char *field)
 {
-    return tell(f, code, field, rule_code_sentence(code));
+    return reject_field(f, code, field, rule_code_sentence(code));
 }
 
 /* Places in extensions[]. */
@@ -107,11 +107,11 @@ static void add_reason(struct fragment *f, const struct fragment_reason *lost, c
         return;
     struct fragment_reason *added = &loss->reasons[loss->reason_count++];
     *added = *lost;
-    cut(added->field, sizeof added->field, field);
+    copy_cut(added->field, sizeof added->field, field);
 }
 
-static void lose(struct fragment *f, unsigned extension, enum rule_code code, const char *field,
-                 const char *sentence, uint64_t count)
+static void drop_extension(struct fragment *f, unsigned extension, enum rule_code code,
+                           const char *field, const char *sentence, uint64_t count)
 {
     const struct fragment_reason lost = {
         .code = code, .extension = extension, .count = count, .sentence = sentence};
@@ -124,8 +124,8 @@ static void lose(struct fragment *f, unsigned extension, enum rule_code code, co
 static void lose_overfull(struct fragment *f, unsigned extension, uint64_t count)
 {
     f->overfull = true;
-    lose(f, extension, RULE_EXTENSIONS_LONG, extensions[extension].word,
-         rule_code_sentence(RULE_EXTENSIONS_LONG), count);
+    drop_extension(f, extension, RULE_EXTENSIONS_LONG, extensions[extension].word,
+                   rule_code_sentence(RULE_EXTENSIONS_LONG), count);
 }
 
 /* A part breaks a rule. The first one of a row is reported. */
@@ -133,10 +133,10 @@ static enum rule_code break_rule(struct fragment *f, unsigned extension, enum ru
                                  const char *field, const char *sentence)
 {
     if (!f->lenient || f->loss.reason_count == 0)
-        tell(f, code, field, sentence);
+        reject_field(f, code, field, sentence);
     if (!f->lenient)
         return code;
-    lose(f, extension, code, field, sentence, 1);
+    drop_extension(f, extension, code, field, sentence, 1);
     f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);
     return RULE_OK;
 }
@@ -332,7 +332,7 @@ enum rule_code fragment_add_video(struct fragment *f, enum video_field field, co
 
     if (f->video_spoilt)
         return RULE_OK;
-    enum rule_code code = video_take(&f->video, field, attribute, text, len, &sentence);
+    enum rule_code code = video_set(&f->video, field, attribute, text, len, &sentence);
     if (code == RULE_OK)
         return code;
     name_video_field(f, field, name);
@@ -343,7 +343,7 @@ enum rule_code fragment_add_video(struct fragment *f, enum video_field field, co
                                              .count = 1,
                                              .sentence = sentence};
         if (f->loss.reason_count == 0)
-            tell(f, code, name, sentence);
+            reject_field(f, code, name, sentence);
         add_reason(f, &lost, name);
         f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);
         return RULE_OK;
@@ -394,7 +394,7 @@ static void append_news(const struct fragment *f, struct str *out)
     str_append_text(out, CLOSE_NEWS);
 }
 
-static enum rule_code take_news(struct fragment *f)
+static enum rule_code read_news(struct fragment *f)
 {
     size_t begin = f->text.len;
 
@@ -478,7 +478,7 @@ enum rule_code fragment_end(struct fragment *f)
         return RULE_OK;
     }
     if (f->has_news) {
-        enum rule_code code = take_news(f);
+        enum rule_code code = read_news(f);
         if (code != RULE_OK)
             return code;
     }
@@ -503,7 +503,7 @@ enum rule_code fragment_end(struct fragment *f)
             break;
         }
     if (!f->lenient || f->loss.reasons[0].code == code)
-        tell(f, code, field, rule_code_sentence(code));
+        reject_field(f, code, field, rule_code_sentence(code));
     if (!f->lenient)
         return code;
     f->remarks |= RULE_BIT(RULE_EXTENSION_DROPPED);
@@ -512,36 +512,36 @@ enum rule_code fragment_end(struct fragment *f)
 
 /* ---- of a fragment that is kept ---- */
 
-static bool take_news_element(const char **at, struct extension_span field[NEWS_FIELD_COUNT])
+static bool read_news_element(const char **at, struct extension_span field[NEWS_FIELD_COUNT])
 {
     const char *from = *at;
-    bool whole = extension_take(&from, OPEN_NEWS) &&
-                 extension_take_text(&from, OPEN_LANGUAGE, &field[NEWS_NAME]) &&
-                 extension_take_text(&from, OPEN_DATE, &field[NEWS_LANGUAGE]) &&
-                 extension_take_text(&from, OPEN_TITLE, &field[NEWS_DATE]) &&
-                 extension_take_text(&from, CLOSE_NEWS, &field[NEWS_TITLE]);
+    bool whole = extension_skip(&from, OPEN_NEWS) &&
+                 extension_read_text(&from, OPEN_LANGUAGE, &field[NEWS_NAME]) &&
+                 extension_read_text(&from, OPEN_DATE, &field[NEWS_LANGUAGE]) &&
+                 extension_read_text(&from, OPEN_TITLE, &field[NEWS_DATE]) &&
+                 extension_read_text(&from, CLOSE_NEWS, &field[NEWS_TITLE]);
 
     if (whole)
         *at = from;
     return whole;
 }
 
-static bool take_image(const char **at, struct extension_span *url)
+static bool read_image(const char **at, struct extension_span *url)
 {
     const char *from = *at;
-    bool whole = extension_take(&from, OPEN_IMAGE) && extension_take_text(&from, CLOSE_IMAGE, url);
+    bool whole = extension_skip(&from, OPEN_IMAGE) && extension_read_text(&from, CLOSE_IMAGE, url);
 
     if (whole)
         *at = from;
     return whole;
 }
 
-static bool take_link(const char **at, struct extension_span *language, struct extension_span *url)
+static bool read_link(const char **at, struct extension_span *language, struct extension_span *url)
 {
     const char *from = *at;
-    bool whole = extension_take(&from, OPEN_LINK) &&
-                 extension_take_text(&from, OPEN_HREF, language) &&
-                 extension_take_text(&from, CLOSE_LINK, url);
+    bool whole = extension_skip(&from, OPEN_LINK) &&
+                 extension_read_text(&from, OPEN_HREF, language) &&
+                 extension_read_text(&from, CLOSE_LINK, url);
 
     if (whole)
         *at = from;
@@ -557,10 +557,10 @@ void fragment_append_json(struct str *out, const char *fragment)
 {
     struct extension_span news[NEWS_FIELD_COUNT], url, language;
     const char *at = fragment != NULL ? fragment : "";
-    bool has_news = take_news_element(&at, news);
+    bool has_news = read_news_element(&at, news);
     const char *separator = ",\"images\":[";
 
-    for (; take_image(&at, &url); separator = ",") {
+    for (; read_image(&at, &url); separator = ",") {
         str_append_text(out, separator);
         append_text(out, url);
     }
@@ -574,7 +574,7 @@ void fragment_append_json(struct str *out, const char *fragment)
     if (separator[1] == '\0')
         str_append_char(out, ']');
     separator = ",\"alternates\":{";
-    for (; take_link(&at, &language, &url); separator = ",") {
+    for (; read_link(&at, &language, &url); separator = ",") {
         str_append_text(out, separator);
         append_text(out, language);
         str_append_char(out, ':');
@@ -602,11 +602,11 @@ void fragment_append_part(struct str *out, const char *fragment, unsigned wanted
 
     if (fragment == NULL)
         return;
-    take_news_element(&at, fields);
+    read_news_element(&at, fields);
     if ((wanted & EXTENSION_NEWS) != 0)
         str_append(out, begin, (size_t)(at - begin));
     begin = at;
-    while (take_image(&at, &fields[0]))
+    while (read_image(&at, &fields[0]))
         ;
     if ((wanted & EXTENSION_IMAGES) != 0)
         str_append(out, begin, (size_t)(at - begin));
@@ -616,7 +616,7 @@ void fragment_append_part(struct str *out, const char *fragment, unsigned wanted
     if ((wanted & EXTENSION_VIDEOS) != 0)
         str_append(out, begin, (size_t)(at - begin));
     begin = at;
-    while (take_link(&at, &fields[0], &fields[1]))
+    while (read_link(&at, &fields[0], &fields[1]))
         ;
     if ((wanted & EXTENSION_ALTERNATES) != 0)
         str_append(out, begin, (size_t)(at - begin));

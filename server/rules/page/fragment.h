@@ -104,7 +104,7 @@ enum rule_code fragment_add_alternate(struct fragment *f, const char *language, 
 void fragment_begin_news(struct fragment *f);
 enum rule_code fragment_add_news(struct fragment *f, enum news_field field, const char *text,
                                  size_t len, int64_t now);
-/* A video, whose fields follow, each as video_take has it; then its end, RULE_FIELD_MISSING where
+/* A video, whose fields follow, each as video_set has it; then its end, RULE_FIELD_MISSING where
  * one that is needed is not there. */
 void fragment_begin_video(struct fragment *f);
 enum rule_code fragment_add_video(struct fragment *f, enum video_field field, const char *attribute,

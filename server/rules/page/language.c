@@ -12,7 +12,7 @@ struct subtag {
 };
 
 /* The subtags of a text, 1 to 8 letters and digits each; 0 where it is not made of such. */
-static size_t split(const char *text, size_t len, struct subtag tags[SUBTAGS_MAX])
+static size_t split_subtags(const char *text, size_t len, struct subtag tags[SUBTAGS_MAX])
 {
     size_t count = 0, begin = 0;
 
@@ -107,7 +107,7 @@ static char upper(char c)
 bool language_parse(const char *text, size_t len, char out[LANGUAGE_MAX_BYTES + 1])
 {
     struct subtag tags[SUBTAGS_MAX];
-    size_t count = split(text, len, tags);
+    size_t count = split_subtags(text, len, tags);
     bool plain = true; /* no single letter stands before */
 
     if (!is_tag(tags, count))

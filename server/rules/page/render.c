@@ -81,13 +81,13 @@ static inline const char *find_escape(char c, size_t *len)
     }
 }
 
-static char *put(char *at, const char *bytes, size_t len)
+static char *append_bytes(char *at, const char *bytes, size_t len)
 {
     memcpy(at, bytes, len);
     return at + len;
 }
 
-static char *put_escaped_bytes(char *at, const char *text, size_t len)
+static char *append_escaped_bytes(char *at, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
         size_t escape_len;
@@ -96,7 +96,7 @@ static char *put_escaped_bytes(char *at, const char *text, size_t len)
         if (escape == NULL)
             *at++ = text[i];
         else
-            at = put(at, escape, escape_len);
+            at = append_bytes(at, escape, escape_len);
     }
     return at;
 }
@@ -122,17 +122,17 @@ static inline bool may_need_escape(uint64_t word)
 }
 
 /* Eight bytes at a time, as most locs have little to escape. */
-static char *put_escaped(char *at, const char *text, size_t len)
+static char *append_escaped(char *at, const char *text, size_t len)
 {
     size_t i = 0;
 
     for (; i + WORD_BYTES <= len; i += WORD_BYTES) {
         if (may_need_escape(word_at(text + i)))
-            at = put_escaped_bytes(at, text + i, WORD_BYTES);
+            at = append_escaped_bytes(at, text + i, WORD_BYTES);
         else
-            at = put(at, text + i, WORD_BYTES);
+            at = append_bytes(at, text + i, WORD_BYTES);
     }
-    return put_escaped_bytes(at, text + i, len - i);
+    return append_escaped_bytes(at, text + i, len - i);
 }
 
 void render_escaped(struct str *out, const char *text, size_t len)
@@ -141,19 +141,19 @@ void render_escaped(struct str *out, const char *text, size_t len)
 
     if (!str_reserve(out, len * ESCAPE_MAX))
         return;
-    end = put_escaped(out->data + out->len, text, len);
+    end = append_escaped(out->data + out->len, text, len);
     *end = '\0';
     out->len = (size_t)(end - out->data);
 }
 
-static char *put_loc_and_date(char *at, const char *loc, size_t loc_len, const char *lastmod)
+static char *append_loc_and_date(char *at, const char *loc, size_t loc_len, const char *lastmod)
 {
-    at = put_escaped(at, loc, loc_len);
-    at = put(at, CLOSE_LOC, LEN(CLOSE_LOC));
+    at = append_escaped(at, loc, loc_len);
+    at = append_bytes(at, CLOSE_LOC, LEN(CLOSE_LOC));
     if (lastmod != NULL && lastmod_renders(lastmod)) {
-        at = put(at, OPEN_LASTMOD, LEN(OPEN_LASTMOD));
-        at = put(at, lastmod, strnlen(lastmod, LASTMOD_MAX_CHARS));
-        at = put(at, CLOSE_LASTMOD, LEN(CLOSE_LASTMOD));
+        at = append_bytes(at, OPEN_LASTMOD, LEN(OPEN_LASTMOD));
+        at = append_bytes(at, lastmod, strnlen(lastmod, LASTMOD_MAX_CHARS));
+        at = append_bytes(at, CLOSE_LASTMOD, LEN(CLOSE_LASTMOD));
     }
     return at;
 }
@@ -165,9 +165,9 @@ void render_entry(struct str *out, const char *loc, size_t loc_len, const char *
 
     if (!str_reserve(out, FIXED_BYTES + DATE_BYTES + loc_len * ESCAPE_MAX))
         return;
-    at = put(out->data + out->len, OPEN, LEN(OPEN));
-    at = put_loc_and_date(at, loc, loc_len, lastmod);
-    at = put(at, CLOSE, LEN(CLOSE));
+    at = append_bytes(out->data + out->len, OPEN, LEN(OPEN));
+    at = append_loc_and_date(at, loc, loc_len, lastmod);
+    at = append_bytes(at, CLOSE, LEN(CLOSE));
     *at = '\0';
     out->len = (size_t)(at - out->data);
 }
@@ -179,11 +179,11 @@ void render_url(struct str *out, const char *loc, size_t loc_len, const char *la
 
     if (!str_reserve(out, URL_BYTES + DATE_BYTES + loc_len * ESCAPE_MAX + extensions_len))
         return;
-    at = put(out->data + out->len, OPEN_URL, LEN(OPEN_URL));
-    at = put_loc_and_date(at, loc, loc_len, lastmod);
+    at = append_bytes(out->data + out->len, OPEN_URL, LEN(OPEN_URL));
+    at = append_loc_and_date(at, loc, loc_len, lastmod);
     if (extensions_len > 0)
-        at = put(at, extensions_text, extensions_len);
-    at = put(at, CLOSE_URL, LEN(CLOSE_URL));
+        at = append_bytes(at, extensions_text, extensions_len);
+    at = append_bytes(at, CLOSE_URL, LEN(CLOSE_URL));
     *at = '\0';
     out->len = (size_t)(at - out->data);
 }

@@ -84,15 +84,15 @@ bool video_failed(const struct video *v)
 
 /* ---- taking fields ---- */
 
-static enum rule_code refuse(const char **sentence, const char *why)
+static enum rule_code reject_value(const char **sentence, const char *why)
 {
     *sentence = why;
     return RULE_VIDEO;
 }
 
 /* `attribute` may be NULL. */
-static void put(struct video *v, enum video_field field, const char *attribute, const char *text,
-                size_t len)
+static void store_field(struct video *v, enum video_field field, const char *attribute,
+                        const char *text, size_t len)
 {
     struct str *out = &v->fields[field];
     const char *name = video_fields[field].name;
@@ -107,20 +107,20 @@ static void put(struct video *v, enum video_field field, const char *attribute, 
     str_append_format(out, "</video:%s>", name);
 }
 
-static enum rule_code take_url(struct video *v, enum video_field field, const char *text,
-                               size_t len, const char **sentence)
+static enum rule_code parse_url(struct video *v, enum video_field field, const char *text,
+                                size_t len, const char **sentence)
 {
     struct url url;
     enum rule_code code = url_parse(text, len, &url, NULL);
     if (code == RULE_OK)
-        put(v, field, NULL, url.text, url.len);
+        store_field(v, field, NULL, url.text, url.len);
     else
         *sentence = explain_loc(code, text, len);
     return code;
 }
 
-static enum rule_code take_date(struct video *v, enum video_field field, const char *text,
-                                size_t len, const char **sentence)
+static enum rule_code parse_date(struct video *v, enum video_field field, const char *text,
+                                 size_t len, const char **sentence)
 {
     struct lastmod date;
     enum rule_code code = lastmod_parse(text, len, INT64_MAX / 2, &date, NULL);
@@ -128,7 +128,7 @@ static enum rule_code take_date(struct video *v, enum video_field field, const c
     if (code == RULE_OK && !date.renders)
         code = RULE_LASTMOD_INVALID;
     if (code == RULE_OK)
-        put(v, field, NULL, date.text, strlen(date.text));
+        store_field(v, field, NULL, date.text, strlen(date.text));
     return code;
 }
 
@@ -147,8 +147,8 @@ static size_t count_decimals(const char *text, size_t len)
     return count > 0 ? count + 1 : 0;
 }
 
-static enum rule_code take_whole(struct video *v, enum video_field field, const char *text,
-                                 size_t len, const char **sentence)
+static enum rule_code parse_whole_number(struct video *v, enum video_field field, const char *text,
+                                         size_t len, const char **sentence)
 {
     uint64_t value = 0;
     size_t digits = count_digits(text, len);
@@ -157,40 +157,40 @@ static enum rule_code take_whole(struct video *v, enum video_field field, const 
     for (size_t i = 0; good && i < digits; i++)
         value = value * 10 + (uint64_t)(text[i] - '0');
     if (field == VIDEO_DURATION && (!good || value == 0 || value > DURATION_MAX_S))
-        return refuse(sentence, "must be whole seconds from 1 to 28800");
+        return reject_value(sentence, "must be whole seconds from 1 to 28800");
     if (!good)
-        return refuse(sentence, "must be a whole number of at most 15 digits");
+        return reject_value(sentence, "must be a whole number of at most 15 digits");
     char canonical[24];
     int size = snprintf(canonical, sizeof canonical, "%llu", (unsigned long long)value);
-    put(v, field, NULL, canonical, (size_t)size);
+    store_field(v, field, NULL, canonical, (size_t)size);
     return RULE_OK;
 }
 
-static enum rule_code take_rating(struct video *v, const char *text, size_t len,
-                                  const char **sentence)
+static enum rule_code parse_rating(struct video *v, const char *text, size_t len,
+                                   const char **sentence)
 {
     size_t digits = count_digits(text, len), decimals = count_decimals(text + digits, len - digits);
     bool more = false; /* than a whole number: the text has no NUL */
     for (size_t i = 1; i < digits + decimals; i++)
         more |= text[i] != '.' && text[i] != '0';
     if (digits != 1 || digits + decimals != len || text[0] > '5' || (text[0] == '5' && more))
-        return refuse(sentence, "must be a number from 0 to 5");
+        return reject_value(sentence, "must be a number from 0 to 5");
     decimals = decimals > 3 ? 3 : decimals; /* with the point */
     while (decimals > 0 && (text[decimals] == '.' || text[decimals] == '0'))
         decimals--;
-    put(v, VIDEO_RATING, NULL, text, 1 + decimals);
+    store_field(v, VIDEO_RATING, NULL, text, 1 + decimals);
     return RULE_OK;
 }
 
-static enum rule_code take_yes_no(struct video *v, enum video_field field, const char *text,
-                                  size_t len, const char **sentence)
+static enum rule_code parse_yes_no(struct video *v, enum video_field field, const char *text,
+                                   size_t len, const char **sentence)
 {
     if (ascii_equals(text, len, "yes") || ascii_equals(text, len, "true"))
-        put(v, field, NULL, "yes", 3);
+        store_field(v, field, NULL, "yes", 3);
     else if (ascii_equals(text, len, "no") || ascii_equals(text, len, "false"))
-        put(v, field, NULL, "no", 2);
+        store_field(v, field, NULL, "no", 2);
     else
-        return refuse(sentence, "must be yes or no");
+        return reject_value(sentence, "must be yes or no");
     return RULE_OK;
 }
 
@@ -202,8 +202,8 @@ static bool is_word_of(enum video_field field, const char *word, size_t len)
            ascii_equals(word, len, "tv");
 }
 
-static enum rule_code take_relation(struct video *v, enum video_field field, const char *relation,
-                                    const char *text, size_t len, const char **sentence)
+static enum rule_code parse_relation(struct video *v, enum video_field field, const char *relation,
+                                     const char *text, size_t len, const char **sentence)
 {
     static const char space[] = " \t\r\n,";
     char words[3 * COUNTRIES_MAX + 8];
@@ -212,7 +212,7 @@ static enum rule_code take_relation(struct video *v, enum video_field field, con
                                                   : "must be some of web, mobile and tv";
     bool allow = ascii_equals(relation, strlen(relation), "allow");
     if (!allow && !ascii_equals(relation, strlen(relation), "deny"))
-        return refuse(sentence, "needs the relationship allow or deny");
+        return reject_value(sentence, "needs the relationship allow or deny");
     for (size_t at = 0, end; at < len; at = end) {
         for (end = at; end < len && memchr(space, text[end], sizeof space - 1) == NULL;)
             end++;
@@ -221,7 +221,7 @@ static enum rule_code take_relation(struct video *v, enum video_field field, con
             continue;
         }
         if (!is_word_of(field, text + at, end - at) || used + (end - at) + 2 > sizeof words)
-            return refuse(sentence, must);
+            return reject_value(sentence, must);
         if (used > 0)
             words[used++] = ' ';
         for (; at < end; at++) {
@@ -232,8 +232,8 @@ static enum rule_code take_relation(struct video *v, enum video_field field, con
         }
     }
     if (used == 0)
-        return refuse(sentence, must);
-    put(v, field, allow ? "allow" : "deny", words, used);
+        return reject_value(sentence, must);
+    store_field(v, field, allow ? "allow" : "deny", words, used);
     return RULE_OK;
 }
 
@@ -245,8 +245,8 @@ static size_t count_chars(const struct str *text)
     return count;
 }
 
-static enum rule_code take_text(struct video *v, enum video_field field, const char *attribute,
-                                const char *text, size_t len, const char **sentence)
+static enum rule_code parse_text(struct video *v, enum video_field field, const char *attribute,
+                                 const char *text, size_t len, const char **sentence)
 {
     struct str read = STR_INIT;
     struct url url;
@@ -257,24 +257,25 @@ static enum rule_code take_text(struct video *v, enum video_field field, const c
                                               : TAG_MAX_CHARS;
     bool has_info = field == VIDEO_UPLOADER && attribute[0] != '\0';
     if (!extension_text_read(text, len, 4 * max, &read) || count_chars(&read) > max)
-        code = refuse(sentence, max > UPLOADER_MAX_CHARS
-                                    ? "must be 1 to 2048 characters, without control characters"
-                                    : "must be 1 to 255 characters, without control characters");
+        code =
+            reject_value(sentence, max > UPLOADER_MAX_CHARS
+                                       ? "must be 1 to 2048 characters, without control characters"
+                                       : "must be 1 to 255 characters, without control characters");
     else if (has_info && url_parse(attribute, strlen(attribute), &url, NULL) != RULE_OK)
-        code = refuse(sentence, "has an info that is not a URL");
+        code = reject_value(sentence, "has an info that is not a URL");
     else if (field == VIDEO_TAG && v->tags == TAGS_MAX)
-        code = refuse(sentence, "may occur 32 times at most");
+        code = reject_value(sentence, "may occur 32 times at most");
     if (code == RULE_OK) {
         v->tags += field == VIDEO_TAG;
-        put(v, field, has_info ? url.text : NULL, str_text(&read), read.len);
+        store_field(v, field, has_info ? url.text : NULL, str_text(&read), read.len);
     }
     v->fields[field].failed = v->fields[field].failed || read.failed;
     str_done(&read);
     return code;
 }
 
-enum rule_code video_take(struct video *v, enum video_field field, const char *attribute,
-                          const char *text, size_t len, const char **sentence)
+enum rule_code video_set(struct video *v, enum video_field field, const char *attribute,
+                         const char *text, size_t len, const char **sentence)
 {
     *sentence = "";
     if (len == 0)
@@ -285,23 +286,23 @@ enum rule_code video_take(struct video *v, enum video_field field, const char *a
     }
     switch (video_fields[field].kind) {
     case VIDEO_URL:
-        return take_url(v, field, text, len, sentence);
+        return parse_url(v, field, text, len, sentence);
     case VIDEO_DATE:
-        return take_date(v, field, text, len, sentence);
+        return parse_date(v, field, text, len, sentence);
     case VIDEO_WHOLE:
-        return take_whole(v, field, text, len, sentence);
+        return parse_whole_number(v, field, text, len, sentence);
     case VIDEO_DECIMAL:
-        return take_rating(v, text, len, sentence);
+        return parse_rating(v, text, len, sentence);
     case VIDEO_YES_NO:
-        return take_yes_no(v, field, text, len, sentence);
+        return parse_yes_no(v, field, text, len, sentence);
     case VIDEO_RELATION:
-        return take_relation(v, field, attribute, text, len, sentence);
+        return parse_relation(v, field, attribute, text, len, sentence);
     case VIDEO_TEXT:
     case VIDEO_TEXTS:
     case VIDEO_NAME:
         break;
     }
-    return take_text(v, field, attribute, text, len, sentence);
+    return parse_text(v, field, attribute, text, len, sentence);
 }
 
 enum video_field video_missing(const struct video *v)
@@ -326,7 +327,7 @@ void video_append(struct str *out, const struct video *v)
 /* ---- reading one back ---- */
 
 /* A field at `*at`, if it is there: its attribute, which may be empty, and its text. */
-static bool take_field(const char **at, enum video_field field, struct extension_span *attribute,
+static bool read_field(const char **at, enum video_field field, struct extension_span *attribute,
                        struct extension_span *text)
 {
     char open[64], middle[64], close[64];
@@ -335,10 +336,10 @@ static bool take_field(const char **at, enum video_field field, struct extension
     snprintf(middle, sizeof middle, " %s=\"", name != NULL ? name : "");
     snprintf(close, sizeof close, "</video:%s>", video_fields[field].name);
     *attribute = (struct extension_span){"", 0};
-    bool whole = extension_take(&from, open) &&
-                 (name == NULL || !extension_take(&from, middle) ||
-                  extension_take_text(&from, "\"", attribute)) &&
-                 extension_take(&from, ">") && extension_take_text(&from, close, text);
+    bool whole = extension_skip(&from, open) &&
+                 (name == NULL || !extension_skip(&from, middle) ||
+                  extension_read_text(&from, "\"", attribute)) &&
+                 extension_skip(&from, ">") && extension_read_text(&from, close, text);
     if (whole)
         *at = from;
     return whole;
@@ -348,12 +349,12 @@ bool video_step(const char **at)
 {
     const char *from = *at;
     struct extension_span attribute, text;
-    if (!extension_take(&from, OPEN_VIDEO))
+    if (!extension_skip(&from, OPEN_VIDEO))
         return false;
     for (unsigned i = 0; i < VIDEO_FIELD_COUNT; i++)
-        while (take_field(&from, (enum video_field)i, &attribute, &text) && i == VIDEO_TAG)
+        while (read_field(&from, (enum video_field)i, &attribute, &text) && i == VIDEO_TAG)
             ;
-    if (!extension_take(&from, CLOSE_VIDEO))
+    if (!extension_skip(&from, CLOSE_VIDEO))
         return false;
     *at = from;
     return true;
@@ -426,12 +427,12 @@ void video_append_json(struct str *out, const char *at)
 {
     const char *separator = "{", *end = at;
     struct extension_span attribute, text;
-    if (!video_step(&end) || !extension_take(&at, OPEN_VIDEO))
+    if (!video_step(&end) || !extension_skip(&at, OPEN_VIDEO))
         return;
     for (unsigned i = 0; i < VIDEO_FIELD_COUNT; i++) {
         enum video_field field = (enum video_field)i;
         bool several = video_fields[i].kind == VIDEO_TEXTS;
-        for (unsigned n = 0; take_field(&at, field, &attribute, &text); n++) {
+        for (unsigned n = 0; read_field(&at, field, &attribute, &text); n++) {
             if (n == 0)
                 str_append_format(out, "%s\"%s\":%s", separator, video_fields[i].name,
                                   several ? "[" : "");

@@ -92,8 +92,8 @@ bool video_failed(const struct video *v); /* out of memory */
 /* Takes a field, of any bytes. `attribute`: "" for none. An empty field that is not needed counts
  * as absent. Otherwise than RULE_OK nothing is taken, and `*sentence` (static) says what is wrong.
  */
-enum rule_code video_take(struct video *v, enum video_field field, const char *attribute,
-                          const char *text, size_t len, const char **sentence);
+enum rule_code video_set(struct video *v, enum video_field field, const char *attribute,
+                         const char *text, size_t len, const char **sentence);
 /* A field that is missing; VIDEO_FIELD_COUNT: none is. */
 enum video_field video_missing(const struct video *v);
 void video_append(struct str *out, const struct video *v);

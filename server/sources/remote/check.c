@@ -224,7 +224,7 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
     record->interval_s = s->dates.first ? interval_first(bounds)
                                         : interval_next(record->interval_s, changed, bounds);
     int64_t fresh =
-        freshness_left(fetch_header(reply, "Cache-Control"), fetch_header(reply, "Age"));
+        freshness_remaining(fetch_header(reply, "Cache-Control"), fetch_header(reply, "Age"));
     if (fresh > (int64_t)bounds.max_s)
         fresh = bounds.max_s;
     if (fresh > (int64_t)record->interval_s)

@@ -246,7 +246,7 @@ static void end(struct poll *p, const struct child_verdict *v, const struct fetc
     struct remote_source *s = p->source;
     struct remote *r = p->remote;
     int64_t fresh =
-        freshness_left(fetch_header(reply, "Cache-Control"), fetch_header(reply, "Age"));
+        freshness_remaining(fetch_header(reply, "Cache-Control"), fetch_header(reply, "Age"));
     fresh = fresh > LIST_FRESH_S ? LIST_FRESH_S : fresh;
     uint32_t wait = fresh > (int64_t)s->settings->poll_s ? (uint32_t)fresh : s->settings->poll_s;
     s->next_at = p->now + interval_jitter(wait, run_chance(r));

@@ -108,8 +108,8 @@ bool run_ask_url(const struct remote_source *source, const char *loc, struct url
     struct url url;
     if (!url_split(loc, strlen(loc), &url))
         return false;
-    host_map_ask(source ? source->settings->host_map : NULL, source ? &source->upstream : NULL,
-                 &url, out);
+    host_map_reverse(source ? source->settings->host_map : NULL, source ? &source->upstream : NULL,
+                     &url, out);
     return true;
 }
 

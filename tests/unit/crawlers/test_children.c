@@ -91,29 +91,29 @@ static void what_is_taken_comes_back_to_its_place(void **state)
     size_t at = 0, count = 0, got;
     for (uint64_t child = 1; child <= 1000; child++)
         assert_true(visit(c, 1 + (int64_t)(child % 3), child, 4, T0 + (int64_t)child));
-    while ((got = children_take(c, &at, out + count, 64)) > 0)
+    while ((got = children_collect(c, &at, out + count, 64)) > 0)
         count += got;
     assert_int_equal(count, 1000);
     at = 0;
-    assert_int_equal(children_take(c, &at, out, 64), 0);
+    assert_int_equal(children_collect(c, &at, out, 64), 0);
     assert_true(visit(c, 1, 3, 4, T0 + 5000));
     at = 0;
-    assert_int_equal(children_take(c, &at, out, 64), 1); /* only what is news */
+    assert_int_equal(children_collect(c, &at, out, 64), 1); /* only what is news */
     assert_int_equal(out[0].fetched_at, T0 + 5000);
-    children_take_again(c);
+    children_retry(c);
     at = 0;
-    assert_int_equal(children_take(c, &at, out, CRAWLERS_MAX_CHILDREN), 1000);
+    assert_int_equal(children_collect(c, &at, out, CRAWLERS_MAX_CHILDREN), 1000);
     assert_non_null(later);
     for (size_t i = 0; i < 1000; i++) {
-        children_put(later, &out[i]);
-        children_put(later, &out[i]); /* twice is once */
+        children_restore(later, &out[i]);
+        children_restore(later, &out[i]); /* twice is once */
     }
     struct crawler_child wrong = out[0];
     wrong.place = CRAWLERS_MAX_CHILDREN + 1;
     wrong.child = 5000;
-    children_put(later, &wrong);
+    children_restore(later, &wrong);
     wrong.place = 0;
-    children_put(later, &wrong);
+    children_restore(later, &wrong);
     assert_int_equal(children_rows_of(later, wrong.site_id, 5000, rows), 0);
     for (size_t i = 0; i < 1000; i++) {
         assert_int_equal(children_rows_of(later, out[i].site_id, out[i].child, rows), 1);
@@ -121,7 +121,7 @@ static void what_is_taken_comes_back_to_its_place(void **state)
         assert_int_equal(rows[0].fetched_at, out[i].fetched_at);
     }
     at = 0;
-    assert_int_equal(children_take(later, &at, out, 64), 0); /* it is kept already */
+    assert_int_equal(children_collect(later, &at, out, 64), 0); /* it is kept already */
     assert_true(visit(later, 9, 1, 1, T0));
     children_free(later);
 }

@@ -215,8 +215,8 @@ static void test_a_page_that_goes_and_another_catalogue(void **state)
     struct crawlers_totals totals;
     page_is(c, 1);
     fetch(c, 1, 200, 10);
-    crawlers_page_gone(c, 7, 1);
-    crawlers_page_gone(c, 7, 2);
+    crawlers_page_removed(c, 7, 1);
+    crawlers_page_removed(c, 7, 2);
     assert_false(row_of(c, "googlebot", &row));
     fetch(c, 1, 200, 11); /* it was on its way */
     crawlers_totals(c, &totals);
@@ -263,8 +263,8 @@ static void test_the_bound(void **state)
         crawlers_totals(c, &totals);
         assert_int_equal(totals.rows, 24576 + 500);
         for (uint32_t page = 1; page <= 40000; page++) {
-            crawlers_page_gone(c, 7, page);
-            crawlers_page_gone(c, 8, page);
+            crawlers_page_removed(c, 7, page);
+            crawlers_page_removed(c, 8, page);
         }
         crawlers_totals(c, &totals);
         assert_int_equal(totals.rows, 0);
@@ -298,9 +298,9 @@ static void test_sites_share_by_site_and_not_by_list(void **state)
     crawlers_page_is(c, 5, 400, 1, 2, 2, T0);
     for (uint32_t page = 1; page <= 200; page++)
         for (int64_t list = 100; list <= 400; list++)
-            crawlers_page_gone(c, list, page);
+            crawlers_page_removed(c, list, page);
     for (uint32_t page = 201; page <= 6000; page++)
-        crawlers_page_gone(c, 400, page);
+        crawlers_page_removed(c, 400, page);
     crawlers_totals(c, &totals);
     assert_int_equal(totals.rows, 0);
 }
@@ -370,7 +370,7 @@ static void put_days(struct crawlers *c, int64_t site, size_t crawlers)
     for (int32_t day = T0 / 86400 - DAYS_KEPT + 1; day <= T0 / 86400; day++)
         for (size_t i = 1; i <= crawlers; i++) {
             const struct crawler_day sum = {.site_id = site, .day = day, .ok = 1};
-            crawlers_put_day(c, crawlers_name(c, i), &sum, T0);
+            crawlers_restore_day(c, crawlers_name(c, i), &sum, T0);
         }
 }
 
@@ -415,7 +415,7 @@ static void test_todays_sums_stay(void **state)
     struct crawler_day sum = {.day = T0 / 86400, .ok = 1};
     for (sum.site_id = 1; sum.site_id <= 820; sum.site_id++) /* 16,400 */
         for (size_t i = 1; i <= SHARING_CRAWLERS; i++)
-            crawlers_put_day(c, crawlers_name(c, i), &sum, T0);
+            crawlers_restore_day(c, crawlers_name(c, i), &sum, T0);
     struct crawler_fetch f = fetch_of(1, 200);
     f.index_id = 0;
     f.site_id = 900;
@@ -686,14 +686,14 @@ static void told(struct crawlers *c, unsigned v, int64_t fetched_at, int64_t sta
         .page = 1,
         .held_stamp = v != 0 ? 1000 + v : 0,
     };
-    crawlers_put_page(c, "googlebot", &held);
+    crawlers_restore_page(c, "googlebot", &held);
 }
 
 static size_t news(struct crawlers *c)
 {
     struct crawler_held out[8];
     size_t at = 0;
-    return crawlers_take_pages(c, &at, out, 8);
+    return crawlers_collect_pages(c, &at, out, 8);
 }
 
 static void test_what_is_newer_is_learned(void **state)
@@ -743,11 +743,12 @@ static void test_two_versions_of_one_second(void **state)
     };
     page_is(c, 100);
     fetch(c, 100, 200, 100);
-    crawlers_put_page(c, "googlebot", &second); /* not served here yet: it may be the earlier one */
+    crawlers_restore_page(c, "googlebot",
+                          &second); /* not served here yet: it may be the earlier one */
     check_row(c, 100, 0);
     crawlers_page_is(c, 3, 7, 1, 101, 7777, T0 + 100);
     check_row(c, 100, 100);
-    crawlers_put_page(c, "googlebot", &second);
+    crawlers_restore_page(c, "googlebot", &second);
     check_row(c, 100, 0);
     told(c, 100, 100, 100); /* a node that has not heard of it */
     check_row(c, 100, 0);
@@ -815,10 +816,10 @@ static void test_days_of_all_nodes_are_summed(void **state)
     struct crawler_day own = reported_day(9, 2);
     own.bytes = 1100;
     for (int i = 0; i < 2; i++)
-        crawlers_put_day(c, "googlebot", &own, T0);
+        crawlers_restore_day(c, "googlebot", &own, T0);
     check_days(c, 22, 2, 22);
     own = reported_day(3, 0);
-    crawlers_put_day(c, "googlebot", &own, T0); /* before that */
+    crawlers_restore_day(c, "googlebot", &own, T0); /* before that */
     check_days(c, 22, 2, 22);
     fetch(c, 1, 304, 30);
     check_days(c, 22, 3, 22);

@@ -90,7 +90,7 @@ static void test_readers_beside_a_publisher(void **state)
         tell(v);
         if (v % 20 == 0) {
             assert_true(crawlers_use(c, make_names()));
-            crawlers_page_gone(c, 5, v % PAGES + 1);
+            crawlers_page_removed(c, 5, v % PAGES + 1);
             crawlers_page_is(c, 3, 5, v % PAGES + 1, v, v, T0 + v);
         }
     }

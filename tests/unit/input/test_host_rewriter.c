@@ -256,7 +256,7 @@ static void test_maps(void **state)
     assert_true(host_map_url(map, &url, &out));
     assert_string_equal(out.text, "https://www.example.com/a?b");
     url = out;
-    assert_true(host_map_ask(map, &upstream, &url, &out));
+    assert_true(host_map_reverse(map, &upstream, &url, &out));
     assert_string_equal(out.text, "https://cms.example.com/a?b");
     assert_false(host_map_url(map, &url, &out));
     assert_false(host_map_url(NULL, &url, &out));

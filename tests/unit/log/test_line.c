@@ -14,7 +14,7 @@ static void check(const char *in, size_t max, enum line_escape escape, const cha
 {
     struct line l;
     l.len = 0;
-    line_put_escaped(&l, in, max, escape);
+    line_append_escaped(&l, in, max, escape);
     l.text[l.len] = '\0';
     assert_string_equal(l.text, out);
 }
@@ -93,9 +93,9 @@ static void a_full_line_keeps_its_end(void **state)
     memset(many, '\n', 5000);
     many[5000] = '\0';
     l.len = 0;
-    line_put_escaped(&l, many, LINE_BYTES, LINE_ESCAPE_JSON);
-    line_put_text(&l, "no room");
-    line_put_json(&l, "value", LINE_BYTES);
+    line_append_escaped(&l, many, LINE_BYTES, LINE_ESCAPE_JSON);
+    line_append_text(&l, "no room");
+    line_append_json(&l, "value", LINE_BYTES);
     line_end(&l, "\"}\n");
     assert_true(l.len <= LINE_BYTES && l.len > LINE_BYTES - 10);
     assert_memory_equal(l.text + l.len - 9, "\\u000a\"}\n", 9);
@@ -106,19 +106,19 @@ static void numbers_and_times(void **state)
     struct line l;
     (void)state;
     l.len = 0;
-    line_put_number(&l, 0);
-    line_put_text(&l, " ");
-    line_put_number(&l, 10);
-    line_put_text(&l, " ");
-    line_put_number(&l, UINT64_MAX);
-    line_put_text(&l, " ");
-    line_put_time(&l, &(struct timespec){0, 999999999});
-    line_put_text(&l, " ");
-    line_put_time(&l, &(struct timespec){1795301540, 7000000});
+    line_append_number(&l, 0);
+    line_append_text(&l, " ");
+    line_append_number(&l, 10);
+    line_append_text(&l, " ");
+    line_append_number(&l, UINT64_MAX);
+    line_append_text(&l, " ");
+    line_append_time(&l, &(struct timespec){0, 999999999});
+    line_append_text(&l, " ");
+    line_append_time(&l, &(struct timespec){1795301540, 7000000});
     LINE_PUT(&l, ",\"a\":");
-    line_put_json(&l, NULL, 9);
+    line_append_json(&l, NULL, 9);
     LINE_PUT(&l, ",\"b\":");
-    line_put_json(&l, "c\"", 9);
+    line_append_json(&l, "c\"", 9);
     line_end(&l, "\n");
     l.text[l.len] = '\0';
     assert_string_equal(l.text, "0 10 18446744073709551615 1970-01-01T00:00:00.999Z "

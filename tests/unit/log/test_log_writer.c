@@ -76,7 +76,7 @@ static void *talk(void *context)
             snprintf(line, sizeof line, "%u %u %.*s\n", t->number, i, (int)(1 + i % 119),
                      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
                      "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx");
-        while (!log_writer_put(t->writer, line, (size_t)len, t->urgent && i % 7 == 0))
+        while (!log_writer_add(t->writer, line, (size_t)len, t->urgent && i % 7 == 0))
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         t->put++;
     }
@@ -128,7 +128,7 @@ static void a_line_alone_is_written_by_itself(void **state)
     struct log_writer *w = log_writer_new(&options);
     struct stat about = {.st_size = 0};
     (void)state;
-    assert_true(log_writer_put(w, "alone\n", 6, false));
+    assert_true(log_writer_add(w, "alone\n", 6, false));
     for (int i = 0; i < 20000 && about.st_size == 0; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         stat(path, &about);
@@ -156,14 +156,14 @@ static void a_moved_file_is_left_for_a_new_one(void **state)
     struct log_writer *w = log_writer_new(&options);
     size_t len;
     (void)state;
-    log_writer_put(w, "before\n", 7, false);
+    log_writer_add(w, "before\n", 7, false);
     log_writer_flush(w);
     assert_int_equal(rename(path, moved), 0);
-    log_writer_put(w, "between\n", 8, false);
+    log_writer_add(w, "between\n", 8, false);
     log_writer_flush(w);
     log_writer_reopen(w);
     log_writer_flush(w);
-    log_writer_put(w, "behind\n", 7, false);
+    log_writer_add(w, "behind\n", 7, false);
     log_writer_free(w);
     assert_int_equal(heard.reopened, 1);
     char *old = read_file(moved, &len), *fresh = read_file(path, &len);
@@ -184,7 +184,7 @@ static void what_cannot_be_reopened_is_kept(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     log_writer_reopen(w);
     log_writer_flush(w);
-    log_writer_put(w, "kept\n", 5, false);
+    log_writer_add(w, "kept\n", 5, false);
     log_writer_free(w);
     assert_int_equal(heard.failed, 1);
     assert_int_equal(rmdir(path), 0);
@@ -198,7 +198,7 @@ static unsigned fill(struct log_writer *w, const char line[128])
 {
     unsigned put = 0, refused = 0;
     for (unsigned i = 0; i < 60000 && refused < 1000; i++) {
-        bool taken = log_writer_put(w, line, 128, true);
+        bool taken = log_writer_add(w, line, 128, true);
         put += taken;
         refused += !taken;
     }
@@ -260,7 +260,7 @@ static void a_stop_ends(void **state)
     log_writer_free(w);
     w = log_writer_new(&options);
     close(ends[0]);
-    log_writer_put(w, line, sizeof line, true);
+    log_writer_add(w, line, sizeof line, true);
     log_writer_free(w);
     close(ends[1]);
 }
@@ -274,7 +274,7 @@ static void a_full_disk_is_reported(void **state)
     (void)state;
     assert_non_null(w);
     for (int i = 0; i < 3; i++) {
-        log_writer_put(w, "lost\n", 5, true);
+        log_writer_add(w, "lost\n", 5, true);
         log_writer_flush(w);
     }
     log_writer_free(w);

@@ -17,16 +17,16 @@ static void a_ring_goes_round(void **state)
     unsigned put = 0, taken = 0;
     (void)state;
     memset(r, 0, sizeof *r);
-    assert_int_equal(ring_take(r, out, sizeof out), 0);
+    assert_int_equal(ring_remove(r, out, sizeof out), 0);
     for (unsigned round = 0; round < 3000; round++) {
         size_t len = 1 + round * 37 % RING_MAX_LINE;
         memset(line, (int)('a' + put % 26), len);
-        if (ring_put(r, line, len)) {
+        if (ring_add(r, line, len)) {
             put++;
             continue;
         }
         assert_true(ring_used(r) > RING_BYTES - 2 * RING_MAX_LINE);
-        while ((len = ring_take(r, out, sizeof out)) > 0)
+        while ((len = ring_remove(r, out, sizeof out)) > 0)
             for (size_t at = 0; at < len; taken++)
                 for (char c = (char)('a' + taken % 26); at < len && out[at] == c;)
                     at++;
@@ -36,12 +36,12 @@ static void a_ring_goes_round(void **state)
     }
     assert_true(put > 500 && taken > 500 && taken <= put);
     /* A line that finds no room in `out` stays. */
-    while (ring_take(r, out, sizeof out) > 0)
+    while (ring_remove(r, out, sizeof out) > 0)
         continue;
     memset(line, 'x', 100);
-    assert_true(ring_put(r, line, 100));
-    assert_int_equal(ring_take(r, out, 99), 0);
-    assert_int_equal(ring_take(r, out, 100), 100);
+    assert_true(ring_add(r, line, 100));
+    assert_int_equal(ring_remove(r, out, 99), 0);
+    assert_int_equal(ring_remove(r, out, 100), 100);
     free(r);
 }
 

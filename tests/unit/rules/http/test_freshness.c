@@ -51,7 +51,7 @@ static void test_left(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (freshness_left(rows[i].cache_control, rows[i].age) != rows[i].left)
+        if (freshness_remaining(rows[i].cache_control, rows[i].age) != rows[i].left)
             fail_msg("%s | %s", rows[i].cache_control, rows[i].age);
 }
 
