@@ -78,7 +78,7 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return status;
     if (!grant_may(&change->grant, kind->role)) {
         result_outside(result, NULL,
-                       "permission denied: permission denied: permission denied: the token's role "
+                       "permission denied: the token's role "
                        "does not allow it");
         return CATALOGUE_OK;
     }

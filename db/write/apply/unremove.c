@@ -253,7 +253,7 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
                "restored");
     else if (!grant_may(&change->grant, GRANT_ADMIN))
         result_outside(result, NULL,
-                       "permission denied: permission denied: permission denied: the token's role "
+                       "permission denied: the token's role "
                        "does not allow it");
     else if (of_site && change->grant.site_id != 0)
         result_forbid(result);
