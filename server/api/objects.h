@@ -21,6 +21,15 @@ struct json_texts {
     size_t count;
 };
 
+static inline struct json_texts json_texts_of(const char *const *list) /* which ends in NULL */
+{
+    struct json_texts texts = {list, 0};
+
+    while (list != NULL && list[texts.count] != NULL)
+        texts.count++;
+    return texts;
+}
+
 /* Writes JSON, so that nothing is made in memory first. */
 struct json_writer {
     void (*write)(struct str *out, const void *context); /* NULL: null */

@@ -8,6 +8,7 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/base/clock.h"
 #include "server/base/map.h"
 
@@ -248,16 +249,13 @@ struct listing {
 static void append_item(struct listing *l, const char *url, const char *suffix, const char *etag,
                         int64_t changed_at, uint64_t revision, bool removed)
 {
-    struct str *out = l->out;
+    char text[LOC_MAX_CHARS + 1];
+    struct json_changed_page shown = {text, etag, changed_at, revision, removed};
 
-    str_append_text(out, l->count++ > 0 ? ",{\"url\":" : "{\"url\":");
-    json_append_url(out, url, suffix);
-    str_append_text(out, ",\"etag\":");
-    str_append_json_text(out, etag);
-    str_append_text(out, ",\"changed_at\":");
-    entry_json_append_time(out, changed_at);
-    str_append_format(out, ",\"revision\":%" PRIu64 ",\"removed\":%s}", revision,
-                      removed ? "true" : "false");
+    snprintf(text, sizeof text, "%s%s", url, suffix);
+    if (l->count++ > 0)
+        str_append_char(l->out, ',');
+    json_append_object(l->out, &json_changed_page, &shown);
 }
 
 static void append_page(struct listing *l, const struct changed_page *changed)

@@ -53,6 +53,8 @@ void check_json_append(struct str *out, const struct check_record *record);
 /* ---- source_json.c: the settings of a source of either kind, and whose site's it is */
 struct remote_settings;
 struct source_settings;
+struct json_folder_settings;
+struct json_remote_settings;
 
 /* The site of a folder's URL; of an upstream the one that it is held to, else that of its index,
  * else the one whose its host is. NULL: none. */
@@ -61,14 +63,14 @@ const struct registry_site *source_site_of_folder(const struct registry *registr
 const struct registry_site *source_site_of_remote(const struct registry *registry,
                                                   const struct remote_settings *settings);
 
-/* Append the object's settings; it stays open, without a comma. Times are in seconds. */
-void source_json_begin_folder(struct str *out, const struct source_settings *settings,
-                              const struct registry *registry);
-void source_json_begin_remote(struct str *out, const struct remote_settings *settings,
-                              const struct registry *registry);
-/* The same of one as the catalogue keeps it. */
-void source_json_begin_made(struct str *out, const struct source_made *made,
-                            const struct registry *registry);
+/* As the API shows them; what is in `settings` is borrowed. */
+struct json_folder_settings source_shown_folder(const struct source_settings *settings,
+                                                const struct registry *registry);
+struct json_remote_settings source_shown_remote(const struct remote_settings *settings,
+                                                const struct registry *registry);
+/* Appends the settings of one as the catalogue keeps it. */
+void source_json_append_made(struct str *out, const struct source_made *made,
+                             const struct registry *registry);
 
 /* A file that the build puts into the program (embed.cmake). `etag` with its quotes. */
 struct embedded_file {

@@ -8,6 +8,8 @@
 #include "server/api/call.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
+#include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
@@ -37,12 +39,12 @@ static void answer_source(struct call *call, unsigned status)
     const struct source_made *made = registry_source(registry, call->change.made.name);
 
     if (made != NULL) {
-        source_json_begin_made(out, made, registry);
+        source_json_append_made(out, made, registry);
     } else {
-        str_append_text(out, "{\"name\":");
-        str_append_json_text(out, call->change.made.name);
+        struct json_source_removed shown = {call->change.made.name};
+        json_append_object(out, &json_source_removed, &shown);
     }
-    str_append_text(out, "}\n");
+    str_append_char(out, '\n');
     reply_json(&call->request->reply, status);
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/rules/host_map.h"
 #include "server/rules/limits.h"
 #include "server/sources/remote/remote.h"
@@ -44,101 +46,74 @@ const struct registry_site *source_site_of_remote(const struct registry *registr
     return site;
 }
 
-static void text(struct str *out, const char *name, const char *value)
-{
-    str_append_format(out, ",\"%s\":", name);
-    str_append_json_text(out, value);
-}
-
-static void yes_no(struct str *out, const char *name, bool value)
-{
-    str_append_format(out, ",\"%s\":%s", name, value ? "true" : "false");
-}
-
-static void number(struct str *out, const char *name, uint32_t value)
-{
-    str_append_format(out, ",\"%s\":%u", name, value);
-}
-
-static void list(struct str *out, const char *name, const char *const *values)
-{
-    str_append_format(out, ",\"%s\":%s", name, values != NULL ? "[" : "null");
-    for (size_t i = 0; values != NULL && values[i] != NULL; i++) {
-        str_append_text(out, i > 0 ? "," : "");
-        str_append_json_text(out, values[i]);
-    }
-    str_append_text(out, values != NULL ? "]" : "");
-}
-
 /* A pair of origins in each. */
-static void map(struct str *out, const char *text)
+static void write_map(struct str *out, const void *text)
 {
     char why[128];
-    struct host_map *map = text != NULL ? host_map_new(text, why, sizeof why) : NULL;
-    out->failed = out->failed || (text != NULL && map == NULL);
-    str_append_text(out, map != NULL ? ",\"map\":[" : ",\"map\":null");
+    struct host_map *map = host_map_new(text, why, sizeof why);
+
+    out->failed = out->failed || map == NULL;
+    str_append_char(out, '[');
     for (size_t i = 0; map != NULL && i < map->count; i++) /* origins need no escapes */
         str_append_format(out, "%s\"%s %s\"", i > 0 ? "," : "", map->pairs[i].from,
                           map->pairs[i].to);
-    str_append_text(out, map != NULL ? "]" : "");
+    str_append_char(out, ']');
     host_map_free(map);
 }
 
-static void begin(struct str *out, const char *name, const char *kind, bool managed,
-                  const struct registry_site *site)
+struct json_folder_settings source_shown_folder(const struct source_settings *s,
+                                                const struct registry *registry)
 {
-    str_append_text(out, "{\"name\":");
-    str_append_json_text(out, name);
-    text(out, "kind", kind);
-    yes_no(out, "managed", managed);
-    text(out, "site", site != NULL ? site->origin : NULL);
+    const struct registry_site *site = source_site_of_folder(registry, s);
+
+    return (struct json_folder_settings){
+        .source_head = {s->name, "folder", s->managed, site != NULL ? site->origin : NULL},
+        .directory = s->directory,
+        .url = s->url,
+        .index = s->index,
+        .patterns = json_texts_of(s->patterns),
+        .excludes = json_texts_of(s->excludes),
+        .watch = s->watch,
+        .rescan = s->rescan_ms / 1000,
+        .settle = s->settle_ms / 1000,
+        .serve = s->serve,
+        .split = s->split};
 }
 
-void source_json_begin_folder(struct str *out, const struct source_settings *s,
-                              const struct registry *registry)
+struct json_remote_settings source_shown_remote(const struct remote_settings *s,
+                                                const struct registry *registry)
 {
-    begin(out, s->name, "folder", s->managed, source_site_of_folder(registry, s));
-    text(out, "directory", s->directory);
-    text(out, "url", s->url);
-    text(out, "index", s->index);
-    list(out, "patterns", s->patterns);
-    list(out, "excludes", s->excludes);
-    yes_no(out, "watch", s->watch);
-    number(out, "rescan", s->rescan_ms / 1000);
-    number(out, "settle", s->settle_ms / 1000);
-    yes_no(out, "serve", s->serve);
-    yes_no(out, "split", s->split);
+    const struct registry_site *site = source_site_of_remote(registry, s);
+
+    return (struct json_remote_settings){
+        .source_head = {s->name, "remote", s->managed, site != NULL ? site->origin : NULL},
+        .upstream = s->upstream,
+        .map = {s->map != NULL ? write_map : NULL, s->map},
+        .connect = s->connect,
+        .index = s->index,
+        .poll = s->poll_s,
+        .check = s->check,
+        .drop_after = s->drop_after_s,
+        .serve = s->serve,
+        .split = json_texts_of(s->splits)};
 }
 
-void source_json_begin_remote(struct str *out, const struct remote_settings *s,
-                              const struct registry *registry)
-{
-    begin(out, s->name, "remote", s->managed, source_site_of_remote(registry, s));
-    text(out, "upstream", s->upstream);
-    map(out, s->map);
-    text(out, "connect", s->connect);
-    text(out, "index", s->index);
-    number(out, "poll", s->poll_s);
-    yes_no(out, "check", s->check);
-    number(out, "drop_after", s->drop_after_s);
-    yes_no(out, "serve", s->serve);
-    static const char *const none[] = {NULL};
-    list(out, "split", s->splits != NULL ? s->splits : none);
-}
-
-void source_json_begin_made(struct str *out, const struct source_made *made,
-                            const struct registry *registry)
+void source_json_append_made(struct str *out, const struct source_made *made,
+                             const struct registry *registry)
 {
     if (made->directory == NULL) {
         const struct remote_settings remote = remote_settings_of(made);
-        source_json_begin_remote(out, &remote, registry);
+        struct json_remote_settings shown = source_shown_remote(&remote, registry);
+        json_append_object(out, &json_remote_settings, &shown);
         return;
     }
     struct source_settings folder;
     void *lists;
-    if (source_settings_of(made, &folder, &lists))
-        source_json_begin_folder(out, &folder, registry);
-    else
+    if (source_settings_of(made, &folder, &lists)) {
+        struct json_folder_settings shown = source_shown_folder(&folder, registry);
+        json_append_object(out, &json_folder_settings, &shown);
+    } else {
         out->failed = true;
+    }
     free(lists);
 }

@@ -9,6 +9,7 @@
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
@@ -25,121 +26,93 @@ static const char *const watching_words[] = {"inotify", "rescans-only", "watch-l
 
 /* ---- GET /v1/sources --------------------------------------------------------------------- */
 
-static void append_number(struct str *out, const char *name, uint64_t value)
+static void write_split_files(struct str *out, const void *context)
 {
-    str_append_char(out, '"');
-    str_append_text(out, name);
-    str_append_text(out, "\":");
-    str_append_u64(out, value);
-    str_append_char(out, ',');
+    const struct source_report *report = context;
+
+    for (size_t i = 0; i < report->splits_listed; i++) {
+        struct json_split_file shown = {report->splits[i].path, report->splits[i].urls};
+
+        str_append_text(out, i > 0 ? "," : "");
+        json_append_object(out, &json_split_file, &shown);
+    }
 }
 
-static void append_text(struct str *out, const char *name, const char *value)
+static void write_problems(struct str *out, const void *context)
 {
-    str_append_char(out, '"');
-    str_append_text(out, name);
-    str_append_text(out, "\":");
-    str_append_json_text(out, value);
-    str_append_char(out, ',');
+    const struct source_report *report = context;
+
+    for (size_t i = 0; i < report->problems_listed; i++) {
+        const struct source_problem *problem = &report->problems[i];
+        struct json_source_problem shown = {.path = problem->path,
+                                            .code = problem->code,
+                                            .detail = problem->detail,
+                                            .line = problem->line,
+                                            .column = problem->column,
+                                            .since = problem->since,
+                                            .listed = problem->has_entry};
+
+        str_append_text(out, i > 0 ? "," : "");
+        json_append_object(out, &json_source_problem, &shown);
+    }
 }
 
-/* 0 is not a time: null. */
-static void append_time(struct str *out, const char *name, int64_t value)
+static void write_remarks(struct str *out, const void *context)
 {
-    str_append_char(out, '"');
-    str_append_text(out, name);
-    str_append_text(out, "\":");
-    if (value == 0)
-        str_append_text(out, "null");
-    else
-        entry_json_append_time(out, value);
-    str_append_char(out, ',');
-}
+    const struct source_report *report = context;
 
-static void append_finding(struct str *out, const char *path, const char *code, const char *detail,
-                           uint64_t line, uint64_t column)
-{
-    append_text(out, "path", path);
-    append_text(out, "code", code);
-    append_text(out, "detail", detail);
-    append_number(out, "line", line);
-    append_number(out, "column", column);
-}
+    for (size_t i = 0; i < report->remarks_listed; i++) {
+        const struct source_remark *remark = &report->remarks[i];
+        struct json_source_remark shown = {
+            remark->path,
+            {remark->code, remark->detail, remark->line, remark->column, remark->count}};
 
-static void append_problem(struct str *out, const struct source_problem *problem)
-{
-    str_append_char(out, '{');
-    append_finding(out, problem->path, problem->code, problem->detail, problem->line,
-                   problem->column);
-    append_time(out, "since", problem->since);
-    str_append_text(out, "\"listed\":");
-    str_append_text(out, problem->has_entry ? "true}" : "false}");
-}
-
-static void append_remark(struct str *out, const struct source_remark *remark)
-{
-    str_append_char(out, '{');
-    append_finding(out, remark->path, remark->code, remark->detail, remark->line, remark->column);
-    str_append_text(out, "\"count\":");
-    str_append_u64(out, remark->count);
-    str_append_char(out, '}');
+        str_append_text(out, i > 0 ? "," : "");
+        json_append_object(out, &json_source_remark, &shown);
+    }
 }
 
 /* What the catalogue keeps of a source of either kind. */
-static void append_state(struct str *out, const struct source_report *report)
+static struct json_source_state shown_state(const struct source_report *report)
 {
     const struct source_state *state = &report->state;
-    append_time(out, "last_scan_at", state->scanned_at);
-    append_time(out, "last_good_scan_at", state->good_at);
-    append_time(out, "failed_at", report->failed_at);
-    append_text(out, "failure", report->failed_at == 0 ? NULL : report->failure);
-    append_number(out, "files", state->files);
-    append_number(out, "listed", state->listed);
-    append_number(out, "quarantined", state->quarantined);
-    str_append_text(out, "\"split_files\":[");
-    for (size_t i = 0; i < report->splits_listed; i++) {
-        str_append_text(out, i > 0 ? ",{" : "{");
-        append_text(out, "path", report->splits[i].path);
-        str_append_format(out, "\"urls\":%" PRIu64 "}", report->splits[i].urls);
-    }
-    str_append_text(out, "],");
-    append_number(out, "held_removals", state->held);
-    append_number(out, "problems_total", state->quarantined);
-    str_append_text(out, "\"problems\":[");
-    for (size_t i = 0; i < report->problems_listed; i++) {
-        if (i > 0)
-            str_append_char(out, ',');
-        append_problem(out, &report->problems[i]);
-    }
-    str_append_text(out, "],");
-    append_number(out, "remarked", state->remarked);
-    str_append_text(out, "\"remarks\":[");
-    for (size_t i = 0; i < report->remarks_listed; i++) {
-        if (i > 0)
-            str_append_char(out, ',');
-        append_remark(out, &report->remarks[i]);
-    }
-    str_append_text(out, "]}");
+
+    return (struct json_source_state){.last_scan_at = state->scanned_at,
+                                      .last_good_scan_at = state->good_at,
+                                      .failed_at = report->failed_at,
+                                      .failure = report->failed_at == 0 ? NULL : report->failure,
+                                      .files = state->files,
+                                      .listed = state->listed,
+                                      .quarantined = state->quarantined,
+                                      .split_files = {write_split_files, report},
+                                      .held_removals = state->held,
+                                      .problems_total = state->quarantined,
+                                      .problems = {write_problems, report},
+                                      .remarked = state->remarked,
+                                      .remarks = {write_remarks, report}};
 }
 
 static void append_folder(struct str *out, const struct source_report *report,
                           const struct registry *registry)
 {
-    source_json_begin_folder(out, report->settings, registry);
-    str_append_char(out, ',');
-    append_text(out, "watching", watching_words[report->watching]);
-    str_append_text(out, report->scanning ? "\"scanning\":true," : "\"scanning\":false,");
-    append_state(out, report);
+    struct json_folder shown = {.folder_settings = source_shown_folder(report->settings, registry),
+                                .watching = watching_words[report->watching],
+                                .scanning = report->scanning,
+                                .source_state = shown_state(report)};
+
+    json_append_object(out, &json_folder, &shown);
 }
 
-static void append_checks(struct str *out, const uint64_t states[CHECK_STATES])
+static void write_checks(struct str *out, const void *context)
 {
-    str_append_text(out, "\"checks\":{");
+    const uint64_t *states = context;
+
+    str_append_char(out, '{');
     for (unsigned i = 0; i < CHECK_STATES; i++) {
         str_append_format(out, "%s\"%s\":", i > 0 ? "," : "", check_state_word(i));
         str_append_u64(out, states[i]);
     }
-    str_append_text(out, "},");
+    str_append_char(out, '}');
 }
 
 /* Of one that began this moment nothing is known yet. */
@@ -151,19 +124,17 @@ static void append_remote(struct str *out, struct call *call,
     remote_status(call->app->remote, settings->name, &status);
     report->failed_at = status.failing ? status.failed_at : 0;
     memcpy(report->failure, status.failure, sizeof report->failure);
-    source_json_begin_remote(out, settings, registry);
-    str_append_char(out, ',');
-    str_append_text(out, status.polling ? "\"scanning\":true," : "\"scanning\":false,");
-    append_time(out, "last_poll_at", status.polled_at);
-    append_time(out, "next_poll_at", status.next_poll_at);
-    if (status.http_status != 0)
-        append_number(out, "status", status.http_status);
-    else
-        str_append_text(out, "\"status\":null,");
-    append_text(out, "failure_code", status.failing ? status.failure_code : NULL);
-    append_number(out, "members", status.members);
-    append_checks(out, status.states);
-    append_state(out, report);
+    struct json_remote shown = {.remote_settings = source_shown_remote(settings, registry),
+                                .scanning = status.polling,
+                                .last_poll_at = status.polled_at,
+                                .next_poll_at = status.next_poll_at,
+                                .status = json_or_none(status.http_status),
+                                .failure_code = status.failing ? status.failure_code : NULL,
+                                .members = status.members,
+                                .checks = {write_checks, status.states},
+                                .source_state = shown_state(report)};
+
+    json_append_object(out, &json_remote, &shown);
 }
 
 static bool has_prefix_of(const struct grant *grant, const char *text)
@@ -330,25 +301,30 @@ enum handled sources_list(void *context, struct request *request)
 
 /* ---- POST /v1/sources/{name}/scan -------------------------------------------------------- */
 
+static void write_splits(struct str *out, const void *context)
+{
+    const struct change_result *applied = context;
+    struct json_splits shown = {applied->splits.files, applied->splits.created,
+                                applied->splits.updated, applied->splits.removed};
+
+    json_append_object(out, &json_splits, &shown);
+}
+
 static void reply_scanned(struct scan_call *scan)
 {
     struct request *request = scan->call.request;
     const struct change_result *applied = &scan->call.result;
     struct str *out = &request->reply.body;
+    struct json_scanned shown = {.created = applied->created,
+                                 .updated = applied->updated,
+                                 .unchanged = applied->unchanged,
+                                 .removed = applied->removed,
+                                 .held_removals = applied->would_remove,
+                                 .splits = {write_splits, applied},
+                                 .revision = applied->revision,
+                                 .dry_run_rows = {.rows_total = JSON_NONE}};
 
-    str_append_char(out, '{');
-    append_number(out, "created", applied->created);
-    append_number(out, "updated", applied->updated);
-    append_number(out, "unchanged", applied->unchanged);
-    append_number(out, "removed", applied->removed);
-    append_number(out, "held_removals", applied->would_remove);
-    str_append_text(out, "\"splits\":{");
-    append_number(out, "files", applied->splits.files);
-    append_number(out, "created", applied->splits.created);
-    append_number(out, "updated", applied->splits.updated);
-    str_append_format(out, "\"removed\":%" PRIu64 "},", applied->splits.removed);
-    str_append_text(out, "\"revision\":");
-    str_append_u64(out, applied->revision);
+    json_open_object(out, &json_scanned, &shown);
     call_append_rows(&scan->call);
     str_append_text(out, "}\n");
     reply_json(&request->reply, 200);
