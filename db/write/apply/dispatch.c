@@ -77,9 +77,7 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
     if (status != CATALOGUE_OK || !holds)
         return status;
     if (!grant_may(&change->grant, kind->role)) {
-        result_outside(result, NULL,
-                       "permission denied: the token's role "
-                       "does not allow it");
+        result_outside(result, NULL, "permission denied: the token's role does not allow it");
         return CATALOGUE_OK;
     }
     if (result->group == 0) /* the first step, or the only one */
