@@ -24,7 +24,7 @@ static char *absolute_path(const char *path)
     if (path[0] == '/')
         return strdup(path);
     char *folder = getcwd(NULL, 0);
-    if (!folder)
+    if (folder == NULL)
         return NULL;
     char *out = NULL;
     if (asprintf(&out, "%s/%s", folder, path) < 0)
@@ -42,7 +42,7 @@ static void prepare_engine(const char *path)
     pthread_mutex_lock(&lock);
     if (!set) {
         char *folder = strdup(path);
-        if (folder) {
+        if (folder != NULL) {
             char *slash = strrchr(folder, '/');
             slash[slash == folder ? 1 : 0] = '\0';
             setenv("SQLITE_TMPDIR", folder, 0);
@@ -82,17 +82,17 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
         why[0] = '\0';
     enum catalogue_status status = CATALOGUE_NO_MEMORY;
     struct catalogue *c = calloc(1, sizeof *c);
-    if (!c)
+    if (c == NULL)
         goto fail;
     c->path = absolute_path(options->path);
-    if (!c->path)
+    if (c->path == NULL)
         goto fail;
     c->options = *options;
     c->options.path = c->path;
     if (c->options.write_timeout_ms == 0)
         c->options.write_timeout_ms = WRITER_TIMEOUT_DEFAULT_MS;
     prepare_engine(c->path);
-    if (options->shared.database && !(c->member = member_new(c)))
+    if (options->shared.database != NULL && (c->member = member_new(c)) == NULL)
         goto fail;
     status = writer_start(c, &c->writer, why, why_size);
     if (status == CATALOGUE_OK)
@@ -101,11 +101,11 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
         status = watch_new(c, &c->watch, why, why_size);
     if (status != CATALOGUE_OK)
         goto fail;
-    if (c->member && !member_start(c->member)) {
+    if (c->member != NULL && !member_start(c->member)) {
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }
-    if (c->member && options->server && !start_presence(c)) {
+    if (c->member != NULL && options->server && !start_presence(c)) {
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }
@@ -115,7 +115,7 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
 fail:
     if (why_size > 0 && why[0] == '\0')
         snprintf(why, why_size, "%s: %s", options->path, catalogue_status_word(status));
-    if (c && c->path && why_size > 0)
+    if (c != NULL && c->path != NULL && why_size > 0)
         name_as_given(options->path, c->path, why, why_size);
     catalogue_close(c);
     return status;
@@ -123,20 +123,20 @@ fail:
 
 void catalogue_finish(struct catalogue *c)
 {
-    if (c)
+    if (c != NULL)
         writer_finish(c->writer);
 }
 
 void catalogue_abandon(struct catalogue *c)
 {
-    if (c)
+    if (c != NULL)
         writer_abandon(c->writer);
 }
 
 /* The writer's commits wake the watch, so its thread ends first; its connection closes last. */
 void catalogue_close(struct catalogue *c)
 {
-    if (!c)
+    if (c == NULL)
         return;
     presence_stop(c->presence);
     writer_finish(c->writer);
@@ -155,7 +155,7 @@ void catalogue_close(struct catalogue *c)
 struct spool *catalogue_spool(const struct catalogue *c, uint64_t max_bytes)
 {
     char *folder = strndup(c->path, (size_t)(strrchr(c->path, '/') - c->path));
-    struct spool *spool = folder ? spool_new(folder, max_bytes) : NULL;
+    struct spool *spool = folder != NULL ? spool_new(folder, max_bytes) : NULL;
     free(folder);
     return spool;
 }
@@ -163,7 +163,7 @@ struct spool *catalogue_spool(const struct catalogue *c, uint64_t max_bytes)
 int catalogue_scratch(const struct catalogue *c)
 {
     char *folder = strndup(c->path, (size_t)(strrchr(c->path, '/') - c->path));
-    int fd = folder ? nameless_open(folder) : -1;
+    int fd = folder != NULL ? nameless_open(folder) : -1;
     free(folder);
     return fd;
 }
@@ -206,11 +206,11 @@ enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct 
     pthread_mutex_lock(&waiter.lock);
     while (!waiter.is_answered) {
         struct timespec until = clock_after_ms(TELL_MS);
-        if (tell)
+        if (tell != NULL)
             pthread_cond_clockwait(&waiter.answered, &waiter.lock, CLOCK_MONOTONIC, &until);
         else
             pthread_cond_wait(&waiter.answered, &waiter.lock);
-        if (tell)
+        if (tell != NULL)
             tell(context, atomic_load(&rows_done));
     }
     pthread_mutex_unlock(&waiter.lock);

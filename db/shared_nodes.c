@@ -17,16 +17,16 @@
 bool catalogue_shared_state(struct catalogue *c, struct shared_state *out)
 {
     memset(out, 0, sizeof *out);
-    if (c->member)
+    if (c->member != NULL)
         standing_state(member_standing(c->member), out);
-    if (c->presence)
+    if (c->presence != NULL)
         presence_fill(c->presence, out);
     return c->member != NULL;
 }
 
 void catalogue_shared_members(struct catalogue *c, shared_member_each *each, void *context)
 {
-    if (c->presence)
+    if (c->presence != NULL)
         presence_members(c->presence, each, context);
 }
 
@@ -37,26 +37,26 @@ bool catalogue_shared_exchange(struct catalogue *c, int64_t timeout_ms)
 
 void catalogue_shared_say(struct catalogue *c, const char *state)
 {
-    if (c->presence)
+    if (c->presence != NULL)
         presence_say(c->presence, state);
 }
 
 bool catalogue_leads(struct catalogue *c, const char *name)
 {
-    struct presence *presence = c->member ? c->presence : NULL;
+    struct presence *presence = c->member != NULL ? c->presence : NULL;
 
-    return c->member == NULL || (presence && presence_leads(presence, name));
+    return c->member == NULL || (presence != NULL && presence_leads(presence, name));
 }
 
 void catalogue_lead_end(struct catalogue *c, const char *name)
 {
-    if (c->presence)
+    if (c->presence != NULL)
         presence_lead_end(c->presence, name);
 }
 
 void catalogue_lead_leave(struct catalogue *c, const char *name, bool leaves)
 {
-    if (c->presence)
+    if (c->presence != NULL)
         presence_lead_leave(c->presence, name, leaves);
 }
 

@@ -30,7 +30,7 @@ static bool stat_wal(const struct checkpoint *cp, struct stat *out)
 {
     const char *path = sqlite3_db_filename(cp->db, "main");
     char wal[4096 + 8];
-    if (!path || strlen(path) >= 4096)
+    if (path == NULL || strlen(path) >= 4096)
         return false;
     snprintf(wal, sizeof wal, "%s-wal", path);
     return stat(wal, out) == 0;

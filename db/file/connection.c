@@ -81,13 +81,13 @@ static const char *unpacker_of(const char *path)
 
 void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_size)
 {
-    int error = db ? sqlite3_system_errno(db) : 0;
-    int rc = db ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
+    int error = db != NULL ? sqlite3_system_errno(db) : 0;
+    int rc = db != NULL ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
     const char *advice = advice_for(rc);
     bool cannot_open = (rc & 0xff) == SQLITE_CANTOPEN && error != 0;
     const char *unpacker = (rc & 0xff) == SQLITE_NOTADB ? unpacker_of(path) : NULL;
 
-    if (unpacker) {
+    if (unpacker != NULL) {
         snprintf(why, why_size, "%s: is compressed; unpack it first, with `%s`", path, unpacker);
         return;
     }
@@ -102,9 +102,10 @@ void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_siz
             path);
         return;
     }
-    snprintf(why, why_size, "%s: %s%s%s%s%s", path, db ? sqlite3_errmsg(db) : "out of memory",
-             cannot_open ? ": " : "", cannot_open ? strerror(error) : "", advice ? "; " : "",
-             advice ? advice : "");
+    snprintf(why, why_size, "%s: %s%s%s%s%s", path,
+             db != NULL ? sqlite3_errmsg(db) : "out of memory", cannot_open ? ": " : "",
+             cannot_open ? strerror(error) : "", advice != NULL ? "; " : "",
+             advice != NULL ? advice : "");
 }
 
 void connection_close(sqlite3 *db)

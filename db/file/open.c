@@ -38,7 +38,7 @@ bool connection_make_folders(const char *path)
         return false;
     }
     memcpy(folder, path, len + 1);
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(folder + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(folder, 0700) != 0 && errno != EEXIST)
             return false;
@@ -84,12 +84,12 @@ static enum catalogue_status inspect_path(const char *path, enum connection_mode
     const char *place = path;
     if (!exists) {
         const char *slash = strrchr(path, '/');
-        size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+        size_t len = slash != NULL ? (size_t)(slash - path) + 1 : 0;
         snprintf(folder, sizeof folder, "%.*s.", (int)len, path);
         place = folder;
     }
     const char *network = network_filesystem(place);
-    if (network) {
+    if (network != NULL) {
         explain_open(
             why, why_size,
             "%s: is on a network file system (%s), where SQLite's WAL is not safe; use a local "
@@ -166,7 +166,7 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
     sqlite3 *db = NULL;
     int rc = sqlite3_open_v2(path, &db, flags, NULL);
     if (rc != SQLITE_OK) {
-        status = db ? connection_status(rc) : CATALOGUE_NO_MEMORY;
+        status = db != NULL ? connection_status(rc) : CATALOGUE_NO_MEMORY;
         goto fail;
     }
     sqlite3_busy_timeout(db, CONNECTION_BUSY_MS);

@@ -137,7 +137,7 @@ static int copy_log(sqlite3_file *from, sqlite3_file *to)
 {
     unsigned char before[LOG_HEADER_BYTES], after[LOG_HEADER_BYTES];
     void *buffer = malloc(COPY_BYTES);
-    int rc = buffer ? SQLITE_OK : SQLITE_NOMEM, tries = 0;
+    int rc = buffer != NULL ? SQLITE_OK : SQLITE_NOMEM, tries = 0;
     do {
         if (rc == SQLITE_OK)
             rc = to->pMethods->xTruncate(to, 0);
@@ -157,7 +157,7 @@ static int open_log(sqlite3_vfs *real, const char *name, sqlite3_file *copy)
     int scratch = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE |
                   SQLITE_OPEN_DELETEONCLOSE | SQLITE_OPEN_TEMP_DB;
     sqlite3_file *log = calloc(1, (size_t)real->szOsFile);
-    if (!log)
+    if (log == NULL)
         return SQLITE_NOMEM;
     int rc = real->xOpen(real, NULL, copy, scratch, NULL);
     if (rc == SQLITE_OK &&
@@ -189,7 +189,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
                     : real->xOpen(real, name, own->real, read_only, NULL);
     if (rc == SQLITE_OK)
         own->base.pMethods = is_log ? &log_methods : &main_methods;
-    if (out_flags)
+    if (out_flags != NULL)
         *out_flags = flags;
     return rc;
 }
@@ -206,7 +206,7 @@ static sqlite3_vfs overlay_vfs;
 static void make_vfs(void)
 {
     sqlite3_vfs *real = sqlite3_vfs_find(NULL);
-    if (!real)
+    if (real == NULL)
         return;
     overlay_vfs = *real;
     overlay_vfs.pNext = NULL;

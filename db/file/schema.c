@@ -187,9 +187,9 @@ int schema_compare(sqlite3 *db, schema_differs *differs, void *context)
         const char *type = (const char *)sqlite3_column_text(row, 0);
         const char *name = (const char *)sqlite3_column_text(row, 1);
         const char *how = (const char *)sqlite3_column_text(row, 2);
-        if (type && name && how)
+        if (type != NULL && name != NULL && how != NULL)
             differs(context, type, name, how, sqlite3_column_int(row, 3) != 0);
-        rc = type && name && how ? SQLITE_OK : SQLITE_NOMEM;
+        rc = type != NULL && name != NULL && how != NULL ? SQLITE_OK : SQLITE_NOMEM;
     }
     sqlite3_finalize(row);
     sqlite3_close(fresh);
@@ -213,10 +213,10 @@ static bool is_of_version_1(sqlite3 *db)
 
     while (own && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const char *sql = (const char *)sqlite3_column_text(row, 0);
-        const char *at = sql ? strstr(next, sql) : NULL;
-        if (sql && !at)
+        const char *at = sql != NULL ? strstr(next, sql) : NULL;
+        if (sql != NULL && at == NULL)
             at = strstr(schema_sql, sql);
-        own = at && at[strlen(sql)] == ';' && strncmp(sql, "CREATE ", 7) == 0;
+        own = at != NULL && at[strlen(sql)] == ';' && strncmp(sql, "CREATE ", 7) == 0;
         next = own ? at + strlen(sql) : schema_sql;
     }
     sqlite3_finalize(row);

@@ -42,9 +42,9 @@ struct merge {
 
 static void close_piles(struct merge *m)
 {
-    for (unsigned i = 0; m->piles && i < PILES; i++) {
+    for (unsigned i = 0; m->piles != NULL && i < PILES; i++) {
         history_part_done(&m->piles[i].part);
-        if (m->piles[i].file)
+        if (m->piles[i].file != NULL)
             fclose(m->piles[i].file);
     }
     free(m->piles);
@@ -83,7 +83,7 @@ static bool merge_row(struct history_part *whole, const struct history_part *par
     bool fresh;
     struct history_row *sum =
         history_part_row(whole, row->site, history_text_of(part, row->loc), row->loc.len, &fresh);
-    if (!sum)
+    if (sum == NULL)
         return false;
     if (fresh)
         keep_image(whole, part, row->has_before, &row->before, index, &sum->has_before,
@@ -115,16 +115,16 @@ static bool tidy(struct merge *m)
 /* Asked now and then, with what is about to be written. */
 static bool may_continue(const struct merge *m, size_t bytes)
 {
-    return !m->wanted->goes_on || m->wanted->goes_on(m->wanted->context, bytes);
+    return m->wanted->goes_on == NULL || m->wanted->goes_on(m->wanted->context, bytes);
 }
 
 /* Beside the database. */
 static FILE *open_file(const struct merge *m)
 {
     char *path = strdup(sqlite3_db_filename(m->v->db, "main"));
-    int fd = path ? nameless_open(dirname(path)) : -1;
+    int fd = path != NULL ? nameless_open(dirname(path)) : -1;
     FILE *file = fd >= 0 ? fdopen(fd, "w+") : NULL;
-    if (!file && fd >= 0)
+    if (file == NULL && fd >= 0)
         close(fd);
     free(path);
     return file;
@@ -146,10 +146,10 @@ static enum catalogue_status pile_write(struct merge *m, struct pile *pile)
     history_part_clear(&pile->part);
     if (!may_continue(m, m->packed.len))
         return CATALOGUE_CANCELLED;
-    if (!pile->file)
+    if (pile->file == NULL)
         pile->file = open_file(m);
     uint32_t len = (uint32_t)m->packed.len;
-    if (!pile->file || fwrite(&len, sizeof len, 1, pile->file) != 1 ||
+    if (pile->file == NULL || fwrite(&len, sizeof len, 1, pile->file) != 1 ||
         fwrite(m->packed.data, 1, len, pile->file) != len)
         return write_status();
     return CATALOGUE_OK;
@@ -171,7 +171,7 @@ static enum catalogue_status deal_all(struct merge *m)
 {
     enum catalogue_status status = CATALOGUE_OK;
     m->piles = calloc(PILES, sizeof *m->piles);
-    if (!m->piles)
+    if (m->piles == NULL)
         return CATALOGUE_NO_MEMORY;
     for (uint32_t i = 0; status == CATALOGUE_OK && i < m->whole.count; i++)
         status = deal(m, &m->whole, &m->whole.rows[i]);
@@ -182,7 +182,7 @@ static enum catalogue_status deal_all(struct merge *m)
 static enum catalogue_status add_row(struct merge *m, const struct history_part *part,
                                      const struct history_row *row)
 {
-    if (m->piles)
+    if (m->piles != NULL)
         return deal(m, part, row);
     if (!merge_row(&m->whole, part, row, m->wanted->index_id))
         return CATALOGUE_NO_MEMORY;
@@ -261,7 +261,7 @@ static enum catalogue_status report_pile(const struct merge *above, struct pile 
 static enum catalogue_status report_merge(struct merge *m)
 {
     enum catalogue_status status = CATALOGUE_OK;
-    if (!m->piles)
+    if (m->piles == NULL)
         return report_whole(m);
     for (unsigned i = 0; status == CATALOGUE_OK && i < PILES; i++) {
         if (m->piles[i].part.count > 0)
@@ -269,7 +269,7 @@ static enum catalogue_status report_merge(struct merge *m)
         history_part_done(&m->piles[i].part);
     }
     for (unsigned i = 0; status == CATALOGUE_OK && i < PILES; i++)
-        if (m->piles[i].file)
+        if (m->piles[i].file != NULL)
             status = report_pile(m, &m->piles[i]);
     return status;
 }

@@ -109,8 +109,9 @@ enum catalogue_status history_read_part(struct catalogue_view *v, uint64_t revis
     if (rc == SQLITE_ROW) {
         const void *bytes = sqlite3_column_blob(row, 0);
         *found = true;
-        if (!bytes || !history_part_unpack(part, bytes, (size_t)sqlite3_column_bytes(row, 0)))
-            status = part->failed || !bytes ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
+        if (bytes == NULL ||
+            !history_part_unpack(part, bytes, (size_t)sqlite3_column_bytes(row, 0)))
+            status = part->failed || bytes == NULL ? CATALOGUE_NO_MEMORY : CATALOGUE_CORRUPT;
     }
     sqlite3_reset(row);
     return status;
@@ -125,8 +126,8 @@ static enum catalogue_status name_source(struct history_namer *n, int64_t id)
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     const char *name = rc == SQLITE_ROW ? text_of(row, 0) : NULL;
-    size_t len = name ? strnlen(name, sizeof n->name - 1) : 0;
-    memcpy(n->name, name ? name : "", len);
+    size_t len = name != NULL ? strnlen(name, sizeof n->name - 1) : 0;
+    memcpy(n->name, name != NULL ? name : "", len);
     n->name[len] = '\0';
     sqlite3_reset(row);
     n->id = id;
@@ -407,8 +408,8 @@ static enum catalogue_status touches_loc(struct search *s, uint64_t revision, ui
     while (status == CATALOGUE_OK && !*has && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const void *filter = sqlite3_column_blob(row, 1);
         s->looked_at++;
-        if (filter && history_filter_has(filter, (size_t)sqlite3_column_bytes(row, 1),
-                                         s->query->loc, strlen(s->query->loc)))
+        if (filter != NULL && history_filter_has(filter, (size_t)sqlite3_column_bytes(row, 1),
+                                                 s->query->loc, strlen(s->query->loc)))
             status = part_has(s, revision, number_of(row, 0), has);
     }
     sqlite3_reset(row);
@@ -425,8 +426,8 @@ static bool is_of_kind(const struct history_query *query, const char *kind)
 
 static bool matches_query(const struct history_query *query, const struct history_change *change)
 {
-    return (!query->by || strcmp(query->by, change->by ? change->by : "") == 0) &&
-           is_of_kind(query, change->kind ? change->kind : "") &&
+    return (query->by == NULL || strcmp(query->by, change->by != NULL ? change->by : "") == 0) &&
+           is_of_kind(query, change->kind != NULL ? change->kind : "") &&
            (query->since == 0 || change->at >= query->since) &&
            (query->until == 0 || change->at <= query->until);
 }
@@ -467,7 +468,7 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
         struct history_change change = read_change(row, query->site_id != 0);
         bool has = matches_query(query, &change);
         s.looked_at++;
-        if (has && query->loc)
+        if (has && query->loc != NULL)
             status = touches_loc(&s, change.revision, number_of(row, 12), &has);
         if (status == CATALOGUE_OK && has)
             status = whole_change(&s.namer, row, query->site_id, query->index_id, &s.part, &change);

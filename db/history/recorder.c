@@ -68,7 +68,7 @@ static sqlite3_value *value_of(struct recorder *r, read_value *read, enum column
 static int64_t number_of(struct recorder *r, read_value *read, enum column column)
 {
     sqlite3_value *value = value_of(r, read, column);
-    return value ? sqlite3_value_int64(value) : 0;
+    return value != NULL ? sqlite3_value_int64(value) : 0;
 }
 
 /* As a blob: the engine would copy a text to end it with a NUL. */
@@ -76,11 +76,11 @@ static const char *text_of(struct recorder *r, read_value *read, enum column col
 {
     sqlite3_value *value = value_of(r, read, column);
     *len = 0;
-    if (!value || sqlite3_value_type(value) == SQLITE_NULL)
+    if (value == NULL || sqlite3_value_type(value) == SQLITE_NULL)
         return NULL;
     const char *text = sqlite3_value_blob(value);
     *len = (size_t)sqlite3_value_bytes(value);
-    return text ? text : "";
+    return text != NULL ? text : "";
 }
 
 static struct history_text keep_text(struct recorder *r, read_value *read, enum column column)
@@ -126,8 +126,9 @@ static void record_row(struct recorder *r, int operation, int64_t from, int64_t 
     size_t len;
     int64_t site = number_of(r, read, COLUMN_SITE);
     const char *loc = text_of(r, read, COLUMN_LOC, &len);
-    struct history_row *row = loc ? history_part_row(&r->part, site, loc, len, &fresh) : NULL;
-    if (!row) {
+    struct history_row *row =
+        loc != NULL ? history_part_row(&r->part, site, loc, len, &fresh) : NULL;
+    if (row == NULL) {
         r->status = CATALOGUE_NO_MEMORY;
         return;
     }
@@ -169,9 +170,9 @@ static struct history_image reported_image(struct recorder *r, const struct put_
 static bool is_recorded(const struct recorder *r, int operation, int64_t from, int64_t to)
 {
     const struct recorder_row *told = r->told;
-    if (!told || told->after->address != to)
+    if (told == NULL || told->after->address != to)
         return false;
-    if (!told->before)
+    if (told->before == NULL)
         return operation == SQLITE_INSERT;
     return operation == SQLITE_UPDATE && told->before->address == from;
 }
@@ -182,15 +183,15 @@ static void record_reported(struct recorder *r)
     bool fresh;
     struct history_row *row =
         history_part_row(&r->part, told->site, told->loc, told->loc_len, &fresh);
-    if (row && fresh && told->before) {
+    if (row != NULL && fresh && told->before != NULL) {
         row->has_before = true;
         row->before = reported_image(r, told->before);
     }
-    if (row) {
+    if (row != NULL) {
         row->has_after = true;
         row->after = reported_image(r, told->after);
     }
-    if (!row || r->part.failed)
+    if (row == NULL || r->part.failed)
         r->status = CATALOGUE_NO_MEMORY;
 }
 
@@ -204,12 +205,13 @@ static void record_first(struct recorder *r, int operation, int64_t from)
         return;
     int64_t site = number_of(r, read, COLUMN_SITE);
     const char *loc = text_of(r, read, COLUMN_LOC, &len);
-    struct history_row *row = loc ? history_part_row(&r->part, site, loc, len, &fresh) : NULL;
-    if (row && fresh && operation != SQLITE_INSERT) {
+    struct history_row *row =
+        loc != NULL ? history_part_row(&r->part, site, loc, len, &fresh) : NULL;
+    if (row != NULL && fresh && operation != SQLITE_INSERT) {
         row->has_before = true;
         row->before = read_image(r, sqlite3_preupdate_old, from);
     }
-    if (!row || r->part.failed)
+    if (row == NULL || r->part.failed)
         r->status = CATALOGUE_NO_MEMORY;
 }
 
@@ -233,20 +235,20 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
 
 void recorder_report(struct recorder *r, const struct recorder_row *row)
 {
-    if (r)
+    if (r != NULL)
         r->told = row;
 }
 
 void recorder_reported(struct recorder *r)
 {
-    if (r)
+    if (r != NULL)
         r->told = NULL;
 }
 
 struct recorder *recorder_new(sqlite3 *db)
 {
     struct recorder *r = calloc(1, sizeof *r);
-    if (!r)
+    if (r == NULL)
         return NULL;
     r->db = db;
     sqlite3_preupdate_hook(db, recorder_on_row, r);
@@ -255,7 +257,7 @@ struct recorder *recorder_new(sqlite3 *db)
 
 void recorder_free(struct recorder *r)
 {
-    if (!r)
+    if (r == NULL)
         return;
     sqlite3_preupdate_hook(r->db, NULL, NULL);
     history_part_done(&r->part);
@@ -267,7 +269,7 @@ void recorder_free(struct recorder *r)
 
 void recorder_drop(struct recorder *r)
 {
-    if (!r)
+    if (r == NULL)
         return;
     r->active = r->first_only = false;
     r->status = CATALOGUE_OK;
@@ -279,7 +281,7 @@ void recorder_drop(struct recorder *r)
 
 void recorder_begin(struct recorder *r, const struct change *change)
 {
-    if (!r)
+    if (r == NULL)
         return;
     recorder_drop(r);
     r->is_undo = change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE;
@@ -289,8 +291,8 @@ void recorder_begin(struct recorder *r, const struct change *change)
 
 enum catalogue_status recorder_first_rows(const struct recorder *r, const struct history_part **out)
 {
-    *out = r ? &r->part : NULL;
-    return r ? r->status : CATALOGUE_OK;
+    *out = r != NULL ? &r->part : NULL;
+    return r != NULL ? r->status : CATALOGUE_OK;
 }
 
 /* ---- counting */
@@ -304,7 +306,7 @@ static struct tally *tally_of(struct recorder *r, int64_t site, int64_t index)
     if (r->tally_count == r->tally_capacity) {
         size_t capacity = r->tally_capacity ? r->tally_capacity * 2 : 4;
         struct tally *tallies = reallocarray(r->tallies, capacity, sizeof *tallies);
-        if (!tallies)
+        if (tallies == NULL)
             return NULL;
         r->tallies = tallies;
         r->tally_capacity = capacity;
@@ -316,10 +318,10 @@ static struct tally *tally_of(struct recorder *r, int64_t site, int64_t index)
 enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t index,
                                      uint64_t created)
 {
-    struct tally *tally = r && r->active ? tally_of(r, site, index) : NULL;
-    if (tally)
+    struct tally *tally = r != NULL && r->active ? tally_of(r, site, index) : NULL;
+    if (tally != NULL)
         tally->created += created;
-    return tally || !r || !r->active ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+    return tally != NULL || r == NULL || !r->active ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
 /* The site of a row: of a page URL its urlset's. */
@@ -344,10 +346,10 @@ static enum catalogue_status count_row(struct recorder *r, struct tx *tx,
         return status;
     int64_t from = row->has_before ? id_address_index(row->before.address) : 0;
     int64_t to = row->has_after ? id_address_index(row->after.address) : from;
-    if (from != 0 && from != to && !tally_of(r, site, from))
+    if (from != 0 && from != to && tally_of(r, site, from) == NULL)
         return CATALOGUE_NO_MEMORY;
     struct tally *tally = tally_of(r, site, to);
-    if (!tally)
+    if (tally == NULL)
         return CATALOGUE_NO_MEMORY;
     if (!row->has_before)
         tally->created++;
@@ -382,7 +384,7 @@ static enum catalogue_status write_part(struct recorder *r, struct tx *tx)
     if (!history_part_pack(&r->part, &r->packed) || !history_part_filter(&r->part, &r->filter))
         return CATALOGUE_NO_MEMORY;
     sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_PART_ADD);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(row, 1, revision_of(tx));
     sqlite3_bind_int64(row, 2, ++r->parts);
@@ -394,14 +396,14 @@ static enum catalogue_status write_part(struct recorder *r, struct tx *tx)
 
 bool recorder_is_full(const struct recorder *r)
 {
-    return r && r->active && !r->writing &&
+    return r != NULL && r->active && !r->writing &&
            (r->part.count >= HISTORY_PART_ROWS || r->part.text.len >= HISTORY_PART_TEXT ||
             r->status != CATALOGUE_OK);
 }
 
 enum catalogue_status recorder_status(const struct recorder *r)
 {
-    return r ? r->status : CATALOGUE_OK;
+    return r != NULL ? r->status : CATALOGUE_OK;
 }
 
 enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
@@ -508,7 +510,7 @@ static const char *via_of(const struct tx *tx, const struct change *change)
 {
     if (!tx->options->server)
         return "cli";
-    if (change->via)
+    if (change->via != NULL)
         return change->via;
     if (change->kind == CHANGE_SCAN || change->kind == CHANGE_SPLIT || change->kind == CHANGE_CHECK)
         return "source";
@@ -517,7 +519,7 @@ static const char *via_of(const struct tx *tx, const struct change *change)
 
 static const char *who_of(const struct change *change)
 {
-    return change->by ? change->by : change->source ? change->source : "";
+    return change->by != NULL ? change->by : change->source != NULL ? change->source : "";
 }
 
 /* The index or site that the change is about, though it may have touched no entry. */
@@ -556,7 +558,7 @@ static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
     if (status != CATALOGUE_OK || site == 0)
         return status;
     struct tally *tally = tally_of(r, site, index);
-    if (!tally)
+    if (tally == NULL)
         return CATALOGUE_NO_MEMORY;
     tally->removed += result->removed;
     return CATALOGUE_OK;
@@ -591,7 +593,7 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
 {
     uint64_t bytes = r->bytes + r->packed.len + ROW_BYTES + r->tally_count * (ROW_BYTES / 2);
     sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_ADD);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(row, 1, revision_of(tx));
     sqlite3_bind_int64(row, 2, tx->now);
@@ -606,9 +608,9 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     if (change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE)
         sqlite3_bind_int64(row, 11, (sqlite3_int64)change->revision);
     statement_bind_text(row, 12,
-                        change->note         ? change->note
-                        : change->token.name ? change->token.name
-                                             : change->made.name);
+                        change->note != NULL         ? change->note
+                        : change->token.name != NULL ? change->token.name
+                                                     : change->made.name);
     sqlite3_bind_int64(row, 13, (sqlite3_int64)r->rows);
     sqlite3_bind_int64(row, 14, r->parts);
     sqlite3_bind_int64(row, 15, (sqlite3_int64)bytes);
@@ -654,15 +656,15 @@ static enum catalogue_status keep_file(struct recorder *r, struct tx *tx, sqlite
 enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int64_t source,
                                          const char *path, const void *hash, size_t hash_len)
 {
-    if (!r || !r->active)
+    if (r == NULL || !r->active)
         return CATALOGUE_OK;
     sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_FILE_ADD);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(row, 1, revision_of(tx));
     sqlite3_bind_int64(row, 2, source);
     statement_bind_text(row, 3, path);
-    if (hash)
+    if (hash != NULL)
         sqlite3_bind_blob(row, 4, hash, (int)hash_len, SQLITE_STATIC);
     return keep_file(r, tx, row);
 }
@@ -670,10 +672,10 @@ enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int6
 enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t source,
                                             int64_t site, const char *loc)
 {
-    if (!r || !r->active)
+    if (r == NULL || !r->active)
         return CATALOGUE_OK;
     sqlite3_stmt *row = tx_statement(tx, ST_HISTORY_FILE_ADD_OF);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(row, 1, revision_of(tx));
     sqlite3_bind_int64(row, 2, site);
@@ -699,7 +701,7 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
                                    const struct change_result *result)
 {
     enum catalogue_status status = CATALOGUE_OK;
-    if (!r || !r->active)
+    if (r == NULL || !r->active)
         return CATALOGUE_OK;
     r->writing = true;
     if (tx->changed)
@@ -754,7 +756,7 @@ static enum catalogue_status find_oldest(struct tx *tx, enum statement which, in
 {
     sqlite3_stmt *row = tx_statement(tx, which);
     out->found = false;
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     if (which == ST_HISTORY_OLDEST_OF)
         sqlite3_bind_int64(row, 1, site);

@@ -31,7 +31,7 @@ struct history_text history_part_keep(struct history_part *part, const char *tex
 {
     struct str *all = &part->text;
     struct history_text kept = {(uint32_t)all->len, (uint32_t)len};
-    if (!text)
+    if (text == NULL)
         return HISTORY_NO_TEXT;
     if (!str_reserve(all, len + 1)) {
         part->failed = true;
@@ -69,7 +69,7 @@ static bool grow_part(struct history_part *part)
     if (part->count < part->capacity)
         return true;
     struct history_row *rows = reallocarray(part->rows, wanted, sizeof *rows);
-    if (!rows)
+    if (rows == NULL)
         return false;
     part->rows = rows;
     part->capacity = wanted;
@@ -253,8 +253,8 @@ static void pack_image(struct packer *p, const struct history_image *image, bool
     flags |= image->registered_at != last->registered_at ? IMAGE_REGISTERED : 0u;
     flags |= image->changed_at != last->changed_at ? IMAGE_CHANGED : 0u;
     if (!same_text(p->part, image->lastmod, last->lastmod))
-        flags |=
-            lastmod && time_number(lastmod, image->lastmod.len, &time) ? IMAGE_TIME : IMAGE_LASTMOD;
+        flags |= lastmod != NULL && time_number(lastmod, image->lastmod.len, &time) ? IMAGE_TIME
+                                                                                    : IMAGE_LASTMOD;
     flags |= !same_text(p->part, image->digest, last->digest) ? IMAGE_DIGEST : 0u;
     *p->out++ = (char)flags;
     if (flags & IMAGE_ADDRESS)
@@ -339,7 +339,7 @@ static bool deflate_rows(struct str *out, size_t start)
     uLongf bound = compressBound((uLong)len);
     Bytef *deflated = malloc(bound);
     char head[HEAD_BYTES] = {FORM_DEFLATED};
-    if (!deflated ||
+    if (deflated == NULL ||
         compress2(deflated, &bound, (const Bytef *)rows, (uLong)len, Z_BEST_SPEED) != Z_OK) {
         free(deflated);
         return false;
@@ -418,7 +418,8 @@ static struct history_text unpack_text(struct unpacker *u, struct history_text l
     uint64_t shared = unpack_number(u);
     const char *bytes = unpack_bytes(u, rest);
     struct str *all = &u->part->text;
-    if (!bytes || shared > last.len || shared + rest > EXTENSIONS_MAX_BYTES) { /* the longest */
+    if (bytes == NULL || shared > last.len ||
+        shared + rest > EXTENSIONS_MAX_BYTES) { /* the longest */
         u->broken = true;
         return HISTORY_NO_TEXT;
     }
@@ -463,7 +464,7 @@ static struct history_text unpack_time(struct unpacker *u)
 static unsigned unpack_flags(struct unpacker *u)
 {
     const char *byte = unpack_bytes(u, 1);
-    return byte ? (unsigned char)*byte : 0;
+    return byte != NULL ? (unsigned char)*byte : 0;
 }
 
 static struct history_image unpack_image(struct unpacker *u, bool extended)
@@ -544,7 +545,7 @@ bool history_part_unpack(struct history_part *part, const void *bytes, size_t le
     unsigned char *plain = malloc(plain_len + 1);
     uLongf got = plain_len;
     part->failed = plain == NULL;
-    bool done = plain &&
+    bool done = plain != NULL &&
                 uncompress(plain, &got, from + HEAD_BYTES, (uLong)(len - HEAD_BYTES)) == Z_OK &&
                 got == plain_len && unpack_rows(part, plain, plain_len);
     free(plain);

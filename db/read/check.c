@@ -126,7 +126,7 @@ static enum catalogue_status load_check(struct catalogue_view *v, sqlite3_stmt *
     if (status != CATALOGUE_OK)
         return status;
     read_check(row, out);
-    return out->loc && out->source ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+    return out->loc != NULL && out->source != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
 enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
@@ -255,7 +255,7 @@ catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filte
     while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct check_record record;
         read_check(row, &record);
-        rc = record.loc && record.source ? SQLITE_OK : SQLITE_NOMEM;
+        rc = record.loc != NULL && record.source != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
             ended = !each(context, &record);
     }
@@ -318,7 +318,7 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
                                 .interval_s = (uint32_t)sqlite3_column_int64(row, 4),
                                 .state = read_state(row, 5),
                                 .loc = text_of(row, 6)};
-        rc = due.loc && due.source ? SQLITE_OK : SQLITE_NOMEM;
+        rc = due.loc != NULL && due.source != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
             ended = !each(context, &due);
     }
@@ -335,11 +335,11 @@ static enum catalogue_status report_unwatched(struct catalogue_view *v, sqlite3_
     last[0] = '\0';
     while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const char *at = text_of(row, 0), *loc = text_of(row, 2);
-        size_t len = at ? strnlen(at, LOC_MAX_CHARS) : 0;
-        memcpy(last, at ? at : "", len);
+        size_t len = at != NULL ? strnlen(at, LOC_MAX_CHARS) : 0;
+        memcpy(last, at != NULL ? at : "", len);
         last[len] = '\0';
-        rc = at ? SQLITE_OK : SQLITE_NOMEM;
-        if (rc == SQLITE_OK && loc && sqlite3_column_int(row, 3) != 0)
+        rc = at != NULL ? SQLITE_OK : SQLITE_NOMEM;
+        if (rc == SQLITE_OK && loc != NULL && sqlite3_column_int(row, 3) != 0)
             ended = !each(context, sqlite3_column_int64(row, 1), loc);
     }
     sqlite3_reset(row);
@@ -358,9 +358,9 @@ enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, c
                           " FROM source_file_row AS f WHERE f.source = " NAMED
                           " AND f.path > ?2 ORDER BY f.path LIMIT ?3");
 
-    return report_unwatched(v, row,
-                            view_bind(row, "tti", source, after ? after : "", (int64_t)looked),
-                            last, each, context);
+    return report_unwatched(
+        v, row, view_bind(row, "tti", source, after != NULL ? after : "", (int64_t)looked), last,
+        each, context);
 }
 
 enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v, int64_t site_id,
@@ -377,9 +377,9 @@ enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v,
                      " AND " ENTRY_ROW_LIVE
                      " FROM sitemap AS e WHERE e.site = ?1 AND e.loc > ?2 ORDER BY e.loc LIMIT ?3");
 
-    return report_unwatched(v, row,
-                            view_bind(row, "iti", site_id, after ? after : "", (int64_t)looked),
-                            last, each, context);
+    return report_unwatched(
+        v, row, view_bind(row, "iti", site_id, after != NULL ? after : "", (int64_t)looked), last,
+        each, context);
 }
 
 enum catalogue_status

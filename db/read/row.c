@@ -40,7 +40,8 @@ bool id_parse(const char *id, int64_t *index, uint32_t *position, int64_t *seria
 {
     uint64_t i, p, s;
     const char *at = read_hex(id, '-', &i);
-    if (!at || !(at = read_hex(at + 1, '-', &p)) || !read_hex(at + 1, '\0', &s))
+    if (at == NULL || (at = read_hex(at + 1, '-', &p)) == NULL ||
+        read_hex(at + 1, '\0', &s) == NULL)
         return false;
     if (i > ID_MAX_INDEX || p > UINT32_MAX || s > INT64_MAX)
         return false;

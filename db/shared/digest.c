@@ -24,7 +24,7 @@ static void add_value(struct digest *d, sqlite3_stmt *row, int column)
     }
     gnutls_hash(d->hash, head, sizeof head);
     gnutls_hash(d->hash, &number, sizeof number);
-    if (bytes)
+    if (bytes != NULL)
         gnutls_hash(d->hash, bytes, (size_t)head[1]);
     d->left -= head[1] / 1024;
 }
@@ -34,12 +34,13 @@ static int add_rows(struct digest *d, const struct table *t, const char *by, con
                     int64_t pivot)
 {
     sqlite3_stmt *row = NULL;
-    char *sql = by ? sqlite3_mprintf("SELECT %s, * FROM \"%w\" WHERE %s %s ?1 ORDER BY %s LIMIT %d",
+    char *sql =
+        by != NULL ? sqlite3_mprintf("SELECT %s, * FROM \"%w\" WHERE %s %s ?1 ORDER BY %s LIMIT %d",
                                      by, t->name, by, side, by, d->left)
                    : sqlite3_mprintf("SELECT * FROM \"%w\" LIMIT %d", t->name, d->left);
-    int rc = sql ? sqlite3_prepare_v2(d->db, sql, -1, &row, NULL) : SQLITE_NOMEM;
+    int rc = sql != NULL ? sqlite3_prepare_v2(d->db, sql, -1, &row, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
-    if (rc == SQLITE_OK && by)
+    if (rc == SQLITE_OK && by != NULL)
         rc = sqlite3_bind_int64(row, 1, pivot);
     while (rc == SQLITE_OK && d->left > 0 && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         for (int i = 0; i < sqlite3_column_count(row); i++)
@@ -57,7 +58,7 @@ static int choose(struct digest *d, const struct table *t, const char *by, int64
     sqlite3_stmt *row = NULL;
     char *sql = sqlite3_mprintf("SELECT (SELECT min(%s) FROM \"%w\"), (SELECT max(%s) FROM \"%w\")",
                                 by, t->name, by, t->name);
-    int rc = sql ? sqlite3_prepare_v2(d->db, sql, -1, &row, NULL) : SQLITE_NOMEM;
+    int rc = sql != NULL ? sqlite3_prepare_v2(d->db, sql, -1, &row, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
     *pivot = 0;
     if (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
@@ -74,12 +75,12 @@ static int add_table(struct digest *d, const struct table *t)
 {
     const char *by = t->has_rowid ? "rowid" : NULL; /* NULL: the first rows, in its order */
     int64_t pivot = 0;
-    int rc = by ? choose(d, t, by, &pivot) : SQLITE_OK;
+    int rc = by != NULL ? choose(d, t, by, &pivot) : SQLITE_OK;
     d->left = DIGEST_ROWS;
     gnutls_hash(d->hash, t->name, strlen(t->name) + 1);
     if (rc == SQLITE_OK)
         rc = add_rows(d, t, by, ">=", pivot);
-    if (rc == SQLITE_OK && by && d->left > 0)
+    if (rc == SQLITE_OK && by != NULL && d->left > 0)
         rc = add_rows(d, t, by, "<", pivot);
     return rc;
 }

@@ -96,7 +96,7 @@ static void put_bytes(struct effects *e, const void *bytes, size_t len)
 
 static void put_value(struct effects *e, sqlite3_value *value)
 {
-    int type = value ? sqlite3_value_type(value) : SQLITE_NULL;
+    int type = value != NULL ? sqlite3_value_type(value) : SQLITE_NULL;
     double real;
     switch (type) {
     case SQLITE_INTEGER:
@@ -113,7 +113,7 @@ static void put_value(struct effects *e, sqlite3_value *value)
         /* A text as a blob, too: the engine would copy it to end it with a NUL. */
         const void *bytes = sqlite3_value_blob(value);
         str_append_char(&e->raw, type == SQLITE_TEXT ? STREAM_TEXT : STREAM_BLOB);
-        put_bytes(e, bytes ? bytes : "", (size_t)sqlite3_value_bytes(value));
+        put_bytes(e, bytes != NULL ? bytes : "", (size_t)sqlite3_value_bytes(value));
         break;
     }
     default:
@@ -141,8 +141,8 @@ static sqlite3_value *new_value(struct effects *e, int column)
 
 static bool is_equal(sqlite3_value *a, sqlite3_value *b)
 {
-    int type = a ? sqlite3_value_type(a) : SQLITE_NULL;
-    if (type != (b ? sqlite3_value_type(b) : SQLITE_NULL))
+    int type = a != NULL ? sqlite3_value_type(a) : SQLITE_NULL;
+    if (type != (b != NULL ? sqlite3_value_type(b) : SQLITE_NULL))
         return false;
     if (type == SQLITE_NULL)
         return true;
@@ -154,7 +154,7 @@ static bool is_equal(sqlite3_value *a, sqlite3_value *b)
     if (len != sqlite3_value_bytes(b))
         return false;
     const void *left = sqlite3_value_blob(a), *right = sqlite3_value_blob(b);
-    return len == 0 || (left && right && memcmp(left, right, (size_t)len) == 0);
+    return len == 0 || (left != NULL && right != NULL && memcmp(left, right, (size_t)len) == 0);
 }
 
 static void put_key(struct effects *e, const struct table *t, int64_t rowid)
@@ -212,12 +212,12 @@ static void record_update(struct effects *e, const struct table *t, int64_t from
 static void record_row(struct effects *e, int operation, const char *name, int64_t from, int64_t to)
 {
     const struct table *t = e->last;
-    if (!t || strcmp(t->name, name) != 0)
+    if (t == NULL || strcmp(t->name, name) != 0)
         t = tables_find(&e->tables, name, strlen(name));
     e->last = t;
     /* A table that came since, or has columns more; or a rowid that moved, which none does that no
      * column shows. */
-    if (!t || sqlite3_preupdate_count(e->db) != t->count ||
+    if (t == NULL || sqlite3_preupdate_count(e->db) != t->count ||
         (operation == SQLITE_UPDATE && t->has_rowid && t->alias < 0 && from != to)) {
         effects_fail(e, CATALOGUE_UNAVAILABLE);
         return;
@@ -242,7 +242,7 @@ static void on_row(void *context, sqlite3 *db, int operation, char const *databa
     if (e->listening && e->status == CATALOGUE_OK && strcmp(database, "main") == 0 &&
         table_is_common(table))
         record_row(e, operation, table, from, to);
-    if (e->recorder)
+    if (e->recorder != NULL)
         recorder_on_row(e->recorder, db, operation, database, table, from, to);
 }
 
@@ -268,7 +268,7 @@ struct effects *effects_new(sqlite3 *db, struct recorder *recorder, effects_sink
                             void *context)
 {
     struct effects *e = calloc(1, sizeof *e);
-    if (!e)
+    if (e == NULL)
         return NULL;
     *e = (struct effects){.db = db, .recorder = recorder, .sink = sink, .context = context};
     sqlite3_preupdate_hook(db, on_row, e);
@@ -280,7 +280,7 @@ struct effects *effects_new(sqlite3 *db, struct recorder *recorder, effects_sink
 
 void effects_free(struct effects *e)
 {
-    if (!e)
+    if (e == NULL)
         return;
     sqlite3_preupdate_hook(e->db, NULL, NULL);
     tables_done(&e->tables);
@@ -332,7 +332,7 @@ bool effects_are_any(const struct effects *e)
 
 enum catalogue_status effects_status(const struct effects *e)
 {
-    return e ? e->status : CATALOGUE_OK;
+    return e != NULL ? e->status : CATALOGUE_OK;
 }
 
 enum catalogue_status effects_end(struct effects *e)
@@ -363,13 +363,13 @@ static enum catalogue_status run_all(sqlite3 *db, struct effects *effects, const
         sqlite3_stmt *statement = NULL;
         const char *rest = sql;
         int rc = sqlite3_prepare_v2(db, sql, -1, &statement, &rest);
-        if (rc == SQLITE_OK && statement)
+        if (rc == SQLITE_OK && statement != NULL)
             rc = sqlite3_step(statement);
         sqlite3_finalize(statement);
         if (rc != SQLITE_DONE && rc != SQLITE_ROW && rc != SQLITE_OK)
             return connection_status(rc);
         char *text = strndup(sql, (size_t)(rest - sql));
-        if (!text)
+        if (text == NULL)
             return CATALOGUE_NO_MEMORY;
         if (is_everyones(text))
             status = effects_add_sql(effects, text);
@@ -439,7 +439,7 @@ static uint64_t take_number(struct cursor *c)
     uint64_t n = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         const uint8_t *byte = take(c, 1);
-        if (!byte)
+        if (byte == NULL)
             return 0;
         n |= (uint64_t)(*byte & 0x7f) << shift;
         if (*byte < 0x80)
@@ -524,7 +524,7 @@ static enum catalogue_status statement_for(struct effects_applier *a, const stru
     bool failed = sql.failed;
     *out = failed ? NULL : connection_prepare(a->db, str_text(&sql));
     str_done(&sql);
-    if (!*out)
+    if (*out == NULL)
         return failed ? CATALOGUE_NO_MEMORY : connection_status(sqlite3_extended_errcode(a->db));
     if (a->kept_count == STATEMENTS_MAX)
         forget_statements(a);
@@ -539,23 +539,23 @@ static void bind_value(struct cursor *c, sqlite3_stmt *statement, int parameter)
 {
     const uint8_t *type = take(c, 1);
     double real;
-    if (!type)
+    if (type == NULL)
         return;
     if (*type == STREAM_INTEGER) {
         sqlite3_bind_int64(statement, parameter, stream_unzigzag(take_number(c)));
     } else if (*type == STREAM_REAL) {
         const uint8_t *bytes = take(c, sizeof real);
-        if (bytes)
+        if (bytes != NULL)
             memcpy(&real, bytes, sizeof real);
-        if (bytes)
+        if (bytes != NULL)
             sqlite3_bind_double(statement, parameter, real);
     } else if (*type == STREAM_TEXT || *type == STREAM_BLOB) {
         uint64_t len = take_number(c);
         const uint8_t *bytes = take(c, len);
-        if (bytes && *type == STREAM_TEXT)
+        if (bytes != NULL && *type == STREAM_TEXT)
             sqlite3_bind_text64(statement, parameter, (const char *)bytes, len, SQLITE_STATIC,
                                 SQLITE_UTF8);
-        else if (bytes)
+        else if (bytes != NULL)
             sqlite3_bind_blob64(statement, parameter, bytes, len, SQLITE_STATIC);
     }
 }
@@ -574,7 +574,7 @@ static void bind_key(struct cursor *c, const struct table *t, sqlite3_stmt *stat
 static void skip_value(struct cursor *c)
 {
     const uint8_t *type = take(c, 1);
-    if (!type || *type == STREAM_NULL)
+    if (type == NULL || *type == STREAM_NULL)
         return;
     uint64_t n = *type == STREAM_REAL ? sizeof(double) : take_number(c);
     if (*type != STREAM_INTEGER)
@@ -663,8 +663,9 @@ static enum catalogue_status apply_table(struct effects_applier *a, struct curso
     if (c->short_of)
         return CATALOGUE_OK;
     const struct table *t = tables_find(&a->tables, (const char *)name, (size_t)len);
-    if (!t || (uint64_t)t->count != columns || a->named_count == TABLES_MAX)
-        return diverge(a, t ? t->name : "", "a record names a table that is not here, or another");
+    if (t == NULL || (uint64_t)t->count != columns || a->named_count == TABLES_MAX)
+        return diverge(a, t != NULL ? t->name : "",
+                       "a record names a table that is not here, or another");
     a->named[a->named_count++] = t;
     return CATALOGUE_OK;
 }
@@ -677,7 +678,7 @@ static enum catalogue_status apply_sql(struct effects_applier *a, struct cursor 
     if (c->short_of)
         return CATALOGUE_OK;
     char *sql = strndup((const char *)text, (size_t)len);
-    if (!sql)
+    if (sql == NULL)
         return CATALOGUE_NO_MEMORY;
     forget_statements(a);
     int rc = sqlite3_exec(a->db, sql, NULL, NULL, NULL);
@@ -694,7 +695,7 @@ static enum catalogue_status apply_sql(struct effects_applier *a, struct cursor 
 static enum catalogue_status apply_one(struct effects_applier *a, struct cursor *c)
 {
     const uint8_t *operation = take(c, 1);
-    if (!operation)
+    if (operation == NULL)
         return CATALOGUE_OK;
     switch (*operation) {
     case STREAM_TABLE:
@@ -739,7 +740,7 @@ static enum catalogue_status apply_whole(struct effects_applier *a)
 struct effects_applier *effects_applier_new(sqlite3 *db)
 {
     struct effects_applier *a = calloc(1, sizeof *a);
-    if (!a)
+    if (a == NULL)
         return NULL;
     a->db = db;
     if (tables_load(&a->tables, db) == CATALOGUE_OK)
@@ -750,7 +751,7 @@ struct effects_applier *effects_applier_new(sqlite3 *db)
 
 void effects_applier_free(struct effects_applier *a)
 {
-    if (!a)
+    if (a == NULL)
         return;
     forget_statements(a);
     tables_done(&a->tables);

@@ -35,7 +35,7 @@ static char *fetched_name(const char *path)
 static void copy_text(sqlite3_stmt *row, int column, char *out, size_t size)
 {
     const char *text = (const char *)sqlite3_column_text(row, column);
-    snprintf(out, size, "%s", text ? text : "");
+    snprintf(out, size, "%s", text != NULL ? text : "");
 }
 
 static void name_after_host(char *node)
@@ -51,7 +51,7 @@ enum catalogue_status join_know(sqlite3 *db, char *node, char *epoch)
 {
     char named[SHARED_NODE_SIZE] = "";
     sqlite3_stmt *row = connection_prepare(db, "SELECT epoch, node FROM local_shared");
-    int rc = row ? sqlite3_step(row) : sqlite3_extended_errcode(db);
+    int rc = row != NULL ? sqlite3_step(row) : sqlite3_extended_errcode(db);
     epoch[0] = '\0';
     if (rc == SQLITE_ROW) {
         copy_text(row, 0, epoch, SHARED_EPOCH_SIZE);
@@ -68,7 +68,7 @@ enum catalogue_status join_know(sqlite3 *db, char *node, char *epoch)
 enum catalogue_status join_position(sqlite3 *db, struct shared_position *out)
 {
     sqlite3_stmt *row = connection_prepare(db, "SELECT seq, chain FROM local_shared");
-    int rc = row ? sqlite3_step(row) : sqlite3_extended_errcode(db);
+    int rc = row != NULL ? sqlite3_step(row) : sqlite3_extended_errcode(db);
     bool found = rc == SQLITE_ROW && sqlite3_column_bytes(row, 1) == SHARED_CHAIN_BYTES;
     if (found) {
         out->seq = (uint64_t)sqlite3_column_int64(row, 0);
@@ -99,7 +99,7 @@ enum catalogue_status join_found(sqlite3 *db, const struct join_node *node,
         connection_status(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
     sqlite3_stmt *row = connection_prepare(db, "REPLACE INTO local_shared(one, epoch, node, seq,"
                                                " chain) VALUES (1, ?1, ?2, ?3, ?4)");
-    if (status == CATALOGUE_OK && row) {
+    if (status == CATALOGUE_OK && row != NULL) {
         sqlite3_bind_text(row, 1, node->epoch, -1, SQLITE_STATIC);
         sqlite3_bind_text(row, 2, node->name, -1, SQLITE_STATIC);
         sqlite3_bind_int64(row, 3, (sqlite3_int64)start->seq);
@@ -143,7 +143,7 @@ static int empty_local_tables(sqlite3 *db)
     }
     sqlite3_finalize(row);
     char *text = sqlite3_str_finish(sql);
-    if (rc == SQLITE_DONE && text)
+    if (rc == SQLITE_DONE && text != NULL)
         rc = sqlite3_exec(db, text, NULL, NULL, NULL);
     sqlite3_free(text);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -155,7 +155,7 @@ static int write_node(sqlite3 *db, const struct join_node *node,
 {
     sqlite3_stmt *row = connection_prepare(db, "UPDATE local_shared SET node = ?1, seq = ?2,"
                                                " chain = ?3 WHERE one = 1 AND ?4 IN ('', epoch)");
-    if (!row)
+    if (row == NULL)
         return sqlite3_extended_errcode(db);
     sqlite3_bind_text(row, 1, node->name, -1, SQLITE_STATIC);
     sqlite3_bind_int64(row, 2, (sqlite3_int64)position->seq);
@@ -204,7 +204,7 @@ enum shared_outcome join_fetch(struct shared_log *log, const char *path,
 {
     struct shared_snapshot snapshot;
     char *name = fetched_name(path);
-    int fd = name ? open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+    int fd = name != NULL ? open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
     if (fd < 0) {
         snprintf(why, why_size, "%s.joining: %s", path, strerror(errno));
         free(name);
@@ -240,7 +240,7 @@ static void read_epoch(sqlite3 *db, char out[JOIN_EPOCH_SIZE])
 {
     sqlite3_stmt *row = connection_prepare(db, "SELECT epoch FROM catalogue");
     out[0] = '\0';
-    if (row && sqlite3_step(row) == SQLITE_ROW)
+    if (row != NULL && sqlite3_step(row) == SQLITE_ROW)
         copy_text(row, 0, out, JOIN_EPOCH_SIZE);
     sqlite3_finalize(row);
 }
@@ -374,7 +374,7 @@ static enum catalogue_status write_epoch(sqlite3 *db)
     statements_init(&statements, db);
     for (size_t i = 0; status == CATALOGUE_OK && i < sizeof steps / sizeof *steps; i++) {
         sqlite3_stmt *step = statements_get(&statements, steps[i]);
-        status = step ? statement_run(step) : CATALOGUE_NO_MEMORY;
+        status = step != NULL ? statement_run(step) : CATALOGUE_NO_MEMORY;
     }
     statements_done(&statements);
     return status;
@@ -383,7 +383,7 @@ static enum catalogue_status write_epoch(sqlite3 *db)
 static void read_revision(sqlite3 *db, struct shared_record *record)
 {
     sqlite3_stmt *row = connection_prepare(db, "SELECT revision, serial FROM catalogue");
-    if (row && sqlite3_step(row) == SQLITE_ROW) {
+    if (row != NULL && sqlite3_step(row) == SQLITE_ROW) {
         record->revision = (uint64_t)sqlite3_column_int64(row, 0);
         record->serial = sqlite3_column_int64(row, 1);
     }
@@ -395,7 +395,7 @@ static enum shared_outcome append_epoch(struct catching_up *c)
 {
     struct shared_record record = {.schema = replay_schema(c->replay), .at = clock_unix_ms()};
     struct effects *effects = effects_new(c->db, NULL, send, c);
-    enum catalogue_status status = effects ? replay_begin(c->replay) : CATALOGUE_NO_MEMORY;
+    enum catalogue_status status = effects != NULL ? replay_begin(c->replay) : CATALOGUE_NO_MEMORY;
     enum shared_outcome outcome = SHARED_NO;
     if (status == CATALOGUE_OK) {
         read_revision(c->db, &record);
@@ -471,8 +471,8 @@ enum shared_outcome join_catch_up(struct shared_log *log, const char *path,
     char lost[JOIN_EPOCH_SIZE] = "";
     bool is_newer = false;
     char *name = fetched_name(path);
-    enum shared_outcome outcome = name ? SHARED_YES : SHARED_NO_MEMORY;
-    if (name && !open_fetched(&c, name)) {
+    enum shared_outcome outcome = name != NULL ? SHARED_YES : SHARED_NO_MEMORY;
+    if (name != NULL && !open_fetched(&c, name)) {
         snprintf(why, why_size, "the log's snapshot: %s", sqlite3_errmsg(c.db));
         outcome = SHARED_NO;
     }
@@ -486,7 +486,7 @@ enum shared_outcome join_catch_up(struct shared_log *log, const char *path,
         outcome = renew(&c, lost, why, why_size);
     }
     close_fetched(&c);
-    if (name && outcome != SHARED_YES && outcome != SHARED_AWAY && outcome != SHARED_BUSY &&
+    if (name != NULL && outcome != SHARED_YES && outcome != SHARED_AWAY && outcome != SHARED_BUSY &&
         outcome != SHARED_STOPPED)
         unlink(name);
     free(name);
@@ -499,7 +499,7 @@ enum shared_outcome join_catch_up(struct shared_log *log, const char *path,
 static int copy_pages(sqlite3 *to, sqlite3 *from)
 {
     sqlite3_backup *copy = sqlite3_backup_init(to, "main", from, "main");
-    if (!copy)
+    if (copy == NULL)
         return sqlite3_extended_errcode(to);
     int rc;
     for (int tries = 0; (rc = sqlite3_backup_step(copy, -1)) == SQLITE_BUSY && tries < 250; tries++)
@@ -511,7 +511,7 @@ static int copy_pages(sqlite3 *to, sqlite3 *from)
 enum catalogue_status join_replace(const char *path, sqlite3 *db, char *why, size_t why_size)
 {
     char *name = fetched_name(path);
-    if (!name)
+    if (name == NULL)
         return CATALOGUE_NO_MEMORY;
     sqlite3 *from = NULL;
     int rc = sqlite3_open_v2(name, &from, SQLITE_OPEN_READONLY | SQLITE_OPEN_EXRESCODE, NULL);

@@ -61,7 +61,7 @@ static void take_digest(void *context, uint64_t seq)
 {
     struct member *m = context;
     struct digest_of taken = {.seq = seq};
-    if (seq % DIGEST_EACH != 0 || !m->effects ||
+    if (seq % DIGEST_EACH != 0 || m->effects == NULL ||
         digest_take(m->db, effects_tables(m->effects), seq, taken.bytes) != CATALOGUE_OK)
         return;
     standing_keep_digest(&m->standing, &taken);
@@ -504,8 +504,8 @@ static enum catalogue_status open_parts(struct member *m)
     struct shared_position at = {0};
     effects_free(m->effects);
     m->effects = effects_new(m->db, m->tx->recorder, send, m);
-    struct replay *replay = m->effects ? replay_new(m->db, &events) : NULL;
-    if (!replay)
+    struct replay *replay = m->effects != NULL ? replay_new(m->db, &events) : NULL;
+    if (replay == NULL)
         return CATALOGUE_NO_MEMORY;
     replay_free(m->replay);
     m->replay = replay;
@@ -526,9 +526,9 @@ static bool open_logs(struct member *m, char *why, size_t why_size)
                                                .schema = m->schema_name,
                                                .epoch = state->epoch[0] ? state->epoch : NULL,
                                                .node = state->node};
-    if (!m->log)
+    if (m->log == NULL)
         m->log = member_open_log(&options, why, why_size);
-    if (m->log && !m->lookout.log)
+    if (m->log != NULL && m->lookout.log == NULL)
         m->lookout.log = member_open_log(&options, why, why_size);
     return m->lookout.log != NULL;
 }
@@ -560,7 +560,7 @@ enum catalogue_status member_attach(struct member *m, struct tx *tx, char *why, 
 
 void member_detach(struct member *m)
 {
-    if (!m->db)
+    if (m->db == NULL)
         return;
     member_leave(m);
     sqlite3_progress_handler(m->db, 0, NULL, NULL);
@@ -573,7 +573,7 @@ void member_detach(struct member *m)
 struct member *member_new(struct catalogue *c)
 {
     struct member *m = calloc(1, sizeof *m);
-    if (!m)
+    if (m == NULL)
         return NULL;
     m->catalogue = c;
     m->enter_bytes = ENTER_BYTES;
@@ -590,12 +590,12 @@ struct member *member_new(struct catalogue *c)
 
 void member_free(struct member *m)
 {
-    if (!m)
+    if (m == NULL)
         return;
-    assert(!m->db && !thread_runs(&m->lookout.thread));
-    if (m->log)
+    assert(m->db == NULL && !thread_runs(&m->lookout.thread));
+    if (m->log != NULL)
         m->log->calls->free(m->log);
-    if (m->lookout.log)
+    if (m->lookout.log != NULL)
         m->lookout.log->calls->free(m->lookout.log);
     standing_done(&m->standing);
     free(m->database);
@@ -611,13 +611,13 @@ bool member_start(struct member *m)
 void member_abandon(struct member *m)
 {
     atomic_store(&m->stopping, true);
-    if (m->log)
+    if (m->log != NULL)
         m->log->calls->interrupt(m->log);
 }
 
 void member_stop(struct member *m)
 {
-    if (m)
+    if (m != NULL)
         lookout_stop(&m->lookout);
 }
 

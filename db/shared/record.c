@@ -70,7 +70,7 @@ struct shared_packer *shared_packer_new(void)
 {
     struct shared_packer *p = malloc(sizeof *p);
 
-    if (!p)
+    if (p == NULL)
         return NULL;
     p->z = (z_stream){0};
     p->hash = NULL;
@@ -84,7 +84,7 @@ struct shared_packer *shared_packer_new(void)
 
 void shared_packer_free(struct shared_packer *p)
 {
-    if (!p)
+    if (p == NULL)
         return;
     deflateEnd(&p->z);
     if (p->hash)
@@ -187,7 +187,7 @@ struct shared_unpacker *shared_unpacker_new(void)
 {
     struct shared_unpacker *u = malloc(sizeof *u);
 
-    if (!u)
+    if (u == NULL)
         return NULL;
     u->z = (z_stream){0};
     u->hash = NULL;
@@ -201,7 +201,7 @@ struct shared_unpacker *shared_unpacker_new(void)
 
 void shared_unpacker_free(struct shared_unpacker *u)
 {
-    if (!u)
+    if (u == NULL)
         return;
     inflateEnd(&u->z);
     if (u->hash)

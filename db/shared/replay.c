@@ -38,7 +38,7 @@ enum catalogue_status replay_read_at(struct replay *r, struct shared_position *a
     if (*found) {
         const void *chain = sqlite3_column_blob(r->read_at, 1);
         at->seq = (uint64_t)sqlite3_column_int64(r->read_at, 0);
-        if (chain && sqlite3_column_bytes(r->read_at, 1) == SHARED_CHAIN_BYTES)
+        if (chain != NULL && sqlite3_column_bytes(r->read_at, 1) == SHARED_CHAIN_BYTES)
             memcpy(at->chain, chain, SHARED_CHAIN_BYTES);
     }
     sqlite3_reset(r->read_at);
@@ -185,7 +185,7 @@ struct replay *replay_new(sqlite3 *db, const struct replay_events *events)
 {
     bool shared;
     struct replay *r = calloc(1, sizeof *r);
-    if (!r)
+    if (r == NULL)
         return NULL;
     r->db = db;
     r->events = *events;
@@ -196,8 +196,8 @@ struct replay *replay_new(sqlite3 *db, const struct replay_events *events)
     r->begin = connection_prepare(db, "BEGIN IMMEDIATE");
     r->commit = connection_prepare(db, "COMMIT");
     r->rollback = connection_prepare(db, "ROLLBACK");
-    if (r->applier && r->read_at && r->write_at && r->begin && r->commit && r->rollback &&
-        schema_version(db, &r->schema, &shared))
+    if (r->applier != NULL && r->read_at != NULL && r->write_at != NULL && r->begin != NULL &&
+        r->commit != NULL && r->rollback != NULL && schema_version(db, &r->schema, &shared))
         return r;
     replay_free(r);
     return NULL;
@@ -205,7 +205,7 @@ struct replay *replay_new(sqlite3 *db, const struct replay_events *events)
 
 void replay_free(struct replay *r)
 {
-    if (!r)
+    if (r == NULL)
         return;
     effects_applier_free(r->applier);
     sqlite3_stmt *const statements[] = {r->read_at, r->write_at, r->begin, r->commit, r->rollback};

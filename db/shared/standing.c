@@ -13,7 +13,7 @@ void standing_init(struct standing *s, const char *node)
     memset(s, 0, sizeof *s);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wakes, NULL);
-    snprintf(s->state.node, sizeof s->state.node, "%s", node ? node : "");
+    snprintf(s->state.node, sizeof s->state.node, "%s", node != NULL ? node : "");
 }
 
 void standing_done(struct standing *s)
@@ -180,13 +180,13 @@ void standing_set_at(struct standing *s, const struct shared_position *at)
 
 void standing_record_file(struct standing *s, const struct shared_position *at, bool is_older)
 {
-    if (at)
+    if (at != NULL)
         standing_set_at(s, at);
     pthread_mutex_lock(&s->lock);
-    s->state.upgrade_pending = at && is_older;
+    s->state.upgrade_pending = at != NULL && is_older;
     pthread_mutex_unlock(&s->lock);
-    standing_set_phase(s, at ? SHARED_JOINED : SHARED_JOINING,
-                       at ? "" : "this node has nothing of the shared catalogue yet");
+    standing_set_phase(s, at != NULL ? SHARED_JOINED : SHARED_JOINING,
+                       at != NULL ? "" : "this node has nothing of the shared catalogue yet");
 }
 
 void standing_keep_digest(struct standing *s, const struct digest_of *taken)
@@ -308,7 +308,7 @@ void standing_record_fetched(struct standing *s, bool fetched, const char *why)
 {
     pthread_mutex_lock(&s->lock);
     s->has_fetched = fetched;
-    if (why)
+    if (why != NULL)
         snprintf(s->state.trouble, sizeof s->state.trouble, "%s", why);
     pthread_mutex_unlock(&s->lock);
 }
@@ -326,13 +326,13 @@ void standing_record_replaced(struct standing *s, bool joined, const char *why)
     pthread_mutex_lock(&s->lock);
     s->has_fetched = false;
     s->state.fetched = 0;
-    if (!why) {
+    if (why == NULL) {
         s->has_lost = false;
         memset(&s->digests, 0, sizeof s->digests); /* of rows that are gone */
     }
-    s->state.replaced += !why && !joined;
-    s->replacements += !why;
-    if (why)
+    s->state.replaced += why == NULL && !joined;
+    s->replacements += why == NULL;
+    if (why != NULL)
         snprintf(s->state.trouble, sizeof s->state.trouble, "%s", why);
     pthread_mutex_unlock(&s->lock);
 }

@@ -31,8 +31,8 @@ static bool add_column(struct table *t, sqlite3_stmt *row)
     const char *name = (const char *)sqlite3_column_text(row, 0);
     bool is_integer = sqlite3_column_int(row, 2);
     int in_key = sqlite3_column_int(row, 1);
-    t->columns[t->count] = name ? strdup(name) : NULL;
-    if (!t->columns[t->count])
+    t->columns[t->count] = name != NULL ? strdup(name) : NULL;
+    if (t->columns[t->count] == NULL)
         return false;
     if (in_key)
         t->key |= UINT64_C(1) << t->count;
@@ -68,7 +68,7 @@ static int read_columns(struct table *t, sqlite3 *db)
 static int add_table(struct tables *t, sqlite3 *db, sqlite3_stmt *row)
 {
     const char *name = (const char *)sqlite3_column_text(row, 0);
-    if (!name)
+    if (name == NULL)
         return SQLITE_NOMEM;
     if (!table_is_common(name))
         return SQLITE_OK;
@@ -79,7 +79,7 @@ static int add_table(struct tables *t, sqlite3 *db, sqlite3_stmt *row)
     table->has_rowid = !sqlite3_column_int(row, 1);
     table->columns = calloc(TABLE_COLUMNS_MAX, sizeof *table->columns);
     t->count++;
-    return table->name && table->columns ? read_columns(table, db) : SQLITE_NOMEM;
+    return table->name != NULL && table->columns != NULL ? read_columns(table, db) : SQLITE_NOMEM;
 }
 
 enum catalogue_status tables_load(struct tables *t, sqlite3 *db)
@@ -87,7 +87,7 @@ enum catalogue_status tables_load(struct tables *t, sqlite3 *db)
     sqlite3_stmt *row = NULL;
     tables_done(t);
     t->list = calloc(TABLES_MAX, sizeof *t->list);
-    if (!t->list)
+    if (t->list == NULL)
         return CATALOGUE_NO_MEMORY;
     int rc = sqlite3_prepare_v2(db,
                                 "SELECT name, wr FROM pragma_table_list"

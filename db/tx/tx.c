@@ -17,7 +17,7 @@ static bool was_ended(const struct tx *tx)
 sqlite3_stmt *tx_statement(struct tx *tx, enum statement which)
 {
     struct tx_shared *shared = tx->shared;
-    if (shared) {
+    if (shared != NULL) {
         if (atomic_load_explicit(&shared->abandoned, memory_order_relaxed) &&
             which != ST_ROLLBACK && which != ST_COMMIT)
             return NULL;
@@ -42,8 +42,8 @@ static sqlite3_stmt *bind_numbers(struct tx *tx, enum statement which, const int
                                   size_t count)
 {
     sqlite3_stmt *statement = tx_statement(tx, which);
-    assert(!statement || (size_t)sqlite3_bind_parameter_count(statement) == count);
-    for (size_t i = 0; statement && i < count; i++)
+    assert(statement == NULL || (size_t)sqlite3_bind_parameter_count(statement) == count);
+    for (size_t i = 0; statement != NULL && i < count; i++)
         sqlite3_bind_int64(statement, (int)i + 1, numbers[i]);
     return statement;
 }
@@ -52,14 +52,14 @@ enum catalogue_status tx_run_with(struct tx *tx, enum statement which, const int
                                   size_t count)
 {
     sqlite3_stmt *statement = bind_numbers(tx, which, numbers, count);
-    return statement ? statement_run(statement) : tx_failure(tx);
+    return statement != NULL ? statement_run(statement) : tx_failure(tx);
 }
 
 enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_t missing,
                                      int64_t *out, const int64_t numbers[], size_t count)
 {
     sqlite3_stmt *statement = bind_numbers(tx, which, numbers, count);
-    return statement ? statement_number(statement, missing, out) : tx_failure(tx);
+    return statement != NULL ? statement_number(statement, missing, out) : tx_failure(tx);
 }
 
 /* So far apart clocks that are kept right may seem to be. */
@@ -67,7 +67,7 @@ enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_
 
 static int64_t own_clock(const struct tx *tx)
 {
-    return tx->options->clock ? tx->options->clock() : (int64_t)time(NULL);
+    return tx->options->clock != NULL ? tx->options->clock() : (int64_t)time(NULL);
 }
 
 int64_t tx_clock(const struct tx *tx)
@@ -77,7 +77,7 @@ int64_t tx_clock(const struct tx *tx)
 
 void tx_check_clock(struct tx *tx)
 {
-    int64_t there = tx->log ? tx->log->clock(tx->log->context) : 0;
+    int64_t there = tx->log != NULL ? tx->log->clock(tx->log->context) : 0;
     int64_t offset = there - own_clock(tx);
     if (there != 0)
         tx->clock_offset = offset > CLOCK_SLACK_S || offset < -CLOCK_SLACK_S ? offset : 0;
@@ -94,7 +94,7 @@ int64_t tx_date(struct tx *tx)
 
 bool tx_should_yield(const struct tx *tx)
 {
-    return tx->gives_way && tx->gives_way(tx->pressed_context);
+    return tx->gives_way != NULL && tx->gives_way(tx->pressed_context);
 }
 
 enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group)
@@ -139,13 +139,13 @@ enum catalogue_status tx_source(struct tx *tx, const char *name, bool make, int6
         return CATALOGUE_OK;
     }
     sqlite3_stmt *find = tx_statement(tx, ST_SOURCE_FIND);
-    if (!find)
+    if (find == NULL)
         return tx_failure(tx);
     statement_bind_text(find, 1, name);
     enum catalogue_status status = statement_number(find, 0, id);
     if (status == CATALOGUE_OK && *id == 0 && make) {
         sqlite3_stmt *add = tx_statement(tx, ST_SOURCE_ADD);
-        if (!add)
+        if (add == NULL)
             return tx_failure(tx);
         statement_bind_text(add, 1, name);
         status = statement_run(add);

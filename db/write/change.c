@@ -15,37 +15,37 @@ struct block {
 /* Room for `size` bytes, aligned for a pointer. NULL while they are counted. */
 static void *take(struct block *block, size_t size)
 {
-    void *room = block->at ? block->at + block->used : NULL;
+    void *room = block->at != NULL ? block->at + block->used : NULL;
     block->used += (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
     return room;
 }
 
 static const void *keep(struct block *block, const void *bytes, size_t size)
 {
-    void *copy = bytes ? take(block, size) : NULL;
-    return copy ? memcpy(copy, bytes, size) : bytes;
+    void *copy = bytes != NULL ? take(block, size) : NULL;
+    return copy != NULL ? memcpy(copy, bytes, size) : bytes;
 }
 
 static const char *keep_text(struct block *block, const char *text)
 {
-    return keep(block, text, text ? strlen(text) + 1 : 0);
+    return keep(block, text, text != NULL ? strlen(text) + 1 : 0);
 }
 
 /* A list that ends with NULL. */
 static const char *const *keep_list(struct block *block, const char *const *list)
 {
     size_t count = 0;
-    while (list && list[count])
+    while (list != NULL && list[count] != NULL)
         count++;
-    const char **copy = list ? take(block, (count + 1) * sizeof *copy) : NULL;
+    const char **copy = list != NULL ? take(block, (count + 1) * sizeof *copy) : NULL;
     for (size_t i = 0; i < count; i++) {
         const char *text = keep_text(block, list[i]);
-        if (copy)
+        if (copy != NULL)
             copy[i] = text;
     }
-    if (copy)
+    if (copy != NULL)
         copy[count] = NULL;
-    return copy ? copy : list;
+    return copy != NULL ? copy : list;
 }
 
 static const struct site_declaration *
@@ -59,10 +59,10 @@ keep_declared(struct block *block, const struct site_declaration *declared, size
         site.page_pattern = keep_text(block, site.page_pattern);
         site.cross_hosts = keep_list(block, site.cross_hosts);
         site.alias_hosts = keep_list(block, site.alias_hosts);
-        if (copy)
+        if (copy != NULL)
             copy[i] = site;
     }
-    return copy ? copy : declared;
+    return copy != NULL ? copy : declared;
 }
 
 static void keep_grant(struct block *block, struct grant *grant)
@@ -79,16 +79,16 @@ keep_tokens(struct block *block, const struct token_declaration *declared, size_
         struct token_declaration token = declared[i];
         token.site = keep_text(block, token.site);
         keep_grant(block, &token.grant);
-        if (copy)
+        if (copy != NULL)
             copy[i] = token;
     }
-    return copy ? copy : declared;
+    return copy != NULL ? copy : declared;
 }
 
 static const struct check_write *keep_checks(struct block *block, const struct check_write *checks,
                                              size_t count)
 {
-    struct check_write *copy = checks ? take(block, count * sizeof *copy) : NULL;
+    struct check_write *copy = checks != NULL ? take(block, count * sizeof *copy) : NULL;
     for (size_t i = 0; i < count; i++) {
         struct check_write check = checks[i];
         const char **const texts[] = {
@@ -99,25 +99,25 @@ static const struct check_write *keep_checks(struct block *block, const struct c
         };
         for (size_t text = 0; text < sizeof texts / sizeof *texts; text++)
             *texts[text] = keep_text(block, *texts[text]);
-        if (copy)
+        if (copy != NULL)
             copy[i] = check;
     }
-    return copy ? copy : checks;
+    return copy != NULL ? copy : checks;
 }
 
 static void keep_engine(struct block *block, struct engine_write *w)
 {
-    struct engine_sitemap *copy = w->sitemaps ? take(block, w->count * sizeof *copy) : NULL;
+    struct engine_sitemap *copy = w->sitemaps != NULL ? take(block, w->count * sizeof *copy) : NULL;
     w->engine = keep_text(block, w->engine);
     w->site.why = keep_text(block, w->site.why);
-    for (size_t i = 0; w->sitemaps && i < w->count; i++) {
+    for (size_t i = 0; w->sitemaps != NULL && i < w->count; i++) {
         struct engine_sitemap sitemap = w->sitemaps[i];
         sitemap.loc = keep_text(block, sitemap.loc);
         sitemap.parent = keep_text(block, sitemap.parent);
-        if (copy)
+        if (copy != NULL)
             copy[i] = sitemap;
     }
-    w->sitemaps = copy ? copy : w->sitemaps;
+    w->sitemaps = copy != NULL ? copy : w->sitemaps;
 }
 
 #define text_of(field)   &c->made.field,
@@ -216,7 +216,7 @@ void change_result_done(struct change_result *result)
     str_done(&result->outcome);
     spool_free(result->rows);
     result->rows = NULL;
-    if (result->steps_free)
+    if (result->steps_free != NULL)
         result->steps_free(result->steps);
     result->steps = NULL;
     result->steps_free = NULL;

@@ -16,12 +16,13 @@
 static enum catalogue_status recording_status(const struct tx *tx)
 {
     enum catalogue_status status = recorder_status(tx->recorder);
-    return status == CATALOGUE_OK && tx->log ? effects_status(tx->log->effects) : status;
+    return status == CATALOGUE_OK && tx->log != NULL ? effects_status(tx->log->effects) : status;
 }
 
 static enum catalogue_status relieve_recording(struct tx *tx)
 {
-    enum catalogue_status status = tx->log ? effects_status(tx->log->effects) : CATALOGUE_OK;
+    enum catalogue_status status =
+        tx->log != NULL ? effects_status(tx->log->effects) : CATALOGUE_OK;
     return status == CATALOGUE_OK && recorder_is_full(tx->recorder)
                ? recorder_relieve(tx->recorder, tx)
                : status;
@@ -41,7 +42,7 @@ bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db
     /* Prepared in time: a rollback must not need memory where memory has run out. */
     if (options->history_keep_ms > 0) {
         tx->recorder = recorder_new(db);
-        if (!tx->recorder)
+        if (tx->recorder == NULL)
             return false;
     }
     return tx->occupancy != NULL && statements_get(&tx->statements, ST_ROLLBACK) != NULL;
@@ -67,21 +68,21 @@ static void record_why(struct tx *tx)
 static enum catalogue_status run_plain(struct tx *tx, enum statement which)
 {
     sqlite3_stmt *statement = tx_statement(tx, which);
-    return statement ? statement_run(statement) : tx_failure(tx);
+    return statement != NULL ? statement_run(statement) : tx_failure(tx);
 }
 
 /* What we remember is true only of the revision that we wrote (or read) last. */
 static enum catalogue_status read_catalogue(struct tx *tx)
 {
     sqlite3_stmt *row = tx_statement(tx, ST_CATALOGUE_READ);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     bool found;
     enum catalogue_status status = statement_first(row, &found);
     const char *epoch = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
-    if (status == CATALOGUE_OK && found && !epoch) /* it is never NULL; as the stamp below */
+    if (status == CATALOGUE_OK && found && epoch == NULL) /* it is never NULL; as the stamp below */
         status = CATALOGUE_NO_MEMORY;
-    if (status == CATALOGUE_OK && (!epoch || strlen(epoch) >= sizeof tx->epoch))
+    if (status == CATALOGUE_OK && (epoch == NULL || strlen(epoch) >= sizeof tx->epoch))
         status = CATALOGUE_CORRUPT;
     if (status == CATALOGUE_OK) {
         uint64_t revision = (uint64_t)sqlite3_column_int64(row, 1);
@@ -96,8 +97,8 @@ static enum catalogue_status read_catalogue(struct tx *tx)
         tx->serial = sqlite3_column_int64(row, 3);
         tx->changed_at = sqlite3_column_int64(row, 4);
         const char *newest = (const char *)sqlite3_column_text(row, 5);
-        snprintf(tx->stamp, sizeof tx->stamp, "%s", newest ? newest : "");
-        if (!newest) /* it is never NULL; and the engine has ended the transaction */
+        snprintf(tx->stamp, sizeof tx->stamp, "%s", newest != NULL ? newest : "");
+        if (newest == NULL) /* it is never NULL; and the engine has ended the transaction */
             status = CATALOGUE_NO_MEMORY;
         tx->history_from = (uint64_t)sqlite3_column_int64(row, 6);
         tx->history_bytes = sqlite3_column_int64(row, 7);
@@ -123,7 +124,7 @@ enum catalogue_status tx_begin(struct tx *tx)
         return status;
     }
     tx->open = true;
-    if (tx->log)
+    if (tx->log != NULL)
         effects_begin(tx->log->effects);
     status = read_catalogue(tx);
     if (status != CATALOGUE_OK) {
@@ -154,7 +155,7 @@ void tx_rollback(struct tx *tx)
 {
     record_why(tx);
     tx->open = false;
-    if (tx->log)
+    if (tx->log != NULL)
         effects_stop(tx->log->effects);
     /* Some engine errors have rolled back already. */
     if (!sqlite3_get_autocommit(tx->db))
@@ -162,7 +163,7 @@ void tx_rollback(struct tx *tx)
     recorder_drop(tx->recorder);
     tx_forget(tx);
     tx->revision = tx->found_revision;
-    if (tx->log)
+    if (tx->log != NULL)
         tx->log->drop(tx->log->context);
 }
 
@@ -188,7 +189,7 @@ static enum catalogue_status stamp(struct tx *tx)
 
     int64_t lineage;
     sqlite3_randomness(sizeof lineage, &lineage);
-    if (!tx->recorder)
+    if (tx->recorder == NULL)
         tx->history_from = tx->revision + 1;
     /* Who shares the catalogue is known by the log: the newest stamp is enough. */
     status = tx_run(tx, ST_CATALOGUE_WRITE, (sqlite3_int64)tx->revision,
@@ -209,9 +210,10 @@ enum catalogue_status tx_commit(struct tx *tx)
 {
     bool changed = tx_end_change(tx) != tx->found_revision;
     enum catalogue_status status = changed ? stamp(tx) : CATALOGUE_OK;
-    if (status == CATALOGUE_OK && tx->log)
+    if (status == CATALOGUE_OK && tx->log != NULL)
         status = tx->log->append(tx->log->context, tx);
-    bool is_everybodys = status == CATALOGUE_OK && tx->log && effects_are_any(tx->log->effects);
+    bool is_everybodys =
+        status == CATALOGUE_OK && tx->log != NULL && effects_are_any(tx->log->effects);
     if (status == CATALOGUE_OK)
         status = run_plain(tx, ST_COMMIT);
     if (status == CATALOGUE_OK && !sqlite3_get_autocommit(tx->db))

@@ -77,8 +77,8 @@ static enum catalogue_status check_moves(struct tx *tx, const struct change *cha
     snprintf(result->detail, sizeof result->detail,
              "would move %" PRIu64 " %s out of %.100s and leave %" PRIu64
              " there; max_removed=%" PRIu64 " allows it",
-             index->moved, plural(index->moved, "entry", "entries"), named ? named->path : "",
-             c.after, c.removed);
+             index->moved, plural(index->moved, "entry", "entries"),
+             named != NULL ? named->path : "", c.after, c.removed);
     return CATALOGUE_OK;
 }
 
@@ -87,7 +87,7 @@ bool guard_moves(struct tx *tx, const struct change *change, struct change_resul
 {
     bool single = result->moved == 1;
     *status = CATALOGUE_OK;
-    for (struct occupancy_index *i = tx->occupancy->dirty; i; i = i->next_dirty) {
+    for (struct occupancy_index *i = tx->occupancy->dirty; i != NULL; i = i->next_dirty) {
         if (i->moved > 0 && single)
             occupancy_single_removal(i);
         else if (i->moved > 0 && *status == CATALOGUE_OK && result->status == CATALOGUE_OK)

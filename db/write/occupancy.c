@@ -41,12 +41,12 @@ static void free_index(struct occupancy_index *index)
 
 void occupancy_drop(struct occupancy *occupancy)
 {
-    while (occupancy->indexes) {
+    while (occupancy->indexes != NULL) {
         struct occupancy_index *index = occupancy->indexes;
         occupancy->indexes = index->next;
         free_index(index);
     }
-    while (occupancy->sites) {
+    while (occupancy->sites != NULL) {
         struct occupancy_site *site = occupancy->sites;
         occupancy->sites = site->next;
         free(site);
@@ -58,7 +58,7 @@ void occupancy_drop(struct occupancy *occupancy)
 
 void occupancy_free(struct occupancy *occupancy)
 {
-    if (!occupancy)
+    if (occupancy == NULL)
         return;
     occupancy_drop(occupancy);
     free(occupancy);
@@ -73,9 +73,9 @@ uint32_t occupancy_weight(enum list_kind kind, const char *loc, size_t loc_len,
 
 static void settle_index(struct occupancy_index *index)
 {
-    for (struct occupancy_page *page = index->dirty_pages; page; page = page->next_dirty) {
+    for (struct occupancy_page *page = index->dirty_pages; page != NULL; page = page->next_dirty) {
         page->dirty = false;
-        if (page->segments)
+        if (page->segments != NULL)
             memset(page->segments->dirty, 0, sizeof page->segments->dirty);
     }
     index->dirty_pages = NULL;
@@ -87,10 +87,10 @@ static void settle_index(struct occupancy_index *index)
 
 void occupancy_settle(struct occupancy *occupancy)
 {
-    for (struct occupancy_index *index = occupancy->dirty; index; index = index->next_dirty)
+    for (struct occupancy_index *index = occupancy->dirty; index != NULL; index = index->next_dirty)
         settle_index(index);
     occupancy->dirty = NULL;
-    for (struct occupancy_index **at = &occupancy->indexes; *at;) {
+    for (struct occupancy_index **at = &occupancy->indexes; *at != NULL;) {
         struct occupancy_index *index = *at;
         if (index->buried) {
             *at = index->next;
@@ -107,7 +107,7 @@ void occupancy_settle(struct occupancy *occupancy)
 static enum catalogue_status find_site(struct tx *tx, int64_t id, struct occupancy_site **out)
 {
     struct occupancy *occupancy = tx->occupancy;
-    for (struct occupancy_site *site = occupancy->sites; site; site = site->next) {
+    for (struct occupancy_site *site = occupancy->sites; site != NULL; site = site->next) {
         if (site->id == id) {
             *out = site;
             return CATALOGUE_OK;
@@ -119,7 +119,7 @@ static enum catalogue_status find_site(struct tx *tx, int64_t id, struct occupan
     if (status != CATALOGUE_OK)
         return status;
     struct occupancy_site *site = calloc(1, sizeof *site);
-    if (!site)
+    if (site == NULL)
         return CATALOGUE_NO_MEMORY;
     site->id = id;
     site->pages_used = (uint32_t)used;
@@ -138,7 +138,7 @@ static bool reserve_pages(struct occupancy_index *index, uint32_t count)
         capacity *= 2;
     struct occupancy_page **pages =
         realloc(index->pages, capacity * sizeof(struct occupancy_page *));
-    if (!pages)
+    if (pages == NULL)
         return false;
     index->pages = pages;
     index->page_capacity = capacity;
@@ -152,7 +152,7 @@ static struct occupancy_page *page_of(struct tx *tx, struct occupancy_index *ind
         return NULL;
     while (index->page_count < number) {
         struct occupancy_page *page = calloc(1, sizeof *page);
-        if (!page)
+        if (page == NULL)
             return NULL;
         page->number = index->page_count + 1;
         page->of = index;
@@ -166,7 +166,7 @@ static struct occupancy_page *page_of(struct tx *tx, struct occupancy_index *ind
 static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *index)
 {
     sqlite3_stmt *rows = tx_statement(tx, ST_PAGES_READ);
-    if (!rows)
+    if (rows == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(rows, 1, index->id);
     bool found;
@@ -178,7 +178,7 @@ static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *i
             break;
         }
         struct occupancy_page *page = page_of(tx, index, (uint32_t)number);
-        if (!page) {
+        if (page == NULL) {
             status = CATALOGUE_NO_MEMORY;
             break;
         }
@@ -196,7 +196,7 @@ static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *i
 static enum catalogue_status load_kind(struct tx *tx, struct occupancy_index *index)
 {
     sqlite3_stmt *row = tx_statement(tx, ST_LIST_READ);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(row, 1, index->id);
     bool found;
@@ -215,7 +215,7 @@ enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t in
                                       struct occupancy_index **out)
 {
     struct occupancy *occupancy = tx->occupancy;
-    for (struct occupancy_index **at = &occupancy->indexes; *at; at = &(*at)->next) {
+    for (struct occupancy_index **at = &occupancy->indexes; *at != NULL; at = &(*at)->next) {
         struct occupancy_index *index = *at;
         if (index->id != index_id)
             continue;
@@ -231,7 +231,7 @@ enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t in
     if (status != CATALOGUE_OK)
         return status;
     struct occupancy_index *index = calloc(1, sizeof *index);
-    if (!index)
+    if (index == NULL)
         return CATALOGUE_NO_MEMORY;
     index->id = index_id;
     index->site = site;
@@ -253,14 +253,14 @@ enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t in
 enum catalogue_status occupancy_load_segments(struct tx *tx, const struct occupancy_index *index,
                                               struct occupancy_page *page)
 {
-    if (page->segments)
+    if (page->segments != NULL)
         return CATALOGUE_OK;
     struct occupancy_segments *segments = calloc(1, sizeof *segments);
-    if (!segments)
+    if (segments == NULL)
         return CATALOGUE_NO_MEMORY;
     int64_t first = (int64_t)(page->number - 1) * PAGE_SEGMENTS;
     sqlite3_stmt *rows = tx_statement(tx, ST_SEGMENTS_READ);
-    if (!rows) {
+    if (rows == NULL) {
         free(segments);
         return tx_failure(tx);
     }
@@ -295,7 +295,7 @@ static enum catalogue_status load_taken(struct tx *tx, const struct occupancy_in
     if (segments->entries[s] > 0) {
         uint32_t first = (page->number - 1) * LIMIT_PAGE_ENTRIES + s * SEGMENT_POSITIONS;
         sqlite3_stmt *rows = tx_statement(tx, ST_POSITIONS_READ);
-        if (!rows)
+        if (rows == NULL)
             return tx_failure(tx);
         sqlite3_bind_int64(rows, 1, id_address(index->id, first));
         sqlite3_bind_int64(rows, 2, id_address(index->id, first + SEGMENT_POSITIONS - 1));
@@ -327,7 +327,7 @@ static bool page_eligible(const struct occupancy_index *index, const struct occu
 {
     const struct occupancy_page *page =
         number <= index->page_count ? index->pages[number - 1] : NULL;
-    if (page && page->entries > 0)
+    if (page != NULL && page->entries > 0)
         return page_has_room(page, room->weight);
     return number <= room->max_pages &&
            (index->kind == LIST_URLSET || index->site->pages_used < room->max_pages + room->spare);
@@ -380,7 +380,7 @@ static enum catalogue_status try_wanted(struct tx *tx, struct occupancy_index *i
     if (!page_eligible(index, room, number))
         return CATALOGUE_OK;
     struct occupancy_page *page = page_of(tx, index, number);
-    if (!page)
+    if (page == NULL)
         return CATALOGUE_NO_MEMORY;
     enum catalogue_status status = occupancy_load_segments(tx, index, page);
     uint32_t s = room->wanted % LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS;
@@ -409,7 +409,7 @@ enum catalogue_status occupancy_find(struct tx *tx, struct occupancy_index *inde
     if (number == 0)
         return CATALOGUE_OK;
     struct occupancy_page *page = page_of(tx, index, number);
-    return page ? find_in_page(tx, index, page, position) : CATALOGUE_NO_MEMORY;
+    return page != NULL ? find_in_page(tx, index, page, position) : CATALOGUE_NO_MEMORY;
 }
 
 void occupancy_index_dirty(struct tx *tx, struct occupancy_index *index)
@@ -448,7 +448,7 @@ static enum catalogue_status open_page(struct tx *tx, struct occupancy_index *in
                                        uint32_t position, struct occupancy_page **out)
 {
     struct occupancy_page *page = page_of(tx, index, position / LIMIT_PAGE_ENTRIES + 1);
-    if (!page)
+    if (page == NULL)
         return CATALOGUE_NO_MEMORY;
     enum catalogue_status status = occupancy_load_segments(tx, index, page);
     if (status != CATALOGUE_OK)
@@ -560,7 +560,7 @@ enum catalogue_status occupancy_state(struct tx *tx, const struct occupancy_inde
 {
     int64_t revision = (int64_t)tx->revision + 1;
     enum catalogue_status status = CATALOGUE_OK;
-    if (!kept || !(index->touched || index->dirty_pages))
+    if (!kept || !(index->touched || index->dirty_pages != NULL))
         status = tx_number(tx, ST_INDEX_STATE, 0, &revision, index->id);
     if (status == CATALOGUE_OK)
         index_state_format(tx->epoch, (uint64_t)revision, out);
@@ -637,8 +637,10 @@ static bool comes_new(const struct occupancy_index *index, const struct occupanc
 static enum catalogue_status read_second(struct tx *tx, struct second *out)
 {
     bool asked = false;
-    for (struct occupancy_index *index = tx->occupancy->dirty; index; index = index->next_dirty) {
-        for (struct occupancy_page *page = index->dirty_pages; page; page = page->next_dirty) {
+    for (struct occupancy_index *index = tx->occupancy->dirty; index != NULL;
+         index = index->next_dirty) {
+        for (struct occupancy_page *page = index->dirty_pages; page != NULL;
+             page = page->next_dirty) {
             asked |= comes_new(index, page);
             out->told |= is_gone(index, page) && page->changed_at >= out->at;
         }
@@ -675,7 +677,7 @@ static enum catalogue_status write_page(struct tx *tx, const struct occupancy_in
     enum catalogue_status status = tx_run(tx, ST_PAGE_WRITE, index->id, page->number, page->entries,
                                           (sqlite3_int64)page->bytes, page->changed_at,
                                           page->same_second, (sqlite3_int64)revision);
-    if (status == CATALOGUE_OK && page->segments && !index->buried)
+    if (status == CATALOGUE_OK && page->segments != NULL && !index->buried)
         status = write_segments(tx, index, page, revision);
     return status;
 }
@@ -687,8 +689,10 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
     enum catalogue_status status = read_second(tx, &second);
     if (status != CATALOGUE_OK)
         return status;
-    for (struct occupancy_index *index = tx->occupancy->dirty; index; index = index->next_dirty) {
-        for (struct occupancy_page *page = index->dirty_pages; page; page = page->next_dirty) {
+    for (struct occupancy_index *index = tx->occupancy->dirty; index != NULL;
+         index = index->next_dirty) {
+        for (struct occupancy_page *page = index->dirty_pages; page != NULL;
+             page = page->next_dirty) {
             if (index->buried || page->had_content != (page->entries > 0))
                 *pages_differ = true;
             status = write_page(tx, index, page, revision, &second);

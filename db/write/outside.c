@@ -23,14 +23,14 @@ static enum catalogue_status find_names(struct outside *o, struct tx *tx, uint64
                                         uint64_t last)
 {
     sqlite3_stmt *row = tx_statement(tx, ST_CHANGED_INDEXES);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(row, 1, (sqlite3_int64)after);
     sqlite3_bind_int64(row, 2, (sqlite3_int64)last);
     int rc;
     while ((rc = sqlite3_step(row)) == SQLITE_ROW) {
         const char *url = (const char *)sqlite3_column_text(row, 0);
-        if (url)
+        if (url != NULL)
             add_name(o, url);
     }
     sqlite3_reset(row);
@@ -58,7 +58,7 @@ static enum catalogue_status compare(struct outside *o, struct tx *tx, const cha
 
 enum catalogue_status outside_look(struct outside *o, struct tx *tx)
 {
-    return tx->options->event ? compare(o, tx, tx->epoch, tx->revision) : CATALOGUE_OK;
+    return tx->options->event != NULL ? compare(o, tx, tx->epoch, tx->revision) : CATALOGUE_OK;
 }
 
 void outside_committed(struct outside *o, const struct tx *tx)

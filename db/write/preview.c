@@ -23,16 +23,16 @@ enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const stru
     if (status != CATALOGUE_OK)
         return status;
     p->registry = registry_ref(registry);
-    if (tx->recorder || removes_whole(change) || !recorder_is_supported())
+    if (tx->recorder != NULL || removes_whole(change) || !recorder_is_supported())
         return CATALOGUE_OK;
     p->own = tx->recorder = recorder_new(tx->db);
-    return p->own ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+    return p->own != NULL ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
 void preview_done(struct preview *p, struct tx *tx)
 {
     registry_unref(p->registry);
-    if (!p->own)
+    if (p->own == NULL)
         return;
     recorder_free(p->own);
     tx->recorder = NULL;
@@ -43,14 +43,14 @@ void preview_done(struct preview *p, struct tx *tx)
 /* Room for one more; NULL: out of memory. It counts once it is filled. */
 static struct change_row *next_row(struct change_result *result)
 {
-    if (!result->told)
+    if (result->told == NULL)
         result->told = calloc(CHANGE_ROWS_TOLD, sizeof *result->told);
-    return result->told ? &result->told[result->told_count] : NULL;
+    return result->told != NULL ? &result->told[result->told_count] : NULL;
 }
 
 static size_t extension_bytes(const struct entry_record *record)
 {
-    return record->loc && record->extensions ? strlen(record->extensions) : 0;
+    return record->loc != NULL && record->extensions != NULL ? strlen(record->extensions) : 0;
 }
 
 static void count_row(struct change_result *result)
@@ -70,7 +70,7 @@ static bool is_seen(const struct preview *p, const struct change *change, int64_
 {
     const struct registry_index *urlset =
         scope < 0 ? registry_list_by_id(p->registry, -scope) : NULL;
-    int64_t site = urlset ? urlset->site_id : scope;
+    int64_t site = urlset != NULL ? urlset->site_id : scope;
     return grant_has_site(&change->grant, site) && grant_has_loc(&change->grant, loc);
 }
 
@@ -78,9 +78,9 @@ static void copy_text(const struct history_part *part, struct history_text from,
                       char *out, size_t size)
 {
     const char *text = history_text_of(part, from);
-    size_t len = text ? strnlen(text, size - 1) : 0;
+    size_t len = text != NULL ? strnlen(text, size - 1) : 0;
     *has = text != NULL;
-    memcpy(out, text ? text : "", len);
+    memcpy(out, text != NULL ? text : "", len);
     out[len] = '\0';
 }
 
@@ -102,8 +102,8 @@ static struct put_row row_of(const struct history_part *part, const struct histo
 static bool is_same(const struct entry_record *a, const struct entry_record *b)
 {
     char etags[2][40];
-    if (!a->loc || !b->loc)
-        return !a->loc && !b->loc;
+    if (a->loc == NULL || b->loc == NULL)
+        return a->loc == NULL && b->loc == NULL;
     catalogue_entry_etag(a, etags[0]);
     catalogue_entry_etag(b, etags[1]);
     return strcmp(etags[0], etags[1]) == 0;
@@ -115,7 +115,7 @@ static enum catalogue_status make_record(const struct preview *p, struct tx *tx,
 {
     const struct registry_index *list =
         row->found ? registry_list_by_id(p->registry, id_address_index(row->address)) : NULL;
-    return list ? put_record(tx, list->site_id, loc, row, out) : CATALOGUE_OK;
+    return list != NULL ? put_record(tx, list->site_id, loc, row, out) : CATALOGUE_OK;
 }
 
 static enum catalogue_status report_row(const struct preview *p, struct tx *tx,
@@ -125,7 +125,7 @@ static enum catalogue_status report_row(const struct preview *p, struct tx *tx,
     struct change_row *row = next_row(result);
     struct put_row was = {.found = false}, is;
     const char *loc = history_text_of(part, old->loc);
-    if (!row)
+    if (row == NULL)
         return CATALOGUE_NO_MEMORY;
     if (old->has_before)
         was = row_of(part, &old->before);
@@ -155,7 +155,7 @@ static enum catalogue_status report_gone(const struct preview *p, struct tx *tx,
     char loc[LOC_MAX_CHARS + 1];
     int64_t scope = sqlite3_column_int64(at, 1);
     const char *text = (const char *)sqlite3_column_text(at, 2);
-    if (!row || !text)
+    if (row == NULL || text == NULL)
         return CATALOGUE_NO_MEMORY;
     size_t len = strnlen(text, LOC_MAX_CHARS);
     memcpy(loc, text, len);
@@ -177,7 +177,7 @@ static enum catalogue_status report_index(const struct preview *p, struct tx *tx
                                           uint32_t *looked_at, struct change_result *result)
 {
     sqlite3_stmt *rows = tx_statement(tx, ST_ENTRIES_OF_INDEX);
-    if (!rows)
+    if (rows == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(rows, 1, id_address(index, 0));
     sqlite3_bind_int64(rows, 2, id_address(index, UINT32_MAX));
@@ -205,7 +205,8 @@ static enum catalogue_status report_removal(const struct preview *p, struct tx *
     enum catalogue_status status = CATALOGUE_OK;
     const struct registry_index *list;
     for (size_t i = 0;
-         site && status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL; i++)
+         site != NULL && status == CATALOGUE_OK && (list = registry_site_list(site, i)) != NULL;
+         i++)
         status = report_index(p, tx, change, list->id, &looked_at, result);
     return status;
 }
@@ -213,14 +214,15 @@ static enum catalogue_status report_removal(const struct preview *p, struct tx *
 enum catalogue_status preview_report(struct preview *p, struct tx *tx, const struct change *change,
                                      struct change_result *result)
 {
-    if (!p->registry || result->status != CATALOGUE_OK)
+    if (p->registry == NULL || result->status != CATALOGUE_OK)
         return CATALOGUE_OK;
     if (removes_whole(change))
         return report_removal(p, tx, change, result);
     const struct history_part *part;
     enum catalogue_status status = recorder_first_rows(tx->recorder, &part);
     /* A change in steps told rows of the steps before. */
-    for (uint32_t i = 0; status == CATALOGUE_OK && part && i < part->count && has_room(result); i++)
+    for (uint32_t i = 0;
+         status == CATALOGUE_OK && part != NULL && i < part->count && has_room(result); i++)
         if (is_seen(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
             status = report_row(p, tx, part, &part->rows[i], result);
     return status;

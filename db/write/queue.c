@@ -110,7 +110,7 @@ void queue_wait_small(struct queue *q, int timeout_ms)
 {
     struct timespec until = clock_after_ms(timeout_ms);
     pthread_mutex_lock(&q->lock);
-    while (!q->small.first && !q->poked &&
+    while (q->small.first == NULL && !q->poked &&
            pthread_cond_clockwait(&q->arrived, &q->lock, CLOCK_MONOTONIC, &until) == 0)
         continue;
     q->poked = false;
@@ -145,21 +145,21 @@ bool queue_has(struct queue *q, bool alone)
 static struct write_request **find_next(struct queue *q, bool dry)
 {
     struct write_request **best = NULL, **at = &q->alone.first;
-    for (; *at; at = &(*at)->next)
+    for (; *at != NULL; at = &(*at)->next)
         if ((!dry || (*at)->change.dry_run) &&
-            (!best || group_of(q, *at)->turn < group_of(q, *best)->turn))
+            (best == NULL || group_of(q, *at)->turn < group_of(q, *best)->turn))
             best = at;
-    return best ? best : at;
+    return best != NULL ? best : at;
 }
 
 static bool bring_forward(struct queue *q, bool dry)
 {
     struct request_line *line = &q->alone;
     struct write_request **best = find_next(q, dry), *request = *best;
-    if (!request || best == &line->first)
+    if (request == NULL || best == &line->first)
         return request != NULL;
     *best = request->next;
-    if (!*best)
+    if (*best == NULL)
         line->last = best;
     request->next = line->first;
     line->first = request;
@@ -179,13 +179,13 @@ struct write_request *queue_take(struct queue *q, enum queue_turn turn)
     }
     first = line->first;
     end = &line->first;
-    while (*end && count < max) {
+    while (*end != NULL && count < max) {
         record_taken(q, *end);
         end = &(*end)->next;
         count++;
     }
     line->first = *end;
-    if (!line->first)
+    if (line->first == NULL)
         line->last = &line->first;
     if (count > 0)
         *end = NULL;
@@ -198,13 +198,13 @@ struct write_request *queue_take_own(struct queue *q)
     struct write_request *found, **at;
     pthread_mutex_lock(&q->lock);
     at = &q->alone.first;
-    while (*at && !apply_is_own((*at)->change.kind))
+    while (*at != NULL && !apply_is_own((*at)->change.kind))
         at = &(*at)->next;
     found = *at;
-    if (found) {
+    if (found != NULL) {
         record_taken(q, found);
         *at = found->next;
-        if (!*at)
+        if (*at == NULL)
             q->alone.last = at;
         found->next = NULL;
     }
@@ -216,7 +216,7 @@ bool queue_next_is_dry(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
     const struct write_request *next = *find_next(q, false);
-    bool dry = next && next->change.dry_run;
+    bool dry = next != NULL && next->change.dry_run;
     pthread_mutex_unlock(&q->lock);
     return dry;
 }
@@ -225,7 +225,7 @@ int queue_next_group(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
     const struct write_request *next = *find_next(q, false);
-    int site_group = next ? (int)(group_of(q, next) - q->groups) : NO_SITE_GROUP;
+    int site_group = next != NULL ? (int)(group_of(q, next) - q->groups) : NO_SITE_GROUP;
     pthread_mutex_unlock(&q->lock);
     return site_group;
 }
@@ -242,7 +242,7 @@ static void take_expired(struct queue *q, struct request_line *line, int64_t now
 {
     struct write_request *request = line->first;
     line_init(line);
-    while (request) {
+    while (request != NULL) {
         struct write_request *next = request->next;
         if (request->deadline_ms <= now_ms && !request->begun) {
             line_append(out, request);
@@ -271,15 +271,15 @@ void queue_give_back(struct queue *q, bool alone, struct write_request *list)
 {
     struct request_line *line = alone ? &q->alone : &q->small;
     struct write_request **end = &list;
-    if (!list)
+    if (list == NULL)
         return;
     pthread_mutex_lock(&q->lock);
-    for (; *end; end = &(*end)->next) {
+    for (; *end != NULL; end = &(*end)->next) {
         q->depth++;
         group_of(q, *end)->waiting++;
     }
     *end = line->first;
-    if (!line->first)
+    if (line->first == NULL)
         line->last = end;
     line->first = list;
     pthread_cond_signal(&q->dated); /* its deadlines come before those that are waited for */
@@ -301,9 +301,9 @@ void queue_go_on(struct queue *q, struct write_request *request)
 static int64_t earliest_of(const struct request_line *line)
 {
     const struct write_request *r = line->first;
-    while (r && r->begun)
+    while (r != NULL && r->begun)
         r = r->next;
-    return r ? r->deadline_ms : INT64_MAX;
+    return r != NULL ? r->deadline_ms : INT64_MAX;
 }
 
 static int64_t earliest(const struct queue *q)
@@ -314,7 +314,7 @@ static int64_t earliest(const struct queue *q)
 
 static bool line_presses(const struct request_line *line, int64_t site_id, int64_t until_ms)
 {
-    for (const struct write_request *r = line->first; r; r = r->next)
+    for (const struct write_request *r = line->first; r != NULL; r = r->next)
         if (r->deadline_ms <= until_ms && !r->begun && r->change.grant.site_id != site_id)
             return true;
     return false;

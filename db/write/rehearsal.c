@@ -41,9 +41,9 @@ static bool is_pressed(void *context, int64_t site_id)
 static void stage_close(struct stage *s)
 {
     tx_done(&s->tx);
-    if (s->db)
+    if (s->db != NULL)
         connection_close(s->db);
-    if (s->guard)
+    if (s->guard != NULL)
         connection_close(s->guard);
 }
 
@@ -53,7 +53,8 @@ static bool is_same_file(struct stage *s)
 {
     static const char sql[] = "SELECT epoch, revision FROM catalogue";
     sqlite3_stmt *row = connection_prepare(s->guard, sql);
-    bool same = row && sqlite3_step(row) == SQLITE_ROW && sqlite3_column_text(row, 0) &&
+    bool same = row != NULL && sqlite3_step(row) == SQLITE_ROW &&
+                sqlite3_column_text(row, 0) != NULL &&
                 strcmp((const char *)sqlite3_column_text(row, 0), s->tx.epoch) == 0 &&
                 (uint64_t)sqlite3_column_int64(row, 1) <= s->tx.revision;
     sqlite3_finalize(row);
@@ -121,11 +122,11 @@ static void rehearse(struct rehearsal *r, struct write_request *request)
     enum catalogue_status status = stage_open(r, &s, request->clock_offset);
     if (status == CATALOGUE_OK)
         status = stage_apply(&s, request);
-    if (s.db && !sqlite3_get_autocommit(s.db))
+    if (s.db != NULL && !sqlite3_get_autocommit(s.db))
         tx_rollback(&s.tx);
     stage_close(&s);
     bool answers = status == CATALOGUE_OK && is_answer(request);
-    bool keeps = answers && request->change.key && !request->change.dry_run &&
+    bool keeps = answers && request->change.key != NULL && !request->change.dry_run &&
                  request->result.status == CATALOGUE_OK && !request->result.repeated;
     if (answers && !keeps) {
         atomic_fetch_add(&r->answered, 1);
@@ -149,7 +150,7 @@ static void rehearsal_run(void *context)
     for (;;) {
         answer_expired(r);
         struct write_request *request = queue_take(&r->queue, QUEUE_ALONE);
-        if (request)
+        if (request != NULL)
             rehearse(r, request);
         else if (queue_is_closed(&r->queue))
             return;

@@ -10,14 +10,14 @@
 
 static bool has_key(const struct change *change)
 {
-    return change->key && !change->dry_run;
+    return change->key != NULL && !change->dry_run;
 }
 
 /* The statement with the token and the key. NULL: tx_failure tells. */
 static sqlite3_stmt *of_key(struct tx *tx, enum statement which, const struct change *change)
 {
     sqlite3_stmt *row = tx_statement(tx, which);
-    if (!row)
+    if (row == NULL)
         return NULL;
     sqlite3_bind_int64(row, 1, change->bearer_id);
     statement_bind_text(row, 2, change->key);
@@ -29,8 +29,8 @@ static enum catalogue_status take_kept(sqlite3_stmt *row, const struct change *c
                                        struct change_result *result)
 {
     const void *hash = sqlite3_column_blob(row, 0);
-    if (!hash || sqlite3_column_bytes(row, 0) != HASH_BYTES)
-        return hash ? CATALOGUE_CORRUPT : CATALOGUE_NO_MEMORY;
+    if (hash == NULL || sqlite3_column_bytes(row, 0) != HASH_BYTES)
+        return hash != NULL ? CATALOGUE_CORRUPT : CATALOGUE_NO_MEMORY;
     if (memcmp(hash, change->key_sha256, HASH_BYTES) != 0) {
         result_decline(result, CATALOGUE_REFUSED,
                        "this Idempotency-Key was sent with another request: another method, target "
@@ -39,10 +39,10 @@ static enum catalogue_status take_kept(sqlite3_stmt *row, const struct change *c
         return CATALOGUE_OK;
     }
     const char *outcome = sqlite3_column_blob(row, 1);
-    if (outcome)
+    if (outcome != NULL)
         str_append(&result->outcome, outcome, (size_t)sqlite3_column_bytes(row, 1));
     result->repeated = true;
-    return outcome && !result->outcome.failed ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
+    return outcome != NULL && !result->outcome.failed ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
 enum catalogue_status repeat_find(struct tx *tx, const struct change *change,
@@ -50,12 +50,12 @@ enum catalogue_status repeat_find(struct tx *tx, const struct change *change,
 {
     if (!has_key(change))
         return CATALOGUE_OK;
-    if (!change->key_sha256) {
+    if (change->key_sha256 == NULL) {
         result_decline(result, CATALOGUE_NO_MEMORY, "the request's hash is missing");
         return CATALOGUE_OK;
     }
     sqlite3_stmt *row = of_key(tx, ST_REPEAT_FIND, change);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     sqlite3_bind_int64(row, 3, tx->now - REPEAT_SECONDS);
     bool found;
@@ -70,11 +70,11 @@ static enum catalogue_status add(struct tx *tx, const struct change *change,
                                  const struct str *outcome)
 {
     sqlite3_stmt *row = of_key(tx, ST_REPEAT_DROP, change); /* one that is too old */
-    enum catalogue_status status = row ? statement_run(row) : tx_failure(tx);
+    enum catalogue_status status = row != NULL ? statement_run(row) : tx_failure(tx);
     if (status != CATALOGUE_OK)
         return status;
     row = of_key(tx, ST_REPEAT_ADD, change);
-    if (!row)
+    if (row == NULL)
         return tx_failure(tx);
     sqlite3_bind_blob(row, 3, change->key_sha256, HASH_BYTES, SQLITE_STATIC);
     sqlite3_bind_int64(row, 4, tx->now);
@@ -89,7 +89,8 @@ static enum catalogue_status add(struct tx *tx, const struct change *change,
 enum catalogue_status repeat_keep(struct tx *tx, const struct change *change,
                                   struct change_result *result)
 {
-    if (!has_key(change) || !change->outcome || result->status != CATALOGUE_OK || result->repeated)
+    if (!has_key(change) || change->outcome == NULL || result->status != CATALOGUE_OK ||
+        result->repeated)
         return CATALOGUE_OK;
     const struct registry *registry;
     enum catalogue_status status = tx_registry(tx, &registry);
@@ -111,7 +112,7 @@ static int64_t oldest(struct tx *tx)
 {
     int64_t at = 0;
     sqlite3_stmt *row = tx_statement(tx, ST_REPEAT_OLDEST);
-    return row && statement_number(row, 0, &at) == CATALOGUE_OK ? at : 0;
+    return row != NULL && statement_number(row, 0, &at) == CATALOGUE_OK ? at : 0;
 }
 
 bool repeat_purge_is_due(struct tx *tx)

@@ -51,12 +51,12 @@ struct spool {
 struct spool *spool_new(const char *folder, uint64_t max_bytes)
 {
     struct spool *s = calloc(1, sizeof *s);
-    if (!s)
+    if (s == NULL)
         return NULL;
     s->fd = -1;
     s->max_bytes = max_bytes;
     s->folder = strdup(folder);
-    if (!s->folder) {
+    if (s->folder == NULL) {
         free(s);
         return NULL;
     }
@@ -71,13 +71,13 @@ void spool_share(struct spool *s, struct spool_room *room, int64_t site_id)
 
 void spool_free(struct spool *s)
 {
-    if (!s)
+    if (s == NULL)
         return;
     if (s->fd >= 0)
         close(s->fd);
-    if (s->site) /* after the file has gone */
+    if (s->site != NULL) /* after the file has gone */
         atomic_fetch_sub(s->site, s->taken_bytes);
-    if (s->room)
+    if (s->room != NULL)
         atomic_fetch_sub(&s->room->used_bytes, s->taken_bytes);
     free(s->tail);
     free(s->window);
@@ -98,7 +98,7 @@ static bool hold_row(const struct spool *s, char **memory, size_t *size)
     if (*size >= wanted)
         return true;
     char *grown = realloc(*memory, wanted);
-    if (!grown)
+    if (grown == NULL)
         return false;
     *memory = grown;
     *size = wanted;
@@ -117,18 +117,18 @@ static enum spool_status make_file(struct spool *s)
 static enum spool_status take_room(struct spool *s)
 {
     uint64_t need = s->file_bytes + s->tail_bytes - s->taken_bytes;
-    if (!s->room || need == 0)
+    if (s->room == NULL || need == 0)
         return SPOOL_OK;
     uint64_t max = atomic_load(&s->room->max_bytes);
-    if (s->file_bytes + s->tail_bytes > (s->site ? max / 2 : max))
+    if (s->file_bytes + s->tail_bytes > (s->site != NULL ? max / 2 : max))
         return SPOOL_FULL;
-    if (s->site && atomic_fetch_add(s->site, need) + need > max / 2) {
+    if (s->site != NULL && atomic_fetch_add(s->site, need) + need > max / 2) {
         atomic_fetch_sub(s->site, need);
         return SPOOL_CROWDED;
     }
     if (atomic_fetch_add(&s->room->used_bytes, need) + need > max) {
         atomic_fetch_sub(&s->room->used_bytes, need);
-        if (s->site)
+        if (s->site != NULL)
             atomic_fetch_sub(s->site, need);
         return SPOOL_CROWDED;
     }
@@ -170,7 +170,7 @@ static enum spool_status add(struct spool *s, const void *row, const struct shap
     size_t size = sizes_bytes + shape->size - texts_bytes;
     memcpy(texts, row, texts_bytes);
     for (size_t i = 0; i < shape->texts; i++) {
-        size_t bytes = texts[i] ? strlen(texts[i]) + 1 : 0;
+        size_t bytes = texts[i] != NULL ? strlen(texts[i]) + 1 : 0;
         if (bytes > (i + 1 < shape->texts ? TEXT_MAX_BYTES : shape->last_max_bytes)) {
             errno = EINVAL;
             return SPOOL_FAILED;
@@ -195,7 +195,7 @@ static enum spool_status add(struct spool *s, const void *row, const struct shap
     memcpy(at, (const char *)row + texts_bytes, shape->size - texts_bytes);
     at += shape->size - texts_bytes;
     for (size_t i = 0; i < shape->texts; at += sizes[i++])
-        if (texts[i])
+        if (texts[i] != NULL)
             memcpy(at, texts[i], sizes[i]);
     s->tail_bytes += size;
     s->count++;
@@ -214,7 +214,7 @@ enum spool_status spool_add_file(struct spool *s, const struct source_file *file
 
 uint64_t spool_count(const struct spool *s)
 {
-    return s ? s->count : 0;
+    return s != NULL ? s->count : 0;
 }
 
 /* Reads the row at `data`; its bytes, or 0 where it is not whole there. */
@@ -268,7 +268,7 @@ static bool fill_window(struct spool *s)
 static int next(struct spool *s, const struct shape *shape, void *out)
 {
     size_t size = 0;
-    if (!s)
+    if (s == NULL)
         return 0;
     if (s->read_at < s->file_bytes || s->window_at < s->window_bytes) {
         for (int attempt = 0; size == 0 && attempt < 2; attempt++) {
@@ -300,6 +300,6 @@ int spool_next_file(struct spool *s, struct source_file *out)
 
 void spool_rewind(struct spool *s)
 {
-    if (s)
+    if (s != NULL)
         s->read_at = s->window_at = s->window_bytes = s->tail_at = 0;
 }

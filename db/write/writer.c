@@ -54,7 +54,7 @@ static void writer_measure(struct writer *w, uint64_t began_ns, uint64_t end_ns,
 /* Notes when entries were registered, for the stats. The writer's thread, after the commit. */
 static void writer_record_registered(struct writer *w, const struct write_request *list)
 {
-    for (const struct write_request *r = list; r; r = r->next) {
+    for (const struct write_request *r = list; r != NULL; r = r->next) {
         switch (r->change.kind) {
         case CHANGE_ENTRY_PUT:
         case CHANGE_ENTRY_REMOVE:
@@ -207,7 +207,7 @@ static enum catalogue_status renew(struct writer *w)
         return status;
     for (size_t i = 0; status == CATALOGUE_OK && i < sizeof steps / sizeof *steps; i++) {
         sqlite3_stmt *step = tx_statement(&w->tx, steps[i]);
-        status = step ? statement_run(step) : tx_failure(&w->tx);
+        status = step != NULL ? statement_run(step) : tx_failure(&w->tx);
     }
     if (status == CATALOGUE_OK)
         return tx_commit(&w->tx);
@@ -221,7 +221,7 @@ static enum catalogue_status is_known(struct writer *w, bool *known)
     struct served now = served_now(w);
     sqlite3_stmt *row = tx_statement(&w->tx, ST_CATALOGUE_LINEAGE);
     bool found = false;
-    enum catalogue_status status = row ? statement_first(row, &found) : tx_failure(&w->tx);
+    enum catalogue_status status = row != NULL ? statement_first(row, &found) : tx_failure(&w->tx);
     if (status != CATALOGUE_OK)
         return status;
     const char *lineage = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
@@ -242,7 +242,7 @@ static enum catalogue_status take_over(struct writer *w)
     if (status == CATALOGUE_OK)
         w->was_served = w->was_served || server_lock_last_served(&w->lock, &last);
     /* An older state of a node's file goes on as the log did. */
-    if (status == CATALOGUE_OK && !w->catalogue->member)
+    if (status == CATALOGUE_OK && w->catalogue->member == NULL)
         status = is_known(w, &known);
     if (status == CATALOGUE_OK && !known) {
         status = renew(w);
@@ -256,9 +256,9 @@ static enum catalogue_status take_over(struct writer *w)
 
 static void writer_disconnect(struct writer *w)
 {
-    if (!w->db)
+    if (w->db == NULL)
         return;
-    if (w->catalogue->member)
+    if (w->catalogue->member != NULL)
         member_detach(w->catalogue->member);
     tx_done(&w->tx);
     connection_close(w->db);
@@ -274,7 +274,7 @@ static bool is_pressed(void *context, int64_t site_id)
     struct member *member = w->catalogue->member;
     return now_ms - atomic_load(&w->busy_since_ms) >= half_ms &&
            (queue_presses(&w->queue, site_id, now_ms + half_ms) ||
-            (member && member_awaited_ms(member) >= half_ms));
+            (member != NULL && member_awaited_ms(member) >= half_ms));
 }
 
 /* A change in steps ends the one at hand where anybody waits, or the server stops. For tx. */
@@ -287,7 +287,7 @@ static bool gives_way(void *context)
     return clock_now_ms() - atomic_load(&w->busy_since_ms) >= apply_step_ms &&
            (queue_depth(&w->queue) > 0 ||
             (queue_is_closed(&w->queue) && w->tx.rehearsal != TX_FIRST_TRY) ||
-            (member && member_awaited_ms(member) >= apply_step_ms));
+            (member != NULL && member_awaited_ms(member) >= apply_step_ms));
 }
 
 /* Opens the connection and all that hangs on it. */
@@ -298,7 +298,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     if (status == CATALOGUE_OK && w->catalogue->options.server)
         status = server_lock_hold(&w->lock, w->catalogue->path, why, why_size);
     if (status == CATALOGUE_OK)
-        status = w->catalogue->member
+        status = w->catalogue->member != NULL
                      ? schema_prepare_shared(w->db, w->catalogue->path, why, why_size)
                      : schema_prepare(w->db, w->catalogue->path, why, why_size);
     if (status != CATALOGUE_OK) {
@@ -322,7 +322,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     } else if (!tx_init(&w->tx, &w->catalogue->options, w->db)) {
         status = CATALOGUE_NO_MEMORY;
         snprintf(why, why_size, "out of memory");
-    } else if (w->catalogue->member) {
+    } else if (w->catalogue->member != NULL) {
         status = member_attach(w->catalogue->member, &w->tx, why, why_size);
     }
     if (status == CATALOGUE_OK && w->catalogue->options.server) {
@@ -348,7 +348,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
 /* OK while the path still names the file that is open. */
 enum catalogue_status writer_usable(struct writer *w)
 {
-    if (!w->db || atomic_load(&w->catalogue->lost))
+    if (w->db == NULL || atomic_load(&w->catalogue->lost))
         return CATALOGUE_UNAVAILABLE;
     /* The watch looks now and then; a write into a file that nobody will find must not be
      * acknowledged in between. */
@@ -363,15 +363,16 @@ static void writer_record(struct writer *w, enum catalogue_status status, const 
         w->trouble[0] = '\0';
     else
         snprintf(w->trouble, sizeof w->trouble, "%s%s%.200s", catalogue_status_word(status),
-                 why && *why ? ": " : "", why ? why : "");
+                 why != NULL && *why ? ": " : "", why != NULL ? why : "");
     pthread_mutex_unlock(&w->trouble_lock);
 }
 
 const char *writer_who_holds(const struct writer *w)
 {
-    return w->catalogue->member ? "another node holds the shared lock, perhaps for a list, or "
-                                  "another process locks this node's file"
-                                : "another process holds the lock";
+    return w->catalogue->member != NULL
+               ? "another node holds the shared lock, perhaps for a list, or "
+                 "another process locks this node's file"
+               : "another process holds the lock";
 }
 
 /* What was to be written on the open file and was not; where its log filled the disk, it goes. */
@@ -452,13 +453,14 @@ void writer_answer(struct writer *w, struct write_request *request)
 void writer_answer_failed(struct writer *w, struct write_request *list,
                           enum catalogue_status status, const char *why)
 {
-    while (list) {
+    while (list != NULL) {
         struct write_request *request = list;
         list = request->next;
         atomic_fetch_add(&w->failed[status], 1);
         forget_result(request);
         request->result.status = status;
-        snprintf(request->result.detail, sizeof request->result.detail, "%s", why ? why : "");
+        snprintf(request->result.detail, sizeof request->result.detail, "%s",
+                 why != NULL ? why : "");
         answer(request);
     }
 }
@@ -542,7 +544,7 @@ static bool follow_others(struct writer *w)
 {
     struct member *member = w->catalogue->member;
     bool moved = false;
-    if (!member || writer_usable(w) != CATALOGUE_OK)
+    if (member == NULL || writer_usable(w) != CATALOGUE_OK)
         return false;
     uint64_t replaced = standing_now(member_standing(member)).replacements;
     w->waits_for_queue = false;
@@ -581,7 +583,7 @@ static enum catalogue_status begin_here(struct writer *w, int64_t lock_until_ms)
         status = outside_look(&w->outside, &w->tx);
         if (status != CATALOGUE_OK)
             tx_rollback(&w->tx);
-    } else if (w->catalogue->member) {
+    } else if (w->catalogue->member != NULL) {
         member_leave(w->catalogue->member);
     }
     return status;
@@ -596,7 +598,7 @@ static void put_lists_off(struct writer *w)
 /* What waited here for the end of a list, this node's or another's, was written. */
 static void pass_lists(struct writer *w)
 {
-    if (w->catalogue->member && w->db &&
+    if (w->catalogue->member != NULL && w->db != NULL &&
         member_pass(w->catalogue->member, queue_has(&w->queue, true)))
         put_lists_off(w);
 }
@@ -607,14 +609,14 @@ enum catalogue_status writer_begin(struct writer *w, bool for_queue, enum queue_
     if (atomic_load(&w->shared.abandoned))
         return CATALOGUE_CANCELLED;
     uint32_t timeout_ms = w->catalogue->options.write_timeout_ms;
-    if (w->catalogue->member) {
+    if (w->catalogue->member != NULL) {
         enum catalogue_status entered = enter_shared(w, turn);
         if (entered != CATALOGUE_OK)
             return entered;
     }
     w->waits_for_queue = for_queue;
     enum catalogue_status status = begin_here(w, for_queue ? clock_now_ms() + timeout_ms : 0);
-    if (status == CATALOGUE_OK && turn == QUEUE_DRY && w->tx.log)
+    if (status == CATALOGUE_OK && turn == QUEUE_DRY && w->tx.log != NULL)
         effects_stop(w->tx.log->effects); /* nothing is published: it is rolled back */
     return status;
 }
@@ -632,7 +634,7 @@ enum catalogue_status writer_commit(struct writer *w)
 
 static void answer_applied(struct write_request *list)
 {
-    while (list) {
+    while (list != NULL) {
         struct write_request *request = list;
         list = request->next;
         answer(request);
@@ -705,7 +707,8 @@ static void carry_out(struct writer *w, struct write_request *list)
     size_t count = 0;
     uint64_t before = tx->revision;
     uint64_t began_ns = clock_now_ns(), end_ns = began_ns;
-    for (struct write_request *r = list; r && status == CATALOGUE_OK; r = r->next, count++) {
+    for (struct write_request *r = list; r != NULL && status == CATALOGUE_OK;
+         r = r->next, count++) {
         tx->rehearsal = turn_of(r);
         status = apply_change(tx, &r->change, &r->result, &keep);
         /* A last step that found nothing left to do has the revision of the one before it. */
@@ -716,12 +719,13 @@ static void carry_out(struct writer *w, struct write_request *list)
             atomic_fetch_add(&w->held, 1);
         if (removes_index(r))
             w->purge_pending = true;
-        if (r->next && clock_now_ns() - began_ns > WRITER_BATCH_MS * 1000000ull)
+        if (r->next != NULL && clock_now_ns() - began_ns > WRITER_BATCH_MS * 1000000ull)
             put_off(w, r);
     }
     bool changed = tx->revision != before;
     /* Where PostgreSQL did not take it, the statement that ended by that is not the cause. */
-    if (status != CATALOGUE_OK && tx->log && effects_status(tx->log->effects) != CATALOGUE_OK)
+    if (status != CATALOGUE_OK && tx->log != NULL &&
+        effects_status(tx->log->effects) != CATALOGUE_OK)
         status = effects_status(tx->log->effects);
     if (status != CATALOGUE_OK || !keep) {
         tx_rollback(tx);
@@ -744,7 +748,7 @@ static void carry_out(struct writer *w, struct write_request *list)
         writer_answer_failed(w, list, status, why);
         return;
     }
-    if (list && list->result.undecided) {
+    if (list != NULL && list->result.undecided) {
         forget_result(list);
         list->clock_offset = tx->clock_offset;
         rehearsal_take(&w->rehearsal, list);
@@ -762,7 +766,7 @@ static void carry_out(struct writer *w, struct write_request *list)
         catalogue_wake(w->catalogue);
     }
     writer_record_registered(w, list);
-    if (list && list->result.more && list->result.status == CATALOGUE_OK)
+    if (list != NULL && list->result.more && list->result.status == CATALOGUE_OK)
         go_on(w, list);
     else
         answer_applied(list);
@@ -809,7 +813,7 @@ static void take_turn(struct writer *w, enum queue_turn turn)
         nanosleep(&pause, NULL);
         return;
     }
-    if (status == CATALOGUE_BUSY && w->catalogue->member && alone) {
+    if (status == CATALOGUE_BUSY && w->catalogue->member != NULL && alone) {
         put_lists_off(w);
         return;
     }
@@ -817,11 +821,11 @@ static void take_turn(struct writer *w, enum queue_turn turn)
         /* Those whose time is over were answered; the others try again: of a shared catalogue at
          * once, since PostgreSQL serves those who wait for its lock in their order. Behind another
          * node's list that is not trouble yet. */
-        if (!w->catalogue->member || is_near_its_end(w))
+        if (w->catalogue->member == NULL || is_near_its_end(w))
             writer_record(w, status, writer_who_holds(w));
         w->alone_next = false; /* they waited for a list: none of this node goes before them */
         struct timespec pause = {0, WRITER_LOCK_STEP_MS * 1000000L};
-        if (!w->catalogue->member)
+        if (w->catalogue->member == NULL)
             nanosleep(&pause, NULL);
         return;
     }
@@ -834,7 +838,7 @@ static void take_turn(struct writer *w, enum queue_turn turn)
         return;
     }
     struct write_request *list = queue_take(&w->queue, turn);
-    if (!list) {
+    if (list == NULL) {
         tx_commit(&w->tx);
         return;
     }
@@ -860,10 +864,10 @@ static void take_turn(struct writer *w, enum queue_turn turn)
 static bool serve_own(struct writer *w)
 {
     struct write_request *request = NULL;
-    if (w->catalogue->member && writer_usable(w) == CATALOGUE_OK &&
+    if (w->catalogue->member != NULL && writer_usable(w) == CATALOGUE_OK &&
         !atomic_load(&w->shared.abandoned))
         request = queue_take_own(&w->queue);
-    if (!request)
+    if (request == NULL)
         return false;
     w->waits_for_queue = false;
     enum catalogue_status status =
@@ -937,7 +941,8 @@ static void answer_expired(void *context)
     struct writer *w = context;
     while (queue_wait_expired(&w->queue)) {
         struct write_request *expired = queue_take_expired(&w->queue, clock_now_ms());
-        if (w->catalogue->member && standing_away_ms(member_standing(w->catalogue->member)) > 0)
+        if (w->catalogue->member != NULL &&
+            standing_away_ms(member_standing(w->catalogue->member)) > 0)
             writer_answer_failed(w, expired, CATALOGUE_SHARED_AWAY, "PostgreSQL cannot be reached");
         else
             writer_answer_failed(w, expired, CATALOGUE_BUSY, "timeout: the catalogue was busy");
@@ -964,7 +969,7 @@ enum catalogue_status writer_start(struct catalogue *c, struct writer **out, cha
 {
     *out = NULL;
     struct writer *w = calloc(1, sizeof *w);
-    if (!w)
+    if (w == NULL)
         return CATALOGUE_NO_MEMORY;
     w->catalogue = c;
     w->writable = true;
@@ -992,7 +997,7 @@ fail_connect:
 
 void writer_finish(struct writer *w)
 {
-    if (!w || w->finished)
+    if (w == NULL || w->finished)
         return;
     queue_close(&w->queue);
     thread_join(&w->thread);
@@ -1006,14 +1011,14 @@ void writer_abandon(struct writer *w)
 {
     atomic_store(&w->shared.abandoned, true);
     rehearsal_abandon(&w->rehearsal);
-    if (w->catalogue->member)
+    if (w->catalogue->member != NULL)
         member_abandon(w->catalogue->member);
     queue_poke(&w->queue);
 }
 
 void writer_free(struct writer *w)
 {
-    if (!w)
+    if (w == NULL)
         return;
     if (w->catalogue->options.server && writer_usable(w) == CATALOGUE_OK)
         checkpoint_at_close(&w->checkpoint);
@@ -1034,7 +1039,7 @@ void writer_submit(struct writer *w, const struct change *change, change_done *d
                    void *done_context)
 {
     struct write_request *request = calloc(1, sizeof *request + change_block_bytes(change));
-    if (!request) {
+    if (request == NULL) {
         struct change_result result = {.status = CATALOGUE_NO_MEMORY, .rows = change->rows};
         atomic_fetch_add(&w->failed[CATALOGUE_NO_MEMORY], 1);
         done(done_context, &result);

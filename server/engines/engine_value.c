@@ -58,8 +58,9 @@ const char *engine_word(const json_t *text, char out[65])
     const char *word = json_string_value(text);
     size_t len = word != NULL ? strlen(word) : 0;
     *out = '\0';
-    if (len > 64 || (word && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789._-") != len))
+    if (len > 64 ||
+        (word != NULL && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789._-") != len))
         return out;
     if (word != NULL)
         memcpy(out, word, len + 1);

@@ -37,7 +37,7 @@ static void read_word(const char *word, size_t len, struct content_coding *out)
 void content_coding_read(const char *value, struct content_coding *out)
 {
     *out = (struct content_coding){0};
-    while (value && *value != '\0') {
+    while (value != NULL && *value != '\0') {
         size_t len = strcspn(value, ",");
         size_t front = detect_space(value, len);
         read_word(value + front, len - front - detect_space_behind(value + front, len - front),

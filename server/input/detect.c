@@ -27,7 +27,7 @@ static bool is_void(const char *name, size_t len)
 static bool is_root(const char *name, size_t len)
 {
     const char *colon = memchr(name, ':', len);
-    if (colon) {
+    if (colon != NULL) {
         len -= (size_t)(colon + 1 - name);
         name = colon + 1;
     }
@@ -46,11 +46,11 @@ static size_t skip_declaration(const char *head, size_t len, size_t at)
         if (len - at < size || memcmp(head + at, forms[i].begin, size) != 0)
             continue;
         const char *close = memchr(head + at, '>', len - at), *end_of = forms[i].end;
-        size_t to = close ? (size_t)(close - head) : len;
-        if (i == 2 && memchr(head + at, '[', to - at)) /* a DOCTYPE's internal subset */
+        size_t to = close != NULL ? (size_t)(close - head) : len;
+        if (i == 2 && memchr(head + at, '[', to - at) != NULL) /* a DOCTYPE's internal subset */
             end_of = "]>";
         const char *end = memmem(head + at, len - at, end_of, strlen(end_of));
-        return end ? (size_t)(end - head) + strlen(end_of) : len;
+        return end != NULL ? (size_t)(end - head) + strlen(end_of) : len;
     }
     return 0;
 }
@@ -60,7 +60,7 @@ size_t detect_stray(const char *head, size_t len, size_t *root)
     unsigned depth = 0;
     size_t stray = SIZE_MAX;
     *root = SIZE_MAX;
-    if (detect_format(head, len))
+    if (detect_format(head, len) != NULL)
         return SIZE_MAX;
     for (size_t at = 0; at < len;) {
         size_t past = head[at] == '<' ? skip_declaration(head, len, at) : 0;
@@ -83,7 +83,7 @@ size_t detect_stray(const char *head, size_t len, size_t *root)
             return stray;
         }
         const char *close = memchr(head + name, '>', len - name);
-        size_t to = close ? (size_t)(close - head) : len;
+        size_t to = close != NULL ? (size_t)(close - head) : len;
         if (end)
             depth -= depth > 0;
         else if (name_len > 0)
@@ -97,7 +97,7 @@ size_t detect_stray(const char *head, size_t len, size_t *root)
 bool detect_refuse_stray(struct frame *f, const char *head, size_t stray, size_t root)
 {
     const char *text = head + stray, *newline = memchr(text, '\n', root - stray);
-    size_t len = newline ? (size_t)(newline - text) : root - stray;
+    size_t len = newline != NULL ? (size_t)(newline - text) : root - stray;
     struct place at = f->place;
     char shown[48];
     place_advance(&at, head, stray);
@@ -124,7 +124,7 @@ bool detect_list(const char *head, size_t len, const char **line, size_t *line_l
     *line = NULL;
     for (size_t at = 0; at < len;) {
         const char *newline = memchr(head + at, '\n', len - at);
-        size_t size = newline ? (size_t)(newline - head) - at : len - at;
+        size_t size = newline != NULL ? (size_t)(newline - head) - at : len - at;
         size_t front = detect_space(head + at, size);
         const char *text = head + at + front;
         size_t text_len = size - front - detect_space_behind(text, size - front);

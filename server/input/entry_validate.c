@@ -43,7 +43,7 @@ void entry_validate_quote(char *out, size_t size, const char *text, size_t len)
 /* Keeps the loc as it was given, cut at LOC_MAX_CHARS, but never within a character. */
 static const char *copy_given(struct validated_entry *out, const char *loc, size_t len)
 {
-    if (!loc)
+    if (loc == NULL)
         return NULL;
     if (len > LOC_MAX_CHARS) {
         len = LOC_MAX_CHARS;
@@ -63,11 +63,11 @@ enum rule_code entry_validate_reject(const struct raw_entry *raw, struct validat
     rejection->loc = copy_given(out, raw->loc, raw->loc_len);
     rejection->code = code;
     rejection->field = field;
-    if (why)
+    if (why != NULL)
         snprintf(rejection->detail, sizeof rejection->detail, "%s", why);
     else
-        snprintf(rejection->detail, sizeof rejection->detail, "%s%s%s", field ? field : "",
-                 field ? " " : "", rule_code_sentence(code));
+        snprintf(rejection->detail, sizeof rejection->detail, "%s%s%s", field != NULL ? field : "",
+                 field != NULL ? " " : "", rule_code_sentence(code));
     return code;
 }
 
@@ -89,10 +89,10 @@ static enum rule_code check_loc(const struct raw_entry *raw, const struct reader
                                 struct validated_entry *out, struct rejection *rejection)
 {
     if (raw->loc_fault != RULE_OK)
-        return raw->loc_why
+        return raw->loc_why != NULL
                    ? entry_validate_reject(raw, out, rejection, raw->loc_fault, "loc", raw->loc_why)
                    : reject_loc(raw, out, rejection, raw->loc_fault);
-    if (!raw->loc)
+    if (raw->loc == NULL)
         return reject_loc(raw, out, rejection, RULE_LOC_MISSING);
     enum rule_code code = url_parse(raw->loc, raw->loc_len, &out->url, &out->entry.remarks);
     /* Percent-encoded it would be a part of the path that nobody sees. */
@@ -111,9 +111,10 @@ static enum rule_code reject_lastmod(const struct raw_entry *raw, struct validat
                                      struct rejection *rejection, enum rule_code code)
 {
     char shown[64], why[256];
-    entry_validate_quote(shown, sizeof shown, raw->lastmod ? raw->lastmod : "", raw->lastmod_len);
+    entry_validate_quote(shown, sizeof shown, raw->lastmod != NULL ? raw->lastmod : "",
+                         raw->lastmod_len);
     snprintf(why, sizeof why, "lastmod \"%s\" %s", shown,
-             raw->lastmod_why ? raw->lastmod_why : rule_code_sentence(code));
+             raw->lastmod_why != NULL ? raw->lastmod_why : rule_code_sentence(code));
     return entry_validate_reject(raw, out, rejection, code, "lastmod", why);
 }
 
@@ -131,7 +132,7 @@ static enum rule_code check_lastmod(const struct raw_entry *raw,
         return RULE_OK;
     }
     enum rule_code code = RULE_LASTMOD_INVALID;
-    if (!raw->lastmod_why)
+    if (raw->lastmod_why == NULL)
         code = lastmod_parse(raw->lastmod, raw->lastmod_len, options->now, &out->lastmod,
                              &entry->remarks);
     if (code == RULE_OK && lastmod_is_too_old(out->lastmod.text))
@@ -164,9 +165,9 @@ static enum rule_code check_rest(const struct raw_entry *raw, struct validated_e
         out->digest[raw->digest_len] = '\0';
         entry->digest = out->digest;
     }
-    if (raw->index) {
+    if (raw->index != NULL) {
         /* No index has such a name; with the NUL it might seem to have one. */
-        if (raw->index_len > LOC_MAX_CHARS || memchr(raw->index, '\0', raw->index_len))
+        if (raw->index_len > LOC_MAX_CHARS || memchr(raw->index, '\0', raw->index_len) != NULL)
             return entry_validate_reject(raw, out, rejection, RULE_INDEX_UNKNOWN, "index", NULL);
         memcpy(out->index, raw->index, raw->index_len);
         out->index[raw->index_len] = '\0';
@@ -189,7 +190,7 @@ static enum rule_code check_extensions(const struct raw_entry *raw, struct valid
                                        struct rejection *rejection)
 {
     struct fragment *fragment = out->fragment;
-    if (!fragment || !raw->has_extensions)
+    if (fragment == NULL || !raw->has_extensions)
         return RULE_OK;
     enum rule_code code = raw->extension_fault;
     if (code == RULE_OK)

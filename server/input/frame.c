@@ -102,7 +102,7 @@ bool reader_state_add(struct reader_state *c, const struct raw_entry *raw)
 void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line,
                          const char *element)
 {
-    if (reader_state_ok(c) && c->sink.remark)
+    if (reader_state_ok(c) && c->sink.remark != NULL)
         c->sink.remark(c->sink.context, code, line, element);
 }
 
@@ -206,7 +206,7 @@ struct gunzip *gunzip_new(struct reader_error *error, uint32_t max_ratio, gunzip
                           void *context)
 {
     struct gunzip *g = calloc(1, sizeof *g);
-    if (!g)
+    if (g == NULL)
         return NULL;
     if (inflateInit2(&g->z, GZIP_WINDOW_BITS) != Z_OK) {
         free(g);
@@ -266,7 +266,7 @@ static bool inflate_some(struct gunzip *g, bool *idle)
     case Z_NEED_DICT:
         return fail_gzip(g, "needs a dictionary");
     default:
-        return fail_gzip(g, g->z.msg ? g->z.msg : "data error");
+        return fail_gzip(g, g->z.msg != NULL ? g->z.msg : "data error");
     }
 }
 
@@ -336,7 +336,7 @@ bool gunzip_finish(struct gunzip *g)
 
 void gunzip_free(struct gunzip *g)
 {
-    if (!g)
+    if (g == NULL)
         return;
     inflateEnd(&g->z);
     free(g);
@@ -367,9 +367,9 @@ static const char *first_column(const char *line, size_t len)
     const char *end = line + len, *at = line;
     if (len > 0 && *line == '"') {
         at = memchr(line + 1, '"', len - 1);
-        return at && at + 1 < end && memchr(",;\t", at[1], 3) ? at + 1 : NULL;
+        return at != NULL && at + 1 < end && memchr(",;\t", at[1], 3) != NULL ? at + 1 : NULL;
     }
-    while (at < end && !memchr(",;\t", *at, 3))
+    while (at < end && memchr(",;\t", *at, 3) == NULL)
         at++;
     return at < end ? at : NULL;
 }
@@ -377,10 +377,10 @@ static const char *first_column(const char *line, size_t len)
 bool detect_table(const char *line, size_t len)
 {
     const char *separator = first_column(line, len);
-    size_t first = separator ? (size_t)(separator - line) : 0;
-    size_t rest = separator ? len - first - 1 : 0, column = 0;
+    size_t first = separator != NULL ? (size_t)(separator - line) : 0;
+    size_t rest = separator != NULL ? len - first - 1 : 0, column = 0;
     struct lastmod date;
-    if (!separator)
+    if (separator == NULL)
         return false;
     if (*line == '"' || *separator == '\t' ||
         (first == 3 && (ascii_equals(line, 3, "loc") || ascii_equals(line, 3, "url"))))
@@ -399,7 +399,7 @@ bool detect_table(const char *line, size_t len)
 char detect_table_names(const char *line, size_t len)
 {
     const char *separator = first_column(line, len);
-    return separator && !memmem(line, len, "://", 3) ? *separator : '\0';
+    return separator != NULL && memmem(line, len, "://", 3) == NULL ? *separator : '\0';
 }
 
 bool detect_utf16(const char *head, size_t len)
@@ -423,7 +423,7 @@ bool detect_binary(const char *head, size_t len)
 static size_t skip_past(const char *head, size_t len, const char *end)
 {
     const char *found = memmem(head, len, end, strlen(end));
-    return found ? (size_t)(found - head) + strlen(end) : len;
+    return found != NULL ? (size_t)(found - head) + strlen(end) : len;
 }
 
 static bool begins_with(const char *head, size_t len, const char *word)
@@ -507,15 +507,15 @@ void frame_done(struct frame *f)
     for (size_t i = 0; i < FRAME_MAX_CODINGS + 1; i++)
         gunzip_free(f->layers[i].gunzip);
     host_rewriter_free(f->rewriter);
-    if (f->handler)
+    if (f->handler != NULL)
         f->handler->free(f->self);
 }
 
 bool frame_use(struct frame *f, const struct handler *handler, void *self)
 {
-    f->handler = self ? handler : NULL;
+    f->handler = self != NULL ? handler : NULL;
     f->self = self;
-    return self || reader_state_no_memory(f->core);
+    return self != NULL || reader_state_no_memory(f->core);
 }
 
 static void drop_bytes(struct frame *f, size_t len)
@@ -527,7 +527,7 @@ static void drop_bytes(struct frame *f, size_t len)
 /* Gives the block to the handler, which is opened first where there is `enough` to tell it by. */
 static bool hand_on(struct frame *f, size_t enough)
 {
-    if (!f->handler) {
+    if (f->handler == NULL) {
         if (!f->bom_done && f->block_len >= 3 && memcmp(f->block, "\xef\xbb\xbf", 3) == 0)
             drop_bytes(f, 3);
         f->bom_done = true;
@@ -564,7 +564,7 @@ static bool on_decoded(void *context, const char *bytes, size_t len)
         if (part > max_bytes - core->bytes)
             part = (size_t)(max_bytes - core->bytes);
         core->bytes += part;
-        if (part == sizeof f->block && f->handler) {
+        if (part == sizeof f->block && f->handler != NULL) {
             if (!f->handler->feed(f->self, bytes, part)) /* no copy */
                 return false;
         } else {
@@ -659,7 +659,7 @@ static bool decide_magic(struct frame_layer *l, unsigned char second)
                                  "is gzip, which is not accepted here");
     l->stage = STAGE_GZIP;
     l->gunzip = gunzip_new(&l->unpacking, options->max_ratio, on_inner, l);
-    if (!l->gunzip)
+    if (l->gunzip == NULL)
         return reader_state_no_memory(f->core);
     return gunzip_feed(l->gunzip, bytes, sizeof bytes) || unpacking_failed(l);
 }
@@ -711,7 +711,7 @@ bool frame_finish(struct frame *f)
             return false;
     if (f->rewriter != NULL && !host_rewriter_finish(f->rewriter))
         return false;
-    return hand_on(f, 0) && (!f->handler || f->handler->finish(f->self));
+    return hand_on(f, 0) && (f->handler == NULL || f->handler->finish(f->self));
 }
 
 /* ---- lines ---- */
@@ -727,7 +727,7 @@ static void begin_line(struct lines *l, uint64_t number)
 struct lines *lines_new(lines_take *take, void *context, uint64_t number)
 {
     struct lines *l = malloc(sizeof *l);
-    if (!l)
+    if (l == NULL)
         return NULL;
     l->take = take;
     l->context = context;
@@ -756,8 +756,8 @@ bool lines_feed(void *self, const char *bytes, size_t len)
     struct lines *l = self;
     while (len > 0) {
         const char *newline = memchr(bytes, '\n', len);
-        size_t part = newline ? (size_t)(newline - bytes) : len;
-        if (!newline) {
+        size_t part = newline != NULL ? (size_t)(newline - bytes) : len;
+        if (newline == NULL) {
             keep_line_part(l, bytes, part);
             return true;
         }

@@ -96,7 +96,7 @@ static const char *find_word(const char *text, size_t len, const char *word)
 static bool has_any(const char *text, size_t len, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (find_word(text, len, words[i]))
+        if (find_word(text, len, words[i]) != NULL)
             return true;
     return false;
 }
@@ -107,13 +107,13 @@ static bool has_any(const char *text, size_t len, const char *const *words, size
 static size_t find_title(const char *lower, size_t len, size_t *at)
 {
     const char *tag = find_word(lower, len, "<title");
-    const char *begin = tag ? memchr(tag, '>', len - (size_t)(tag - lower)) : NULL;
-    if (!begin)
+    const char *begin = tag != NULL ? memchr(tag, '>', len - (size_t)(tag - lower)) : NULL;
+    if (begin == NULL)
         return 0;
     begin++;
     size_t left = len - (size_t)(begin - lower);
     const char *end = find_word(begin, left, "</title");
-    left = end ? (size_t)(end - begin) : left;
+    left = end != NULL ? (size_t)(end - begin) : left;
     size_t front = detect_space(begin, left);
     *at = (size_t)(begin - lower) + front;
     return left - front - detect_space_behind(begin + front, left - front);
@@ -123,7 +123,7 @@ static void classify(const char *lower, size_t len, const char *title, size_t ti
                      struct html_page *out)
 {
     for (size_t i = 0; i < sizeof walls / sizeof walls[0]; i++)
-        if (find_word(lower, len, walls[i].text)) {
+        if (find_word(lower, len, walls[i].text) != NULL) {
             out->kind = HTML_PAGE_WALL;
             out->wall = walls[i].wall;
             return;
@@ -153,7 +153,8 @@ void html_page_describe(const struct html_page *page, char out[static HTML_PAGE_
 {
     if (page->kind == HTML_PAGE_WALL)
         snprintf(out, HTML_PAGE_WHAT, "a challenge page of a bot wall%s%s%s",
-                 page->wall ? " (" : "", page->wall ? page->wall : "", page->wall ? ")" : "");
+                 page->wall != NULL ? " (" : "", page->wall != NULL ? page->wall : "",
+                 page->wall != NULL ? ")" : "");
     else
         snprintf(out, HTML_PAGE_WHAT, "%s%s%s%s",
                  page->kind == HTML_PAGE_MAINTENANCE ? "a maintenance page" : "an HTML page",

@@ -130,7 +130,7 @@ static bool parse_member(struct cursor *c, const struct reader_options *options,
     if (!parse_string(c, &name))
         return false;
     int field = field_of(name, options);
-    if (field == FIELD_COUNT || fields[field].at)
+    if (field == FIELD_COUNT || fields[field].at != NULL)
         return false;
     return accept_char(c, ':') && parse_string(c, &fields[field]);
 }
@@ -150,17 +150,17 @@ bool json_flat_read(const char *text, size_t len, const struct reader_options *o
     if (!accept_char(&c, '}'))
         return false;
     skip_space(&c);
-    if (c.at != c.end || !fields[FIELD_LOC].at)
+    if (c.at != c.end || fields[FIELD_LOC].at == NULL)
         return false;
 
     raw->loc = fields[FIELD_LOC].at;
     raw->loc_len = fields[FIELD_LOC].len;
-    if (fields[FIELD_LASTMOD].at && !options->drop_lastmod) {
+    if (fields[FIELD_LASTMOD].at != NULL && !options->drop_lastmod) {
         raw->lastmod = fields[FIELD_LASTMOD].at;
         raw->lastmod_len = fields[FIELD_LASTMOD].len;
         raw->lastmod_state = FIELD_SET;
     }
-    if (fields[FIELD_DIGEST].at) {
+    if (fields[FIELD_DIGEST].at != NULL) {
         raw->digest = fields[FIELD_DIGEST].at;
         raw->digest_len = fields[FIELD_DIGEST].len;
         raw->digest_state = FIELD_SET;
@@ -240,7 +240,7 @@ static bool is_export_field(const char *name)
 {
     static const char *const names[] = {"id",         "page",     "registered_at",
                                         "changed_at", "warnings", NULL};
-    for (const char *const *n = names; *n; n++)
+    for (const char *const *n = names; *n != NULL; n++)
         if (strcmp(*n, name) == 0)
             return true;
     return false;
@@ -611,7 +611,7 @@ static enum rule_code read_object(const struct fields *f, json_t *root)
     if (!json_is_object(root))
         return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_TYPE, NULL,
                                      "is not a JSON object");
-    if (f->judged->fragment)
+    if (f->judged->fragment != NULL)
         fragment_begin(f->judged->fragment, f->options->lenient);
     value = json_object_get(root, "loc");
     if (json_is_string(value)) {
@@ -647,7 +647,7 @@ static enum json_raw_status json_raw_read(struct fields *f, const char *text, si
     memory_watch();
     f->root =
         json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-    if (!f->root)
+    if (f->root == NULL)
         return fail_json(f, text, &error);
     enum json_raw_status status = JSON_RAW_REJECTED;
     if (memory_failed()) /* a string that found no room to grow has lost a character */
@@ -747,7 +747,7 @@ static bool malformed_element(struct json_stream *s, const char *why, uint64_t l
     const char *cause = strstr(why, ": ");
     return reader_state_fail(s->core, READER_MALFORMED, "malformed-json", at_line, at_column,
                              "line %" PRIu64 ", column %" PRIu64 ": %s", at_line, at_column,
-                             cause ? cause + 2 : why);
+                             cause != NULL ? cause + 2 : why);
 }
 
 static bool end_element(struct json_stream *s)
@@ -879,7 +879,7 @@ static const struct handler stream_handler = {stream_feed, stream_finish, free};
 bool json_stream_open(struct frame *f)
 {
     struct json_stream *s = malloc(sizeof *s);
-    if (s) {
+    if (s != NULL) {
         memset(s, 0, offsetof(struct json_stream, buffer));
         s->core = f->core;
         s->place = f->place;
@@ -937,7 +937,7 @@ static const struct handler either_handler = {either_feed, either_finish, free};
 bool json_either_open(struct frame *f)
 {
     struct either *e = malloc(sizeof *e);
-    if (e) {
+    if (e != NULL) {
         memset(e, 0, offsetof(struct either, data));
         e->frame = f;
     }
@@ -949,7 +949,7 @@ bool json_either_open(struct frame *f)
 /* Copies `text` (which may be NULL) to `*at` and moves on. */
 static const char *store(char **at, const char *text)
 {
-    if (!text)
+    if (text == NULL)
         return NULL;
     size_t size = strlen(text) + 1;
     const char *kept = memcpy(*at, text, size);
@@ -959,7 +959,7 @@ static const char *store(char **at, const char *text)
 
 static size_t size_of(const char *text)
 {
-    return text ? strlen(text) + 1 : 0;
+    return text != NULL ? strlen(text) + 1 : 0;
 }
 
 static enum rule_code no_memory(struct rejection *rejection, uint64_t line)
@@ -974,7 +974,7 @@ static bool keep_entry(const struct entry *entry, struct json_entry *out)
     size_t size = size_of(entry->loc) + size_of(entry->lastmod) + size_of(entry->digest) +
                   size_of(entry->index) + size_of(entry->source) + size_of(entry->extensions);
     char *at = malloc(size + 1); /* an entry may have no text at all */
-    if (!at)
+    if (at == NULL)
         return false;
     out->storage = at;
     out->entry = *entry;
@@ -990,7 +990,7 @@ static bool keep_entry(const struct entry *entry, struct json_entry *out)
 static bool keep_rejected(struct rejection *rejection, struct json_entry *out)
 {
     char *at = malloc(size_of(rejection->loc) + size_of(rejection->field) + 1);
-    if (!at)
+    if (at == NULL)
         return false;
     out->storage = at;
     rejection->loc = store(&at, rejection->loc);
@@ -1026,7 +1026,7 @@ enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
     struct validated_entry *judged =
         malloc(sizeof *judged); /* 9 kB: too much for a thread's stack */
     enum rule_code code = RULE_OK;
-    bool parsed = judged && validated_entry_init(judged, options);
+    bool parsed = judged != NULL && validated_entry_init(judged, options);
     if (parsed) {
         struct raw_entry raw;
         struct fields f = {options, &raw, judged, rejection, .root = NULL};
@@ -1039,7 +1039,7 @@ enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
 
 void json_entry_done(struct json_entry *e)
 {
-    if (!e)
+    if (e == NULL)
         return;
     free(e->storage);
     e->storage = NULL;

@@ -25,10 +25,10 @@ static bool parse_line(void *context, const struct line *line)
     if (len == 0 ? !line->cut : *text == '#')
         return true;
     /* Each of its rows would be registered, as a URL that nobody serves. */
-    bool table = core->count == 0
-                     ? detect_table(text, len)
-                     : core->count == 1 && core->column_separator != '\0' &&
-                           memmem(text, len, "://", 3) && memchr(text, core->column_separator, len);
+    bool table = core->count == 0 ? detect_table(text, len)
+                                  : core->count == 1 && core->column_separator != '\0' &&
+                                        memmem(text, len, "://", 3) != NULL &&
+                                        memchr(text, core->column_separator, len) != NULL;
     if (core->count == 0)
         core->column_separator = detect_table_names(text, len);
     if (table)
@@ -50,9 +50,9 @@ static bool list_feed(void *self, const char *bytes, size_t len)
 {
     struct lines *lines = self;
     const char *nul = memchr(bytes, '\0', len);
-    if (!lines_feed(lines, bytes, nul ? (size_t)(nul - bytes) : len))
+    if (!lines_feed(lines, bytes, nul != NULL ? (size_t)(nul - bytes) : len))
         return false;
-    if (nul)
+    if (nul != NULL)
         return reader_state_fail(lines->context, READER_WRONG_KIND, "not-text", lines->number, 0,
                                  "has a NUL byte");
     return true;
@@ -75,7 +75,7 @@ static bool refuse_page(struct reader *r, const char *head, size_t len)
     struct html_page page;
     char what[HTML_PAGE_WHAT];
     html_page_check(head, len, &page);
-    if (!html_page_code(&page))
+    if (html_page_code(&page) == NULL)
         return reader_state_fail(&r->core, READER_WRONG_KIND, kind->html, r->frame.place.line, 0,
                                  "%s", kind->is_html);
     html_page_describe(&page, what);
@@ -119,7 +119,7 @@ static bool open_format(void *context, const char *head, size_t len)
 struct reader *reader_new(const struct reader_options *options, const struct reader_sink *sink)
 {
     struct reader *r = calloc(1, sizeof *r);
-    if (!r)
+    if (r == NULL)
         return NULL;
     r->core.options = *options;
     r->core.sink = *sink;
@@ -135,7 +135,7 @@ struct reader *reader_new(const struct reader_options *options, const struct rea
 
 void reader_free(struct reader *r)
 {
-    if (!r)
+    if (r == NULL)
         return;
     frame_done(&r->frame);
     validated_entry_done(&r->judged);

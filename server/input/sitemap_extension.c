@@ -15,16 +15,16 @@
 
 void sitemap_extension_done(struct sitemap_extension *e)
 {
-    if (e->fragment)
+    if (e->fragment != NULL)
         fragment_done(e->fragment);
     free(e->fragment);
 }
 
 static bool begin_extension(struct sitemap_extension *e)
 {
-    if (!e->fragment)
+    if (e->fragment == NULL)
         e->fragment = calloc(1, sizeof *e->fragment);
-    if (e->fragment && !e->begun)
+    if (e->fragment != NULL && !e->begun)
         fragment_begin(e->fragment, false);
     e->begun = true;
     e->no_memory = e->no_memory || e->fragment == NULL;

@@ -78,7 +78,7 @@ static bool read_rfc822(const char *text, size_t len, int64_t *out)
     unsigned year, day;
     int64_t east;
     const char *comma = memchr(text, ',', len);
-    if (comma)
+    if (comma != NULL)
         s.at = comma + 1;
     scan_skip_blanks(&s);
     if (!scan_digits(&s, 2, &day) && !scan_digits(&s, 1, &day))
@@ -126,7 +126,7 @@ bool sitemap_feed_start(struct sitemap_feed *f, struct sitemap_work *work, unsig
     if (strcmp(local, "link") == 0 && f->form == FEED_ATOM) {
         const char *rel = find_attribute(attributes, "rel"),
                    *href = find_attribute(attributes, "href");
-        if (href && (!rel || strcmp(rel, "alternate") == 0))
+        if (href != NULL && (rel == NULL || strcmp(rel, "alternate") == 0))
             sitemap_feed_link(work, at, href, strlen(href));
     } else if (strcmp(local, "link") == 0) {
         f->field = FEED_LINK;

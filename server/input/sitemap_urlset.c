@@ -118,7 +118,7 @@ static bool is_utf8_name(const char *encoding)
 static void sitemap_prolog_declare(struct sitemap_prolog *p, struct place at, const char *encoding)
 {
     p->declared_at = at;
-    if (!encoding)
+    if (encoding == NULL)
         return;
     p->foreign = !is_utf8_name(encoding);
     entry_validate_quote(p->encoding, sizeof p->encoding, encoding, strlen(encoding));
@@ -221,7 +221,7 @@ static bool dismiss_root(struct sitemap_urlset *u, const char *local)
         size_t len = 0;
         const char *page = xml_rest(&u->xml, &len);
         xml_stop(&u->xml);
-        return sitemap_work_page(u->work, page, page ? len : 0);
+        return sitemap_work_page(u->work, page, page != NULL ? len : 0);
     }
     entry_validate_quote(shown, sizeof shown, local, strlen(local));
     snprintf(what, sizeof what, "XML whose root is <%s>, not <urlset>", shown);
@@ -244,7 +244,7 @@ static bool begin_root(struct sitemap_urlset *u, const char *name)
     if (urlset && xml_name_space(name) == XML_SPACE_MEANT)
         sitemap_pages_namespace(&u->work->pages, xml_place(&u->xml), name, local);
     struct sitemap_prolog_fault fault = sitemap_prolog_check(&u->prolog);
-    return !fault.code || refuse_at(u, fault.at, fault.code, fault.why);
+    return fault.code == NULL || refuse_at(u, fault.at, fault.code, fault.why);
 }
 
 /* The character data since the last tag, which a tag ends. Returns its length. */
@@ -280,7 +280,7 @@ static void XMLCALL on_start(void *user, const XML_Char *name, const XML_Char **
     }
     end_run(u);
     sitemap_hash_field(u->work->hash, HASH_START, name, strlen(name));
-    if (attributes[0])
+    if (attributes[0] != NULL)
         sitemap_hash_attributes(u->work->hash, attributes);
     bool ours = u->depth <= 3 && xml_name_space(name) != XML_SPACE_OTHER;
     if (u->depth == 2 && ours && strcmp(xml_name_local(name), "url") == 0) {
@@ -353,7 +353,7 @@ static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char 
 {
     struct sitemap_urlset *u = user;
     const char *colon = strrchr(name, ':');
-    const char *local = colon ? colon + 1 : name;
+    const char *local = colon != NULL ? colon + 1 : name;
     (void)system_id, (void)public_id, (void)internal_subset;
     if (!xml_event(&u->xml))
         return;
@@ -420,7 +420,7 @@ bool sitemap_urlset_open(struct frame *f, struct sitemap_work *work, enum sitema
                          bool begun)
 {
     struct sitemap_urlset *u = malloc(sizeof *u);
-    if (u) {
+    if (u != NULL) {
         /* Whatever is declared, the bytes are read as UTF-8: a declaration that expat does not
          * know ("utf8", "windows-1251") must not hide what the root is. */
         const char *encoding = start == START_WIDE ? NULL : "UTF-8";

@@ -171,7 +171,7 @@ struct sitemap_hash {
 
 static void sitemap_hash_free(struct sitemap_hash *h)
 {
-    if (!h)
+    if (h == NULL)
         return;
     XXH3_freeState(h->all.state);
     XXH3_freeState(h->dateless.state);
@@ -182,12 +182,12 @@ static void sitemap_hash_free(struct sitemap_hash *h)
 static struct sitemap_hash *sitemap_hash_new(void)
 {
     struct sitemap_hash *h = malloc(sizeof *h);
-    if (!h)
+    if (h == NULL)
         return NULL;
     h->all.staged = h->dateless.staged = 0;
     h->all.state = XXH3_createState();
     h->dateless.state = XXH3_createState();
-    if (!h->all.state || !h->dateless.state) {
+    if (h->all.state == NULL || h->dateless.state == NULL) {
         sitemap_hash_free(h);
         return NULL;
     }
@@ -248,7 +248,7 @@ void sitemap_hash_attributes(struct sitemap_hash *h, const char **list)
     struct attribute *attributes = (struct attribute *)(void *)list;
     size_t count = 0;
     bool sorted = true;
-    for (; attributes[count].name; count++)
+    for (; attributes[count].name != NULL; count++)
         sorted = sorted &&
                  (count == 0 || compare_attributes(&attributes[count - 1], &attributes[count]) < 0);
     if (!sorted)
@@ -299,8 +299,8 @@ bool sitemap_work_page(struct sitemap_work *w, const char *head, size_t len)
     html_page_check(head, len, &page);
     html_page_describe(&page, what);
     const char *code = html_page_code(&page);
-    return sitemap_work_other(w, code ? SITEMAP_FILE_WALL : SITEMAP_FILE_PAGE,
-                              code ? code : "not-a-sitemap", "%s", what);
+    return sitemap_work_other(w, code != NULL ? SITEMAP_FILE_WALL : SITEMAP_FILE_PAGE,
+                              code != NULL ? code : "not-a-sitemap", "%s", what);
 }
 
 bool sitemap_pages_is_url(const char *text, size_t len)
@@ -314,7 +314,7 @@ static void sitemap_pages_init(struct sitemap_pages *p, const struct sitemap_exp
 {
     const struct url *own = expect->url;
     p->expect = *expect;
-    if (own)
+    if (own != NULL)
         p->folder_len =
             own->origin_len + scope_directory_len(own->text + own->origin_len, own->path_len);
 }
@@ -442,7 +442,7 @@ void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const cha
 static size_t fraction(const char *text, const char **digits)
 {
     const char *point = strchr(text, '.');
-    *digits = point ? point + 1 : "";
+    *digits = point != NULL ? point + 1 : "";
     return strspn(*digits, "0123456789");
 }
 
@@ -654,7 +654,9 @@ static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t le
     struct sitemap_work *w = &v->work;
     bool binary = detect_binary(head, len) || !is_mostly_utf8(head, len);
     const char *format = detect_format(head, len);
-    const char *what = format ? format : binary ? "binary data" : "text, but not a list of URLs";
+    const char *what = format != NULL ? format
+                       : binary       ? "binary data"
+                                      : "text, but not a list of URLs";
     char why[96];
     if (*head == '\0')
         return refuse_head(v, "not-text", "begins with a NUL byte");
@@ -663,7 +665,7 @@ static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t le
                  what);
         return refuse_head(v, "not-gzip", why);
     }
-    w->no_xml = !binary && !format;
+    w->no_xml = !binary && format == NULL;
     return sitemap_work_other(w, SITEMAP_FILE_OTHER, "not-a-sitemap", "%s", what);
 }
 
@@ -694,7 +696,7 @@ static bool open_form(void *context, const char *head, size_t len)
         return reader_state_fail(&w->core, READER_MALFORMED, "packed-twice", 0, 0,
                                  "is compressed twice: crawlers unpack it once");
     const char *encoding = foreign_encoding(head, len);
-    if (encoding)
+    if (encoding != NULL)
         return reader_state_fail(&w->core, READER_MALFORMED, "not-utf8", 1, 1,
                                  "is encoded in %s; a sitemap must be UTF-8", encoding);
     stray = detect_stray(head, len, &root);
@@ -721,10 +723,10 @@ static bool open_form(void *context, const char *head, size_t len)
 struct sitemap_verifier *sitemap_verifier_new(const struct sitemap_expect *expect)
 {
     struct sitemap_verifier *v = calloc(1, sizeof *v);
-    if (!v)
+    if (v == NULL)
         return NULL;
     v->work.hash = sitemap_hash_new();
-    if (!v->work.hash) {
+    if (v->work.hash == NULL) {
         free(v);
         return NULL;
     }
@@ -740,7 +742,7 @@ struct sitemap_verifier *sitemap_verifier_new(const struct sitemap_expect *expec
 
 void sitemap_verifier_free(struct sitemap_verifier *v)
 {
-    if (!v)
+    if (v == NULL)
         return;
     frame_done(&v->frame);
     sitemap_hash_free(v->work.hash);
@@ -749,7 +751,7 @@ void sitemap_verifier_free(struct sitemap_verifier *v)
 
 static bool is_gzip_type(const char *content_type)
 {
-    size_t len = content_type ? strcspn(content_type, "; \t") : 0;
+    size_t len = content_type != NULL ? strcspn(content_type, "; \t") : 0;
     return ascii_equals(content_type, len, "application/gzip") ||
            ascii_equals(content_type, len, "application/x-gzip");
 }
@@ -792,7 +794,7 @@ bool sitemap_file_has_code(const char *word)
         "not-text",      "not-gzip",       "packed-twice",     "malformed-gzip",   "gzip-bomb",
         "no-usable-url", "encoding",       "maintenance-page",
     };
-    for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++)
+    for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++)
         if (strcmp(word, words[i]) == 0)
             return true;
     return false;

@@ -198,7 +198,7 @@ static const char *const meant[] = {
 const char *xml_name_local(const char *name)
 {
     const char *separator = strrchr(name, XML_NAME_SEPARATOR);
-    return separator ? separator + 1 : name;
+    return separator != NULL ? separator + 1 : name;
 }
 
 /* "0.9", "0.84", "0.9/": digits and a dot. Google's extensions live beside them

@@ -49,14 +49,14 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
     raw->loc_len = xml_text_end(&item->loc);
     bool padded = item->loc.padded || raw->loc_len < item->loc.len;
     raw->loc = raw->loc_len > 0 ? item->loc.data : NULL;
-    if (raw->loc) {
+    if (raw->loc != NULL) {
         size_t front = explain_blank_front(raw->loc, raw->loc_len);
         size_t back = explain_blank_back(raw->loc + front, raw->loc_len - front);
         padded = padded || front + back > 0;
         raw->loc_len -= front + back;
         raw->loc = raw->loc_len > 0 ? raw->loc + front : NULL;
     }
-    if (padded && raw->loc)
+    if (padded && raw->loc != NULL)
         raw->remarks |= RULE_BIT(RULE_LOC_PADDED);
     if (item->locs > 1) {
         /* Which one was meant is anyone's guess. */
@@ -67,7 +67,7 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
         raw->loc_why = "there is an element within the loc";
     } else if (item->loc.overflow) {
         raw->loc_fault = RULE_LOC_TOO_LONG;
-    } else if (!raw->loc) {
+    } else if (raw->loc == NULL) {
         raw->loc_fault = RULE_LOC_MISSING;
         raw->loc_len = xml_text_end(&item->direct);
         if (raw->loc_len > 0) {
@@ -95,7 +95,7 @@ static bool xml_item_read(const struct xml_item *item, struct raw_entry *raw)
         raw->lastmod_why = "has an element within";
     else if (item->lastmod.overflow)
         raw->lastmod_why = rule_code_sentence(RULE_LASTMOD_INVALID);
-    if (raw->lastmod_len > 0 || raw->lastmod_why)
+    if (raw->lastmod_len > 0 || raw->lastmod_why != NULL)
         raw->lastmod_state = FIELD_SET;
     else if (item->lastmods > 0) /* <lastmod/> costs nothing, but is reported */
         raw->remarks |= RULE_BIT(RULE_LASTMOD_INVALID);
@@ -685,7 +685,7 @@ static const struct xml_hooks hooks = {
 bool xml_list_open(struct frame *f)
 {
     struct xml_list *x = malloc(sizeof *x);
-    if (x) {
+    if (x != NULL) {
         memset(x, 0, offsetof(struct xml_list, text_data));
         x->pages = f->core->options.pages;
         x->fragment = f->core->judged->fragment;

@@ -18,7 +18,7 @@ static void store_finding(struct findings *f, struct finding *item)
     if (f->count == f->capacity) {
         uint32_t capacity = f->capacity == 0 ? 16 : f->capacity * 2;
         struct finding *items = reallocarray(f->items, capacity, sizeof *items);
-        if (!items) {
+        if (items == NULL) {
             f->failed = true;
             finding_done(item);
             return;

@@ -64,8 +64,8 @@ static int by_loc(const void *a, const void *b)
 
 static struct page page_of(const struct entry *entry)
 {
-    const char *lastmod = entry->lastmod ? entry->lastmod : "";
-    const char *extensions = entry->extensions ? entry->extensions : "";
+    const char *lastmod = entry->lastmod != NULL ? entry->lastmod : "";
+    const char *extensions = entry->extensions != NULL ? entry->extensions : "";
     return (struct page){.loc = XXH3_64bits(entry->loc, strlen(entry->loc)),
                          .content = XXH3_64bits_withSeed(extensions, strlen(extensions),
                                                          XXH3_64bits(lastmod, strlen(lastmod)))};
@@ -104,10 +104,10 @@ static bool take_page(void *context, const struct entry *entry)
         return gather(r, &page);
     struct pages *p = &r->changes->before;
     struct page *before = bsearch(&page, p->at, p->count, sizeof page, by_loc);
-    if (r->step == FIND_REMOVED ? before && !before->found
-                                : !before || before->content != page.content)
+    if (r->step == FIND_REMOVED ? before != NULL && !before->found
+                                : before == NULL || before->content != page.content)
         give(r, entry->loc);
-    if (before)
+    if (before != NULL)
         before->found = true;
     return true;
 }
@@ -143,10 +143,11 @@ static bool read_copy(struct reading *r, const char *end)
     char *bytes = malloc(READ_BYTES);
     ssize_t got = 0;
     enum reader_status status = READER_OK;
-    while (reader && bytes && (got = pread(fd, bytes, READ_BYTES, (off_t)from)) > 0 &&
+    while (reader != NULL && bytes != NULL &&
+           (got = pread(fd, bytes, READ_BYTES, (off_t)from)) > 0 &&
            (status = reader_feed(reader, bytes, (size_t)got)) == READER_OK)
         from += (uint64_t)got;
-    if (reader && got == 0)
+    if (reader != NULL && got == 0)
         status = reader_finish(reader);
     r->failed =
         r->failed || reader == NULL || bytes == NULL || got < 0 || status == READER_NO_MEMORY;
@@ -237,7 +238,7 @@ static bool drop_copies(const struct child_changes *changes, bool sent)
 
 static void free_changes(struct child_changes *changes)
 {
-    if (changes)
+    if (changes != NULL)
         free(changes->before.at);
     free(changes);
 }
@@ -290,18 +291,18 @@ struct child_changes *child_changes_open(struct child_store *s, int64_t site_id,
     DIR *files = open_folder(s, site_id);
     bool found = false, failed;
     *counts = (struct child_changes_counts){.changed = 0};
-    if (changes)
+    if (changes != NULL)
         *changes = (struct child_changes){.store = s, .site_id = site_id};
     /* What cannot be compared now leaves its turn to the next. */
     for (unsigned tried = 0;
-         changes && files && !found && (tried < 2 || clock_now_ms() < until_ms) &&
+         changes != NULL && files != NULL && !found && (tried < 2 || clock_now_ms() < until_ms) &&
          next_name(files, changes->name);
          tried++) {
         found = compare(changes, counts, &failed);
         if (!found)
             drop_copies(changes, !failed);
     }
-    if (files)
+    if (files != NULL)
         closedir(files);
     if (found)
         return changes;

@@ -157,7 +157,7 @@ static bool record_equal(const struct record *a, const struct record *b)
 
 void record_list_done(struct record_list *list)
 {
-    while (list->blocks) {
+    while (list->blocks != NULL) {
         struct record_block *next = list->blocks->next;
         free(list->blocks);
         list->blocks = next;
@@ -178,10 +178,10 @@ struct record *scan_meet(struct scan_pass *pass, const char *path)
     struct record *kept = record_find(&pass->kept, path);
     const struct scan_progress *progress = pass->options->progress;
     struct scan_counts *counts = &pass->out->counts;
-    if (kept)
+    if (kept != NULL)
         kept->seen = true;
     counts->files++;
-    if (progress && progress->progress)
+    if (progress != NULL && progress->progress != NULL)
         progress->progress(progress->context, counts->files, counts->read);
     return kept;
 }
@@ -201,8 +201,8 @@ struct sitemap_expect scan_expect(const struct scan_pass *pass, const char *path
 /* More, or something else, is remarked than before. */
 static bool is_remarked(const struct record *kept, const struct record *now)
 {
-    return now->file.remarks &&
-           !(kept->file.remarks && strcmp(kept->file.remarks, now->file.remarks) == 0);
+    return now->file.remarks != NULL &&
+           !(kept->file.remarks != NULL && strcmp(kept->file.remarks, now->file.remarks) == 0);
 }
 
 /* Its page URLs went to a urlset. */
@@ -215,12 +215,12 @@ static bool is_split(const struct record *kept, const struct record *now)
 /* What the file is reported as; NULL where nobody needs to know. */
 static const char *name_of(const struct record *kept, const struct record *now)
 {
-    bool was_bad = kept && kept->file.state == SOURCE_FILE_QUARANTINED;
-    bool was_listed = kept && kept->file.has_entry;
+    bool was_bad = kept != NULL && kept->file.state == SOURCE_FILE_QUARANTINED;
+    bool was_listed = kept != NULL && kept->file.has_entry;
     switch (now->file.state) {
     case SOURCE_FILE_QUARANTINED:
-        return was_bad &&
-                       strcmp(kept->file.problem ? kept->file.problem : "", now->file.problem) == 0
+        return was_bad && strcmp(kept->file.problem != NULL ? kept->file.problem : "",
+                                 now->file.problem) == 0
                    ? NULL
                    : "problem";
     case SOURCE_FILE_LISTED:
@@ -230,7 +230,7 @@ static const char *name_of(const struct record *kept, const struct record *now)
                : is_remarked(kept, now) ? "remarked"
                                         : NULL;
     case SOURCE_FILE_EMPTY:
-        return kept && kept->file.state == SOURCE_FILE_EMPTY ? NULL : "empty";
+        return kept != NULL && kept->file.state == SOURCE_FILE_EMPTY ? NULL : "empty";
     case SOURCE_FILE_IGNORED:
         return was_bad ? "recovered" : is_split(kept, now) ? "split" : NULL;
     case SOURCE_FILE_GONE:
@@ -241,8 +241,8 @@ static const char *name_of(const struct record *kept, const struct record *now)
 
 bool scan_take(struct scan_pass *pass, const struct record *kept, struct record *now)
 {
-    bool missing = now->file.state == SOURCE_FILE_LISTED && kept && !kept->file.has_entry;
-    if (kept && record_equal(kept, now) && !missing && !kept->moved && !pass->resubmit)
+    bool missing = now->file.state == SOURCE_FILE_LISTED && kept != NULL && !kept->file.has_entry;
+    if (kept != NULL && record_equal(kept, now) && !missing && !kept->moved && !pass->resubmit)
         return true;
     now->named = name_of(kept, now);
     pass->out_of_memory =
@@ -261,7 +261,7 @@ void scan_again(struct scan_pass *pass, uint32_t ms)
 
 struct record scan_from_kept(const struct record *kept, const char *path)
 {
-    struct record now = kept ? *kept : (struct record){0};
+    struct record now = kept != NULL ? *kept : (struct record){0};
     now.file.path = path;
     now.file.remarks = now.file.problem = now.file.detail = NULL;
     now.file.line = now.file.column = 0;
@@ -282,7 +282,7 @@ bool scan_problem(struct scan_pass *pass, const char *path, const char *code, co
                   bool folder)
 {
     struct record *kept = record_find(&pass->kept, path);
-    if (kept)
+    if (kept != NULL)
         kept->seen = true;
     struct record now = scan_from_kept(kept, path);
     now.nowhere = folder || strcmp(code, "unreadable") != 0;
@@ -326,17 +326,17 @@ static enum spool_status make_rows(struct scan_pass *pass, struct spool **rows)
 {
     enum spool_status status = SPOOL_OK;
     *rows = catalogue_spool(pass->options->catalogue, UINT64_MAX);
-    for (size_t i = 0; *rows && status == SPOOL_OK && i < pass->found.count; i++) {
+    for (size_t i = 0; *rows != NULL && status == SPOOL_OK && i < pass->found.count; i++) {
         struct source_file file = file_of(pass, &pass->found.at[i]);
         status = spool_add_file(*rows, &file);
     }
-    return *rows ? status : SPOOL_NO_MEMORY;
+    return *rows != NULL ? status : SPOOL_NO_MEMORY;
 }
 
 static bool was_refused(const struct scan_pass *pass, const struct record *found)
 {
     const struct record *kept = record_find(&pass->kept, found->file.path);
-    return kept && kept->file.refused && found->file.state == SOURCE_FILE_LISTED;
+    return kept != NULL && kept->file.refused && found->file.state == SOURCE_FILE_LISTED;
 }
 
 /* What the catalogue made a problem of is reported as one, unless it was refused before for the
@@ -350,7 +350,7 @@ static void merge_refused(struct scan_pass *pass)
         struct record *found = &pass->found.at[item->line - 1];
         if (item->code == RULE_OK)
             continue;
-        found->named = item->detail ? "problem" : NULL;
+        found->named = item->detail != NULL ? "problem" : NULL;
         if (found->named == NULL)
             continue;
         found->file.state = SOURCE_FILE_QUARANTINED;
@@ -370,8 +370,8 @@ static void merge_held(struct scan_pass *pass)
         const struct record *kept = record_find(&pass->kept, found->file.path);
         bool loses = found->file.state == SOURCE_FILE_GONE ||
                      found->file.state == SOURCE_FILE_EMPTY ||
-                     found->file.state == SOURCE_FILE_IGNORED || (kept && kept->moved);
-        if (kept && kept->file.has_entry && loses)
+                     found->file.state == SOURCE_FILE_IGNORED || (kept != NULL && kept->moved);
+        if (kept != NULL && kept->file.has_entry && loses)
             found->named = NULL;
     }
 }
@@ -405,7 +405,7 @@ static void report_one_still(struct scan_pass *pass, const struct record *record
 static bool is_noteworthy(const struct record *record)
 {
     return record->file.state == SOURCE_FILE_QUARANTINED ||
-           (record->file.state == SOURCE_FILE_LISTED && record->file.remarks);
+           (record->file.state == SOURCE_FILE_LISTED && record->file.remarks != NULL);
 }
 
 /* The problems and remarks that were known and have not moved. */
@@ -434,19 +434,19 @@ static void tell(struct scan_pass *pass)
         if (record->named == NULL)
             continue;
         uint64_t *count = count_of(counts, record->named);
-        if (count)
+        if (count != NULL)
             ++*count;
         if (record->file.state == SOURCE_FILE_LISTED) {
             counts->remarked += record->file.remarks != NULL;
             counts->future += record->file.future;
             counts->one_lastmod += record->file.one_lastmod;
         }
-        if (progress && progress->change) {
+        if (progress != NULL && progress->change != NULL) {
             struct source_file file = file_of(pass, record);
             progress->change(progress->context, record->named, &file);
         }
     }
-    if (progress && progress->still)
+    if (progress != NULL && progress->still != NULL)
         report_still(pass);
 }
 
@@ -507,8 +507,8 @@ static bool keep_row(void *context, const struct source_file *file)
     struct scan_pass *pass = context;
     struct record record = {.file = *file, .nowhere = file->loc == NULL};
     struct url loc;
-    record.moved = file->loc && (pass_loc(pass, file->path, &loc) != RULE_OK ||
-                                 strcmp(loc.text, file->loc) != 0);
+    record.moved = file->loc != NULL && (pass_loc(pass, file->path, &loc) != RULE_OK ||
+                                         strcmp(loc.text, file->loc) != 0);
     if (!keep_texts(&pass->kept, &record.file) || record_add(&pass->kept, &record) == NULL) {
         pass->out_of_memory = true;
         return false;
@@ -545,7 +545,7 @@ static bool check_place(struct scan_pass *pass, const struct registry *registry,
     case RULE_INDEX_NEEDED:
         return scan_fail(pass, CATALOGUE_REFUSED, settings->url, rule_code_sentence(code));
     case RULE_INDEX_UNKNOWN:
-        if (settings->index)
+        if (settings->index != NULL)
             return scan_fail(pass, CATALOGUE_REFUSED, settings->index, rule_code_sentence(code));
         return true;
     default:
@@ -652,7 +652,8 @@ static bool load(struct scan_pass *pass)
 
 bool scan_is_stopped(const struct scan_pass *pass)
 {
-    return pass->options->stop && atomic_load_explicit(pass->options->stop, memory_order_relaxed);
+    return pass->options->stop != NULL &&
+           atomic_load_explicit(pass->options->stop, memory_order_relaxed);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------- */

@@ -63,16 +63,16 @@ static bool source_report_change(const struct source *s, const char *what,
     if (strcmp(what, "split") == 0) {
         source_log(s, LEVEL_INFO, "source-file-split",
                    "%s: its %" PRIu64 " page URLs are a urlset: %s", file->path, file->urls,
-                   file->detail ? file->detail : "");
+                   file->detail != NULL ? file->detail : "");
         return true;
     }
     if (strcmp(what, "recovered") == 0) {
         source_log(s, LEVEL_INFO, "source-file-recovered", "%s is good again", file->path);
-        if (file->remarks)
+        if (file->remarks != NULL)
             report_remarks(s, file);
         return true;
     }
-    if (file->state == SOURCE_FILE_LISTED && file->remarks)
+    if (file->state == SOURCE_FILE_LISTED && file->remarks != NULL)
         return report_remarks(s, file);
     if (strcmp(what, "problem") != 0)
         return false;
@@ -80,7 +80,7 @@ static bool source_report_change(const struct source *s, const char *what,
         snprintf(place, sizeof place, ", line %" PRIu64 " column %" PRIu64, file->line,
                  file->column);
     source_log(s, LEVEL_WARNING, "source-file-problem", "%s: %s%s: %.200s%s", file->path,
-               file->problem, place, file->detail ? file->detail : "",
+               file->problem, place, file->detail != NULL ? file->detail : "",
                file->has_entry ? " (its last good entry stays)" : "");
     return true;
 }
@@ -294,9 +294,9 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
     scan_run(&options, outcome);
     bool limit = no_instance || outcome->watch_limit;
     outcome->watch_limit = limit && before != SOURCE_WATCH_LIMIT;
-    set_watching(s, s->folder.watch ? SOURCE_WATCHES
-                    : limit         ? SOURCE_WATCH_LIMIT
-                                    : SOURCE_RESCANS_ONLY);
+    set_watching(s, s->folder.watch != NULL ? SOURCE_WATCHES
+                    : limit                 ? SOURCE_WATCH_LIMIT
+                                            : SOURCE_RESCANS_ONLY);
     struct source_state state = read_state(s);
     if (told.more > 0)
         source_log(s, LEVEL_WARNING, "source-file-problem",
@@ -403,7 +403,7 @@ void source_run(void *source)
     scan_if_leads(s);
     while (!thread_stops(&s->thread)) {
         struct scan_request *request = source_take_request(s);
-        if (request) {
+        if (request != NULL) {
             serve_request(s, request);
             continue;
         }
@@ -543,7 +543,7 @@ void source_request(struct source *s, struct scan_request *request)
     bool stopping = thread_stops(&s->thread);
     struct scan_request **end = &s->requests;
     size_t waiting = 0;
-    for (; *end; end = &(*end)->next)
+    for (; *end != NULL; end = &(*end)->next)
         waiting++;
     if (!stopping && waiting < SCANS_WAITING) {
         *end = request;
@@ -561,7 +561,7 @@ static struct scan_request *source_take_request(struct source *s)
 {
     pthread_mutex_lock(&s->lock);
     struct scan_request *first = s->requests;
-    if (first)
+    if (first != NULL)
         s->requests = first->next;
     pthread_mutex_unlock(&s->lock);
     return first;

@@ -97,7 +97,7 @@ static struct source *source_list_find(const struct source_list *list, size_t nu
 
 static char *copy(const char *text, bool *failed)
 {
-    char *own = strdup(text ? text : "");
+    char *own = strdup(text != NULL ? text : "");
     *failed |= own == NULL;
     return own;
 }
@@ -176,7 +176,7 @@ static enum catalogue_status gather_watched(struct catalogue_view *view, const c
 {
     struct check_record k;
     bool more = true;
-    for (; urls && *urls && more; urls++) {
+    for (; urls != NULL && *urls != NULL && more; urls++) {
         enum catalogue_status status = catalogue_view_check_of(view, name, *urls, &k);
         if (status == CATALOGUE_OK && (k.marks & CHECK_SPLIT))
             more = gather_split(g, &(struct source_file){.path = k.loc, .urls = k.urls});

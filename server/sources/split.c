@@ -126,7 +126,7 @@ __attribute__((format(printf, 3, 4))) static bool refuse(struct split *s, const 
 
 static bool is_stopped(const struct split *s)
 {
-    return s->file->stop && atomic_load_explicit(s->file->stop, memory_order_relaxed);
+    return s->file->stop != NULL && atomic_load_explicit(s->file->stop, memory_order_relaxed);
 }
 
 /* ---- bits ---------------------------------------------------------------------------------- */
@@ -235,9 +235,9 @@ static struct row_hash hash_row(const struct split *s, const char *loc, const ch
                                 const char *fragment, uint32_t at)
 {
     XXH128_hash_t hash = XXH3_128bits_withSeed(loc, strlen(loc), s->seed);
-    uint64_t say =
-        XXH3_64bits_withSeed(lastmod, lastmod ? strlen(lastmod) : 0, s->seed + (lastmod != NULL));
-    say = XXH3_64bits_withSeed(fragment, fragment ? strlen(fragment) : 0, say);
+    uint64_t say = XXH3_64bits_withSeed(lastmod, lastmod != NULL ? strlen(lastmod) : 0,
+                                        s->seed + (lastmod != NULL));
+    say = XXH3_64bits_withSeed(fragment, fragment != NULL ? strlen(fragment) : 0, say);
     return (struct row_hash){.loc = {hash.low64, hash.high64}, .say = say, .at = at};
 }
 
@@ -325,7 +325,7 @@ static bool is_placed(struct split *s, const char *loc)
 
 static void hash_text(struct split *s, const char *text)
 {
-    XXH3_128bits_update(s->hash, text ? text : "", text ? strlen(text) + 1 : 1);
+    XXH3_128bits_update(s->hash, text != NULL ? text : "", text != NULL ? strlen(text) + 1 : 1);
 }
 
 static enum spool_status spool_row(struct spool *spool, const struct entry *entry)
@@ -375,7 +375,7 @@ static bool drop_foreign(struct split *s, struct entry *row)
     fragment_append_part(&s->part, row->extensions, s->place.with);
     s->out->extra += !s->gathers;
     row->extensions = s->part.len > 0 ? str_text(&s->part) : NULL;
-    row->extensions_state = row->extensions ? FIELD_SET : FIELD_NULL;
+    row->extensions_state = row->extensions != NULL ? FIELD_SET : FIELD_NULL;
     return !s->part.failed || end_with(s, SPLIT_NO_MEMORY);
 }
 
@@ -405,7 +405,7 @@ static bool take_entry(void *context, const struct entry *read)
         return true;
     }
     s->out->urls++;
-    s->has |= entry->extensions ? extensions_of(entry->extensions) & IF_ANY : 0;
+    s->has |= entry->extensions != NULL ? extensions_of(entry->extensions) & IF_ANY : 0;
     return add_row(s, &hash) &&
            (s->aside == NULL || filter_has(&s->known, &hash) || put_aside(s, entry, (uint32_t)at));
 }

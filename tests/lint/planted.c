@@ -27,3 +27,10 @@ size_t planted_leak(const char *from)
     strcpy(copy, from);
     return strlen(from);
 }
+
+/* clang-query: a pointer that is not compared with NULL. */
+size_t planted_pointer(const char *text);
+size_t planted_pointer(const char *text)
+{
+    return text ? strlen(text) : 0;
+}

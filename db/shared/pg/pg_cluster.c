@@ -154,7 +154,7 @@ static enum shared_outcome run_text(struct pg_log *l, const char *sql, const cha
 static enum shared_outcome grant(struct pg_log *l, const char *role, int64_t deadline_ms)
 {
     char *quoted = PQescapeIdentifier(l->session.conn, role, strlen(role));
-    enum shared_outcome outcome = quoted ? SHARED_YES : SHARED_NO_MEMORY;
+    enum shared_outcome outcome = quoted != NULL ? SHARED_YES : SHARED_NO_MEMORY;
 
     for (size_t i = 0; i < sizeof pg_grants / sizeof pg_grants[0] && outcome == SHARED_YES; i++)
         outcome = run_text(l, pg_grants[i], quoted, deadline_ms);
@@ -188,7 +188,7 @@ static void send_first(struct pg_log *l, const char *epoch, struct shared_positi
 static enum shared_outcome finish(struct pg_log *l, const char *epoch, const char *grant_to,
                                   struct shared_position *start, int64_t deadline_ms)
 {
-    enum shared_outcome outcome = grant_to ? grant(l, grant_to, deadline_ms) : SHARED_YES;
+    enum shared_outcome outcome = grant_to != NULL ? grant(l, grant_to, deadline_ms) : SHARED_YES;
 
     if (outcome == SHARED_YES) {
         send_first(l, epoch, start);

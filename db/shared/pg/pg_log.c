@@ -39,7 +39,7 @@ static void free_log(struct shared_log *log)
 {
     struct pg_log *l = pg_log_of(log);
 
-    if (!l)
+    if (l == NULL)
         return;
     pg_session_done(&l->session);
     pg_log_forget_held(l);
@@ -80,7 +80,7 @@ static void rollback(struct shared_log *log)
     if (!l->is_open)
         return;
     l->is_open = false;
-    if (!l->session.conn)
+    if (l->session.conn == NULL)
         return;
     pg_send(&l->session, PG_ROLLBACK, NULL, 0);
     send_idle_timeout(l);
@@ -174,7 +174,7 @@ static enum shared_outcome stay(struct pg_log *l, const struct shared_take *take
         return keep(&l->log, step_deadline(l)) == SHARED_YES ? SHARED_YES : SHARED_AWAY;
     if (clock_now_ms() < l->stay_ms)
         return SHARED_YES;
-    if (!l->keeps_lists_out && take->writes_wait && take->writes_wait(take->context)) {
+    if (!l->keeps_lists_out && take->writes_wait != NULL && take->writes_wait(take->context)) {
         pg_send(&l->session, PG_TRY_SHARED, &key, 1);
         outcome = pg_log_run(l, &r, step_deadline(l));
         if (outcome == SHARED_YES)
@@ -310,7 +310,7 @@ static enum shared_outcome take_tail(struct pg_log *l, const PGresult *tail,
         return check_missing(l, at);
     if (!get_chain(tail, 0, chain) || memcmp(chain, at->chain, sizeof chain) != 0)
         return diverged(l, at->seq, "differs from the one here");
-    if (!l->unpacker && !(l->unpacker = shared_unpacker_new()))
+    if (l->unpacker == NULL && (l->unpacker = shared_unpacker_new()) == NULL)
         return SHARED_NO_MEMORY;
     for (int row = 1; row < rows && outcome == SHARED_YES; row++)
         outcome = take_record(l, tail, row, take, reached);
@@ -437,7 +437,7 @@ static bool pass(struct shared_log *log, bool waits, int64_t deadline_ms)
     bool awaited = false;
 
     assert(!l->is_open);
-    if (!l->session.conn || l->lists_number != l->session.number)
+    if (l->session.conn == NULL || l->lists_number != l->session.number)
         return false;
     bool leaves = l->place.site_group != NO_SITE_GROUP && (l->had_turn || !waits);
     if (!l->keeps_lists_out && !leaves)
@@ -470,7 +470,7 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
     assert(!l->is_open);
     if (outcome != SHARED_YES)
         return outcome;
-    if (!l->packer && !(l->packer = shared_packer_new()))
+    if (l->packer == NULL && (l->packer = shared_packer_new()) == NULL)
         return SHARED_NO_MEMORY;
     l->deadline_ms = deadline_ms;
     know_shares(l);
@@ -592,7 +592,7 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
     size_t size;
     struct pg_results r;
 
-    if (!l->is_open || !l->session.conn)
+    if (!l->is_open || l->session.conn == NULL)
         return abandon(l, SHARED_NO);
     l->deadline_ms = deadline_ms;
     if (shared_packer_end(l->packer, put_part, l, &rest, &size) != SHARED_YES)
@@ -617,7 +617,8 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
         pg_integer(l->parts),
         pg_bytes(rest, size),
     };
-    struct pg_value notice[] = {pg_text(l->node ? l->node : ""), pg_text(l->session.schema)};
+    struct pg_value notice[] = {pg_text(l->node != NULL ? l->node : ""),
+                                pg_text(l->session.schema)};
 
     pg_send(&l->session, PG_RECORD_ADD, values, sizeof values / sizeof values[0]);
     pg_send(&l->session, PG_NOTIFY, notice, 2);
@@ -724,12 +725,12 @@ struct shared_log *shared_log_open_postgresql(const struct shared_log_options *o
 {
     struct pg_log *l = calloc(1, sizeof *l);
 
-    if (!l) {
+    if (l == NULL) {
         snprintf(why_not, why_size, "no memory");
         return NULL;
     }
     l->log.calls = &calls;
-    if (options->node && !(l->node = strdup(options->node))) {
+    if (options->node != NULL && (l->node = strdup(options->node)) == NULL) {
         snprintf(why_not, why_size, "no memory");
         free(l);
         return NULL;

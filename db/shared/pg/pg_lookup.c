@@ -26,14 +26,14 @@ bool pg_lookup_is_needed(const char *host)
 
 void pg_lookup_free(struct pg_lookup *lookup)
 {
-    if (!lookup)
+    if (lookup == NULL)
         return;
     /* One that cannot be called back is written to when it ends: it is left to it. */
     if (gai_error(&lookup->request) == EAI_INPROGRESS &&
         gai_cancel(&lookup->request) != EAI_CANCELED &&
         gai_error(&lookup->request) == EAI_INPROGRESS)
         return;
-    if (lookup->request.ar_result)
+    if (lookup->request.ar_result != NULL)
         freeaddrinfo(lookup->request.ar_result);
     free(lookup);
 }
@@ -43,7 +43,7 @@ static struct pg_lookup *start(const char *name)
     struct pg_lookup *l = calloc(1, sizeof *l);
     struct gaicb *list[1];
 
-    if (!l)
+    if (l == NULL)
         return NULL;
     snprintf(l->name, sizeof l->name, "%s", name);
     l->hints = (struct addrinfo){.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -79,7 +79,7 @@ static void take(const struct addrinfo *found, const char *name, char *addresses
     size_t n = 0, used = 0, named = 0;
 
     addresses[0] = names[0] = '\0';
-    for (; found && n < PG_LOOKUP_MOST; found = found->ai_next) {
+    for (; found != NULL && n < PG_LOOKUP_MOST; found = found->ai_next) {
         char text[64];
 
         if (getnameinfo(found->ai_addr, found->ai_addrlen, text, sizeof text, NULL, 0,
@@ -99,12 +99,12 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
 {
     struct pg_lookup *l = *lookup;
 
-    if (l && strcmp(l->name, name) != 0) {
+    if (l != NULL && strcmp(l->name, name) != 0) {
         pg_lookup_free(l);
         l = NULL;
     }
     *lookup = NULL;
-    if (!l && !(l = start(name)))
+    if (l == NULL && (l = start(name)) == NULL)
         return "no memory";
     int error = await(l, deadline_ms, stop_fd);
 

@@ -23,7 +23,7 @@ static enum shared_outcome connect_presence(struct pg_log *l, int64_t deadline_m
 {
     enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
 
-    if (l->held_number != l->session.number || !l->session.conn) {
+    if (l->held_number != l->session.number || l->session.conn == NULL) {
         pg_log_forget_held(l);
         l->held_number = l->session.number;
     }
@@ -56,7 +56,7 @@ static enum shared_outcome try_lock(struct pg_log *l, enum pg_statement how, int
 
 static struct pg_held *held_of(const struct pg_log *l, const char *name)
 {
-    if (!l->session.conn || l->held_number != l->session.number)
+    if (l->session.conn == NULL || l->held_number != l->session.number)
         return NULL;
     for (size_t i = 0; i < l->held_count; i++)
         if (strcmp(l->held[i].name, name) == 0)
@@ -68,7 +68,8 @@ bool pg_log_is_held(const struct shared_log *log, const char *name)
 {
     const struct pg_log *l = (const struct pg_log *)log;
 
-    return l->session.conn && PQstatus(l->session.conn) == CONNECTION_OK && held_of(l, name);
+    return l->session.conn != NULL && PQstatus(l->session.conn) == CONNECTION_OK &&
+           held_of(l, name) != NULL;
 }
 
 enum shared_outcome pg_log_hold(struct shared_log *log, const char *name, int64_t deadline_ms)
@@ -77,14 +78,14 @@ enum shared_outcome pg_log_hold(struct shared_log *log, const char *name, int64_
     int64_t key = pg_lock_key(l, "name", name);
     enum shared_outcome outcome = connect_presence(l, deadline_ms);
 
-    if (outcome != SHARED_YES || held_of(l, name))
+    if (outcome != SHARED_YES || held_of(l, name) != NULL)
         return outcome;
     struct pg_held *held = realloc(l->held, (l->held_count + 1) * sizeof *held);
     char *copy = strdup(name);
 
-    if (held)
+    if (held != NULL)
         l->held = held;
-    if (!held || !copy) {
+    if (held == NULL || copy == NULL) {
         free(copy);
         return SHARED_NO_MEMORY;
     }
@@ -106,7 +107,7 @@ void pg_log_let_go(struct shared_log *log, const char *name, int64_t deadline_ms
     struct pg_log *l = pg_log_of(log);
     struct pg_held *held = held_of(l, name);
 
-    if (!held)
+    if (held == NULL)
         return;
     struct pg_value key = pg_integer(held->key);
 
@@ -143,7 +144,7 @@ enum shared_outcome pg_log_report(struct shared_log *log, const struct shared_no
         pg_integer((int64_t)node->applied),
         pg_integer((int64_t)node->digest_seq),
         pg_bytes(node->digest, SHARED_CHAIN_BYTES),
-        pg_text(node->state ? node->state : ""),
+        pg_text(node->state != NULL ? node->state : ""),
     };
     enum shared_outcome outcome = connect_presence(l, deadline_ms);
 

@@ -66,9 +66,9 @@ const char *pg_session_gist(const struct pg_session *s)
     };
     size_t at = 0;
 
-    if (s->unfit)
+    if (s->unfit != NULL)
         return s->unfit;
-    if (s->foreign)
+    if (s->foreign != NULL)
         return s->foreign;
     if (s->sqlstate[0] == '\0')
         return "";
@@ -124,17 +124,17 @@ void pg_get_text(const PGresult *r, int row, int column, char *out, size_t out_s
 
 static const char *option_of(const struct pg_session *s, const char *keyword)
 {
-    for (const PQconninfoOption *o = s->options; o && o->keyword; o++)
+    for (const PQconninfoOption *o = s->options; o != NULL && o->keyword != NULL; o++)
         if (strcmp(o->keyword, keyword) == 0)
-            return o->val && *o->val ? o->val : NULL;
+            return o->val != NULL && *o->val ? o->val : NULL;
     return NULL;
 }
 
 static size_t count_of(const char *list)
 {
-    size_t n = list ? 1 : 0;
+    size_t n = list != NULL ? 1 : 0;
 
-    for (; list && *list; list++)
+    for (; list != NULL && *list; list++)
         n += *list == ',';
     return n;
 }
@@ -142,7 +142,7 @@ static size_t count_of(const char *list)
 /* The `at`th of a list, or its only one. Borrowed from `buffer`. */
 static const char *item_of(const char *list, size_t at, char *buffer, size_t size)
 {
-    if (!list)
+    if (list == NULL)
         return NULL;
     if (count_of(list) == 1)
         at = 0;
@@ -164,18 +164,20 @@ bool pg_session_init(struct pg_session *s, const struct shared_log_options *opti
 
     *s = (struct pg_session){.interrupt_fd = -1};
     s->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    s->epoch = options->epoch ? strdup(options->epoch) : NULL;
-    s->schema = strdup(options->schema ? options->schema : SHARED_DEFAULT_SCHEMA);
-    assert(!s->schema || !strpbrk(s->schema, "\"@ "));
-    if (!s->schema || asprintf(&s->application, node ? "%s %s" : "%s", s->schema, node) < 0)
+    s->epoch = options->epoch != NULL ? strdup(options->epoch) : NULL;
+    s->schema = strdup(options->schema != NULL ? options->schema : SHARED_DEFAULT_SCHEMA);
+    assert(s->schema == NULL || strpbrk(s->schema, "\"@ ") == NULL);
+    if (s->schema == NULL ||
+        asprintf(&s->application, node != NULL ? "%s %s" : "%s", s->schema, node) < 0)
         s->application = NULL;
-    if (s->interrupt_fd < 0 || !s->application || (options->epoch && !s->epoch)) {
+    if (s->interrupt_fd < 0 || s->application == NULL ||
+        (options->epoch != NULL && s->epoch == NULL)) {
         say(s, "no memory or no descriptor");
         return false;
     }
     s->options = PQconninfoParse(options->database, &why);
-    if (!s->options) {
-        say(s, why ? why : "no memory");
+    if (s->options == NULL) {
+        say(s, why != NULL ? why : "no memory");
         PQfreemem(why);
         return false;
     }
@@ -274,9 +276,9 @@ static void take_notice(void *context, const PGresult *notice)
     const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
 
-    if (severity && strcmp(severity, "WARNING") == 0) {
+    if (severity != NULL && strcmp(severity, "WARNING") == 0) {
         s->warned = true;
-        if (text)
+        if (text != NULL)
             say(s, text);
     }
 }
@@ -316,11 +318,11 @@ void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_
     char name[16];
     bool prepares = !s->is_prepared[statement];
 
-    if (!s->conn || s->queue_failed)
+    if (s->conn == NULL || s->queue_failed)
         return;
     assert(count <= 16);
     for (int i = 0; i < count; i++) {
-        bytes[i] = values[i].bytes ? values[i].bytes : values[i].integer;
+        bytes[i] = values[i].bytes != NULL ? values[i].bytes : values[i].integer;
         sizes[i] = values[i].size;
         formats[i] = 1;
     }
@@ -336,7 +338,7 @@ void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_
 
 void pg_send_text(struct pg_session *s, const char *sql)
 {
-    if (s->conn && !s->queue_failed)
+    if (s->conn != NULL && !s->queue_failed)
         queue(s, PG_TEXT, false, PQsendQueryParams(s->conn, sql, 0, NULL, NULL, NULL, NULL, 1));
 }
 
@@ -352,12 +354,12 @@ static void record_error(struct pg_session *s, const PGresult *r)
     const char *severity = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
 
-    if (severity && strcmp(severity, "ERROR") != 0)
+    if (severity != NULL && strcmp(severity, "ERROR") != 0)
         s->fatal = true;
     if (s->sqlstate[0])
         return;
-    snprintf(s->sqlstate, sizeof s->sqlstate, "%s", state ? state : "");
-    say(s, text ? text : PQerrorMessage(s->conn));
+    snprintf(s->sqlstate, sizeof s->sqlstate, "%s", state != NULL ? state : "");
+    say(s, text != NULL ? text : PQerrorMessage(s->conn));
     /* A prepared statement that is another session's, or is gone: the probe met a quiet pool. */
     if (strcmp(s->sqlstate, "42P05") == 0 || strcmp(s->sqlstate, "26000") == 0)
         refuse(s, is_pooled);
@@ -373,10 +375,10 @@ static PGresult *next_result(struct pg_session *s, int64_t deadline_ms,
             return NULL;
         PGresult *r = PQgetResult(s->conn);
 
-        if (r && PQresultStatus(r) == PGRES_FATAL_ERROR)
+        if (r != NULL && PQresultStatus(r) == PGRES_FATAL_ERROR)
             record_error(s, r);
         /* libpq answers for ever about a connection that was lost in the middle of a pipeline. */
-        if (r && PQstatus(s->conn) != CONNECTION_BAD)
+        if (r != NULL && PQstatus(s->conn) != CONNECTION_BAD)
             return r;
         PQclear(r);
         if (PQstatus(s->conn) == CONNECTION_BAD)
@@ -398,7 +400,7 @@ static enum shared_outcome take_answer(struct pg_session *s, const struct pg_que
     if (queued->prepares) {
         PGresult *r = next_result(s, deadline_ms, &outcome);
 
-        s->is_prepared[queued->statement] = r && PQresultStatus(r) == PGRES_COMMAND_OK;
+        s->is_prepared[queued->statement] = r != NULL && PQresultStatus(r) == PGRES_COMMAND_OK;
         PQclear(r);
     }
     if (outcome == SHARED_YES)
@@ -415,7 +417,7 @@ enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
     s->warned = s->fatal = false;
     s->unfit = NULL;
     s->sqlstate[0] = '\0';
-    if (!s->conn)
+    if (s->conn == NULL)
         goto end;
     say(s, "");
     if (s->queue_failed || !PQpipelineSync(s->conn)) {
@@ -441,7 +443,7 @@ enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
         outcome = SHARED_NO;
     s->queued = 0;
 end:
-    if (out)
+    if (out != NULL)
         *out = results;
     else
         pg_results_clear(&results);
@@ -460,8 +462,8 @@ enum shared_outcome pg_session_wait(struct pg_session *s, const char *own, int64
     for (;;) {
         bool told = false;
 
-        for (PGnotify *n; (n = PQnotifies(s->conn)); PQfreemem(n))
-            told |= !own || strcmp(n->extra, own) != 0;
+        for (PGnotify *n; (n = PQnotifies(s->conn)) != NULL; PQfreemem(n))
+            told |= own == NULL || strcmp(n->extra, own) != 0;
         if (told)
             return SHARED_YES;
         enum shared_outcome ready = wait_socket(s, POLLIN, deadline_ms);
@@ -492,7 +494,7 @@ static enum shared_outcome find_host(struct pg_session *s, size_t host, struct o
     out->name = item_of(option_of(s, "host"), host, out->names, PG_NAME_SIZE);
     out->address = item_of(option_of(s, "hostaddr"), host, out->addresses, sizeof out->addresses);
     out->port = item_of(option_of(s, "port"), host, out->port_text, sizeof out->port_text);
-    if (out->address || !out->name || !pg_lookup_is_needed(out->name))
+    if (out->address != NULL || out->name == NULL || !pg_lookup_is_needed(out->name))
         return SHARED_YES;
     char name[PG_NAME_SIZE];
 
@@ -500,10 +502,10 @@ static enum shared_outcome find_host(struct pg_session *s, size_t host, struct o
     const char *trouble =
         pg_lookup(&s->lookup, name, deadline_ms, s->interrupt_fd, out->addresses, out->names);
 
-    if (trouble)
+    if (trouble != NULL)
         snprintf(s->why, sizeof s->why, "%s: %s", name, trouble);
     out->address = out->addresses;
-    return trouble ? SHARED_AWAY : SHARED_YES;
+    return trouble != NULL ? SHARED_AWAY : SHARED_YES;
 }
 
 /* What is sent to libpq beside the options: of one host, and what is not said there. */
@@ -518,19 +520,19 @@ static PGconn *start(struct pg_session *s, const struct one_host *host)
     const char *keywords[64], *values[64];
     size_t n = 0;
 
-    for (const PQconninfoOption *o = s->options; o->keyword && n < 48; o++) {
+    for (const PQconninfoOption *o = s->options; o->keyword != NULL && n < 48; o++) {
         const char *value = strcmp(o->keyword, "host") == 0       ? host->name
                             : strcmp(o->keyword, "hostaddr") == 0 ? host->address
                             : strcmp(o->keyword, "port") == 0     ? host->port
                                                                   : o->val;
 
-        if (value && *value) {
+        if (value != NULL && *value) {
             keywords[n] = o->keyword;
             values[n++] = value;
         }
     }
     for (size_t i = 0; i < sizeof unless_said / sizeof unless_said[0]; i++) {
-        if (!option_of(s, unless_said[i].keyword)) {
+        if (option_of(s, unless_said[i].keyword) == NULL) {
             keywords[n] = unless_said[i].keyword;
             values[n++] = unless_said[i].value;
         }
@@ -574,7 +576,7 @@ static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t d
     if (outcome != SHARED_YES)
         return outcome;
     s->conn = start(s, &found);
-    if (!s->conn)
+    if (s->conn == NULL)
         return SHARED_NO_MEMORY;
     PQsetErrorVerbosity(s->conn, PQERRORS_VERBOSE);
     while (PQstatus(s->conn) != CONNECTION_BAD && step != PGRES_POLLING_FAILED) {
@@ -632,7 +634,7 @@ static bool is_shared_process(struct pg_session *s, size_t host, int64_t process
     }
     PGconn *second = s->conn;
     s->conn = own;
-    if (!shared && second)
+    if (!shared && second != NULL)
         shared = ask_process(s, false, deadline_ms, &again) != process && again == SHARED_YES;
     PQfinish(second);
     return shared;
@@ -678,7 +680,7 @@ static enum shared_outcome check_server(struct pg_session *s, size_t host, int64
         refuse(s, is_pooled);
         return SHARED_AWAY;
     }
-    return s->conn ? outcome : SHARED_AWAY;
+    return s->conn != NULL ? outcome : SHARED_AWAY;
 }
 
 /* The session is made what all rely on, and the log is looked at. */
@@ -714,12 +716,12 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
         if (!epoch[0] || pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {
             say(s, "the shared catalogue in this database was made by another release");
             s->foreign = "the shared catalogue in its database was made by another release";
-        } else if (s->epoch && strcmp(s->epoch, epoch) != 0) {
+        } else if (s->epoch != NULL && strcmp(s->epoch, epoch) != 0) {
             s->foreign = "the shared catalogue in its database is not this node's: to join it, "
                          "stop this node and delete its file";
             say(s, s->foreign);
         }
-        if (s->foreign)
+        if (s->foreign != NULL)
             outcome = SHARED_FOREIGN;
     }
     pg_results_clear(&r);
@@ -732,7 +734,7 @@ static bool is_alive(struct pg_session *s)
 {
     struct pollfd fd = {.events = POLLIN};
 
-    if (!s->conn || PQstatus(s->conn) != CONNECTION_OK)
+    if (s->conn == NULL || PQstatus(s->conn) != CONNECTION_OK)
         return false;
     fd.fd = PQsocket(s->conn);
     while (poll(&fd, 1, 0) > 0)

@@ -40,7 +40,7 @@ static enum shared_outcome ask(struct pg_log *l, enum pg_statement statement,
     enum shared_outcome outcome = pg_session_connect(&l->session, clock_now_ms() + timeout_ms);
 
     if (outcome != SHARED_YES) {
-        if (out)
+        if (out != NULL)
             *out = (struct pg_results){{NULL}};
         return outcome;
     }
@@ -136,7 +136,7 @@ enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
     struct shared_packer *packer = shared_packer_new();
     bool there = false;
 
-    if (!packer)
+    if (packer == NULL)
         return SHARED_NO_MEMORY;
     enum shared_outcome outcome = is_there(l, upload.seq, &there, part_timeout_ms);
 
@@ -218,7 +218,7 @@ static enum shared_outcome download_file(struct pg_log *l, const PGresult *last,
     int64_t parts = pg_get_integer(last, 0, PARTS);
     enum shared_outcome outcome = SHARED_YES;
 
-    if (!l->unpacker && !(l->unpacker = shared_unpacker_new()))
+    if (l->unpacker == NULL && (l->unpacker = shared_unpacker_new()) == NULL)
         return SHARED_NO_MEMORY;
     shared_unpacker_begin(l->unpacker);
     for (int64_t no = 0; no < parts && outcome == SHARED_YES; no++)

@@ -205,7 +205,7 @@ enum catalogue_status engine_report_sites(struct str *out, struct catalogue_view
     str_append_text(out, "\"sites\":[");
     for (size_t i = 0; i < registry->site_count && status == CATALOGUE_OK && !more; i++) {
         const struct registry_site *site = &registry->sites[i];
-        if (only != NULL ? site->id != only->id : after && strcmp(site->origin, after) <= 0)
+        if (only != NULL ? site->id != only->id : after != NULL && strcmp(site->origin, after) <= 0)
             continue;
         more = count == limit;
         if (more)

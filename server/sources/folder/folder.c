@@ -56,7 +56,7 @@ static enum read_status feed(int fd, struct sitemap_verifier *v, const atomic_bo
 {
     char bytes[READ_BYTES];
     for (;;) {
-        if (stop && atomic_load_explicit(stop, memory_order_relaxed))
+        if (stop != NULL && atomic_load_explicit(stop, memory_order_relaxed))
             return READ_STOPPED;
         ssize_t len = read(fd, bytes, sizeof bytes);
         if (len < 0 && errno == EINTR)
@@ -95,7 +95,7 @@ enum read_status folder_read_file(int top, const char *path, const struct sitema
         return failure();
     *st = before;
     struct sitemap_verifier *v = sitemap_verifier_new(expect);
-    enum read_status status = v ? feed(fd, v, stop) : READ_SHORTAGE;
+    enum read_status status = v != NULL ? feed(fd, v, stop) : READ_SHORTAGE;
     if (status == READ_DONE && !sitemap_verifier_finish(v, out))
         status = READ_SHORTAGE;
     sitemap_verifier_free(v);
@@ -117,7 +117,7 @@ static bool is_unchanged(const struct record *kept, const struct stat *st)
 
 static bool is_too_large(const char *problem)
 {
-    return problem &&
+    return problem != NULL &&
            (strcmp(problem, "too-many-urls") == 0 || strcmp(problem, "file-too-large") == 0);
 }
 
@@ -140,9 +140,9 @@ static bool must_read(const struct folder *f, const struct record *kept, const s
 /* It has, or had, content that was good. */
 static bool was_sitemap(const struct record *kept)
 {
-    return kept && (kept->file.has_entry || kept->file.state == SOURCE_FILE_LISTED ||
-                    (kept->file.state == SOURCE_FILE_QUARANTINED &&
-                     (kept->file.hash[0] | kept->file.hash[1])));
+    return kept != NULL && (kept->file.has_entry || kept->file.state == SOURCE_FILE_LISTED ||
+                            (kept->file.state == SOURCE_FILE_QUARANTINED &&
+                             (kept->file.hash[0] | kept->file.hash[1])));
 }
 
 static void set_stat(struct source_file *file, const struct stat *st)
@@ -172,7 +172,7 @@ static void set_identity(struct folder *f, struct record *now, const struct stat
 static bool leave(struct folder *f, const char *path, uint32_t again_ms)
 {
     bool failed = false;
-    if (f->pass->options->alone || record_find(&f->unsettled, path))
+    if (f->pass->options->alone || record_find(&f->unsettled, path) != NULL)
         return false;
     struct record left = {.file.path = record_keep(&f->leaving, path, &failed)};
     f->pass->out_of_memory = failed || record_add(&f->leaving, &left) == NULL;
@@ -184,7 +184,7 @@ static bool refuse(struct folder *f, const struct record *kept, struct record *n
                    const struct sitemap_file *file, int64_t age_ms)
 {
     uint32_t settle_ms = f->settings->settle_ms;
-    bool known = kept && kept->file.state == SOURCE_FILE_QUARANTINED;
+    bool known = kept != NULL && kept->file.state == SOURCE_FILE_QUARANTINED;
     /* Written to so lately, it may be half of what it will be. */
     if (!known && age_ms >= 0 && age_ms < settle_ms && leave(f, now->file.path, settle_ms))
         return !f->pass->out_of_memory;
@@ -208,7 +208,8 @@ static bool is_named_xml(const char *path)
 static bool is_named_sitemap(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return ends_with(path, ".xml.gz") || strcasestr(slash ? slash + 1 : path, "sitemap") != NULL;
+    return ends_with(path, ".xml.gz") ||
+           strcasestr(slash != NULL ? slash + 1 : path, "sitemap") != NULL;
 }
 
 /* Whether a file that is not a sitemap is reported. A feed or an old index beside the sitemaps is
@@ -250,7 +251,8 @@ static bool judge(struct folder *f, const struct record *kept, struct record *no
     case SITEMAP_FILE_EMPTY:
     case SITEMAP_FILE_URLSET:
     case SITEMAP_FILE_TEXT:
-        lastmod_policy(kept ? kept->file.hash : none, file->hash, kept ? kept->file.lastmod : NULL,
+        lastmod_policy(kept != NULL ? kept->file.hash : none, file->hash,
+                       kept != NULL ? kept->file.lastmod : NULL,
                        now->file.mtime_ns >= 0 ? now->file.mtime_ns / 1000000000 : 0,
                        clock_unix_ms() / 1000, &verdict);
         now->moved = verdict.moved;
@@ -286,14 +288,14 @@ static bool is_to_split(const struct folder *f, const struct sitemap_file *file,
 {
     bool good = file->kind == SITEMAP_FILE_URLSET || file->kind == SITEMAP_FILE_TEXT;
     bool large = file->kind == SITEMAP_FILE_BROKEN && is_too_large(file->code);
-    return f->settings->split && (large || (good && split_urlset(f->pass->registry, loc)));
+    return f->settings->split && (large || (good && split_urlset(f->pass->registry, loc) != NULL));
 }
 
 /* Half of what it will be, maybe: judge leaves it then. */
 static bool is_unsettled(const struct folder *f, const struct record *kept, int64_t read_at_ms,
                          const struct stat *st)
 {
-    bool known = kept && kept->file.state == SOURCE_FILE_QUARANTINED;
+    bool known = kept != NULL && kept->file.state == SOURCE_FILE_QUARANTINED;
     int64_t age_ms = read_at_ms - mtime_ns(st) / 1000000;
     return !f->pass->options->alone && !known && age_ms >= 0 && age_ms < f->settings->settle_ms;
 }
@@ -301,7 +303,7 @@ static bool is_unsettled(const struct folder *f, const struct record *kept, int6
 static bool put_off_split(struct folder *f, const char *path)
 {
     struct record *kept = record_find(&f->pass->kept, path);
-    if (kept)
+    if (kept != NULL)
         kept->seen = true;
     f->split_waits = true;
     scan_again(f->pass, SPLIT_AGAIN_MS);
@@ -396,7 +398,7 @@ static bool read_and_check(struct folder *f, struct record *kept, const char *pa
         f->pass->out_of_memory = true;
         return false;
     case READ_GONE:
-        if (kept)
+        if (kept != NULL)
             kept->seen = false;
         return true;
     case READ_UNREADABLE:
@@ -474,7 +476,7 @@ static bool read_changing(struct folder *f)
 static bool visit_folder(void *context, int fd, const char *path)
 {
     struct folder *f = context;
-    if (f->watch && !tree_watch_folder(f->watch, fd, path)) {
+    if (f->watch != NULL && !tree_watch_folder(f->watch, fd, path)) {
         /* Half a tree watched would look like a whole one. */
         tree_watch_free(f->watch);
         f->watch = NULL;
@@ -535,7 +537,7 @@ static bool walk(struct folder *f)
     struct walk_result result;
     struct scan_outcome *out = f->pass->out;
     struct walk_visit visit = {visit_folder, visit_file, visit_problem, f};
-    if (f->watch)
+    if (f->watch != NULL)
         tree_watch_walk_begins(f->watch);
     enum walk_status status = walk_folder(f->top, "", &f->match, &visit, &result);
     out->links = result.links > 0;
@@ -546,7 +548,7 @@ static bool walk(struct folder *f)
                          strerrordesc_np(result.error));
     if (status != WALK_DONE)
         return false;
-    if (f->watch)
+    if (f->watch != NULL)
         tree_watch_walk_ends(f->watch);
     return true;
 }
@@ -676,14 +678,14 @@ bool folder_watch(struct folder *f)
     bool found = stat(f->settings->directory, &st) == 0;
     f->top_device = found ? st.st_dev : 0;
     f->top_inode = found ? st.st_ino : 0;
-    if (f->watch)
+    if (f->watch != NULL)
         tree_watch_read(f->watch, &f->match, not_yet, f, &news);
     return limit;
 }
 
 int folder_fd(const struct folder *f)
 {
-    return f->watch ? tree_watch_fd(f->watch) : -1;
+    return f->watch != NULL ? tree_watch_fd(f->watch) : -1;
 }
 
 void folder_read_news(struct folder *f, struct tree_watch_news *out)

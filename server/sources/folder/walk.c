@@ -37,7 +37,7 @@ static const char *const usual_patterns[] = {"*.xml", "*.xml.gz", "*.txt", "*.tx
 static const char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    return slash != NULL ? slash + 1 : path;
 }
 
 /* The slashes at a pattern's ends only say what it is compared with. */
@@ -59,7 +59,7 @@ static bool matches(const char *pattern, const char *path, int flags)
 
 static bool matches_any(const char *const *patterns, const char *path, int flags)
 {
-    for (; patterns && *patterns; patterns++)
+    for (; patterns != NULL && *patterns != NULL; patterns++)
         if (matches(*patterns, path, flags))
             return true;
     return false;
@@ -67,7 +67,7 @@ static bool matches_any(const char *const *patterns, const char *path, int flags
 
 bool match_file(const struct match *m, const char *path)
 {
-    return matches_any(m->patterns ? m->patterns : usual_patterns, path, FNM_PERIOD) &&
+    return matches_any(m->patterns != NULL ? m->patterns : usual_patterns, path, FNM_PERIOD) &&
            !matches_any(m->excludes, path, 0);
 }
 
@@ -85,7 +85,7 @@ bool match_whole(const struct match *m, const char *path)
     if (len < 0 || (size_t)len >= sizeof folder)
         return false;
     unsigned depth = 0;
-    for (char *slash = strchr(folder, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(folder, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (++depth > SOURCE_MAX_DEPTH || !match_folder(m, folder))
             return false;
@@ -101,7 +101,7 @@ bool location_init(struct location *l, const char *url, char *why, size_t why_si
     char text[LOC_MAX_CHARS + sizeof file];
     struct url parsed;
     size_t len = strlen(url);
-    if (len == 0 || url[len - 1] != '/' || strpbrk(url, "?#")) {
+    if (len == 0 || url[len - 1] != '/' || strpbrk(url, "?#") != NULL) {
         snprintf(why, why_size, "url must end in a slash, without query: %.200s", url);
         return false;
     }
@@ -368,7 +368,7 @@ static enum walk_status told(bool go_on)
 static enum walk_status problem(struct walk *w, const char *code, const char *detail, bool folder)
 {
     char shown[SOURCE_MAX_PATH_BYTES + 1];
-    if (!w->visit->problem)
+    if (w->visit->problem == NULL)
         return WALK_DONE;
     bool as_is = w->path_len <= SOURCE_MAX_PATH_BYTES && is_clean(w->path, w->path_len);
     if (!as_is)
@@ -393,7 +393,7 @@ static enum walk_status unreadable(struct walk *w, int error, bool folder)
 
 static enum walk_status visit_file(struct walk *w, const struct stat *st)
 {
-    if (!w->visit->file)
+    if (w->visit->file == NULL)
         return WALK_DONE;
     if (!is_clean(w->path, w->path_len))
         return problem(w, "bad-name", "its name is not UTF-8, or has a control character", false);
@@ -501,7 +501,8 @@ static enum walk_status visit_name(struct walk *w, int parent, const struct walk
     case WALK_FILE:
         break;
     }
-    if (!w->visit->file || !match_file(w->match, w->path) || !stat_file(w, parent, name->text, &st))
+    if (w->visit->file == NULL || !match_file(w->match, w->path) ||
+        !stat_file(w, parent, name->text, &st))
         return WALK_DONE;
     return visit_file(w, &st);
 }

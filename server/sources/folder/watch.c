@@ -84,14 +84,14 @@ static struct watched *folder_of(const struct tree_watch *w, int wd)
 static bool remember(struct tree_watch *w, int wd, const char *path)
 {
     struct watched *known = folder_of(w, wd);
-    if (known && strcmp(known->path, path) == 0) {
+    if (known != NULL && strcmp(known->path, path) == 0) {
         known->walk = w->walk;
         return true;
     }
     char *copy = strdup(path);
     if (copy == NULL)
         return false;
-    if (known) {
+    if (known != NULL) {
         free(known->path);
         known->path = copy;
         known->walk = w->walk;
@@ -212,7 +212,7 @@ static void handle(const struct reading *r, const struct inotify_event *event)
     }
     bool came = event->mask & (IN_CREATE | IN_MOVED_TO);
     if (event->mask & IN_ISDIR) {
-        if (r->match && !match_folder(r->match, path))
+        if (r->match != NULL && !match_folder(r->match, path))
             return;
         r->news->changed = true;
         if (came)

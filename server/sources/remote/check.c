@@ -22,22 +22,22 @@ static void keep_validators(struct check_record *record, const struct fetch_repl
 {
     const char *etag = poll_kept_header(reply, "ETag", CHECK_ETAG_MAX_BYTES);
     const char *modified = poll_kept_header(reply, "Last-Modified", CHECK_MODIFIED_MAX_BYTES);
-    if (reply->status == 200 || etag)
+    if (reply->status == 200 || etag != NULL)
         record->etag = etag;
-    if (reply->status == 200 || modified)
+    if (reply->status == 200 || modified != NULL)
         record->last_modified = modified;
 }
 
 static bool same_text(const char *a, const char *b)
 {
-    return a && b && strcmp(a, b) == 0;
+    return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
 /* What was read would have been answered 304, and is another. */
 static bool validators_lie(const struct poll *p, const struct fetch_reply *reply)
 {
     const char *etag = fetch_header(reply, "ETag");
-    if (p->record.etag || etag)
+    if (p->record.etag != NULL || etag != NULL)
         return same_text(p->record.etag, etag);
     return same_text(p->record.last_modified, fetch_header(reply, "Last-Modified"));
 }
@@ -49,15 +49,18 @@ static void set_mark(struct check_record *record, unsigned mark, bool set)
 
 bool check_serves(const struct poll *p)
 {
-    return p->source && p->source->settings->serve && !p->splits && p->remote->options.store;
+    return p->source != NULL && p->source->settings->serve && !p->splits &&
+           p->remote->options.store != NULL;
 }
 
 /* Of a copy: what its entry bears, or is about to. */
 static int64_t copy_date(const struct poll *p, const char *lastmod)
 {
-    const char *text = lastmod && *lastmod ? lastmod : p->served ? p->served : p->claim;
+    const char *text = lastmod != NULL && *lastmod ? lastmod
+                       : p->served != NULL         ? p->served
+                                                   : p->claim;
     struct lastmod date;
-    return text && lastmod_parse(text, strlen(text), p->now, &date, NULL) == RULE_OK &&
+    return text != NULL && lastmod_parse(text, strlen(text), p->now, &date, NULL) == RULE_OK &&
                    date.unix_seconds <= p->now
                ? date.unix_seconds
                : p->now;
@@ -67,7 +70,7 @@ static int64_t copy_date(const struct poll *p, const char *lastmod)
  * gets; NULL: it keeps its own. */
 static void keep_copy(struct poll *p, const struct sitemap_file *file, const char *lastmod)
 {
-    if (p->copy)
+    if (p->copy != NULL)
         child_copy_keep(p->copy, file->hash, copy_date(p, lastmod));
     p->copy = NULL;
 }
@@ -86,7 +89,7 @@ static void take_content(struct poll *p, const struct fetch_reply *reply,
     struct claim_content before = {.one_lastmod = record->one_lastmod};
     struct claim_content content = {.one_lastmod = file->one_lastmod, .stamp = file->stamp};
     struct claim_dates dates = {
-        .claim = p->source && p->source->claims_are_now ? NULL : p->claim,
+        .claim = p->source != NULL && p->source->claims_are_now ? NULL : p->claim,
         .newest = *file->newest_lastmod ? file->newest_lastmod : NULL,
         .served = p->served,
     };
@@ -111,10 +114,11 @@ static void take_content(struct poll *p, const struct fetch_reply *reply,
     record->changed_at = moved ? p->now : record->changed_at;
     sitemap_remarks_write(&file->remarks, s->remarks);
     record->remarks = *s->remarks ? s->remarks : NULL;
-    if (s->dates.first && p->source) /* also where that stays: it may be taken back meanwhile */
+    if (s->dates.first &&
+        p->source != NULL) /* also where that stays: it may be taken back meanwhile */
         s->write.lastmod_from = p->served;
     /* What somebody registered is theirs until its content moves. */
-    if (*s->dates.lastmod && !p->has_digest && (p->source || moved)) {
+    if (*s->dates.lastmod && !p->has_digest && (p->source != NULL || moved)) {
         s->write.lastmod_from = p->served;
         s->write.lastmod_to = s->dates.lastmod;
     }
@@ -138,8 +142,8 @@ static void take_split(struct poll *p, const struct sitemap_file *file, struct s
     if (s->dates.changed)
         remote_report(p->remote, 2, "source-file-split", p->source->settings->name,
                       "%s: its %" PRIu64 " page URLs are a urlset: %s%s%s", record->loc, file->urls,
-                      split_did(p), split_left_out(p) ? "; " : "",
-                      split_left_out(p) ? split_left_out(p) : "");
+                      split_did(p), split_left_out(p) != NULL ? "; " : "",
+                      split_left_out(p) != NULL ? split_left_out(p) : "");
 }
 
 /* Its list is read anew, once that is in the catalogue. */
@@ -164,8 +168,8 @@ static void record_split(struct poll *p, struct check_record *record)
 /* The registered date moved since the last poll, and the content did not. */
 static bool is_unfounded(const struct poll *p, const struct check_record *before, bool changed)
 {
-    return !p->source && !changed && p->served && !p->has_digest && before->good_at > 0 &&
-           p->entry_changed_at > before->checked_at + WRITTEN_SLACK_S;
+    return p->source == NULL && !changed && p->served != NULL && !p->has_digest &&
+           before->good_at > 0 && p->entry_changed_at > before->checked_at + WRITTEN_SLACK_S;
 }
 
 /* Whether the entry was written since the last poll, by another: beside a digest, and while it is
@@ -180,7 +184,7 @@ static bool is_written(const struct poll *p, const struct check_record *before)
  * by whose it is. */
 static void mark_stale(const struct poll *p, const struct check_record *before, struct settled *s)
 {
-    bool moves = s->write.lastmod_to && !p->held;
+    bool moves = s->write.lastmod_to != NULL && !p->held;
     bool wanted = s->dates.changed && *s->dates.lastmod && p->held;
     if (p->served == NULL || moves || is_written(p, before))
         set_mark(&s->write.record, CHECK_DATE_STALE, false);
@@ -210,7 +214,7 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
     else if (changed)
         set_mark(record, CHECK_LASTMOD_UNFOUNDED, false);
     mark_stale(p, &before, s);
-    set_mark(record, CHECK_CLAIMS_ARE_NOW, p->source && p->source->claims_are_now);
+    set_mark(record, CHECK_CLAIMS_ARE_NOW, p->source != NULL && p->source->claims_are_now);
     set_mark(record, CHECK_REDIRECTED, p->hops > 0);
     if (record->marks & CHECK_DROPPED) {
         set_mark(record, CHECK_DROPPED, false);
@@ -258,7 +262,7 @@ static uint32_t settle_bad(struct poll *p, const struct child_verdict *v,
     record->detail = *v->detail ? say_where(p, v->detail) : NULL;
     record->line = v->line;
     int64_t since = record->failures == 1 ? p->now : record->since;
-    if (p->source && interval_is_none(v->state) && !(record->marks & CHECK_DROPPED) &&
+    if (p->source != NULL && interval_is_none(v->state) && !(record->marks & CHECK_DROPPED) &&
         interval_drops(record->failures, since, p->now, p->source->settings->drop_after_s)) {
         set_mark(record, CHECK_DROPPED, true);
         ask_for_list(p);
@@ -270,13 +274,13 @@ static void report_state(struct poll *p, const struct check_record *record)
 {
     struct remote *r = p->remote;
     enum check_state before = p->record.state;
-    const char *source = p->source ? p->source->settings->name : NULL;
+    const char *source = p->source != NULL ? p->source->settings->name : NULL;
     const struct remote_moved moved = {.record = record,
                                        .site = p->site->origin,
                                        .before = before,
                                        .was_stale = (p->record.marks & CHECK_DATE_STALE) != 0};
     bool is_stale = (record->marks & CHECK_DATE_STALE) != 0;
-    if (r->options.moved && (record->state != before || is_stale != moved.was_stale))
+    if (r->options.moved != NULL && (record->state != before || is_stale != moved.was_stale))
         r->options.moved(r->options.moved_context, &moved);
     if (record->state == before)
         return;
@@ -285,8 +289,9 @@ static void report_state(struct poll *p, const struct check_record *record)
         remote_report(r, 2, "check-recovered", source, "%s is good again", record->loc);
     else if (record->state != CHECK_GOOD)
         remote_report(r, 1, "check-problem", source, "%s is %s (%s): %s", record->loc,
-                      check_state_word(record->state), record->problem ? record->problem : "",
-                      record->detail ? record->detail : "");
+                      check_state_word(record->state),
+                      record->problem != NULL ? record->problem : "",
+                      record->detail != NULL ? record->detail : "");
 }
 
 /* What its entry bears, and what the list claims. */
@@ -301,14 +306,14 @@ static enum catalogue_status read_entry(struct poll *p, struct catalogue_view *v
         p->served = record_keep(&p->texts, entry.lastmod, &failed);
         p->has_digest = entry.digest != NULL;
         p->held =
-            p->has_digest || (p->source && !same_text(entry.source, p->record.source)) ||
+            p->has_digest || (p->source != NULL && !same_text(entry.source, p->record.source)) ||
             registry_is_frozen(p->registry, registry_index_by_id(p->registry, entry.index_id));
         p->entry_changed_at = entry.changed_at;
         entry_record_done(&entry);
     } else if (status != CATALOGUE_NOT_FOUND) {
         return status;
     }
-    if (p->source) {
+    if (p->source != NULL) {
         status = catalogue_view_source_file(view, p->record.source, p->record.loc, &file, &found);
         if (status != CATALOGUE_OK)
             return status;
@@ -346,10 +351,10 @@ static void put_again(struct poll *p)
 static bool settle_copy(struct poll *p, const struct child_verdict *v, struct remote *r,
                         const struct fetch_reply *reply, const struct sitemap_file *file)
 {
-    bool good = v->state == CHECK_GOOD && file;
+    bool good = v->state == CHECK_GOOD && file != NULL;
     bool known = good && p->record.state == CHECK_GOOD && p->record.hash[0] == file->hash[0] &&
                  p->record.hash[1] == file->hash[1];
-    if (p->ask == NULL || !p->ask->copied || (good && !known))
+    if (p->ask == NULL || p->ask->copied == NULL || (good && !known))
         return false;
     if (known)
         keep_copy(p, file, NULL);
@@ -400,15 +405,15 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
                      p->record.state != CHECK_GOOD || s.dates.changed;
     if (!run_write(r, &s.write)) {
         r->load = true; /* it is polled anew, from what the catalogue keeps */
-        if (p->ask)
+        if (p->ask != NULL)
             remote_ask_fail(p->ask, "out of memory");
         p->ask = NULL;
     }
-    if (p->ask && p->ask->copied) { /* it is there */
+    if (p->ask != NULL && p->ask->copied != NULL) { /* it is there */
         remote_ask_fail(p->ask, "");
         p->ask = NULL;
     }
-    if (p->ask) {
+    if (p->ask != NULL) {
         p->ask->next = r->waiting;
         r->waiting = p->ask;
         p->ask->check_id = record->id;
@@ -450,7 +455,7 @@ static bool take_hosts(struct poll *p)
 static size_t of_site(const struct remote *r, int64_t site_id)
 {
     size_t count = 0;
-    for (const struct poll *p = r->polls; p; p = p->next)
+    for (const struct poll *p = r->polls; p != NULL; p = p->next)
         count += !p->list && p->record.site_id == site_id;
     return count;
 }
@@ -465,7 +470,7 @@ static bool has_copy(const struct poll *p)
 /* Whether it was read through another host map. */
 static bool is_mapped_anew(const struct poll *p)
 {
-    int64_t since = p->source ? p->source->mapped_at : 0;
+    int64_t since = p->source != NULL ? p->source->mapped_at : 0;
     return since != 0 && p->record.full_at <= since;
 }
 
@@ -475,7 +480,8 @@ static bool asks_what_is_new(const struct poll *p)
     const struct check_record *k = &p->record;
     return k->state == CHECK_GOOD && split_is_as_kept(p) && has_copy(p) &&
            !(k->marks & CHECK_VALIDATORS_LIE) && p->now - k->full_at < FULL_EVERY_S &&
-           p->now >= k->full_at && !is_mapped_anew(p) && (k->etag || k->last_modified);
+           p->now >= k->full_at && !is_mapped_anew(p) &&
+           (k->etag != NULL || k->last_modified != NULL);
 }
 
 /* NOT_FOUND: it is watched no more. BUSY: as many of its site are polled as may be. */
@@ -492,16 +498,17 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
         return CATALOGUE_NO_MEMORY;
     p->site = registry_site_by_id(p->registry, p->record.site_id);
     p->source = run_source(p->remote, p->record.source);
-    bool wanted = *p->record.source != '\0' ? p->source && p->source->settings->check
-                                            : p->site && p->site->check;
-    if (!wanted || !p->site || !run_ask_url(p->source, p->record.loc, &p->url))
+    bool wanted = *p->record.source != '\0' ? p->source != NULL && p->source->settings->check
+                                            : p->site != NULL && p->site->check;
+    if (!wanted || p->site == NULL || !run_ask_url(p->source, p->record.loc, &p->url))
         return CATALOGUE_NOT_FOUND;
     if (of_site(p->remote, p->record.site_id) > RUN_SHARE)
         return CATALOGUE_BUSY;
     p->splits = split_can(p);
     if (!take_hosts(p))
         return CATALOGUE_NO_MEMORY;
-    return !asked && p->source && asks_what_is_new(p) && !(p->record.marks & CHECK_DATE_STALE)
+    return !asked && p->source != NULL && asks_what_is_new(p) &&
+                   !(p->record.marks & CHECK_DATE_STALE)
                ? CATALOGUE_OK
                : read_entry(p, view);
 }
@@ -514,29 +521,29 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due,
     struct catalogue_view *view = NULL;
     struct poll *p = poll_new(r, host);
     enum catalogue_status status =
-        p ? catalogue_view_begin(r->catalogue, &view) : CATALOGUE_NO_MEMORY;
+        p != NULL ? catalogue_view_begin(r->catalogue, &view) : CATALOGUE_NO_MEMORY;
     if (status == CATALOGUE_OK) {
         status = read_child(p, view, due.id, asked != NULL);
         catalogue_view_end(view);
     }
     *why = status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND ? not_now : NULL;
     const char *put_off = status == CATALOGUE_OK ? split_put_off(p, asked != NULL) : NULL;
-    if (put_off) {
-        *why = asked ? put_off : NULL;
+    if (put_off != NULL) {
+        *why = asked != NULL ? put_off : NULL;
     } else if (status == CATALOGUE_OK) {
         const struct check_record *k = &p->record;
         bool whole = !asks_what_is_new(p);
         poll_headers(p, whole ? NULL : k->etag, whole ? NULL : k->last_modified);
         *why = poll_ask(p) ? NULL : not_now;
     }
-    if (status != CATALOGUE_OK || put_off || *why) {
-        if (p)
+    if (status != CATALOGUE_OK || put_off != NULL || *why != NULL) {
+        if (p != NULL)
             poll_free(p);
         return false;
     }
     poll_enter_host(p);
     p->ask = p->splits ? NULL : asked;
-    if (asked && p->splits) /* the caller must not wait that long */
+    if (asked != NULL && p->splits) /* the caller must not wait that long */
         remote_ask_answer(asked, &p->record, "");
     return true;
 }

@@ -142,7 +142,7 @@ void child_check(const struct child_answer *a, struct child_verdict *out)
     } else if (a->reply->status == 304 && a->conditional) {
         out->state = CHECK_GOOD;
         out->same = true;
-    } else if (a->reply->status == 200 && a->file) {
+    } else if (a->reply->status == 200 && a->file != NULL) {
         check_file(a, out);
     } else if (a->reply->status == 200) {
         out->state = CHECK_GOOD;

@@ -31,7 +31,7 @@ static void choose(const struct claim_content *content, const struct claim_dates
 {
     char modified[21] = "";
     struct lastmod served, date;
-    bool dated = dates->served &&
+    bool dated = dates->served != NULL &&
                  lastmod_parse(dates->served, strlen(dates->served), now, &served, NULL) == RULE_OK;
     if (dates->modified_at > 0)
         lastmod_format_utc(dates->modified_at, modified);

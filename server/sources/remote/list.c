@@ -16,7 +16,7 @@
 static void answer_asks(struct remote_ask **asks, const struct change_result *result,
                         const char *failure)
 {
-    while (*asks) {
+    while (*asks != NULL) {
         struct remote_ask *ask = *asks;
         *asks = ask->next;
         ask->scanned(ask->context, result, failure);
@@ -46,7 +46,7 @@ static void take_asks(struct poll *p)
 
 static void keep(char **to, const char *text)
 {
-    char *copy = text ? strdup(text) : NULL;
+    char *copy = text != NULL ? strdup(text) : NULL;
     free(*to);
     *to = copy;
 }
@@ -55,28 +55,29 @@ static void keep(char **to, const char *text)
 static void write_list(struct poll *p, unsigned http_status)
 {
     struct remote_source *s = p->source;
-    struct check_write write = {.kind = CHECK_RESULT,
-                                .full_from = s->full_from,
-                                .record = {.id = s->list_id,
-                                           .loc = s->settings->upstream,
-                                           .list = true,
-                                           .state = s->problem ? CHECK_UNREACHABLE : CHECK_GOOD,
-                                           .status = http_status,
-                                           .marks = s->claims_are_now ? CHECK_CLAIMS_ARE_NOW : 0,
-                                           .next_at = s->next_at,
-                                           .interval_s = s->settings->poll_s,
-                                           .failures = s->failures,
-                                           .checked_at = p->now,
-                                           .good_at = s->good_at,
-                                           .urls = (uint64_t)s->mapped_at,
-                                           .hash = {s->map_digest[0], s->map_digest[1]},
-                                           .changed_at = s->answered,
-                                           .full_at = s->full_at,
-                                           .since = s->since,
-                                           .etag = s->etag,
-                                           .last_modified = s->modified,
-                                           .problem = s->problem,
-                                           .detail = s->status.failure}};
+    struct check_write write = {
+        .kind = CHECK_RESULT,
+        .full_from = s->full_from,
+        .record = {.id = s->list_id,
+                   .loc = s->settings->upstream,
+                   .list = true,
+                   .state = s->problem != NULL ? CHECK_UNREACHABLE : CHECK_GOOD,
+                   .status = http_status,
+                   .marks = s->claims_are_now ? CHECK_CLAIMS_ARE_NOW : 0,
+                   .next_at = s->next_at,
+                   .interval_s = s->settings->poll_s,
+                   .failures = s->failures,
+                   .checked_at = p->now,
+                   .good_at = s->good_at,
+                   .urls = (uint64_t)s->mapped_at,
+                   .hash = {s->map_digest[0], s->map_digest[1]},
+                   .changed_at = s->answered,
+                   .full_at = s->full_at,
+                   .since = s->since,
+                   .etag = s->etag,
+                   .last_modified = s->modified,
+                   .problem = s->problem,
+                   .detail = s->status.failure}};
     if (s->list_id == 0 || !run_write(p->remote, &write))
         s->whole = true;
 }
@@ -106,7 +107,7 @@ static void fail_list(struct poll *p, const char *code, const char *why)
 static void list_works(struct poll *p)
 {
     struct remote_source *s = p->source;
-    if (s->problem)
+    if (s->problem != NULL)
         remote_report(p->remote, 2, "source-scan-works", s->settings->name,
                       "the list is read again");
     keep(&s->problem, NULL);
@@ -132,7 +133,7 @@ static void poll_claimed(struct poll *p)
     struct catalogue_view *view;
     const char *const *locs = upstream_claimed(p->upstream, &count);
     int64_t *ids = count > 0 ? malloc(count * sizeof *ids) : NULL;
-    if (ids && catalogue_view_begin(p->remote->catalogue, &view) == CATALOGUE_OK) {
+    if (ids != NULL && catalogue_view_begin(p->remote->catalogue, &view) == CATALOGUE_OK) {
         for (size_t i = 0; i < count; i++) {
             struct check_record record;
             if (!remote_splits(p->source->settings, locs[i]) && /* too much to hurry */
@@ -189,7 +190,7 @@ static void record_scan(struct poll *p, const struct scan_outcome *out)
 int64_t list_most_removed(const struct remote_ask *asks)
 {
     int64_t most = MAX_REMOVED_GUARDED;
-    for (const struct remote_ask *a = asks; a; a = a->next)
+    for (const struct remote_ask *a = asks; a != NULL; a = a->next)
         most = a->max_removed > most ? a->max_removed : most;
     return most;
 }
@@ -198,7 +199,7 @@ int64_t list_answered(const struct poll *p, const struct fetch_reply *reply)
 {
     int64_t answered = p->now;
     const char *date = fetch_header(reply, "Date");
-    if (date)
+    if (date != NULL)
         http_date_parse(date, p->now, &answered);
     return answered;
 }
@@ -226,7 +227,7 @@ static void take_scan(struct poll *p, const struct list_found *found)
     keep(&s->etag, poll_kept_header(&found->reply, "ETag", CHECK_ETAG_MAX_BYTES));
     keep(&s->modified, poll_kept_header(&found->reply, "Last-Modified", CHECK_MODIFIED_MAX_BYTES));
     poll_claimed(p);
-    if (p->asks)
+    if (p->asks != NULL)
         split_let_through(r, s, p->now, list_most_removed(p->asks));
     atomic_store(&r->look_soon, true);
     answer_asks(&p->asks, &out->result, "");
@@ -250,7 +251,7 @@ static void end(struct poll *p, const struct child_verdict *v, const struct fetc
     fresh = fresh > LIST_FRESH_S ? LIST_FRESH_S : fresh;
     uint32_t wait = fresh > (int64_t)s->settings->poll_s ? (uint32_t)fresh : s->settings->poll_s;
     s->next_at = p->now + interval_jitter(wait, run_chance(r));
-    if (s->problem) { /* sooner, while that is new */
+    if (s->problem != NULL) { /* sooner, while that is new */
         struct interval_bounds bounds = {1, s->settings->poll_s};
         s->next_at = p->now + interval_trouble(CHECK_UNREACHABLE, s->failures, bounds);
     }
@@ -283,8 +284,8 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
                                          p->source->settings->name, why, sizeof why);
         if (code == NULL && list_scan_begin(p, v, reply))
             return true;
-        failure = code ? why : "out of memory";
-        code = code ? code : "catalogue";
+        failure = code != NULL ? why : "out of memory";
+        code = code != NULL ? code : "catalogue";
     } else if (reply->status == 508) {
         code = "upstream-is-this-server";
         failure = "the upstream's host name now points to this server; set connect to the address "
@@ -334,7 +335,7 @@ static bool is_forgotten(struct remote *r, struct remote_source *source)
         return false;
     if (catalogue_view_check_list(view, source->settings->name, &k) == CATALOGUE_OK) {
         source->full_from = k.full_at;
-        forgotten = !k.etag && !k.last_modified;
+        forgotten = k.etag == NULL && k.last_modified == NULL;
     }
     catalogue_view_end(view);
     return forgotten;
@@ -343,11 +344,11 @@ static bool is_forgotten(struct remote *r, struct remote_source *source)
 bool list_begin(struct remote *r, struct remote_source *source)
 {
     struct remote_host *host = run_host(r, &source->upstream);
-    struct poll *p = host ? poll_new(r, host) : NULL;
+    struct poll *p = host != NULL ? poll_new(r, host) : NULL;
     enum catalogue_status status =
-        p ? catalogue_registry(r->catalogue, &p->registry) : CATALOGUE_NO_MEMORY;
+        p != NULL ? catalogue_registry(r->catalogue, &p->registry) : CATALOGUE_NO_MEMORY;
     if (status != CATALOGUE_OK) {
-        if (p)
+        if (p != NULL)
             poll_free(p);
         refuse_list(r, source, catalogue_status_word(status));
         return false;
@@ -357,10 +358,10 @@ bool list_begin(struct remote *r, struct remote_source *source)
     p->failures = source->failures;
     p->url = source->upstream;
     source->polling = p;
-    p->dry_run = source->dry_asks && !source->asks && p->now < source->next_at;
-    bool whole = is_forgotten(r, source) || source->whole || source->asks || source->dry_asks ||
-                 p->now - source->full_at >= FULL_EVERY_S || p->now < source->full_at ||
-                 source->problem;
+    p->dry_run = source->dry_asks != NULL && source->asks == NULL && p->now < source->next_at;
+    bool whole = is_forgotten(r, source) || source->whole || source->asks != NULL ||
+                 source->dry_asks != NULL || p->now - source->full_at >= FULL_EVERY_S ||
+                 p->now < source->full_at || source->problem != NULL;
     poll_headers(p, whole ? NULL : source->etag, whole ? NULL : source->modified);
     pthread_mutex_lock(&r->lock);
     source->status.polling = true;

@@ -75,7 +75,7 @@ bool list_scan_begin(struct poll *p, const struct child_verdict *verdict, struct
     l->has_scan = !p->dry_run;
     p->host = NULL; /* which may be forgotten */
     p->scans = true;
-    while (*end)
+    while (*end != NULL)
         end = &(*end)->next;
     *end = l;
     if (r->scans == l)
@@ -101,9 +101,9 @@ static struct list_scan *collect(struct remote *r)
 
 void list_scan_step(struct remote *r)
 {
-    while (r->scans && atomic_load(&r->scans->over)) {
+    while (r->scans != NULL && atomic_load(&r->scans->over)) {
         struct list_scan *l = collect(r);
-        if (r->scans)
+        if (r->scans != NULL)
             start(r->scans);
         if (!thread_stops(&l->thread))
             list_scanned(l->poll, &l->found);
@@ -115,16 +115,16 @@ void list_scan_step(struct remote *r)
 bool list_scan_drop(struct poll *p)
 {
     struct list_scan **at = &p->remote->scans, *l;
-    while (*at && (*at)->poll != p)
+    while (*at != NULL && (*at)->poll != p)
         at = &(*at)->next;
     l = *at;
-    if (l && thread_runs(&l->thread)) {
+    if (l != NULL && thread_runs(&l->thread)) {
         thread_end(&l->thread);
         p->source->polling = NULL;
         p->source = NULL; /* who may be gone by then */
         return true;
     }
-    if (l) {
+    if (l != NULL) {
         *at = l->next;
         scan_free(l);
     }
@@ -133,7 +133,7 @@ bool list_scan_drop(struct poll *p)
 
 void list_scan_stop(struct remote *r)
 {
-    while (r->scans) {
+    while (r->scans != NULL) {
         thread_end(&r->scans->thread);
         struct list_scan *l = collect(r);
         poll_free(l->poll);

@@ -103,12 +103,12 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
     const char *code = judge(o, status, &reply, follow.verdict, said, sizeof said);
     const char *date = fetch_header(&reply, "Date");
     scan->answered = run_now();
-    if (date)
+    if (date != NULL)
         http_date_parse(date, scan->answered, &scan->answered);
     fetch_reply_done(&reply);
     if (code == NULL)
         code = upstream_check_single(o->list, scan->catalogue, settings->name, said, sizeof said);
-    if (code) {
+    if (code != NULL) {
         snprintf(why, why_size, "%s: %s", code, said);
         return CATALOGUE_REFUSED;
     }
@@ -126,10 +126,11 @@ enum catalogue_status remote_scan_once(const struct remote_settings *settings,
     enum catalogue_status status = CATALOGUE_REFUSED;
     once->result = (struct change_result){0};
     url_parse(settings->upstream, strlen(settings->upstream), &o.upstream, NULL);
-    o.list = upstream_new(run_now(), &o.upstream, plan ? plan->settings->host_map : NULL);
+    o.list = upstream_new(run_now(), &o.upstream, plan != NULL ? plan->settings->host_map : NULL);
     if (o.list == NULL)
         status = CATALOGUE_NO_MEMORY;
-    if (plan && o.list && (status = make_headers(&o, once->catalogue)) == CATALOGUE_OK) {
+    if (plan != NULL && o.list != NULL &&
+        (status = make_headers(&o, once->catalogue)) == CATALOGUE_OK) {
         struct upstream_scan scan = {.catalogue = once->catalogue,
                                      .settings = plan->settings,
                                      .max_removed = once->max_removed,

@@ -55,9 +55,10 @@ bool remote_settings_check(const struct remote_settings *settings, char *why, si
     struct url url;
     const char *credentials = settings->credentials;
     char wrong[128];
-    struct host_map *map = settings->map ? host_map_new(settings->map, wrong, sizeof wrong) : NULL;
+    struct host_map *map =
+        settings->map != NULL ? host_map_new(settings->map, wrong, sizeof wrong) : NULL;
     host_map_free(map);
-    if (settings->map && !map) {
+    if (settings->map != NULL && map == NULL) {
         snprintf(why, why_size, "map %s", wrong);
         return false;
     }
@@ -65,11 +66,11 @@ bool remote_settings_check(const struct remote_settings *settings, char *why, si
         snprintf(why, why_size, "upstream is not a URL: %.200s", settings->upstream);
         return false;
     }
-    if (credentials && !url.https) {
+    if (credentials != NULL && !url.https) {
         snprintf(why, why_size, "credentials need https");
         return false;
     }
-    if (credentials && strncasecmp(credentials, "basic ", 6) != 0 &&
+    if (credentials != NULL && strncasecmp(credentials, "basic ", 6) != 0 &&
         strncasecmp(credentials, "bearer ", 7) != 0) {
         snprintf(why, why_size, "credentials must be basic USER:PASS or bearer TOKEN");
         return false;
@@ -79,7 +80,7 @@ bool remote_settings_check(const struct remote_settings *settings, char *why, si
 
 bool remote_splits(const struct remote_settings *settings, const char *loc)
 {
-    for (const char *const *at = settings->splits; at && *at; at++)
+    for (const char *const *at = settings->splits; at != NULL && *at != NULL; at++)
         if (strcmp(*at, loc) == 0)
             return true;
     return false;
@@ -94,11 +95,11 @@ static void free_text(const char *text)
 static const char *const *copy_urls(const char *const *from, bool *failed)
 {
     size_t count = 0;
-    while (from && from[count])
+    while (from != NULL && from[count] != NULL)
         count++;
     const char **made = count > 0 ? calloc(count + 1, sizeof *made) : NULL;
     *failed = *failed || (count > 0 && made == NULL);
-    for (size_t i = 0; made && i < count && !*failed; i++) {
+    for (size_t i = 0; made != NULL && i < count && !*failed; i++) {
         struct url url;
         bool whole = url_parse(from[i], strlen(from[i]), &url, NULL) == RULE_OK;
         made[i] = text_copy(whole ? url.text : from[i], failed);
@@ -119,14 +120,14 @@ bool remote_settings_copy(const struct remote_settings *from, struct remote_sett
     to->credentials = text_copy(from->credentials, &failed);
     to->splits = copy_urls(from->splits, &failed);
     to->map = text_copy(from->map, &failed);
-    to->host_map = to->map ? host_map_new(to->map, why, sizeof why) : NULL;
-    failed = failed || (to->map && !to->host_map);
+    to->host_map = to->map != NULL ? host_map_new(to->map, why, sizeof why) : NULL;
+    failed = failed || (to->map != NULL && to->host_map == NULL);
     return !failed;
 }
 
 void remote_settings_done(struct remote_settings *s)
 {
-    if (s->credentials)
+    if (s->credentials != NULL)
         explicit_bzero((char *)(uintptr_t)s->credentials, strlen(s->credentials));
     const char *const texts[] = {s->name,    s->upstream,    s->index, s->connect,
                                  s->ca_file, s->credentials, s->map};
@@ -140,7 +141,7 @@ void remote_plan_free(struct remote_plan *plan)
 {
     if (plan == NULL || --plan->held > 0)
         return;
-    for (size_t i = 0; plan->settings && i < plan->count; i++)
+    for (size_t i = 0; plan->settings != NULL && i < plan->count; i++)
         remote_settings_done(&plan->settings[i]);
     free(plan->settings);
     address_guard_done(&plan->guard);
@@ -195,7 +196,7 @@ const struct address_guard *remote_guard(const struct remote_plan *plan,
                                          const struct registry_site *site)
 {
     static const struct address_guard public_alone = {0};
-    bool configured = (source && source->managed) || (site && site->managed);
+    bool configured = (source != NULL && source->managed) || (site != NULL && site->managed);
     return configured ? &plan->guard : &public_alone;
 }
 
@@ -204,14 +205,14 @@ static bool copy_sites(struct remote_plan *plan, const struct remote_bounds *fro
     bool failed = false;
     plan->bounds.site_count = 0;
     plan->sites = calloc(from->site_count + 1, sizeof *plan->sites);
-    for (size_t i = 0; plan->sites && i < from->site_count; i++) {
+    for (size_t i = 0; plan->sites != NULL && i < from->site_count; i++) {
         plan->sites[i] = from->sites[i];
         plan->sites[i].origin = text_copy(from->sites[i].origin, &failed);
         plan->sites[i].connect = text_copy(from->sites[i].connect, &failed);
         plan->bounds.site_count++;
     }
     plan->bounds.sites = plan->sites;
-    return plan->sites && !failed;
+    return plan->sites != NULL && !failed;
 }
 
 static bool copy_sources(struct remote_plan *plan, size_t count,

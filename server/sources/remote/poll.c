@@ -12,7 +12,7 @@
 
 static bool is_own_origin(const struct poll *p, const struct url *url)
 {
-    return p->source && url_same_origin(&p->source->upstream, url);
+    return p->source != NULL && url_same_origin(&p->source->upstream, url);
 }
 
 static bool is_host_of(const struct registry_site *site, const struct url *url)
@@ -106,8 +106,8 @@ static bool take_body(void *context, const struct fetch_reply *reply, const char
 static bool is_packed(const struct poll *p)
 {
     struct url url;
-    return p->source->settings->host_map && url_split(p->record.loc, strlen(p->record.loc), &url) &&
-           ends_with(&url, ".gz");
+    return p->source->settings->host_map != NULL &&
+           url_split(p->record.loc, strlen(p->record.loc), &url) && ends_with(&url, ".gz");
 }
 
 static void take_copy(void *context, const char *bytes, size_t len)
@@ -116,19 +116,20 @@ static void take_copy(void *context, const char *bytes, size_t len)
     if (p->copy == NULL)
         p->copy = child_copy_begin(p->remote->options.store, p->record.site_id, p->record.loc,
                                    is_packed(p));
-    if (p->copy)
+    if (p->copy != NULL)
         child_copy_write(p->copy, bytes, len);
 }
 
 static bool make_reader(struct poll *p)
 {
-    const struct host_map *map = p->source ? p->source->settings->host_map : NULL;
+    const struct host_map *map = p->source != NULL ? p->source->settings->host_map : NULL;
     host_map_url(map, &p->url, &p->served_at);
     const struct sitemap_expect expect = {
         .now = p->now,
         .url = &p->served_at,
         .hosts = p->hosts,
-        .host_count = p->site ? 1 + p->site->alias_host_count + p->site->cross_host_count : 0,
+        .host_count =
+            p->site != NULL ? 1 + p->site->alias_host_count + p->site->cross_host_count : 0,
         .packing = sitemap_packing_of(p->url.text, (size_t)p->url.origin_len + p->url.path_len),
         .map = map,
     };
@@ -144,7 +145,7 @@ static bool make_reader(struct poll *p)
     if (p->list)
         return (p->upstream = upstream_new(p->now, &p->source->upstream, map)) != NULL;
     p->verifier = sitemap_verifier_new(&expect);
-    if (p->verifier && p->look == NULL && check_serves(p))
+    if (p->verifier != NULL && p->look == NULL && check_serves(p))
         sitemap_verifier_copy(p->verifier, take_copy, p);
     return p->verifier != NULL;
 }
@@ -152,8 +153,8 @@ static bool make_reader(struct poll *p)
 const char *poll_connect(const struct poll *p, const struct url *url, bool *looks)
 {
     const struct remote_bounds *bounds = &p->remote->plan->bounds;
-    *looks = p->source && p->source->settings->public_check;
-    if (is_own_origin(p, url) && p->source->settings->connect)
+    *looks = p->source != NULL && p->source->settings->public_check;
+    if (is_own_origin(p, url) && p->source->settings->connect != NULL)
         return p->source->settings->connect;
     /* What tokens make a source of is asked as everybody asks it. */
     bool open = p->source == NULL || p->source->settings->managed;
@@ -172,7 +173,7 @@ bool poll_ask(struct poll *p)
 {
     bool looks;
     struct remote *r = p->remote;
-    bool own = is_own_origin(p, &p->url) && !p->look; /* crawlers have neither */
+    bool own = is_own_origin(p, &p->url) && p->look == NULL; /* crawlers have neither */
     /* A list is of no site, but of the one that API or command line made its source for. */
     const struct registry_site *site =
         p->list ? registry_site_by_id(p->registry, p->source->settings->site_id) : p->site;
@@ -190,8 +191,8 @@ bool poll_ask(struct poll *p)
         .stall_s = POLL_STALL_S,
         .stall_bytes = POLL_STALL_BYTES,
         .max_bytes = POLL_OTHER_MAX_BYTES,
-        .connect = p->look ? NULL : poll_connect(p, &p->url, &looks),
-        .guard = remote_guard(r->plan, p->source ? p->source->settings : NULL, site),
+        .connect = p->look != NULL ? NULL : poll_connect(p, &p->url, &looks),
+        .guard = remote_guard(r->plan, p->source != NULL ? p->source->settings : NULL, site),
         .ca_more = own ? p->source->settings->ca_file : NULL,
         .credentials = own && p->url.https ? p->source->settings->credentials : NULL,
         .take = take_body,
@@ -209,7 +210,7 @@ bool poll_ask(struct poll *p)
 static void unlink_poll(struct poll *p)
 {
     struct poll **at = &p->remote->polls;
-    while (*at && *at != p)
+    while (*at != NULL && *at != p)
         at = &(*at)->next;
     if (*at == p) {
         *at = p->next;
@@ -220,7 +221,7 @@ static void unlink_poll(struct poll *p)
 void poll_free(struct poll *p)
 {
     unlink_poll(p);
-    if (p->source && p->source->polling == p)
+    if (p->source != NULL && p->source->polling == p)
         p->source->polling = NULL;
     upstream_free(p->upstream);
     sitemap_verifier_free(p->verifier);
@@ -271,11 +272,11 @@ void poll_enter_host(struct poll *p)
 void poll_cancel(struct poll *p, const char *failure)
 {
     struct remote *r = p->remote;
-    if (p->transfer)
+    if (p->transfer != NULL)
         fetch_loop_remove(r->loop, p->transfer);
     if (!p->scans)
         poll_leave_host(p, HOST_DROPPED, 0, -1);
-    if (p->ask)
+    if (p->ask != NULL)
         remote_ask_fail(p->ask, failure);
     if (p->list)
         list_fail_asks(p, failure);
@@ -293,7 +294,7 @@ void poll_cancel(struct poll *p, const char *failure)
 const char *poll_kept_header(const struct fetch_reply *reply, const char *name, size_t most)
 {
     const char *value = fetch_header(reply, name);
-    return value && *value && strlen(value) < most ? value : NULL;
+    return value != NULL && *value && strlen(value) < most ? value : NULL;
 }
 
 void poll_count(struct remote *r, enum remote_result result, uint64_t bytes, int64_t took_ms)
@@ -336,7 +337,7 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
     child_check(&answer, &verdict);
     if (!p->list)
         split_check(p, &verdict);
-    if (p->look) {
+    if (p->look != NULL) {
         public_look_end(p, &verdict);
         return;
     }

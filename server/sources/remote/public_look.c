@@ -39,7 +39,7 @@ static bool differed(const struct poll *p)
 static bool is_due(struct poll *p)
 {
     struct remote_source *s = p->source;
-    if (s == NULL || (p->ask && !p->ask->copied) || differed(p))
+    if (s == NULL || (p->ask != NULL && p->ask->copied == NULL) || differed(p))
         return true;
     if (p->now >= s->public_at || s->public_at > p->now + EVERY_S) {
         s->public_at = p->now + EVERY_S;
@@ -57,14 +57,15 @@ bool public_look_begin(struct poll *p, const struct child_verdict *v, struct fet
     struct public_look *l;
     struct url url;
     bool looks;
-    if (p->list || p->splits || p->look || v->state != CHECK_GOOD ||
-        !url_split(p->record.loc, strlen(p->record.loc), &url) || !poll_connect(p, &url, &looks) ||
-        !looks || !is_due(p) || !(l = calloc(1, sizeof *l)))
+    if (p->list || p->splits || p->look != NULL || v->state != CHECK_GOOD ||
+        !url_split(p->record.loc, strlen(p->record.loc), &url) ||
+        poll_connect(p, &url, &looks) == NULL || !looks || !is_due(p) ||
+        (l = calloc(1, sizeof *l)) == NULL)
         return false;
     l->verdict = *v;
     l->reply = *reply;
     l->has_file = found != NULL;
-    if (found)
+    if (found != NULL)
         l->file = *found;
     l->conditional = p->conditional;
     l->hops = p->hops;
@@ -93,10 +94,11 @@ void public_look_end(struct poll *p, const struct child_verdict *v)
         l->differs = true;
         snprintf(l->detail, sizeof l->detail, "by its public address it %s%.120s; %.60s has it",
                  strncmp(v->detail, "answers", 7) == 0 ? "" : "is not usable: ", v->detail,
-                 connect ? connect : "its web server");
+                 connect != NULL ? connect : "its web server");
     } else if (v->state != CHECK_GOOD && differed(p)) { /* it does not say: it is as it was */
         l->differs = true;
-        snprintf(l->detail, sizeof l->detail, "%s", p->record.detail ? p->record.detail : "");
+        snprintf(l->detail, sizeof l->detail, "%s",
+                 p->record.detail != NULL ? p->record.detail : "");
     }
     p->conditional = l->conditional;
     p->hops = l->hops;
@@ -117,7 +119,7 @@ bool public_look_differs(const struct poll *p, struct check_record *record)
 
 void public_look_free(struct public_look *l)
 {
-    if (l)
+    if (l != NULL)
         fetch_reply_done(&l->reply);
     free(l);
 }

@@ -51,11 +51,11 @@ struct remote_host *run_host(struct remote *r, const struct url *url)
         r->host_capacity = capacity;
     }
     struct remote_host *host = calloc(1, sizeof *host);
-    if (host)
+    if (host != NULL)
         host->origin = strndup(url->text, url->origin_len);
     if (host == NULL || host->origin == NULL ||
         !map_add(&r->host_map, hash, (uint32_t)r->host_count)) {
-        if (host)
+        if (host != NULL)
             free(host->origin);
         free(host);
         return NULL;
@@ -108,8 +108,8 @@ bool run_ask_url(const struct remote_source *source, const char *loc, struct url
     struct url url;
     if (!url_split(loc, strlen(loc), &url))
         return false;
-    host_map_reverse(source ? source->settings->host_map : NULL, source ? &source->upstream : NULL,
-                     &url, out);
+    host_map_reverse(source != NULL ? source->settings->host_map : NULL,
+                     source != NULL ? &source->upstream : NULL, &url, out);
     return true;
 }
 
@@ -149,7 +149,7 @@ bool run_write(struct remote *r, const struct check_write *write)
         return false;
     if (r->batch_count++ == 0)
         r->batch_at_ms = clock_now_ms();
-    if (write->kind != CHECK_RESULT || k->list || to->lastmod_to)
+    if (write->kind != CHECK_RESULT || k->list || to->lastmod_to != NULL)
         r->batch_tells = true;
     return true;
 }
@@ -168,7 +168,7 @@ static void on_landed(void *context, struct change_result *result)
     f->status = result->status;
     f->revision = result->changed ? result->revision : 0;
     bool orphan = f->orphan;
-    if (f->loop)
+    if (f->loop != NULL)
         fetch_loop_wake(f->loop);
     pthread_mutex_unlock(&f->lock);
     if (orphan)
@@ -181,7 +181,7 @@ static bool is_unwritten(const struct remote *r, int64_t id)
     for (size_t i = 0; i < r->batch_count; i++)
         if (r->batch[i].record.id == id)
             return true;
-    for (size_t i = 0; r->flight && i < r->flying_count; i++)
+    for (size_t i = 0; r->flight != NULL && i < r->flying_count; i++)
         if (r->flying[i] == id)
             return true;
     return false;
@@ -189,7 +189,7 @@ static bool is_unwritten(const struct remote *r, int64_t id)
 
 void run_flush(struct remote *r)
 {
-    if (r->flight || r->batch_count == 0)
+    if (r->flight != NULL || r->batch_count == 0)
         return;
     struct flight *f = calloc(1, sizeof *f);
     if (f == NULL)
@@ -225,23 +225,23 @@ static void answer_polls(struct remote *r, enum catalogue_status status)
 {
     struct catalogue_view *view = NULL;
     struct check_record record;
-    if (r->landing && status == CATALOGUE_OK)
+    if (r->landing != NULL && status == CATALOGUE_OK)
         status = catalogue_view_begin(r->catalogue, &view);
-    while (r->landing) {
+    while (r->landing != NULL) {
         struct remote_ask *ask = r->landing;
         r->landing = ask->next;
         enum catalogue_status found =
-            view ? catalogue_view_check(view, ask->check_id, &record) : status;
+            view != NULL ? catalogue_view_check(view, ask->check_id, &record) : status;
         remote_ask_answer(ask, found == CATALOGUE_OK ? &record : NULL,
                           found == CATALOGUE_OK ? "" : "the catalogue rejected it");
     }
-    if (view)
+    if (view != NULL)
         catalogue_view_end(view);
 }
 
 static void answer_all(struct remote_ask *asks, const char *failure)
 {
-    while (asks) {
+    while (asks != NULL) {
         struct remote_ask *next = asks->next;
         remote_ask_fail(asks, failure);
         asks = next;
@@ -262,14 +262,14 @@ static void forget(struct remote *r)
 static void keep(char **to, const char *text)
 {
     free(*to);
-    *to = text ? strdup(text) : NULL;
+    *to = text != NULL ? strdup(text) : NULL;
 }
 
 /* All zero: it has none. */
 static void digest_map(const struct remote_settings *settings, uint64_t out[2])
 {
     XXH128_hash_t hash = {0, 0};
-    if (settings->map)
+    if (settings->map != NULL)
         hash = XXH3_128bits(settings->map, strlen(settings->map));
     out[0] = hash.high64;
     out[1] = hash.low64;
@@ -306,12 +306,12 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     if (same_map && k.next_at <= s->next_at + (int64_t)s->settings->poll_s * 2)
         s->next_at = k.next_at;
     told.failing = k.problem != NULL;
-    told.failed_at = k.problem ? k.since : 0;
+    told.failed_at = k.problem != NULL ? k.since : 0;
     told.polled_at = k.checked_at;
     told.next_poll_at = s->next_at;
     told.http_status = k.status;
-    snprintf(told.failure_code, sizeof told.failure_code, "%s", k.problem ? k.problem : "");
-    snprintf(told.failure, sizeof told.failure, "%s", k.detail ? k.detail : "");
+    snprintf(told.failure_code, sizeof told.failure_code, "%s", k.problem != NULL ? k.problem : "");
+    snprintf(told.failure, sizeof told.failure, "%s", k.detail != NULL ? k.detail : "");
     if (catalogue_view_source_state(view, s->settings->name, &state) == CATALOGUE_OK) {
         told.members = state.files;
         told.held = state.held;
@@ -389,7 +389,7 @@ static void land(struct remote *r)
 
 static void load(struct remote *r, int64_t now_ms)
 {
-    if (!r->load || now_ms < r->load_at_ms || r->flight)
+    if (!r->load || now_ms < r->load_at_ms || r->flight != NULL)
         return;
     if (r->batch_count > 0) { /* what was learnt is not lost by it */
         run_flush(r);
@@ -398,7 +398,7 @@ static void load(struct remote *r, int64_t now_ms)
     r->load = r->fresh = false;
     for (size_t i = 0; i < r->plan->count; i++)
         r->sources[i].fresh = false;
-    while (r->polls)
+    while (r->polls != NULL)
         poll_cancel(r->polls, "it was interrupted; retry");
     answer_all(r->waiting, "it was interrupted; retry");
     r->waiting = NULL;
@@ -421,7 +421,7 @@ static void load(struct remote *r, int64_t now_ms)
  * rows, and rests as a look does: who changes sources without end leaves the thread to others. */
 static void load_fresh(struct remote *r)
 {
-    if (!r->fresh || r->load || r->flight)
+    if (!r->fresh || r->load || r->flight != NULL)
         return;
     if (r->batch_count > 0) {
         run_flush(r);
@@ -465,7 +465,7 @@ static struct remote_plan *take_wanted(struct remote *r)
 static struct remote_source *make_sources(const struct remote_plan *plan)
 {
     struct remote_source *sources = calloc(plan->count + 1, sizeof *sources);
-    for (size_t i = 0; sources && i < plan->count; i++) {
+    for (size_t i = 0; sources != NULL && i < plan->count; i++) {
         sources[i].settings = &plan->settings[i];
         sources[i].mapped_at = INT64_MAX;
         url_parse(plan->settings[i].upstream, strlen(plan->settings[i].upstream),
@@ -491,9 +491,9 @@ static struct remote_source *find_same(const struct remote_plan *plan,
 static void cancel_polls(struct remote *r, const struct remote_plan *plan,
                          struct remote_source *sources, bool all)
 {
-    for (struct poll *p = r->polls, *next; p; p = next) {
+    for (struct poll *p = r->polls, *next; p != NULL; p = next) {
         next = p->next;
-        if (all || (p->source && !find_same(plan, sources, p->source->settings)))
+        if (all || (p->source != NULL && find_same(plan, sources, p->source->settings) == NULL))
             poll_cancel(p, anew);
     }
 }
@@ -502,7 +502,7 @@ static void cancel_polls(struct remote *r, const struct remote_plan *plan,
 static void move_source(struct remote *r, struct remote_source *from, struct remote_source *to)
 {
     const struct remote_settings *settings = to->settings;
-    for (struct poll *p = r->polls; p; p = p->next)
+    for (struct poll *p = r->polls; p != NULL; p = p->next)
         if (p->source == from)
             p->source = to;
     *to = *from;
@@ -518,7 +518,7 @@ static void move_sources(struct remote *r, const struct remote_plan *plan,
         sources[i].fresh = true;
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *same = find_same(plan, sources, r->sources[i].settings);
-        if (same)
+        if (same != NULL)
             move_source(r, &r->sources[i], same);
     }
 }
@@ -548,7 +548,7 @@ static void take_plan(struct remote *r)
     r->sources = sources;
     r->status_count = plan->count;
     pthread_mutex_unlock(&r->lock);
-    for (size_t i = 0; old && i < old->count; i++) {
+    for (size_t i = 0; old != NULL && i < old->count; i++) {
         answer_all(ended[i].asks, anew);
         answer_all(ended[i].dry_asks, anew);
         source_done(&ended[i]);
@@ -572,7 +572,7 @@ static void ask_scan(struct remote *r, struct remote_ask *ask)
     }
     struct remote_ask **of_its_kind = ask->dry_run ? &s->dry_asks : &s->asks;
     size_t waiting = 0;
-    for (const struct remote_ask *a = *of_its_kind; a; a = a->next)
+    for (const struct remote_ask *a = *of_its_kind; a != NULL; a = a->next)
         waiting++;
     if (waiting >= SCANS_OF_SOURCE) {
         remote_ask_fail(ask, "busy: too many scans are waiting for it; retry later");
@@ -587,7 +587,7 @@ static void ask_scan(struct remote *r, struct remote_ask *ask)
 static const struct poll *find_poll(const struct remote *r, int64_t id)
 {
     const struct poll *p = r->polls;
-    while (p && (p->list || p->record.id != id))
+    while (p != NULL && (p->list || p->record.id != id))
         p = p->next;
     return p;
 }
@@ -600,7 +600,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     struct url url;
     struct due due = {0};
     bool has_url = false;
-    if (r->flight || r->batch_count > 0 || r->polling >= RUN_TRANSFERS) {
+    if (r->flight != NULL || r->batch_count > 0 || r->polling >= RUN_TRANSFERS) {
         run_flush(r);
         return false;
     }
@@ -613,7 +613,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
         }
         catalogue_view_end(view); /* and with it the record's texts */
     }
-    if (status == CATALOGUE_OK && ask->copied &&
+    if (status == CATALOGUE_OK && ask->copied != NULL &&
         child_store_has(r->options.store, ask->site_id, ask->loc, k.hash))
         status = CATALOGUE_NOT_FOUND; /* it is there by now */
     struct remote_host *host = status == CATALOGUE_OK && has_url ? run_host(r, &url) : NULL;
@@ -627,18 +627,18 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
         return true;
     }
     const struct poll *polled = find_poll(r, due.id);
-    if (polled && polled->splits) {
+    if (polled != NULL && polled->splits) {
         remote_ask_fail(ask, "conflict: it is already being fetched or split; retry later");
         return true;
     }
-    if (polled || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
+    if (polled != NULL || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
         return false;
     const char *why;
     due_move(&host->heap, &due.id, 1, 0);
     if (!check_begin(r, host, due, ask, &why)) {
-        if (why)
+        if (why != NULL)
             run_put(r, host, due);
-        remote_ask_fail(ask, why ? why : "it is not polled");
+        remote_ask_fail(ask, why != NULL ? why : "it is not polled");
     }
     return true;
 }
@@ -648,7 +648,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
 static bool is_crowded(const struct remote_ask *kept, int64_t site_id)
 {
     size_t count = 0;
-    for (; kept; kept = kept->next)
+    for (; kept != NULL; kept = kept->next)
         count += kept->site_id == site_id;
     return count >= ASKS_OF_SITE;
 }
@@ -656,8 +656,8 @@ static bool is_crowded(const struct remote_ask *kept, int64_t site_id)
 /* A request waits so long for a copy and no longer; its poll goes on. */
 static void end_waits(struct remote *r, int64_t now_ms)
 {
-    for (struct poll *p = r->polls; p; p = p->next)
-        if (p->ask && p->ask->copied && now_ms > p->ask->until_ms) {
+    for (struct poll *p = r->polls; p != NULL; p = p->next)
+        if (p->ask != NULL && p->ask->copied != NULL && now_ms > p->ask->until_ms) {
             remote_ask_fail(p->ask, "");
             p->ask = NULL;
         }
@@ -669,7 +669,7 @@ static int64_t serve_asks(struct remote *r, int64_t now_ms)
     end_waits(r, now_ms);
     pthread_mutex_lock(&r->lock);
     struct remote_ask *asks = r->asks;
-    if (r->wanted) { /* which may have what is asked for */
+    if (r->wanted != NULL) { /* which may have what is asked for */
         pthread_mutex_unlock(&r->lock);
         return ASK_MS;
     }
@@ -677,13 +677,13 @@ static int64_t serve_asks(struct remote *r, int64_t now_ms)
     r->asks_end = &r->asks;
     pthread_mutex_unlock(&r->lock);
     struct remote_ask *kept = NULL, **end = &kept;
-    while (asks) {
+    while (asks != NULL) {
         struct remote_ask *ask = asks;
         asks = ask->next;
         ask->next = NULL;
-        if (ask->name) {
+        if (ask->name != NULL) {
             ask_scan(r, ask);
-        } else if (ask->copied && now_ms > ask->until_ms) {
+        } else if (ask->copied != NULL && now_ms > ask->until_ms) {
             remote_ask_fail(ask, "");
         } else if (is_crowded(kept, ask->site_id)) {
             remote_ask_fail(ask, "busy: too many polls of its site are waiting; retry later");
@@ -722,7 +722,7 @@ static bool holds_lists(const struct remote *r, const struct remote_source *sour
 {
     int64_t site_id = source->settings->site_id;
     size_t count = 0;
-    for (const struct poll *p = r->polls; site_id != 0 && p; p = p->next)
+    for (const struct poll *p = r->polls; site_id != 0 && p != NULL; p = p->next)
         count += p->list && p->source->settings->site_id == site_id;
     return count >= LISTS_OF_SITE;
 }
@@ -731,22 +731,22 @@ static int64_t begin_lists(struct remote *r, int64_t now)
 {
     int64_t wait = TICK_MS;
     size_t lists = 0;
-    for (const struct poll *p = r->polls; p; p = p->next)
+    for (const struct poll *p = r->polls; p != NULL; p = p->next)
         lists += p->list;
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *s = &r->sources[(r->list_turn + i) % r->plan->count];
         struct remote_host *host = run_host(r, &s->upstream);
-        if (host)
+        if (host != NULL)
             host->has_list = true;
-        if (s->polling || s->list_id == 0)
+        if (s->polling != NULL || s->list_id == 0)
             continue;
         if (s->news && has_landed(r, s->news_in)) {
             s->news = false;
             s->whole = true;
             s->next_at = now;
         }
-        bool asked = s->asks || s->dry_asks;
-        bool rests = host && !asked &&
+        bool asked = s->asks != NULL || s->dry_asks != NULL;
+        bool rests = host != NULL && !asked &&
                      (host_rests(&host->pace, clock_now_ms()) ||
                       host->pace.running >= r->plan->bounds.per_host);
         if (((s->next_at <= now && r->leads) || asked) && !rests && lists < RUN_SHARE &&
@@ -781,7 +781,7 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
             run_put(r, host, due);
             continue;
         }
-        if (!check_begin(r, host, due, NULL, &why) && why) {
+        if (!check_begin(r, host, due, NULL, &why) && why != NULL) {
             due.at = (uint32_t)(now + RETRY_MS / 1000);
             run_put(r, host, due);
             return TICK_MS;
@@ -869,8 +869,9 @@ static int64_t step(struct remote *r)
     wait = least(wait, begin_lists(r, now));
     wait = least(wait, begin_children(r, now, now_ms));
     int64_t keeps_ms = r->batch_tells ? BATCH_MS : QUIET_BATCH_MS;
-    if (r->batch_count > 0 && (r->waiting || r->batch_count + r->polling >= CHECK_WRITES_MAX ||
-                               now_ms - r->batch_at_ms >= keeps_ms))
+    if (r->batch_count > 0 &&
+        (r->waiting != NULL || r->batch_count + r->polling >= CHECK_WRITES_MAX ||
+         now_ms - r->batch_at_ms >= keeps_ms))
         run_flush(r);
     if (r->leads)
         watch_step(r, now_ms);
@@ -888,7 +889,7 @@ static int64_t step(struct remote *r)
 static void end_flight(struct remote *r)
 {
     int64_t until = clock_now_ms() + END_LANDING_MS;
-    while ((r->flight || r->batch_count > 0) && clock_now_ms() < until) {
+    while ((r->flight != NULL || r->batch_count > 0) && clock_now_ms() < until) {
         if (r->flight == NULL)
             run_flush(r);
         fetch_loop_poll(r->loop, 20);
@@ -907,7 +908,7 @@ static void end_flight(struct remote *r)
         if (status != CATALOGUE_OK)
             break;
     }
-    if (r->flight) {
+    if (r->flight != NULL) {
         struct flight *f = r->flight;
         pthread_mutex_lock(&f->lock);
         bool landed = f->landed;
@@ -923,7 +924,7 @@ static void end_flight(struct remote *r)
 static void end(struct remote *r)
 {
     static const char *const stopping = "the server is stopping";
-    while (r->polls)
+    while (r->polls != NULL)
         poll_cancel(r->polls, stopping);
     end_flight(r);
     split_stop(r);
@@ -939,7 +940,7 @@ static void end(struct remote *r)
     r->loop = NULL;
     pthread_mutex_unlock(&r->lock);
     answer_all(asks, stopping);
-    for (size_t i = 0; r->plan && i < r->plan->count; i++) {
+    for (size_t i = 0; r->plan != NULL && i < r->plan->count; i++) {
         answer_all(r->sources[i].asks, stopping);
         answer_all(r->sources[i].dry_asks, stopping);
     }
@@ -950,7 +951,7 @@ static void end(struct remote *r)
     map_done(&r->host_map);
     r->hosts = NULL;
     r->host_count = 0;
-    for (size_t i = 0; r->plan && i < r->plan->count; i++)
+    for (size_t i = 0; r->plan != NULL && i < r->plan->count; i++)
         source_done(&r->sources[i]);
     record_list_done(&r->texts);
     shares_done(&r->shares);

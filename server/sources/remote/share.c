@@ -29,7 +29,7 @@ static struct share *find(const struct shares *s, int64_t site_id)
 static double site_debt(const struct shares *s, int64_t site_id, int64_t now_ms)
 {
     const struct share *e = find(s, site_id);
-    return e ? debt_of(e, now_ms) : 0;
+    return e != NULL ? debt_of(e, now_ms) : 0;
 }
 
 /* Those of which nothing is to be known make room first. NULL: no memory. */
@@ -41,7 +41,7 @@ static struct share *find_or_add(struct shares *s, int64_t site_id, int64_t now_
             e = &s->at[i];
             *e = (struct share){.site_id = site_id, .at_ms = now_ms};
         }
-    if (e)
+    if (e != NULL)
         return e;
     if (s->count == s->capacity) {
         size_t capacity = s->capacity ? s->capacity * 2 : 8;

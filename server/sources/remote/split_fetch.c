@@ -139,7 +139,7 @@ static void fetch_file(struct split_fetch *f)
     request.take_bytes = f->file.max_disk;
     request.context = f;
     f->end->status = FETCH_NO_MEMORY;
-    if (loop && fetch_loop_add(loop, &request, on_fetched))
+    if (loop != NULL && fetch_loop_add(loop, &request, on_fetched) != NULL)
         while (!f->fetched && !thread_stops(&f->thread) && !atomic_load(&f->let_go))
             if (!fetch_loop_poll(loop, TURN_MS))
                 thread_wait(&f->thread, TURN_MS);
@@ -219,7 +219,7 @@ static void take_answer(struct split_fetch *f)
 {
     struct split_end *e = f->end;
     char detail[96];
-    if (e->trouble || thread_stops(&f->thread))
+    if (e->trouble != NULL || thread_stops(&f->thread))
         return;
     if (e->status == FETCH_STOPPED && !e->decided) {
         snprintf(detail, sizeof detail, "is larger, as sent, than half of max_spool: %" PRIu64,
@@ -260,7 +260,7 @@ void split_end_free(struct split_end *e)
 /* Whether its source names it to be split. */
 static bool is_named(const struct poll *p)
 {
-    return p->source && remote_splits(p->source->settings, p->record.loc);
+    return p->source != NULL && remote_splits(p->source->settings, p->record.loc);
 }
 
 bool split_can(const struct poll *p)
@@ -289,7 +289,7 @@ static const char *why_not_now(struct poll *p, bool asked)
     struct remote *r = p->remote;
     const struct registry_index *urlset = urlset_of(p);
     int64_t site = p->record.site_id, now_ms = clock_now_ms();
-    if (urlset && registry_is_frozen(p->registry, urlset))
+    if (urlset != NULL && registry_is_frozen(p->registry, urlset))
         return "its urlset is frozen";
     bool busy = r->split != NULL;
     if (busy || !shares_is_turn(&r->shares, site, now_ms)) {
@@ -306,7 +306,7 @@ static const char *why_not_now(struct poll *p, bool asked)
 const char *split_put_off(struct poll *p, bool asked)
 {
     const char *why = p->splits ? why_not_now(p, asked) : NULL;
-    if (why && !asked)
+    if (why != NULL && !asked)
         run_put(p->remote, p->host,
                 (struct due){p->record.id, (uint32_t)(run_now() + AGAIN_S), p->record.interval_s});
     return why;
@@ -316,7 +316,7 @@ const char *split_put_off(struct poll *p, bool asked)
 static bool *let_of(const struct remote_source *s, const char *loc)
 {
     const char *const *splits = s->settings->splits;
-    for (size_t i = 0; s->split_let && splits[i]; i++)
+    for (size_t i = 0; s->split_let != NULL && splits[i] != NULL; i++)
         if (strcmp(splits[i], loc) == 0)
             return &s->split_let[i];
     return NULL;
@@ -325,7 +325,7 @@ static bool *let_of(const struct remote_source *s, const char *loc)
 static int64_t max_removed_of(const struct remote_source *s, const char *loc)
 {
     const bool *let = let_of(s, loc);
-    return let && *let ? s->split_removed : MAX_REMOVED_GUARDED;
+    return let != NULL && *let ? s->split_removed : MAX_REMOVED_GUARDED;
 }
 
 /* As soon as its site may hurry. */
@@ -341,7 +341,7 @@ void split_let_through(struct remote *r, struct remote_source *s, int64_t now, i
     const char *const *splits = s->settings->splits;
     struct catalogue_view *view;
     size_t count = 0;
-    while (splits && splits[count])
+    while (splits != NULL && splits[count] != NULL)
         count++;
     if (count == 0 || max_removed == MAX_REMOVED_GUARDED ||
         (s->split_let == NULL && (s->split_let = calloc(count, sizeof *s->split_let)) == NULL) ||
@@ -364,7 +364,7 @@ bool split_begin(struct poll *p)
     struct split_fetch *f = calloc(1, sizeof *f);
     split_end_free(p->ended);
     p->ended = calloc(1, sizeof *p->ended);
-    if (f == NULL || p->ended == NULL || r->split) {
+    if (f == NULL || p->ended == NULL || r->split != NULL) {
         free(f);
         return false;
     }
@@ -444,7 +444,7 @@ void split_step(struct remote *r)
     e->reply = (struct fetch_reply){.status = 0};
     p->decided = e->decided;
     bool *let = let_of(p->source, p->record.loc);
-    if (let && (e->split || reply.status == 304))
+    if (let != NULL && (e->split || reply.status == 304))
         *let = false;
     poll_done(p, e->status, &reply);
     fetch_reply_done(&reply);
@@ -463,7 +463,7 @@ void split_stop(struct remote *r)
 
 bool split_was(const struct poll *p)
 {
-    return p->ended && p->ended->split;
+    return p->ended != NULL && p->ended->split;
 }
 
 const char *split_did(const struct poll *p)
@@ -478,9 +478,9 @@ const char *split_left_out(const struct poll *p)
 
 bool split_found(const struct poll *p, struct sitemap_file *out)
 {
-    if (p->ended && p->ended->read)
+    if (p->ended != NULL && p->ended->read)
         *out = p->ended->file;
-    return p->ended && p->ended->read;
+    return p->ended != NULL && p->ended->read;
 }
 
 bool split_put_later(struct poll *p, uint64_t got_bytes)
@@ -496,7 +496,7 @@ bool split_put_later(struct poll *p, uint64_t got_bytes)
 void split_check(const struct poll *p, struct child_verdict *v)
 {
     size_t len = strlen(v->detail);
-    if (p->ended && p->ended->trouble) {
+    if (p->ended != NULL && p->ended->trouble != NULL) {
         v->state = CHECK_UNREACHABLE;
         v->problem = p->ended->trouble;
         v->host = HOST_DROPPED;

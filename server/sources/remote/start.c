@@ -15,7 +15,7 @@
 
 static void wake(struct remote *r)
 {
-    if (r->loop)
+    if (r->loop != NULL)
         fetch_loop_wake(r->loop);
 }
 
@@ -33,11 +33,11 @@ bool remote_start(const struct remote_options *options, struct remote **out, cha
     r->catalogue = options->catalogue;
     r->options = *options;
     r->wanted = remote_plan_new(&options->bounds, options->count, options->settings, why, why_size);
-    if (r->wanted && thread_start(&r->thread, "polls", remote_run, r)) {
+    if (r->wanted != NULL && thread_start(&r->thread, "polls", remote_run, r)) {
         *out = r;
         return true;
     }
-    if (r->wanted)
+    if (r->wanted != NULL)
         snprintf(why, why_size, "no thread can be made");
     remote_stop(r);
     return false;
@@ -93,7 +93,7 @@ void remote_ask_free(struct remote_ask *ask)
 void remote_ask_answer(struct remote_ask *ask, const struct check_record *record,
                        const char *failure)
 {
-    if (ask->copied)
+    if (ask->copied != NULL)
         ask->copied(ask->context);
     else
         ask->polled(ask->context, record, failure);
@@ -102,7 +102,7 @@ void remote_ask_answer(struct remote_ask *ask, const struct check_record *record
 
 void remote_ask_fail(struct remote_ask *ask, const char *failure)
 {
-    if (!ask->scanned) {
+    if (ask->scanned == NULL) {
         remote_ask_answer(ask, NULL, failure);
         return;
     }

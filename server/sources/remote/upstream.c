@@ -61,7 +61,7 @@ static bool take_bad(void *context, const struct rejection *rejection)
     char named[64];
     snprintf(named, sizeof named, "line %llu", (unsigned long long)rejection->line);
     struct record member = {
-        .file = {.path = rejection->loc && *rejection->loc ? rejection->loc : named,
+        .file = {.path = rejection->loc != NULL && *rejection->loc ? rejection->loc : named,
                  .problem = rule_code_word(rejection->code),
                  .detail = rejection->detail,
                  .line = rejection->line},
@@ -213,7 +213,7 @@ static bool keep_split(struct upstream *u, struct scan_pass *pass)
     enum catalogue_status status = catalogue_view_begin(pass->options->catalogue, &view);
     if (status != CATALOGUE_OK)
         return scan_fail(pass, status, unreadable, catalogue_status_word(status));
-    for (const char *const *at = u->scan->settings->splits; at && *at; at++) {
+    for (const char *const *at = u->scan->settings->splits; at != NULL && *at != NULL; at++) {
         struct url url;
         bool failed = false;
         if (url_parse(*at, strlen(*at), &url, NULL) != RULE_OK ||
@@ -272,8 +272,8 @@ static void look_at_claims(struct upstream *u, struct scan_pass *pass)
     for (size_t i = 0; i < u->members.count && !u->claims_are_now; i++) {
         const struct source_file *file = &u->members.at[i].file;
         const struct record *kept = record_find(&pass->kept, file->path);
-        u->claims_are_now = kept && claim_is_now(kept->file.claim, u->scan->answered_before,
-                                                 file->claim, u->scan->answered);
+        u->claims_are_now = kept != NULL && claim_is_now(kept->file.claim, u->scan->answered_before,
+                                                         file->claim, u->scan->answered);
     }
 }
 
@@ -296,14 +296,15 @@ static bool take_good(struct upstream *u, struct scan_pass *pass, const struct s
     struct record *dropped = record_find(&u->dropped, file->path);
     struct record now = scan_from_kept(kept, file->path);
     const char *claim = u->claims_are_now ? NULL : file->claim;
-    bool read = kept && (kept->file.hash[0] | kept->file.hash[1]) && u->scan->settings->check;
+    bool read =
+        kept != NULL && (kept->file.hash[0] | kept->file.hash[1]) && u->scan->settings->check;
     now.file.claim = file->claim;
-    now.file.state = dropped ? dropped->file.state : SOURCE_FILE_LISTED;
-    now.file.remarks = kept ? kept->file.remarks : NULL;
+    now.file.state = dropped != NULL ? dropped->file.state : SOURCE_FILE_LISTED;
+    now.file.remarks = kept != NULL ? kept->file.remarks : NULL;
     if (!read)
         now.file.lastmod = claim;
-    now.moved = kept && !text_equal(kept->file.lastmod, now.file.lastmod);
-    if (kept && claim && !text_equal(kept->file.claim, claim))
+    now.moved = kept != NULL && !text_equal(kept->file.lastmod, now.file.lastmod);
+    if (kept != NULL && claim != NULL && !text_equal(kept->file.claim, claim))
         record_claimed(u, file->path);
     return scan_take(pass, kept, &now);
 }
@@ -341,9 +342,10 @@ static bool find(void *place, struct scan_pass *pass)
     for (size_t i = 0; i < u->members.count; i++) {
         const struct record *member = &u->members.at[i];
         const struct record *split = record_find(&u->split, member->file.path);
-        if (scan_is_stopped(pass) || !(member->file.problem ? take_problem(pass, member)
-                                       : split ? take_split(pass, &member->file, &split->file)
-                                               : take_good(u, pass, &member->file)))
+        if (scan_is_stopped(pass) ||
+            !(member->file.problem != NULL ? take_problem(pass, member)
+              : split != NULL              ? take_split(pass, &member->file, &split->file)
+                                           : take_good(u, pass, &member->file)))
             return false;
     }
     return true;
@@ -358,16 +360,17 @@ static const char *sample_of(struct upstream *u, struct catalogue *catalogue, co
     const char *first = NULL, *sample = NULL;
     if (catalogue_registry(catalogue, &registry) != CATALOGUE_OK)
         return NULL;
-    for (size_t i = 0; i < u->members.count && !sample; i++) {
+    for (size_t i = 0; i < u->members.count && sample == NULL; i++) {
         const char *path = u->members.at[i].file.path;
-        if (u->members.at[i].file.problem || url_parse(path, strlen(path), &url, NULL) != RULE_OK)
+        if (u->members.at[i].file.problem != NULL ||
+            url_parse(path, strlen(path), &url, NULL) != RULE_OK)
             continue;
-        first = first ? first : path;
+        first = first != NULL ? first : path;
         if (registry_place(registry, &url, index, &place) == RULE_OK)
             sample = path;
     }
     registry_unref(registry);
-    return sample ? sample : first;
+    return sample != NULL ? sample : first;
 }
 
 void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct scan_outcome *out,

@@ -49,7 +49,7 @@ void watch_count_moved(struct remote *r, struct remote_source *source, int from,
 {
     pthread_mutex_lock(&r->lock);
     move_count(r->counts.states, from, to);
-    move_count(source ? source->status.states : r->counts.registered, from, to);
+    move_count(source != NULL ? source->status.states : r->counts.registered, from, to);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -76,8 +76,8 @@ static bool is_wanted(struct remote *r, const char *source, int64_t site_id, boo
     const struct remote_source *of = run_source(r, source);
     const struct registry_site *site = registry_site_by_id(r->registry, site_id);
     if (*source == '\0')
-        return site && site->check;
-    return of && (list || of->settings->check);
+        return site != NULL && site->check;
+    return of != NULL && (list || of->settings->check);
 }
 
 static bool take_left(void *context, const struct check_named *row)
@@ -88,7 +88,8 @@ static bool take_left(void *context, const struct check_named *row)
     if (row->named && is_wanted(g->remote, row->source, row->site_id, row->list))
         return true;
     if (row->named && *row->source != '\0' && run_source(g->remote, row->source) == NULL &&
-        r->options.wanted_elsewhere && r->options.wanted_elsewhere(r->catalogue, row->source))
+        r->options.wanted_elsewhere != NULL &&
+        r->options.wanted_elsewhere(r->catalogue, row->source))
         return true;
     if (run_write(g->remote, &write))
         g->removed[g->removed_count++] = row->id;
@@ -211,7 +212,7 @@ void watch_step(struct remote *r, int64_t now_ms)
     struct catalogue_view *view;
     bool begun = r->look.phase != LOOK_REST;
     int64_t rests_ms = atomic_load(&r->look_soon) ? r->look.rests_ms : r->look.next_ms;
-    if (r->flight || (!begun && now_ms < rests_ms))
+    if (r->flight != NULL || (!begun && now_ms < rests_ms))
         return;
     if (begun && r->batch_count > 0) { /* its room is needed */
         run_flush(r);
