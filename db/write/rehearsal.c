@@ -22,6 +22,8 @@
 #include "db/write/commit.h"
 #include "server/base/clock.h"
 
+#define WAIT_MS 60000 /* what arrives, and the end, wake it */
+
 /* The private connection, and the read transaction that it needs. */
 struct stage {
     sqlite3 *guard, *db;
@@ -155,7 +157,7 @@ static void rehearsal_run(void *context)
         else if (queue_is_closed(&r->queue))
             return;
         else
-            queue_wait(&r->queue, WRITER_IDLE_MS);
+            queue_wait(&r->queue, WAIT_MS);
     }
 }
 

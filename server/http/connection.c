@@ -28,6 +28,8 @@
 #define SCAN_MS 250
 /* How soon to look again for clients that wait while the listener is full. */
 #define FULL_MS 5
+/* How long to sleep without a connection: the first one wakes the thread. */
+#define DOZE_MS 1000
 /* Ended in a row, under the lock that new connections wait for; then others have their turn. */
 #define CUT_MOST    128u
 #define CUT_SOON_MS 2
@@ -188,11 +190,14 @@ static void give_back(struct listener *l, uint32_t *crowd, int64_t *given_ms, in
 static void deadline_run(void *context)
 {
     struct listener *l = context;
-    bool more = false, full = false;
+    bool more = false, full = false, doze = false;
     uint32_t crowd = 0;
     int64_t given_ms = 0;
 
-    while (thread_wait(&l->deadline_thread, more ? CUT_SOON_MS : full ? FULL_MS : SCAN_MS)) {
+    while (thread_wait(&l->deadline_thread, more   ? CUT_SOON_MS
+                                            : full ? FULL_MS
+                                            : doze ? DOZE_MS
+                                                   : SCAN_MS)) {
         int64_t now = clock_coarse_ms();
         full = listener_look(l);
         if (!more && full && now < atomic_load(&l->scanned_ms) + SCAN_MS)
@@ -200,6 +205,7 @@ static void deadline_run(void *context)
         pthread_mutex_lock(&l->connections_lock);
         more = scan(l, now);
         give_back(l, &crowd, &given_ms, now);
+        doze = l->dozes = !full && l->connection_count == 0;
         pthread_mutex_unlock(&l->connections_lock);
         atomic_store(&l->scanned_ms, now);
     }
@@ -394,6 +400,9 @@ static void connection_enter(struct connection *c, const struct sockaddr *addres
         l->oldest = c;
     l->connections = c;
     l->connection_count++;
+    if (l->dozes)
+        thread_wake(&l->deadline_thread);
+    l->dozes = false;
     keep_reserve(l);
     pthread_mutex_unlock(&l->connections_lock);
 }

@@ -157,6 +157,7 @@ struct listener {
     uint64_t over_limit, evicted, late[LISTENER_WAITS]; /* under connections_lock */
 
     struct thread deadline_thread;
+    bool dozes; /* it, under connections_lock: there was no connection when it last looked */
     atomic_int_fast64_t scanned_ms; /* when it last looked at all of them */
 };
 

@@ -173,7 +173,8 @@ static void test_stop_with_waiters(void **state)
     }
     live_await_load(l, -1, 6);
     listener_quiesce(l);
-    /* A connection that is open may ask, but not wait. */
+    /* A connection that is open may ask; after a while (STOP_IDLE_MS) it may no longer wait. */
+    live_sleep_ms(1600);
     live_text(idle, "GET /later" HEAD);
     live_read(idle, false, &a);
     assert_int_equal(a.status, 503);
