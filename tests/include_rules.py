@@ -63,7 +63,7 @@ RULES = {
     "server/notify": (("config", "db", "server/api/routes", "server/sources", "server/client", "server/log", "server/base", "server/rules"), ()),
     "deploy/man": (("server/cli", "config"), ()),
     "server/cli": (
-        ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/crypto/tls", "server/crypto/token", "server/client", "server/doctor", "server/crawlers", "server/engines/report"),
+        ("db", "server/input", "server/sources", "server/base", "server/rules", "config", "server/pages", "server/crypto/tls", "server/crypto/token", "server/client", "server/doctor", "server/crawlers", "server/engines/report", "server/api/inside"),
         ("jansson", "xxhash", "zlib"),
     ),
 }

@@ -362,7 +362,9 @@ static void read_via(struct call *call)
     if (user == NULL || entry_check_name(user, strlen(user)) != RULE_OK)
         return;
     call->change.via = "cli";
-    if (call->change.token.name == NULL && call->change.made.name == NULL)
+    /* Where the caller is the user, as on a file, a note has nothing to add. */
+    if (call->change.token.name == NULL && call->change.made.name == NULL &&
+        strcmp(user, call->request->token_name) != 0)
         call->change.note = user;
 }
 

@@ -26,6 +26,13 @@ struct sources;
 #define POLL_SITES 256u
 #define COPY_SITES 256u
 
+/* Sources of which nothing runs in this process (inside.h): those that its configuration names; the
+ * catalogue has the others, and how all of them stood last. */
+struct sources_at_rest {
+    const struct source_made *configured;
+    size_t count;
+};
+
 /* Long answers: waiting for their turn or being made; and with what is not sent to its end. */
 struct copy_use {
     atomic_uint made, open;
@@ -83,10 +90,11 @@ struct app_context {
     struct engine_counts engines[ENGINE_COUNT];
     /* Of each listener, Unix seconds; 0: no TLS. */
     _Atomic int64_t certificate_expires, admin_certificate_expires;
-    struct auth *auth;            /* failure limits, see auth.h */
-    struct sources *sources;      /* directory sources; NULL: none */
-    struct remote *remote;        /* remote ones; NULL: none */
-    struct roster_place *remotes; /* which there are; NULL with `remote` */
+    struct auth *auth;                     /* failure limits, see auth.h */
+    struct sources *sources;               /* directory sources; NULL: none */
+    struct remote *remote;                 /* remote ones; NULL: none */
+    const struct sources_at_rest *at_rest; /* in place of both; NULL: they run */
+    struct roster_place *remotes;          /* which there are; NULL with `remote` */
     /* What makes the sources those of the registry, and what they may read: source_set.h. NULL in
      * tests. */
     void *source_set;

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "config/suggest.h"
-#include "server/cli/backend/backend.h"
+#include "server/cli/backend/api.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
 
@@ -301,34 +301,24 @@ static void give_up(int signal)
     _exit(EXIT_DONE);
 }
 
-/* The sites or indexes of the catalogue that the line names, or of the configured one; nothing
+/* The sites or lists of the catalogue that the line names, or of the configured one; nothing
  * where there is none. */
 static void offer_names(struct cli *cli, enum offer kind, const char *typed, const char *before)
 {
-    struct registry *registry = NULL;
+    const json_t *all = NULL, *one;
+    size_t i;
 
     signal(SIGALRM, give_up);
     alarm(OFFER_SECONDS);
     if (session_open(cli, false) == EXIT_DONE)
-        registry = session_registry(cli, 0);
-    if (registry == NULL)
-        return;
-    for (size_t i = 0; i < registry->site_count; i++) {
-        const struct registry_site *site = &registry->sites[i];
-        char url[LOC_MAX_CHARS + 256];
-
-        if (kind == OFFER_SITE)
-            offer(typed, before, site->origin, "site");
-        size_t count;
-        const struct registry_index *lists =
-            names_lists(site, kind == OFFER_URLSET ? LIST_URLSET : LIST_INDEX, &count);
-
-        for (size_t k = 0; kind != OFFER_SITE && k < count; k++) {
-            snprintf(url, sizeof url, "%s%s", site->origin, lists[k].path);
-            offer(typed, before, url, kind == OFFER_URLSET ? "urlset" : "index");
-        }
-    }
-    registry_unref(registry);
+        all = kind == OFFER_SITE
+                  ? api_sites(cli->backend)
+                  : api_lists(cli->backend, kind == OFFER_URLSET ? LIST_URLSET : LIST_INDEX);
+    json_array_foreach(all, i, one)
+        offer(typed, before, member_text(one, kind == OFFER_SITE ? "origin" : "url"),
+              kind == OFFER_SITE     ? "site"
+              : kind == OFFER_URLSET ? "urlset"
+                                     : "index");
 }
 
 static void offer_kind(struct cli *cli, enum offer kind, const char *typed, const char *before)

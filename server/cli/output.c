@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
-#include "server/cli/backend/backend.h"
-#include "server/cli/backend/session.h"
 
 #define PLAIN_WIDTH 80
 #define WIDTH_MIN   60
@@ -101,66 +99,57 @@ void progress_end(struct progress *p)
     p->shown = false;
 }
 
-static int print(const struct cli *cli, const struct listing *l, const char *heading,
-                 const char *none)
+void output_json(const json_t *object)
 {
-    if (l->out.failed)
-        return cli_fail(cli->arguments.command->name, "out of memory");
-    if (l->out.len == 0 && !l->json) {
-        cli_note(cli->arguments.command->name, "%s", none);
-        return EXIT_DONE;
-    }
-    if (heading != NULL && !l->json)
-        printf("%s%s%s\n", ink_on(stdout, INK_HEADING), heading, ink_off(stdout));
-    fputs(str_text(&l->out), stdout);
-    return EXIT_DONE;
+    char *text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
+
+    if (text != NULL)
+        puts(text);
+    free(text);
 }
 
-int listing_print(struct cli *cli, unsigned want, const char *heading, const char *none,
-                  listing_append *append)
+int output_table(struct cli *cli, const json_t *objects, const char *heading, const char *none,
+                 output_row *append, void *context)
 {
-    struct listing l = {.json = arguments_has(&cli->arguments, "--json"), .out = STR_INIT};
-    struct registry *registry;
-    int status = session_open(cli, false);
+    bool json = arguments_has(&cli->arguments, "--json");
+    const char *name = cli->arguments.command->name;
+    struct str out = STR_INIT;
+    const json_t *object;
+    int status = EXIT_DONE;
+    size_t i;
 
-    if (status != EXIT_DONE)
-        return status;
-    l.backend = cli->backend;
-    registry = session_registry(cli, want | REGISTRY_HELD);
-    l.registry = registry;
-    if (registry == NULL)
+    if (objects == NULL)
         return EXIT_COULD_NOT;
-    status = append(&l);
+    json_array_foreach(objects, i, object)
+    {
+        if (json)
+            output_json(object);
+        else
+            append(&out, object, context);
+    }
+    if (out.failed)
+        status = cli_fail(name, "out of memory");
+    else if (json_array_size(objects) == 0 && !json)
+        cli_note(name, "%s", none);
+    else if (heading != NULL && !json)
+        printf("%s%s%s\n", ink_on(stdout, INK_HEADING), heading, ink_off(stdout));
     if (status == EXIT_DONE)
-        status = print(cli, &l, heading, none);
-    str_done(&l.out);
-    registry_unref(registry);
+        fputs(str_text(&out), stdout);
+    str_done(&out);
     return status;
 }
 
-void output_count(char out[24], uint64_t count, bool untold)
+json_t *output_json_count(uint64_t count, bool untold)
 {
-    if (untold)
+    return untold ? json_null() : json_integer((json_int_t)count);
+}
+
+void output_count(char out[24], const json_t *object, const char *name)
+{
+    if (json_is_null(json_object_get(object, name)))
         strcpy(out, "-");
     else
-        snprintf(out, 24, "%" PRIu64, count);
-}
-
-void output_append_json_count(struct str *out, const char *name, uint64_t count, bool untold)
-{
-    char text[24];
-
-    output_count(text, count, untold);
-    str_append_format(out, ",\"%s\":%s", name, untold ? "null" : text);
-}
-
-void text_append_index_url(struct str *out, const struct registry_site *site,
-                           const struct registry_index *index)
-{
-    if (site == NULL || index == NULL)
-        return;
-    str_append_text(out, site->origin);
-    str_append_text(out, index->path);
+        snprintf(out, 24, "%" PRIu64, member_number(object, name));
 }
 
 void text_warn(const char *what, rule_set remarks)
@@ -233,6 +222,29 @@ uint64_t output_print_rows(const struct change_result *result, uint64_t most)
                                             .source = records[k]->source};
         output_print_change(shown[0].loc != NULL ? &shown[0] : NULL,
                             shown[1].loc != NULL ? &shown[1] : NULL);
+    }
+    return count;
+}
+
+uint64_t output_print_told(const json_t *rows, uint64_t most)
+{
+    static const char *const members[] = {"before", "after"};
+    uint64_t count = 0;
+
+    for (; count < most && count < json_array_size(rows); count++) {
+        struct entry_shown shown[2];
+
+        for (size_t k = 0; k < 2; k++) {
+            const json_t *entry = json_object_get(json_array_get(rows, count), members[k]);
+
+            shown[k] = (struct entry_shown){.loc = member_text_or_null(entry, "loc"),
+                                            .lastmod = member_text_or_null(entry, "lastmod"),
+                                            .digest = member_text_or_null(entry, "digest"),
+                                            .source = member_text_or_null(entry, "source")};
+        }
+        if (shown[0].loc != NULL || shown[1].loc != NULL)
+            output_print_change(shown[0].loc != NULL ? &shown[0] : NULL,
+                                shown[1].loc != NULL ? &shown[1] : NULL);
     }
     return count;
 }

@@ -8,7 +8,7 @@
 
 #include "db/catalogue.h"
 #include "server/base/str.h"
-#include "server/cli/backend/session.h"
+#include "server/cli/backend/api.h"
 
 enum ink { INK_HEADING, INK_CODE, INK_GOOD, INK_WARNING, INK_WRONG, INK_FAINT };
 
@@ -36,15 +36,21 @@ void progress_update(struct progress *p, uint64_t done);
 /* Takes the bar away. */
 void progress_end(struct progress *p);
 
-/* `site list`, `index list`, `token list`: what the registry holds, as a table or as one JSON
- * object for each line. Internal to server/cli/. */
+/* Prints what the API told, a line of JSON. */
+void output_json(const json_t *object);
 
-struct listing {
-    struct backend *backend;
-    const struct registry *registry;
-    bool json;
-    struct str out;
-};
+/* Appends the line, or lines, of a table that an object of the API is. */
+typedef void output_row(struct str *out, const json_t *object, void *context);
+
+/* Prints each object of an array (NULL: what could not be read was reported): with --json as it is,
+ * a line for each, else as a table, whole or not at all. `heading` stands above it, NULL for none;
+ * `none` is reported on stderr where it has no row. Returns an exit status. */
+int output_table(struct cli *cli, const json_t *objects, const char *heading, const char *none,
+                 output_row *append, void *context);
+/* A count as JSON, null where it is not told. The caller's. */
+json_t *output_json_count(uint64_t count, bool untold);
+/* The member's count for a table, "-" where it is not told. */
+void output_count(char out[24], const json_t *object, const char *name);
 
 /* A line of what a change does to an entry: "+ loc", "- loc", or "~ loc" with what differs. NULL:
  * it was, or is, not there. */
@@ -54,27 +60,12 @@ void output_print_change(const struct entry_shown *before, const struct entry_sh
  * how many. */
 #define ROWS_SHOWN 20
 uint64_t output_print_rows(const struct change_result *result, uint64_t most);
+/* The same of the rows that the API tells of a dry run. */
+uint64_t output_print_told(const json_t *rows, uint64_t most);
 /* "... and N more" behind them, where there are. */
 void output_print_more(uint64_t all, uint64_t shown);
 
-/* A count for a table, "-" where it is not told (struct backend_page); and as `,"name":N` or null.
- */
-void output_count(char out[24], uint64_t count, bool untold);
-void output_append_json_count(struct str *out, const char *name, uint64_t count, bool untold);
-
-/* Appends all rows to `l->out`. An exit status, told. */
-typedef int listing_append(struct listing *l);
-
-/* Opens the backend, lets `append` write and prints that, whole or not at all. `want`: how the
- * registry is (REGISTRY_…). `heading` stands above a table, NULL for none; `none` is reported on
- * stderr where a table has no row. Returns an exit status. */
-int listing_print(struct cli *cli, unsigned want, const char *heading, const char *none,
-                  listing_append *append);
-
 /* Small things as text for people. Internal to server/cli/. */
 
-/* Appends the URL of an index, not quoted. */
-void text_append_index_url(struct str *out, const struct registry_site *site,
-                           const struct registry_index *index);
 /* Prints each remark on stderr: `sitemapd: LOC: warning: sentence (word)`. */
 void text_warn(const char *what, rule_set remarks);

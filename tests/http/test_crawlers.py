@@ -714,7 +714,7 @@ class Logs:
 
     def sums(self, name="googlebot"):
         c = self.told().get(name)
-        return c and tuple(c[k] for k in ("ok", "not_modified", "other", "impostors"))
+        return c and tuple(sum(day[k] for day in c["days"]) for k in ("ok", "not_modified", "other", "impostors"))
 
 
 def test_a_log_is_taken_in_once(tmp_path):

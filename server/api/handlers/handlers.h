@@ -72,6 +72,25 @@ struct json_remote_settings source_shown_remote(const struct remote_settings *se
 void source_json_append_made(struct str *out, const struct source_made *made,
                              const struct registry *registry);
 
+/* ---- sources_at_rest.c: what the catalogue remembers of sources that nothing runs here */
+struct source_at_rest {
+    const char *name;
+    const struct source_made *made; /* NULL: neither configuration nor catalogue declares it */
+    bool remote, managed;
+    char failure[512]; /* "": none that shows now */
+    struct source_state state;
+    uint64_t states[CHECK_STATES]; /* the bad ones of a remote one's sitemaps */
+};
+/* Those of the configuration, then those of the catalogue that have no name of these, then what
+ * else was read into it. False from `each` ends it: NO_MEMORY. */
+typedef bool source_at_rest_each(void *context, const struct source_at_rest *source);
+enum catalogue_status sources_at_rest_each(const struct sources_at_rest *rest,
+                                           struct catalogue_view *view,
+                                           const struct registry *registry,
+                                           source_at_rest_each *each, void *context);
+/* Whether the configuration names it. Takes NULL. */
+bool sources_at_rest_has(const struct sources_at_rest *rest, const char *name);
+
 /* A file that the build puts into the program (embed.cmake). `etag` with its quotes. */
 struct embedded_file {
     const char *name;

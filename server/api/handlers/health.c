@@ -94,6 +94,45 @@ static void append_remotes(struct reasons *r, const struct app_context *app)
     append_standing(r, &(struct standing){.states = counts.registered});
 }
 
+static bool append_at_rest(void *context, const struct source_at_rest *source)
+{
+    struct reasons *r = context;
+
+    append_standing(
+        r, &(struct standing){.name = source->name,
+                              .failure = source->failure[0] != '\0' ? source->failure : NULL,
+                              .held = source->state.held,
+                              .refused = source->state.quarantined,
+                              .states = source->states});
+    return !r->out.failed;
+}
+
+/* The same of sources that nothing runs here, and what the API registered, of sites with `check`.
+ * It reads the catalogue: the caller is the operator's own thread. */
+static void append_sources_at_rest(struct reasons *r, const struct app_context *app)
+{
+    uint64_t states[CHECK_STATES] = {0};
+    struct registry *registry = NULL;
+    struct catalogue_view *view = NULL;
+    enum catalogue_status status = CATALOGUE_OK;
+
+    if (app->at_rest == NULL)
+        return;
+    status = catalogue_view_begin(app->catalogue, &view);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_registry(view, &registry);
+    if (status == CATALOGUE_OK)
+        status = sources_at_rest_each(app->at_rest, view, registry, append_at_rest, r);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_check_bad_counts(view, "", states);
+    if (status == CATALOGUE_OK)
+        append_standing(r, &(struct standing){.states = states});
+    else
+        r->out.failed = true;
+    registry_unref(registry);
+    catalogue_view_end(view);
+}
+
 /* What has no copy is not served while its origin is down. */
 static void append_children(struct reasons *r, const struct app_context *app)
 {
@@ -232,6 +271,7 @@ enum handled health_ready(void *context, struct request *request)
     append_stuck(&reasons, &catalogue);
     append_sources(&reasons, app->sources);
     append_remotes(&reasons, app);
+    append_sources_at_rest(&reasons, app);
     append_children(&reasons, app);
     append_engines(&reasons, app);
     append_frozen(&reasons, app);

@@ -494,6 +494,7 @@ static void answer_urlset_changed(struct call *call)
     struct json_urlset_changed shown = {
         .id = id,
         .urlset_state = {NULL, {NULL, 0}, JSON_NONE, JSON_NONE, JSON_NONE, NULL},
+        .removed = call->result.removed,
         .revision = call->result.revision,
         .dry_run_rows = {.rows_total = JSON_NONE}};
 

@@ -258,6 +258,79 @@ static bool list_remotes(struct listing *l)
     return good;
 }
 
+/* Of one that nobody declares only the name is known. */
+static bool append_folder_at_rest(struct listing *l, const struct source_at_rest *source)
+{
+    struct source_settings settings = {.name = source->name};
+    void *lists = NULL;
+    if (source->made != NULL && !source_settings_of(source->made, &settings, &lists))
+        return false;
+    settings.managed = source->managed;
+    struct json_folder shown = {.folder_settings = source_shown_folder(&settings, l->registry),
+                                .source_state = shown_state(l->report)};
+    json_append_object(&l->call->request->reply.body, &json_folder, &shown);
+    free(lists);
+    return true;
+}
+
+static void append_remote_at_rest(struct listing *l, const struct source_at_rest *source)
+{
+    struct remote_settings settings = {.name = source->name};
+    if (source->made != NULL)
+        settings = remote_settings_of(source->made);
+    settings.managed = source->managed;
+    struct json_remote_settings shown_settings = {.source_head = {.name = source->name}};
+    if (source->made != NULL)
+        shown_settings = source_shown_remote(&settings, l->registry);
+    shown_settings.source_head.kind = "remote";
+    struct json_remote shown = {.remote_settings = shown_settings,
+                                .status = JSON_NONE,
+                                .checks = {write_checks, source->states},
+                                .source_state = shown_state(l->report)};
+    json_append_object(&l->call->request->reply.body, &json_remote, &shown);
+}
+
+static bool list_at_rest(void *context, const struct source_at_rest *source)
+{
+    struct listing *l = context;
+    bool good = true;
+    if (!is_wanted(l, source->name))
+        return true;
+    memset(l->report, 0, sizeof *l->report);
+    if (!source_report_read(l->call->app->catalogue, source->name, !source->remote, NULL,
+                            l->report))
+        return false;
+    begin_item(l);
+    l->report->failed_at = source->failure[0] != '\0' ? l->call->request->now : 0;
+    snprintf(l->report->failure, sizeof l->report->failure, "%.255s", source->failure);
+    if (source->remote)
+        append_remote_at_rest(l, source);
+    else
+        good = append_folder_at_rest(l, source);
+    source_report_done(l->report);
+    return good;
+}
+
+static enum catalogue_status at_rest_work(struct call *call, struct catalogue_view *view,
+                                          const struct registry *registry)
+{
+    const char *name = call->request->path_tail;
+    struct listing l = {
+        .call = call, .registry = registry, .only = name, .report = calloc(1, sizeof *l.report)};
+    struct str *out = &call->request->reply.body;
+    enum catalogue_status status = CATALOGUE_NO_MEMORY;
+    str_append_text(out, name == NULL ? "{\"sources\":[" : "");
+    if (l.report != NULL)
+        status = sources_at_rest_each(call->app->at_rest, view, registry, list_at_rest, &l);
+    free(l.report);
+    str_append_text(out, name == NULL ? "],\"next\":null}\n" : "\n");
+    if (status == CATALOGUE_OK && name != NULL && l.listed == 0)
+        errors_reply_not_found(&call->request->reply, "source");
+    else if (status == CATALOGUE_OK)
+        call_reply_tagged(call, NULL);
+    return status;
+}
+
 /* On a worker: a report reads the catalogue with a view of its own. Who reads that a scan is over
  * finds what it changed in the index: it is answered when that is published. */
 static void list_sources(void *context)
@@ -295,8 +368,10 @@ static void list_sources(void *context)
 
 enum handled sources_list(void *context, struct request *request)
 {
-    (void)context;
-    return call_run(request->state, list_sources);
+    const struct app_context *app = context;
+
+    return app->at_rest != NULL ? call_read(request->state, at_rest_work)
+                                : call_run(request->state, list_sources);
 }
 
 /* ---- POST /v1/sources/{name}/scan -------------------------------------------------------- */

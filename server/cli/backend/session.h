@@ -14,6 +14,8 @@
 #define SESSION_DEFAULT_CONFIG "/etc/sitemapd/sitemapd.conf"
 
 struct backend;
+struct json_t;
+struct str;
 
 struct cli {
     struct arguments arguments;
@@ -46,7 +48,7 @@ void session_user(char *out, size_t size);
 /* Reads `config` from file, environment and the options that every command takes. Returns
  * EXIT_DONE, or tells every mistake and returns another. `report` NULL: on stderr. */
 int session_read_config(struct cli *cli, config_report *report, void *context);
-/* Opens what the command works on (server/cli/backend/backend.h): the server that --server or
+/* Opens what the command works on (server/cli/backend/api.h): the server that --server or
  * SITEMAPD_SERVER names, else the catalogue of the configuration, which is read; `create`: makes it
  * where there is none. Returns EXIT_DONE, or tells why not. */
 int session_open(struct cli *cli, bool create);
@@ -58,23 +60,21 @@ int session_needs_machine(const struct cli *cli);
 /* The same of a command that has nothing to do with a catalogue: only --server is wrong, since the
  * environment may name a server for other commands. */
 int session_asks_no_server(const struct cli *cli);
-/* The registry of what the command works on, as the backend's call of that name. */
-struct registry *session_registry(const struct cli *cli, unsigned want);
 /* Whether there is a site to register anything for; true also where the catalogue cannot be read,
  * which is reported. */
 bool session_has_sites(struct cli *cli);
 /* Frees all. */
 void session_done(struct cli *cli);
 
-/* Applies `change`, with `*result` as catalogue_apply has it, and tells why not. `what` is what
- * it was done to. Returns EXIT_DONE or EXIT_COULD_NOT; change_result_done is the caller's. */
-int session_apply(struct cli *cli, const struct change *change, const char *what,
-                  struct change_result *result);
-/* The same where nothing else is to be said than `what: done`. */
-int session_do(struct cli *cli, const struct change *change, const char *what, const char *done);
-/* Tells why `change` was not applied to `what`. Returns EXIT_COULD_NOT. */
-int session_report(struct cli *cli, const struct change *change, const char *what,
+/* Asks for a write (api_write) after which nothing else is to be said than `what: done`. */
+int session_do(struct cli *cli, const char *method, struct str *target, struct json_t *body,
+               const char *what, const char *done);
+/* Tells why a change was not applied to `what`. `loc`: what was to be registered; NULL: nothing
+ * was. Returns EXIT_COULD_NOT. */
+int session_report(struct cli *cli, const char *loc, const char *what,
                    const struct change_result *result);
 /* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
  * EXIT_USAGE, told. */
 int session_max_removed(const struct cli *cli, int64_t *out);
+/* The same into the query of a request, and --dry-run. */
+int session_add_set_options(const struct cli *cli, struct str *target);

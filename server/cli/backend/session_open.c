@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "server/base/str.h"
-#include "server/cli/backend/backend.h"
+#include "server/cli/backend/api.h"
 #include "server/cli/output.h"
 #include "server/rules/http/query.h"
 
@@ -212,7 +212,8 @@ static int open_server(struct cli *cli, const char *url)
     cli->config = config_new();
     if (cli->config == NULL)
         return cli_fail("configuration", "out of memory");
-    return backend_open_server(cli, url, &cli->backend);
+    return backend_open_server(cli, url, arguments_value(&cli->arguments, "--token-file"),
+                               &cli->backend);
 }
 
 int session_open(struct cli *cli, bool create)
@@ -236,24 +237,16 @@ int session_open(struct cli *cli, bool create)
     return backend_open_file(cli, create, &cli->backend);
 }
 
-struct registry *session_registry(const struct cli *cli, unsigned want)
-{
-    return cli->backend->calls->registry(cli->backend, want);
-}
-
 bool session_has_sites(struct cli *cli)
 {
-    struct registry *registry = session_registry(cli, 0);
-    bool has = registry == NULL || registry->site_count > 0;
+    const json_t *sites = api_sites(cli->backend);
 
-    registry_unref(registry);
-    return has;
+    return sites == NULL || json_array_size(sites) > 0;
 }
 
 void session_done(struct cli *cli)
 {
-    if (cli->backend != NULL)
-        cli->backend->calls->close(cli->backend);
+    backend_close(cli->backend);
     config_unref(cli->config);
     arguments_done(&cli->arguments);
 }
@@ -261,10 +254,9 @@ void session_done(struct cli *cli)
 /* ---- results --------------------------------------------------------------------------- */
 
 /* What the user may do about a refusal; "" where there is nothing to add. */
-static void write_hint(struct cli *cli, const struct change *change,
-                       const struct change_result *result, char *out, size_t size)
+static void write_hint(struct cli *cli, const char *loc, const struct change_result *result,
+                       char *out, size_t size)
 {
-    const char *loc = change->entry.loc;
     struct url url;
 
     *out = '\0';
@@ -307,7 +299,7 @@ static int report_guarded(const char *what, const struct change_result *result)
                     len, result->detail, rule_code_word(result->code), result->would_remove);
 }
 
-int session_report(struct cli *cli, const struct change *change, const char *what,
+int session_report(struct cli *cli, const char *loc, const char *what,
                    const struct change_result *result)
 {
     const char *detail = result->detail[0] != '\0' ? result->detail : NULL;
@@ -316,7 +308,7 @@ int session_report(struct cli *cli, const struct change *change, const char *wha
     if (result->status == CATALOGUE_REFUSED && result->code == RULE_SHRINK_GUARD)
         return report_guarded(what, result);
     if (result->status == CATALOGUE_REFUSED) {
-        write_hint(cli, change, result, hint, sizeof hint);
+        write_hint(cli, loc, result, hint, sizeof hint);
         return cli_fail(what, "%s (%s)%s",
                         detail != NULL ? detail : rule_code_sentence(result->code),
                         rule_code_word(result->code), hint);
@@ -334,24 +326,13 @@ int session_report(struct cli *cli, const struct change *change, const char *wha
                     detail != NULL ? detail : catalogue_status_row(result->status)->sentence);
 }
 
-int session_apply(struct cli *cli, const struct change *change, const char *what,
-                  struct change_result *result)
+int session_do(struct cli *cli, const char *method, struct str *target, json_t *body,
+               const char *what, const char *done)
 {
-    struct backend *b = cli->backend;
-
-    if (b->calls->apply(b, change, NULL, NULL, result) == CATALOGUE_OK)
-        return EXIT_DONE;
-    return session_report(cli, change, what, result);
-}
-
-int session_do(struct cli *cli, const struct change *change, const char *what, const char *done)
-{
-    struct change_result result;
-    int status = session_apply(cli, change, what, &result);
+    int status = api_write(cli->backend, method, target, body, what, NULL);
 
     if (status == EXIT_DONE)
         printf("%s: %s\n", what, done);
-    change_result_done(&result);
     return status;
 }
 
@@ -369,4 +350,16 @@ int session_max_removed(const struct cli *cli, int64_t *out)
         return cli_misuse("--max-removed", "\"%s\" must be a number", text);
     *out = (int64_t)value;
     return EXIT_DONE;
+}
+
+int session_add_set_options(const struct cli *cli, struct str *target)
+{
+    int64_t max_removed;
+    int status = session_max_removed(cli, &max_removed);
+
+    if (status == EXIT_DONE && max_removed >= 0)
+        target_add_number(target, "max_removed", max_removed);
+    if (arguments_has(&cli->arguments, "--dry-run"))
+        target_add(target, "dry_run", "1");
+    return status;
 }

@@ -19,7 +19,6 @@
 #include <time.h>
 
 #include "server/base/map.h"
-#include "server/cli/backend/backend.h"
 #include "server/cli/backend/file_crawlers.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/commands/crawler_log.h"
@@ -435,7 +434,9 @@ static int apply(struct importing *i, const struct log_file *file, const char *e
     struct change_result result;
 
     log_file_hash(file, log.hash);
-    int status = session_apply(i->cli, &change, i->name, &result);
+    int status = api_apply(i->cli->backend, &change, NULL, NULL, &result) == CATALOGUE_OK
+                     ? EXIT_DONE
+                     : session_report(i->cli, NULL, i->name, &result);
     change_result_done(&result);
     return status;
 }
@@ -512,6 +513,7 @@ int command_crawlers_import(struct cli *cli)
     struct importing i = {.cli = cli, .name = a->words[0], .now = (int64_t)time(NULL)};
     struct catalogue_revisions revisions;
     struct registry *registry = NULL;
+    const json_t *named = NULL;
     int status = read_options(&i);
 
     if (status == EXIT_DONE)
@@ -524,7 +526,9 @@ int command_crawlers_import(struct cli *cli)
     if (read != CATALOGUE_OK)
         status = cli_fail(i.name, "%s", catalogue_status_row(read)->sentence);
     if (status == EXIT_DONE && origin != NULL)
-        status = names_site(registry, origin, &i.site);
+        status = names_site(cli, origin, &named);
+    if (status == EXIT_DONE && named != NULL)
+        i.site = registry_site_by_origin(registry, member_text(named, "origin"));
     else if (status == EXIT_DONE && registry->site_count == 1)
         i.site = &registry->sites[0];
     if (status == EXIT_DONE && (i.crawlers = file_crawlers_new(cli->config, NULL, NULL)) == NULL)

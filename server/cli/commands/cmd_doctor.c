@@ -6,7 +6,7 @@
 
 #include "server/base/str.h"
 #include "server/base/text.h"
-#include "server/cli/backend/backend.h"
+#include "server/cli/backend/api.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
 #include "server/doctor/doctor.h"
@@ -112,59 +112,59 @@ static void print_sum(const unsigned counts[DOCTOR_LEVELS])
     printf("%u ok%s\n", counts[DOCTOR_OK], ink_off(stdout));
 }
 
-static void pass_source(void *context, const struct backend_source *source)
-{
-    (void)context;
-    (void)source;
-}
-
 /* What a server says of itself, in the words of its /readyz: a crawler cannot see that one node of
  * several lacks a folder. Filled in before the address is asked for anything. */
-static int ask_server(struct cli *cli, struct backend_status *out)
+static int ask_server(struct cli *cli, json_t **reasons)
 {
+    bool healthy;
     int status = session_open(cli, false);
 
-    return status == EXIT_DONE ? cli->backend->calls->status(cli->backend, out) : status;
+    if (status == EXIT_DONE && (*reasons = status_reasons(cli->backend, &healthy)) == NULL)
+        status = EXIT_COULD_NOT;
+    return status;
 }
 
-static void report_server(const char *reasons, doctor_report *report,
+static void report_server(const json_t *reasons, doctor_report *report,
                           unsigned counts[DOCTOR_LEVELS])
 {
     struct doctor_finding found = {DOCTOR_OK, .check = "server", .code = "server"};
     char what[1024] = "the server reports no problem";
+    const json_t *reason;
+    size_t i;
 
-    do {
-        size_t len = strcspn(reasons, "\n");
-        if (len > 0) {
-            found.level = DOCTOR_WARNING;
-            found.todo = "`sitemapd status --server` shows more";
-            snprintf(what, sizeof what, "the server reports: %.*s",
-                     (int)(len < sizeof what ? len : sizeof what), reasons);
-        }
-        found.what = what;
+    found.what = what;
+    json_array_foreach(reasons, i, reason)
+    {
+        found.level = DOCTOR_WARNING;
+        found.todo = "`sitemapd status --server` shows more";
+        snprintf(what, sizeof what, "the server reports: %s (%s)", member_text(reason, "detail"),
+                 member_text(reason, "code"));
         report(NULL, &found);
         counts[found.level]++;
-        reasons += len + (reasons[len] == '\n');
-    } while (*reasons != '\0');
+    }
+    if (json_array_size(reasons) > 0)
+        return;
+    report(NULL, &found);
+    counts[found.level]++;
 }
 
 int command_doctor(struct cli *cli)
 {
     doctor_report *report = arguments_has(&cli->arguments, "--json") ? print_json : print_finding;
     bool asks = arguments_has(&cli->arguments, "--server");
-    struct backend_status server = {.reasons = STR_INIT, .source = pass_source};
+    json_t *reasons = NULL;
     unsigned counts[DOCTOR_LEVELS];
     struct doctor_options options;
     struct url url;
     int status = read_options(cli, &url, &options);
 
     if (status == EXIT_DONE && asks)
-        status = ask_server(cli, &server);
+        status = ask_server(cli, &reasons);
     if (status == EXIT_DONE && !doctor_run(&options, report, NULL, counts))
         status = cli_fail(url.text, "out of memory");
     if (status == EXIT_DONE && asks)
-        report_server(str_text(&server.reasons), report, counts);
-    str_done(&server.reasons);
+        report_server(reasons, report, counts);
+    json_decref(reasons);
     if (status != EXIT_DONE)
         return status;
     if (report == print_finding)

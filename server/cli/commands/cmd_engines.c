@@ -5,19 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/cli/backend/backend.h"
-#include "server/cli/backend/server_parts.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
 #include "server/cli/output.h"
-
-static void print_json(const json_t *object)
-{
-    char *text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    if (text != NULL)
-        puts(text);
-    free(text);
-}
 
 /* A time as the API writes it, to the minute. */
 static void print_time(const char *before, const json_t *object, const char *name)
@@ -115,16 +105,32 @@ static void print_sites(const json_t *sites)
     }
 }
 
-static int show(struct cli *cli, const struct registry_site *site, const char *name, bool json)
+int command_engines(struct cli *cli)
 {
-    json_t *rows = NULL;
+    const struct arguments *a = &cli->arguments;
+    const char *origin = arguments_value(a, "--site");
+    const char *name = a->word_count > 0 ? a->words[0] : NULL;
+    const json_t *site = NULL, *row;
+    struct str target = STR_INIT;
+    json_t *rows;
     size_t i;
-    const json_t *row;
-    int status = cli->backend->calls->engines(cli->backend, site, name, &rows);
+    int status = session_open(cli, false);
+    if (status == EXIT_DONE && origin != NULL)
+        status = names_site(cli, origin, &site);
     if (status != EXIT_DONE)
         return status;
-    if (json)
-        json_array_foreach(rows, i, row) print_json(row);
+    str_append_text(&target, "/v1/engines");
+    if (name != NULL)
+        target_segment(&target, name);
+    str_append_text(&target, name != NULL ? "/sitemaps" : "");
+    target_add(&target, "site", member_text_or_null(site, "origin"));
+    rows = name != NULL ? api_get_all(cli->backend, str_text(&target), "sites")
+                        : api_get_array(cli->backend, str_text(&target), "engines");
+    str_done(&target);
+    if (rows == NULL)
+        return EXIT_COULD_NOT;
+    if (arguments_has(a, "--json"))
+        json_array_foreach(rows, i, row) output_json(row);
     else if (json_array_size(rows) == 0)
         cli_note("engines", name == NULL ? "no engine is configured: docs/engines.md"
                                          : "there is no site yet");
@@ -134,24 +140,4 @@ static int show(struct cli *cli, const struct registry_site *site, const char *n
         print_sites(rows);
     json_decref(rows);
     return EXIT_DONE;
-}
-
-int command_engines(struct cli *cli)
-{
-    const struct arguments *a = &cli->arguments;
-    const char *origin = arguments_value(a, "--site");
-    const struct registry_site *site = NULL;
-    int status = session_open(cli, false);
-    if (status != EXIT_DONE)
-        return status;
-    struct registry *registry = session_registry(cli, REGISTRY_HELD);
-    if (registry == NULL)
-        return EXIT_COULD_NOT;
-    if (origin != NULL)
-        status = names_site(registry, origin, &site);
-    if (status == EXIT_DONE)
-        status =
-            show(cli, site, a->word_count > 0 ? a->words[0] : NULL, arguments_has(a, "--json"));
-    registry_unref(registry);
-    return status;
 }

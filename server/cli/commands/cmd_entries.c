@@ -1,11 +1,9 @@
-#include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "server/base/str.h"
-#include "server/cli/backend/backend.h"
-#include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
 #include "server/cli/output.h"
@@ -76,58 +74,56 @@ static int read_digest(const char *text, struct entry *entry)
     return EXIT_DONE;
 }
 
-/* The line of JSON; `index` is parted where its path begins. */
-static void append_entry(struct str *out, const struct entry_record *record, const char *index,
-                         bool pages, rule_set remarks)
+static bool has_word(const json_t *words, const char *word)
 {
-    char origin[LOC_MAX_CHARS + 1];
-    const char *path = index;
-    struct url url;
+    const json_t *each;
+    size_t i;
 
-    if (url_split(index, strlen(index), &url))
-        path += url.origin_len;
-    snprintf(origin, sizeof origin, "%.*s", (int)(path - index), index);
-    const struct entry_shown shown = {
-        .id = record->id,
-        .loc = record->loc,
-        .lastmod = record->lastmod,
-        .digest = record->digest,
-        .source = record->source,
-        .origin = path > index ? origin : NULL,
-        .path = path,
-        .is_page_url = pages,
-        .extensions = record->extensions,
-        .page = record->page,
-        .registered_at = record->registered_at,
-        .changed_at = record->changed_at,
-        .remarks = remarks,
-    };
-
-    entry_append_json(out, &shown);
-    str_append_char(out, '\n');
+    json_array_foreach(words, i, each)
+    {
+        if (strcmp(json_string_value(each), word) == 0)
+            return true;
+    }
+    return false;
 }
 
-static int print_outcome(struct cli *cli, const struct change_result *result, rule_set remarks)
+static void warn(const char *loc, const json_t *warnings, bool future)
 {
-    const struct entry_record *record = &result->entry;
-    const char *done = result->created > 0   ? "added"
-                       : result->updated > 0 ? "updated"
-                                             : "unchanged";
-    const char *index = cli->backend->calls->index_url(cli->backend, result);
-    struct str out = STR_INIT;
+    const json_t *word;
+    size_t i;
 
-    if (arguments_has(&cli->arguments, "--json")) {
-        append_entry(&out, record, index, names_kind(cli) == LIST_URLSET, remarks);
-    } else {
-        str_append_format(&out, "%s: %s in %s, page %u\n", record->loc, done, index, record->page);
+    json_array_foreach(warnings, i, word)
+    {
+        enum rule_code code = api_rule(json_string_value(word));
+
         /* The stored date, which stays, is not the one that was given. */
-        if (remarks & RULE_BIT(RULE_LASTMOD_FUTURE))
-            remarks &= ~(RULE_BIT(RULE_LASTMOD_DATE_ONLY) | RULE_BIT(RULE_LASTMOD_COARSE));
-        text_warn(record->loc, remarks);
+        if (code == RULE_OK ||
+            (future && (code == RULE_LASTMOD_DATE_ONLY || code == RULE_LASTMOD_COARSE)))
+            continue;
+        text_warn(loc, RULE_BIT(code));
     }
-    fputs(str_text(&out), stdout);
-    str_done(&out);
-    return EXIT_DONE;
+}
+
+/* `remarks`: on what was given, besides those on what is stored. */
+static void print_outcome(struct cli *cli, json_t *answer, rule_set remarks)
+{
+    bool pages = names_kind(cli) == LIST_URLSET;
+    json_t *entry = json_object_get(answer, pages ? "url" : "sitemap");
+    json_t *warnings = json_object_get(entry, "warnings");
+    const char *done = member_number(answer, "created") > 0   ? "added"
+                       : member_number(answer, "updated") > 0 ? "updated"
+                                                              : "unchanged";
+
+    for (int code = RULE_OK + 1; code < RULE_CODE_COUNT; code++)
+        if ((remarks & RULE_BIT(code)) != 0 && !has_word(warnings, rule_code_word(code)))
+            json_array_append_new(warnings, json_string(rule_code_word(code)));
+    if (arguments_has(&cli->arguments, "--json")) {
+        output_json(entry);
+        return;
+    }
+    printf("%s: %s in %s, page %" PRIu64 "\n", member_text(entry, "loc"), done,
+           member_text(entry, pages ? "urlset" : "index"), member_number(entry, "page"));
+    warn(member_text(entry, "loc"), warnings, (remarks & RULE_BIT(RULE_LASTMOD_FUTURE)) != 0);
 }
 
 /* The options that tell of news, in the order of enum news_field. */
@@ -193,23 +189,76 @@ static int read_extensions(const struct arguments *a, struct fragment *fragment,
     return status;
 }
 
+/* The members of a fragment; NULL: there are none from now on. */
+static void add_extensions(json_t *body, const char *fragment)
+{
+    struct str text = STR_INIT;
+    json_t *members;
+
+    str_append_text(&text, "{\"images\":null");
+    fragment_append_json(&text, fragment);
+    str_append_char(&text, '}');
+    members = json_loads(str_text(&text), 0, NULL); /* the last of a name counts */
+    json_object_update(body, members);
+    json_decref(members);
+    str_done(&text);
+}
+
+static json_t *entry_body(const struct cli *cli, const struct entry *entry, bool pages)
+{
+    const char *list = arguments_value(&cli->arguments, pages ? "--urlset" : "--index");
+    json_t *body = json_pack("{s:s, s:s*}", "loc", entry->loc, pages ? "urlset" : "index", list);
+
+    if (entry->extensions_state != FIELD_ABSENT)
+        add_extensions(body, entry->extensions);
+    if (entry->lastmod_state != FIELD_ABSENT)
+        json_object_set_new(body, "lastmod", json_string(entry->lastmod));
+    if (entry->digest_state != FIELD_ABSENT)
+        json_object_set_new(body, "digest", json_string(entry->digest));
+    return body;
+}
+
+static const char *entries_path(bool pages)
+{
+    return pages ? "/v1/urls" : "/v1/sitemaps";
+}
+
+static int put_entry(struct cli *cli, const struct entry *entry, const char *source, bool pages)
+{
+    struct backend *b = cli->backend;
+    struct str target = STR_INIT;
+    json_t *body = entry_body(cli, entry, pages), *answer = NULL;
+    int status = EXIT_DONE;
+
+    str_append_text(&target, entries_path(pages));
+    target_add(&target, "source", source);
+    if (api_ask(b, "POST", str_text(&target), body, &answer) && api_is_good(b)) {
+        print_outcome(cli, answer, entry->remarks);
+        json_decref(answer);
+    } else {
+        status = api_refused(b, entry->loc, entry->loc, answer);
+    }
+    str_done(&target);
+    json_decref(body);
+    return status;
+}
+
 static int add_entry(struct cli *cli, struct fragment *fragment)
 {
     const struct arguments *a = &cli->arguments;
     const char *source = arguments_value(a, "--source");
-    struct change change = {.kind = CHANGE_ENTRY_PUT, .list = names_kind(cli), .source = source};
-    bool pages = change.list == LIST_URLSET;
-    struct change_result result;
+    bool pages = names_kind(cli) == LIST_URLSET;
+    struct entry entry = {.remarks = 0};
     struct lastmod lastmod;
     struct url url;
-    int status = read_loc(a->words[0], &url, &change.entry.remarks);
+    int status = read_loc(a->words[0], &url, &entry.remarks);
 
     if (status == EXIT_DONE)
-        status = read_lastmod(arguments_value(a, "--lastmod"), &lastmod, &change.entry);
+        status = read_lastmod(arguments_value(a, "--lastmod"), &lastmod, &entry);
     if (status == EXIT_DONE)
-        status = read_digest(arguments_value(a, "--digest"), &change.entry);
+        status = read_digest(arguments_value(a, "--digest"), &entry);
     if (status == EXIT_DONE && pages)
-        status = read_extensions(a, fragment, &change.entry);
+        status = read_extensions(a, fragment, &entry);
     if (status == EXIT_DONE && source != NULL &&
         entry_check_name(source, strlen(source)) != RULE_OK)
         return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
@@ -217,18 +266,12 @@ static int add_entry(struct cli *cli, struct fragment *fragment)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    if (source == NULL && (change.source = cli->backend->calls->owner(cli->backend)) == NULL)
+    if (source == NULL && (source = api_owner(cli->backend)) == NULL)
         return EXIT_COULD_NOT;
-    change.entry.loc = url.text;
-    change.entry.position = POSITION_NONE;
-    change.entry.index = arguments_value(a, pages ? "--urlset" : "--index");
-    if (pages && change.entry.index == NULL)
+    if (pages && !arguments_has(a, "--urlset"))
         return cli_misuse("--urlset", "the urlset is missing: --urlset is required");
-    status = session_apply(cli, &change, url.text, &result);
-    if (status == EXIT_DONE)
-        status = print_outcome(cli, &result, result.remarks | change.entry.remarks);
-    change_result_done(&result);
-    return status;
+    entry.loc = url.text;
+    return put_entry(cli, &entry, source, pages);
 }
 
 int command_add(struct cli *cli)
@@ -244,21 +287,22 @@ int command_add(struct cli *cli)
 
 int command_remove(struct cli *cli)
 {
-    struct change change = {.kind = CHANGE_ENTRY_REMOVE,
-                            .list = names_kind(cli),
-                            .index_name = arguments_value(&cli->arguments, "--urlset"),
-                            .max_removed = MAX_REMOVED_GUARDED};
+    const char *urlset = arguments_value(&cli->arguments, "--urlset");
+    bool pages = names_kind(cli) == LIST_URLSET;
+    struct str target = STR_INIT;
     struct url url;
     int status = read_loc(cli->arguments.words[0], &url, NULL);
 
-    if (status == EXIT_DONE && change.list == LIST_URLSET && change.index_name == NULL)
+    if (status == EXIT_DONE && pages && urlset == NULL)
         return cli_misuse("--urlset", "the urlset is missing: --urlset is required");
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status != EXIT_DONE)
         return status;
-    change.loc = url.text;
-    return session_do(cli, &change, url.text, "removed");
+    str_append_text(&target, entries_path(pages));
+    target_add(&target, "loc", url.text);
+    target_add(&target, "urlset", pages ? urlset : NULL);
+    return session_do(cli, "DELETE", &target, NULL, url.text, "removed");
 }
 
 /* `list` and `export`: entries, streamed from one view. */
@@ -332,32 +376,30 @@ static bool print_entry(void *context, const struct entry_shown *entry)
     return !l->line.failed && !ferror(stdout);
 }
 
-static int widest_index(const struct registry *registry)
+static int widest_index(const json_t *indexes)
 {
-    size_t widest = strlen("INDEX");
+    size_t widest = strlen("INDEX"), i;
+    const json_t *index;
 
-    for (size_t i = 0; i < registry->site_count; i++) {
-        const struct registry_site *site = &registry->sites[i];
+    json_array_foreach(indexes, i, index)
+    {
+        size_t len = strlen(member_text(index, "url"));
 
-        for (size_t j = 0; j < site->index_count; j++) {
-            size_t len = strlen(site->origin) + strlen(site->indexes[j].path);
-
-            if (len > widest)
-                widest = len;
-        }
+        if (len > widest)
+            widest = len;
     }
     return (int)widest;
 }
 
-static void record_none(const struct registry *registry, const struct backend_list *list)
+static void record_none(struct cli *cli, const struct entry_wanted *wanted)
 {
-    if (list->filter.page_urls)
+    if (wanted->filter.page_urls)
         cli_note("url list", "no such page URLs");
     else
-        cli_note("list", registry->site_count == 0
+        cli_note("list", !session_has_sites(cli)
                              ? "no site yet; create one with `sitemapd site add ORIGIN`"
-                         : list->index != NULL || list->prefix != NULL ||
-                                 list->filter.contains != NULL || list->filter.warned
+                         : wanted->list != NULL || wanted->prefix != NULL ||
+                                 wanted->filter.contains != NULL || wanted->filter.warned
                              ? "no such entries"
                              : "no entries; register one with `sitemapd add LOC`");
 }
@@ -368,37 +410,36 @@ static int list_entries(struct cli *cli, bool json, bool export)
     size_t len = contains != NULL ? strlen(contains) : FILTER_MIN_CONTAINS;
     struct entry_listing l = {
         .line = STR_INIT, .export = export, .pages = names_kind(cli) == LIST_URLSET};
-    struct backend_list list = {.prefix = arguments_value(&cli->arguments, "--prefix"),
-                                .filter = {.contains = contains,
-                                           .warned = arguments_has(&cli->arguments, "--warned"),
-                                           .page_urls = l.pages}};
-    struct registry *registry;
+    struct entry_wanted wanted = {.prefix = arguments_value(&cli->arguments, "--prefix"),
+                                  .filter = {.contains = contains,
+                                             .warned = arguments_has(&cli->arguments, "--warned"),
+                                             .page_urls = l.pages}};
+    const json_t *indexes = NULL;
     int status;
 
-    l.warned = list.filter.warned;
+    l.warned = wanted.filter.warned;
     if (len < FILTER_MIN_CONTAINS || len > FILTER_MAX_CONTAINS)
         return cli_misuse("--contains", "must be 3 to 200 bytes long");
     if (l.pages && !arguments_has(&cli->arguments, "--urlset"))
         return cli_misuse("--urlset", "the urlset is missing: --urlset is required");
     status = session_open(cli, false);
+    if (status == EXIT_DONE)
+        status = names_list_option(cli, &wanted.list);
+    if (status == EXIT_DONE && !json && !export && !l.pages) {
+        indexes = api_lists(cli->backend, LIST_INDEX);
+        status = indexes != NULL ? EXIT_DONE : EXIT_COULD_NOT;
+    }
     if (status != EXIT_DONE)
         return status;
-    registry = session_registry(cli, REGISTRY_HELD);
-    if (registry == NULL)
-        return EXIT_COULD_NOT;
-    status = names_index_option(cli, registry, &list.index);
-    if (status == EXIT_DONE) {
-        l.width = json || export ? 0
-                  : l.pages      ? (int)strlen("news,images,videos,alternates")
-                                 : widest_index(registry);
-        status = cli->backend->calls->list(cli->backend, &list, print_entry, &l);
-    }
+    l.width = json || export ? 0
+              : l.pages      ? (int)strlen("news,images,videos,alternates")
+                             : widest_index(indexes);
+    status = api_entries(cli->backend, &wanted, print_entry, &l);
     if (status == EXIT_DONE && l.line.failed)
         status = cli_fail("list", "out of memory");
     else if (status == EXIT_DONE && l.width > 0 && !l.headed)
-        record_none(registry, &list);
+        record_none(cli, &wanted);
     str_done(&l.line);
-    registry_unref(registry);
     return status;
 }
 
@@ -415,22 +456,29 @@ int command_export(struct cli *cli)
 /* `render`: entries as their page. */
 
 struct page_name {
-    const struct registry_index *index;
+    const json_t *list;
     uint32_t number;
 };
 
-static bool find_in_site(const struct registry *registry, const struct registry_site *site,
-                         const char *path, struct page_name *out)
+/* The list of the site that has a page at the path. */
+static bool find_in_site(struct cli *cli, const json_t *site, enum list_kind kind, const char *path,
+                         struct page_name *out)
 {
-    const struct registry_index *index;
+    const json_t *list;
+    size_t i;
 
-    for (size_t i = 0; (index = registry_site_list(site, i)) != NULL; i++) {
+    json_array_foreach(api_lists(cli->backend, kind), i, list)
+    {
+        uint64_t pages = member_number(kind == LIST_URLSET ? list : site,
+                                       kind == LIST_URLSET ? "max_pages" : "max_indexes");
         uint32_t number =
-            scope_page_number(index->path, index->page_pattern, registry_max_pages(registry, index),
-                              path, strlen(path));
+            strcmp(member_text(list, "site"), member_text(site, "origin")) == 0
+                ? scope_page_number(names_path(list), member_text(list, "page_pattern"),
+                                    (uint32_t)pages, path, strlen(path))
+                : 0;
 
         if (number != 0) {
-            *out = (struct page_name){index, number};
+            *out = (struct page_name){list, number};
             return true;
         }
     }
@@ -439,17 +487,20 @@ static bool find_in_site(const struct registry *registry, const struct registry_
 
 /* The site of `name` and its path behind the origin. Aliases of hosts do not count: the URL is the
  * page's own. Told where it names none. */
-static int find_site(const struct registry *registry, const char *name, struct url *url,
-                     const struct registry_site **site, const char **path)
+static int find_site(struct cli *cli, const char *name, struct url *url, const json_t **site,
+                     const char **path)
 {
+    const json_t *sites = api_sites(cli->backend);
     char origin[LOC_MAX_CHARS + 1];
     enum rule_code code;
 
+    if (sites == NULL)
+        return EXIT_COULD_NOT;
     if (name[0] == '/') {
-        if (registry->site_count != 1)
+        if (json_array_size(sites) != 1)
             return cli_fail(name,
                             "a path is only valid with exactly one site; give the page's URL");
-        *site = &registry->sites[0];
+        *site = json_array_get(sites, 0);
         *path = name;
         return EXIT_DONE;
     }
@@ -459,28 +510,55 @@ static int find_site(const struct registry *registry, const char *name, struct u
     memcpy(origin, url->text, url->origin_len);
     origin[url->origin_len] = '\0';
     *path = url->text + url->origin_len;
-    return names_site(registry, origin, site);
+    return names_site(cli, origin, site);
 }
 
 /* The page that `name` names; told where it names none. */
-static int find_page(const struct registry *registry, const char *name, struct page_name *out)
+static int find_page(struct cli *cli, const char *name, struct page_name *out)
 {
-    const struct registry_site *site = NULL;
+    const json_t *site = NULL;
     const char *path = "";
     struct url url;
     size_t len;
-    int status = find_site(registry, name, &url, &site, &path);
+    int status = find_site(cli, name, &url, &site, &path);
 
     if (status != EXIT_DONE)
         return status;
-    assert(site != NULL);
     if (strcmp(path, "/robots.txt") == 0)
         return cli_fail(name, "robots.txt is not a page; request it from a running server");
-    if (!find_in_site(registry, site, path, out))
-        return names_no_page(site, name, path);
+    if (!find_in_site(cli, site, LIST_INDEX, path, out) &&
+        !find_in_site(cli, site, LIST_URLSET, path, out))
+        return names_no_page(cli, site, name, path);
     len = strlen(path);
     if (len > 3 && strcmp(path + len - 3, ".gz") == 0)
         return cli_fail(name, "the server compresses it; remove .gz from the URL to see the XML");
+    return EXIT_DONE;
+}
+
+static bool take_text(void *context, const char *bytes, size_t len)
+{
+    struct str *out = context;
+
+    str_append(out, bytes, len);
+    return !out->failed;
+}
+
+int entries_render(struct backend *b, const json_t *list, uint64_t number, struct str *out)
+{
+    struct str target = STR_INIT;
+    json_t *answer = NULL;
+    bool urlset = json_object_get(list, "with") != NULL;
+    bool good;
+
+    str_append_text(&target, "/v1/render");
+    target_add(&target, urlset ? "urlset" : "index", member_text(list, "url"));
+    target_add_number(&target, "page", (int64_t)number);
+    good = api_stream(b, str_text(&target), "application/xml", take_text, out, &answer) &&
+           api_is_good(b);
+    str_done(&target);
+    if (!good && strcmp(member_text(answer, "code"), "page-empty") != 0)
+        return api_report(b, answer);
+    json_decref(answer);
     return EXIT_DONE;
 }
 
@@ -489,25 +567,16 @@ int command_render(struct cli *cli)
     const char *name = cli->arguments.words[0];
     struct str out = STR_INIT;
     struct page_name page = {0};
-    struct registry *registry;
-    bool found = false;
     int status = session_open(cli, false);
 
-    if (status != EXIT_DONE)
-        return status;
-    registry = session_registry(cli, REGISTRY_HELD);
-    if (registry == NULL)
-        return EXIT_COULD_NOT;
-    status = find_page(registry, name, &page);
-    if (status == EXIT_DONE) {
-        assert(page.index != NULL);
-        status = cli->backend->calls->render(cli->backend, page.index, page.number, &found, &out);
-        if (status == EXIT_DONE && !found)
-            status = cli_fail(name, "has no entries; the server answers 404");
-        else if (status == EXIT_DONE)
-            fwrite(out.data, 1, out.len, stdout);
-    }
+    if (status == EXIT_DONE)
+        status = find_page(cli, name, &page);
+    if (status == EXIT_DONE)
+        status = entries_render(cli->backend, page.list, page.number, &out);
+    if (status == EXIT_DONE && out.len == 0)
+        status = cli_fail(name, "has no entries; the server answers 404");
+    else if (status == EXIT_DONE)
+        fwrite(out.data, 1, out.len, stdout);
     str_done(&out);
-    registry_unref(registry);
     return status;
 }

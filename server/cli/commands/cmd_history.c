@@ -2,12 +2,12 @@
  * come: a change may have touched a million entries. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "config/suggest.h"
 #include "server/base/text.h"
-#include "server/cli/backend/backend.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
 #include "server/cli/output.h"
@@ -16,6 +16,8 @@
 #include "server/rules/url.h"
 
 #define DEFAULT_LIMIT   100u
+#define PAGE            1000u /* what the API gives at once */
+#define PAGES_MAX       1000u /* of one list */
 #define CONFLICTS_KEPT  1000u /* as the API tells them */
 #define CONFLICTS_SHOWN 20u   /* to people */
 
@@ -84,31 +86,48 @@ static int check_lists(const struct cli *cli)
                : EXIT_DONE;
 }
 
-/* The site and the index or urlset that are named; both 0 without. */
-static int read_scope(struct cli *cli, struct history_query *query)
+/* The site or the index or urlset that are named, into the query. */
+static int add_scope(struct cli *cli, struct str *target)
 {
     const char *origin = arguments_value(&cli->arguments, "--site");
     const char *option = list_option(cli);
-    struct registry *registry;
-    const struct registry_site *site = NULL;
-    const struct registry_index *index = NULL;
+    const json_t *site = NULL, *list = NULL;
     int status = EXIT_DONE;
 
-    if (origin == NULL && option == NULL)
-        return EXIT_DONE;
-    registry = session_registry(cli, 0);
-    if (registry == NULL)
-        return EXIT_COULD_NOT;
     if (origin != NULL)
-        status = names_site(registry, origin, &site);
+        status = names_site(cli, origin, &site);
     if (status == EXIT_DONE)
-        status = names_index_option(cli, registry, &index);
-    if (status == EXIT_DONE && site != NULL && index != NULL && index->site_id != site->id)
+        status = names_list_option(cli, &list);
+    if (status == EXIT_DONE && site != NULL && list != NULL &&
+        strcmp(member_text(list, "site"), member_text(site, "origin")) != 0)
         status = cli_misuse(option, "belongs to another site than --site");
-    query->site_id = site != NULL ? site->id : index != NULL ? index->site_id : 0;
-    query->index_id = index != NULL ? index->id : 0;
-    registry_unref(registry);
+    target_add(target, "site", list == NULL ? member_text_or_null(site, "id") : NULL);
+    target_add(target, "index", member_text_or_null(list, "id"));
     return status;
+}
+
+static void add_time(struct str *target, const char *name, int64_t time)
+{
+    char text[21];
+
+    if (time != 0)
+        lastmod_format_utc(time, text);
+    target_add(target, name, time != 0 ? text : NULL);
+}
+
+/* What the history does not have is reported of the revision, not of the catalogue. */
+static int report_of(struct backend *b, uint64_t revision, json_t *answer)
+{
+    const char *word = member_text(answer, "code"), *detail = member_text(answer, "detail");
+    char what[40];
+
+    if (!(strcmp(word, "not-found") == 0 && strncmp(detail, "the history ", 12) == 0) &&
+        strcmp(word, "diff-too-large") != 0)
+        return api_report(b, answer);
+    snprintf(what, sizeof what, "revision %" PRIu64, revision);
+    cli_fail(what, "%s", detail);
+    json_decref(answer);
+    return EXIT_COULD_NOT;
 }
 
 /* ---- changes --------------------------------------------------------------------------- */
@@ -116,7 +135,8 @@ static int read_scope(struct cli *cli, struct history_query *query)
 struct telling {
     bool json;
     uint64_t changes, rows;
-    uint64_t limit; /* of rows; 0: none */
+    uint64_t limit; /* of either; 0: none */
+    size_t known;   /* so many of the first rows were told before */
     bool cut;       /* there are more rows than that */
     uint64_t created, updated, removed;
 };
@@ -140,130 +160,128 @@ static void print_heading(void)
 }
 
 /* Its entry, where they are few, else its site. */
-static void print_what(const struct history_change *change)
+static void print_what(const json_t *change, uint64_t all)
 {
-    const char *what = change->loc != NULL ? change->loc : change->site;
-    uint64_t all = change->created + change->updated + change->removed;
+    const char *loc = member_text_or_null(change, "loc");
+    const char *what = loc != NULL ? loc : member_text_or_null(change, "site");
 
     if (what == NULL)
         return;
     fputs("  ", stdout);
     cli_print_escaped(stdout, what);
-    if (change->loc != NULL && all > 1)
+    if (loc != NULL && all > 1)
         printf(" and %" PRIu64 " more", all - 1);
 }
 
-static void print_change(const struct history_change *change)
+static void print_revision(const char *format, const json_t *change, const char *name)
 {
-    char at[21];
+    uint64_t revision = member_number(change, name);
 
-    lastmod_format_utc(change->at, at);
-    printf("%8" PRIu64 "  %-20s  ", change->revision, at);
-    print_column(change->kind, 13);
-    print_column(*change->by != '\0' ? change->by : "-", 16);
-    print_column(change->via, 6);
-    print_counts(change->created, change->updated, change->removed);
-    print_what(change);
-    if (change->undoes != 0)
-        printf("  of %" PRIu64, change->undoes);
-    if (change->restores != 0)
-        printf("  back to %" PRIu64, change->restores);
-    if (change->undone_by != 0)
-        printf("  (undone by %" PRIu64 ")", change->undone_by);
-    if (change->note != NULL) {
+    if (revision != 0)
+        printf("  %s%" PRIu64 "%s", format, revision, *format == '(' ? ")" : "");
+}
+
+static void print_change(const json_t *change)
+{
+    uint64_t created = member_number(change, "created"), updated = member_number(change, "updated");
+    uint64_t removed = member_number(change, "removed");
+    const char *by = member_text(change, "by"), *note = member_text_or_null(change, "note");
+
+    printf("%8" PRIu64 "  %-20s  ", member_number(change, "revision"), member_text(change, "at"));
+    print_column(member_text(change, "kind"), 13);
+    print_column(*by != '\0' ? by : "-", 16);
+    print_column(member_text(change, "via"), 6);
+    print_counts(created, updated, removed);
+    print_what(change, created + updated + removed);
+    print_revision("of ", change, "undoes");
+    print_revision("back to ", change, "restores");
+    print_revision("(undone by ", change, "undone_by");
+    if (note != NULL) {
         fputs("  ", stdout);
-        cli_print_escaped(stdout, change->note);
+        cli_print_escaped(stdout, note);
     }
     putchar('\n');
 }
 
-static void append_number(struct str *out, const char *name, bool known, uint64_t value)
+static void report_change(struct telling *t, const json_t *change)
 {
-    str_append_format(out, ",\"%s\":", name);
-    if (known)
-        str_append_u64(out, value);
-    else
-        str_append_text(out, "null");
-}
-
-/* As the API tells it. */
-static void print_change_json(const struct history_change *change)
-{
-    struct str out = STR_INIT;
-    char at[21];
-
-    lastmod_format_utc(change->at, at);
-    str_append_format(&out, "{\"revision\":%" PRIu64, change->revision);
-    str_append_json_member(&out, "at", at);
-    str_append_json_member(&out, "by", change->by);
-    str_append_json_member(&out, "kind", change->kind);
-    str_append_json_member(&out, "via", change->via);
-    str_append_json_member(&out, "request_id", change->request_id);
-    append_number(&out, "created", true, change->created);
-    append_number(&out, "updated", true, change->updated);
-    append_number(&out, "removed", true, change->removed);
-    append_number(&out, "unchanged", change->whole, change->unchanged);
-    append_number(&out, "undoes", change->undoes != 0, change->undoes);
-    append_number(&out, "restores", change->restores != 0, change->restores);
-    append_number(&out, "undone_by", change->undone_by != 0, change->undone_by);
-    str_append_json_member(&out, "site", change->site);
-    str_append_json_member(&out, "loc", change->loc);
-    str_append_json_member(&out, "note", change->note);
-    str_append_text(&out, "}\n");
-    fputs(str_text(&out), stdout);
-    str_done(&out);
-}
-
-static void report_change(void *context, const struct history_change *change)
-{
-    struct telling *t = context;
-
     if (!t->json && t->changes == 0)
         print_heading();
     t->changes++;
-    (t->json ? print_change_json : print_change)(change);
+    (t->json ? output_json : print_change)(change);
 }
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-static void print_row_json(const struct entry_shown *before, const struct entry_shown *after)
+/* One that is neither of an entry before nor of one after is malformed. */
+static enum line_verdict report_row(void *context, const json_t *row)
 {
-    struct str out = STR_INIT;
-    const struct entry_shown *both[] = {before, after};
-
-    str_append_text(&out, "{\"loc\":");
-    str_append_json_text(&out, (before != NULL ? before : after)->loc);
-    for (size_t i = 0; i < 2; i++) {
-        str_append_text(&out, i == 0 ? ",\"before\":" : ",\"after\":");
-        if (both[i] != NULL)
-            entry_append_json(&out, both[i]);
-        else
-            str_append_text(&out, "null");
-    }
-    str_append_text(&out, "}\n");
-    fputs(str_text(&out), stdout);
-    str_done(&out);
-}
-
-static bool report_row(void *context, const struct entry_shown *before,
-                       const struct entry_shown *after)
-{
+    static const char *const members[] = {"before", "after"};
     struct telling *t = context;
+    struct shown_entry kept[2];
+    struct entry_shown shown[2];
+    bool has[2];
 
-    if (before == NULL && after == NULL)
-        return true;
+    if (t->known > 0) {
+        t->known--;
+        return LINE_TAKEN;
+    }
     t->cut = t->limit != 0 && t->rows == t->limit;
     if (t->cut)
-        return false;
+        return LINE_ENOUGH;
+    for (size_t i = 0; i < 2; i++)
+        has[i] = member_entry(json_object_get(row, members[i]), &shown[i], &kept[i]);
     t->rows++;
-    t->created += before == NULL;
-    t->removed += after == NULL;
-    t->updated += before != NULL && after != NULL;
-    (t->json ? print_row_json : output_print_change)(before, after);
-    return true;
+    t->created += !has[0];
+    t->removed += !has[1];
+    t->updated += has[0] && has[1];
+    if (t->json)
+        output_json(row);
+    else if (has[0] || has[1])
+        output_print_change(has[0] ? &shown[0] : NULL, has[1] ? &shown[1] : NULL);
+    shown_entry_done(&kept[0]);
+    shown_entry_done(&kept[1]);
+    return has[0] || has[1] ? LINE_TAKEN : LINE_BROKEN;
 }
 
 /* ---- history --------------------------------------------------------------------------- */
+
+/* The first page has the change, too, and mostly all its rows; else they come in one stream, in the
+ * same order. */
+static int show_change(struct backend *b, uint64_t revision, struct telling *t)
+{
+    struct str target = STR_INIT;
+    json_t *change = NULL, *answer = NULL, *rows;
+    enum line_verdict last = LINE_TAKEN;
+    int status = EXIT_DONE;
+
+    str_append_format(&target, "/v1/history/%" PRIu64, revision);
+    if (!api_ask(b, "GET", str_text(&target), NULL, &change) || !api_is_good(b)) {
+        str_done(&target);
+        return report_of(b, revision, change);
+    }
+    rows = json_incref(json_object_get(change, "rows"));
+    if (!json_is_array(rows))
+        last = LINE_BROKEN;
+    json_object_del(change, "rows");
+    bool more = member_text_or_null(change, "next") != NULL;
+    json_object_del(change, "next");
+    if (last == LINE_TAKEN)
+        report_change(t, change);
+    for (size_t i = 0; i < json_array_size(rows) && last == LINE_TAKEN; i++)
+        last = report_row(t, json_array_get(rows, i));
+    t->known = json_array_size(rows);
+    if (last == LINE_BROKEN)
+        status = cli_fail(b->name, "the server sent a malformed row");
+    else if (last == LINE_TAKEN && more && !api_lines(b, str_text(&target), report_row, t, &answer))
+        status = report_of(b, revision, answer);
+    else
+        json_decref(answer);
+    json_decref(rows);
+    json_decref(change);
+    str_done(&target);
+    return status;
+}
 
 static int show_one(struct cli *cli, struct telling *t)
 {
@@ -273,22 +291,57 @@ static int show_one(struct cli *cli, struct telling *t)
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE)
-        status =
-            cli->backend->calls->change_of(cli->backend, revision, report_change, report_row, t);
+        status = show_change(cli->backend, revision, t);
     if (status == EXIT_DONE && t->cut && !t->json)
         cli_note("history", "only the first %" PRIu64 " are shown; --limit N shows more", t->limit);
     return status;
 }
 
-static void report_end(const struct telling *t, const struct backend_reach *reach)
+static void report_end(const struct telling *t, uint64_t from, bool more)
 {
     if (t->json)
         return;
     if (t->changes == 0)
-        cli_note("history", "no change matches; the history begins with revision %" PRIu64,
-                 reach->from);
-    else if (reach->more)
+        cli_note("history", "no change matches; the history begins with revision %" PRIu64, from);
+    else if (more)
         cli_note("history", "there are more changes; --limit N or --until WHEN shows them");
+}
+
+/* Up to the limit, by the page: `query` is the target without limit and cursor. A page looks at a
+ * bounded number of changes, so it may have none that is asked for; each goes further back. */
+static int list_changes(struct backend *b, const struct str *query, struct telling *t)
+{
+    uint64_t after = 0, from = 0, before;
+    size_t pages = 0;
+
+    do {
+        uint64_t left = t->limit - t->changes;
+        struct str target = STR_INIT;
+        json_t *answer, *changes, *change;
+        size_t i;
+
+        str_append_text(&target, str_text(query));
+        target_add_number(&target, "limit", (int64_t)(left < PAGE ? left : PAGE));
+        if (after != 0)
+            target_add_number(&target, "after", (int64_t)after);
+        answer = api_get(b, &target);
+        if (answer == NULL)
+            return EXIT_COULD_NOT;
+        changes = json_object_get(answer, "changes");
+        bool good = json_is_array(changes);
+        json_array_foreach(changes, i, change) report_change(t, change);
+        from = member_number(answer, "from_revision");
+        before = after;
+        after = strtoull(member_text(answer, "next"), NULL, 10);
+        json_decref(answer);
+        if (!good)
+            return cli_fail(b->name, "unexpected response: not from the API of sitemapd");
+        if (++pages == PAGES_MAX || (after != 0 && before != 0 && after >= before))
+            return cli_fail(b->name, "the server sent a malformed list: a page is repeated, or "
+                                     "there are too many");
+    } while (after != 0 && t->changes < t->limit);
+    report_end(t, from, after != 0);
+    return EXIT_DONE;
 }
 
 /* What it may be is known here, so that a slip does not look like a history without such. */
@@ -315,29 +368,31 @@ static int check_kind(const char *kind)
 
 static int show_many(struct cli *cli, struct telling *t)
 {
-    struct history_query query = {
-        .by = arguments_value(&cli->arguments, "--by"),
-        .kind = arguments_value(&cli->arguments, "--kind"),
-        .limit = (size_t)t->limit,
-    };
-    struct backend_reach reach = {0};
-    struct url loc;
-    int status = check_kind(query.kind);
+    const char *kind = arguments_value(&cli->arguments, "--kind"), *loc = NULL;
+    struct str target = STR_INIT;
+    int64_t since = 0, until = 0;
+    struct url url;
+    int status = check_kind(kind);
 
     if (status == EXIT_DONE)
-        status = read_loc(cli, &loc, &query.loc);
+        status = read_loc(cli, &url, &loc);
     if (status == EXIT_DONE)
-        status = read_when(cli, "--since", false, &query.since);
+        status = read_when(cli, "--since", false, &since);
     if (status == EXIT_DONE)
-        status = read_when(cli, "--until", true, &query.until);
+        status = read_when(cli, "--until", true, &until);
     if (status == EXIT_DONE)
         status = session_open(cli, false);
+    str_append_text(&target, "/v1/history");
     if (status == EXIT_DONE)
-        status = read_scope(cli, &query);
+        status = add_scope(cli, &target);
+    target_add(&target, "by", arguments_value(&cli->arguments, "--by"));
+    target_add(&target, "kind", kind);
+    target_add(&target, "loc", loc);
+    add_time(&target, "since", since);
+    add_time(&target, "until", until);
     if (status == EXIT_DONE)
-        status = cli->backend->calls->history(cli->backend, &query, report_change, t, &reach);
-    if (status == EXIT_DONE)
-        report_end(t, &reach);
+        status = list_changes(cli->backend, &target, t);
+    str_done(&target);
     return status;
 }
 
@@ -362,155 +417,127 @@ int command_history(struct cli *cli)
 
 /* ---- diff ------------------------------------------------------------------------------ */
 
-static int diff_index(struct cli *cli, const struct backend_diff *wanted, struct telling *t)
+static int diff_list(struct backend *b, const json_t *list, uint64_t from, uint64_t to,
+                     struct telling *t)
 {
-    return cli->backend->calls->diff(cli->backend, wanted, report_row, t);
+    struct str target = STR_INIT;
+    json_t *answer = NULL;
+    int status = EXIT_DONE;
+
+    str_append_format(&target, "/v1/diff?from=%" PRIu64, from);
+    target_add(&target, "index", member_text(list, "id"));
+    if (to != 0)
+        target_add_number(&target, "to", (int64_t)to);
+    if (api_lines(b, str_text(&target), report_row, t, &answer))
+        json_decref(answer);
+    else
+        status = report_of(b, from, answer);
+    str_done(&target);
+    return status;
 }
 
-/* The list that is named, else each. */
-static int diff_all(struct cli *cli, struct backend_diff *wanted, struct telling *t)
+/* Both go by origin, and the indexes of a site before its urlsets. */
+static int diff_all(struct backend *b, uint64_t from, uint64_t to, struct telling *t)
 {
-    struct registry *registry = session_registry(cli, REGISTRY_HELD);
-    int status =
-        registry == NULL ? EXIT_COULD_NOT : names_index_option(cli, registry, &wanted->index);
+    const json_t *lists[] = {api_lists(b, LIST_INDEX), api_lists(b, LIST_URLSET)};
+    const json_t *sites = api_sites(b), *site, *list;
+    int status = sites != NULL && lists[0] != NULL && lists[1] != NULL ? EXIT_DONE : EXIT_COULD_NOT;
+    size_t at[2] = {0}, i;
 
-    if (status == EXIT_DONE && wanted->index != NULL)
-        status = diff_index(cli, wanted, t);
-    else
-        for (size_t i = 0; status == EXIT_DONE && i < registry->site_count; i++)
-            for (size_t k = 0; status == EXIT_DONE &&
-                               (wanted->index = registry_site_list(&registry->sites[i], k)) != NULL;
-                 k++)
-                status = diff_index(cli, wanted, t);
-    registry_unref(registry);
+    json_array_foreach(sites, i, site)
+    {
+        for (size_t kind = 0; kind < 2; kind++)
+            for (; status == EXIT_DONE && (list = json_array_get(lists[kind], at[kind])) != NULL &&
+                   strcmp(member_text(list, "site"), member_text(site, "origin")) == 0;
+                 at[kind]++)
+                status = diff_list(b, list, from, to, t);
+    }
     return status;
 }
 
 int command_diff(struct cli *cli)
 {
     struct telling t = {.json = arguments_has(&cli->arguments, "--json")};
-    struct backend_diff wanted = {0};
+    const json_t *list = NULL;
+    uint64_t from = 0, to = 0;
     int status;
 
     if (!arguments_has(&cli->arguments, "--from"))
         return cli_misuse("diff", "needs --from REVISION; `sitemapd history` shows the revisions");
     status = check_lists(cli);
     if (status == EXIT_DONE)
-        status = read_number_option(cli, "--from", 0, &wanted.from);
+        status = read_number_option(cli, "--from", 0, &from);
     if (status == EXIT_DONE)
-        status = read_number_option(cli, "--to", 1, &wanted.to);
-    if (status == EXIT_DONE && wanted.to != 0 && wanted.to < wanted.from)
+        status = read_number_option(cli, "--to", 1, &to);
+    if (status == EXIT_DONE && to != 0 && to < from)
         return cli_misuse("--to", "is before --from");
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE)
-        status = diff_all(cli, &wanted, &t);
+        status = names_list_option(cli, &list);
+    if (status == EXIT_DONE)
+        status = list != NULL ? diff_list(cli->backend, list, from, to, &t)
+                              : diff_all(cli->backend, from, to, &t);
     if (status == EXIT_DONE && !t.json) {
         print_counts(t.created, t.updated, t.removed);
-        printf(" since revision %" PRIu64 "\n", wanted.from);
+        printf(" since revision %" PRIu64 "\n", from);
     }
     return status;
 }
 
 /* ---- undo ------------------------------------------------------------------------------ */
 
-/* The list that is named, and its URL. */
-static int read_list(struct cli *cli, struct change *change, struct str *url)
-{
-    struct registry *registry = session_registry(cli, 0);
-    const struct registry_index *index = NULL;
-    int status = registry == NULL ? EXIT_COULD_NOT : names_index_option(cli, registry, &index);
-
-    if (status == EXIT_DONE) {
-        text_append_index_url(url, registry_site_by_id(registry, index->site_id), index);
-        change->list = index->kind;
-    }
-    if (status == EXIT_DONE && url->failed)
-        status = cli_fail("undo", "out of memory");
-    registry_unref(registry);
-    return status;
-}
-
-static void print_undone_json(const struct change *change, const struct change_result *result)
-{
-    const struct findings *f = &result->findings;
-    struct str out = STR_INIT;
-
-    str_append_format(&out,
-                      "{\"created\":%" PRIu64 ",\"updated\":%" PRIu64 ",\"unchanged\":%" PRIu64
-                      ",\"removed\":%" PRIu64 ",\"revision\":%" PRIu64
-                      ",\"dry_run\":%s,\"conflicts\":[",
-                      result->created, result->updated, result->unchanged, result->removed,
-                      result->revision, change->dry_run ? "true" : "false");
-    for (uint32_t i = 0; i < f->count; i++) {
-        str_append_text(&out, i > 0 ? ",{\"loc\":" : "{\"loc\":");
-        str_append_json_text(&out, f->items[i].loc);
-        str_append_json_member(&out, "code", rule_code_word(f->items[i].code));
-        str_append_char(&out, '}');
-    }
-    str_append_format(&out, "],\"conflicts_total\":%" PRIu64 "}\n", f->refused);
-    fputs(str_text(&out), stdout);
-    str_done(&out);
-}
-
 /* What somebody changed since, and what to do about it. */
-static void print_conflicts(const struct change *change, const struct findings *f)
+static void print_conflicts(bool overwrite, const json_t *answer)
 {
-    uint32_t shown = f->count < CONFLICTS_SHOWN ? f->count : CONFLICTS_SHOWN;
+    const json_t *conflicts = json_object_get(answer, "conflicts"), *conflict;
+    uint64_t all = member_number(answer, "conflicts_total"), shown = 0;
+    size_t i;
 
-    if (f->refused == 0)
+    if (all == 0)
         return;
-    printf("%" PRIu64 " %s changed since (%s), and %s:\n", f->refused,
-           plural(f->refused, "entry was", "entries were"), rule_code_word(RULE_CHANGED_SINCE),
-           change->overwrite ? plural(f->refused, "is restored anyway", "are restored anyway")
-                             : plural(f->refused, "stays as it is", "stay as they are"));
-    for (uint32_t i = 0; i < shown; i++) {
+    printf("%" PRIu64 " %s changed since (%s), and %s:\n", all,
+           plural(all, "entry was", "entries were"), rule_code_word(RULE_CHANGED_SINCE),
+           overwrite ? plural(all, "is restored anyway", "are restored anyway")
+                     : plural(all, "stays as it is", "stay as they are"));
+    json_array_foreach(conflicts, i, conflict)
+    {
+        if (shown == CONFLICTS_SHOWN)
+            break;
+        shown++;
         fputs("  ", stdout);
-        cli_print_escaped(stdout, f->items[i].loc != NULL ? f->items[i].loc : "");
+        cli_print_escaped(stdout, member_text(conflict, "loc"));
         putchar('\n');
     }
-    if (f->refused > shown)
-        printf("  and %" PRIu64 " more%s\n", f->refused - shown,
-               f->refused <= CONFLICTS_KEPT ? "; --json lists all" : "");
-    if (!change->overwrite)
+    if (all > shown)
+        printf("  and %" PRIu64 " more%s\n", all - shown,
+               all <= CONFLICTS_KEPT ? "; --json lists all" : "");
+    if (!overwrite)
         printf("`sitemapd history --loc LOC` shows who changed it; --overwrite restores it, too\n");
 }
 
-static void print_undone(const char *what, const struct change *change,
-                         const struct change_result *result)
+static void print_undone(const char *what, const json_t *answer)
 {
-    uint64_t all = result->created + result->updated + result->removed;
+    uint64_t created = member_number(answer, "created"), updated = member_number(answer, "updated");
+    uint64_t removed = member_number(answer, "removed"), all = created + updated + removed;
+    bool dry_run = member_is(answer, "dry_run");
 
-    output_print_more(all, output_print_rows(result, ROWS_SHOWN));
+    output_print_more(all, output_print_told(json_object_get(answer, "rows"), ROWS_SHOWN));
     printf("%s: ", what);
     if (all == 0) {
         printf("nothing to restore\n");
-    } else {
-        printf("%s ", change->dry_run ? "would restore" : "restored");
-        print_counts(result->created, result->updated, result->removed);
-        if (change->dry_run)
-            printf("; nothing is written\n");
-        else
-            printf("; `sitemapd undo %" PRIu64 "` undoes that\n", result->revision);
+        return;
     }
-    print_conflicts(change, &result->findings);
-}
-
-static int apply(struct cli *cli, const struct change *change, const char *what)
-{
-    struct change_result result;
-    int status = session_apply(cli, change, what, &result);
-
-    if (status == EXIT_DONE && arguments_has(&cli->arguments, "--json"))
-        print_undone_json(change, &result);
-    else if (status == EXIT_DONE)
-        print_undone(what, change, &result);
-    change_result_done(&result);
-    return status;
+    printf("%s ", dry_run ? "would restore" : "restored");
+    print_counts(created, updated, removed);
+    if (dry_run)
+        printf("; nothing is written\n");
+    else
+        printf("; `sitemapd undo %" PRIu64 "` undoes that\n", member_number(answer, "revision"));
 }
 
 /* A revision is undone; an index or urlset goes back to one. */
-static int read_target(struct cli *cli, struct change *change)
+static int read_target(struct cli *cli, uint64_t *revision)
 {
     const struct arguments *a = &cli->arguments;
     bool list = list_option(cli) != NULL, to = arguments_has(a, "--to");
@@ -521,37 +548,54 @@ static int read_target(struct cli *cli, struct change *change)
         return cli_misuse("undo", "REVISION is missing: undo one change (undo REVISION), or "
                                   "restore an index or urlset (undo --index URL --to REVISION)");
     if (!list)
-        return read_number("REVISION", a->words[0], 1, &change->revision);
-    change->kind = CHANGE_RESTORE;
-    return read_number_option(cli, "--to", 0, &change->revision);
+        return read_number("REVISION", a->words[0], 1, revision);
+    return read_number_option(cli, "--to", 0, revision);
+}
+
+/* What is asked for, and what it is called. */
+static int make_request(struct cli *cli, uint64_t revision, struct str *target, struct str *what)
+{
+    const json_t *list = NULL;
+    int status = names_list_option(cli, &list);
+
+    if (list != NULL) {
+        str_append_text(target, "/v1/restore");
+        target_add(target, "index", member_text(list, "url"));
+        target_add_number(target, "to", (int64_t)revision);
+        str_append_format(what, "%s to ", member_text(list, "url"));
+    } else {
+        str_append_format(target, "/v1/history/%" PRIu64 "/undo", revision);
+    }
+    str_append_format(what, "revision %" PRIu64, revision);
+    if (arguments_has(&cli->arguments, "--overwrite"))
+        target_add(target, "on_conflict", "overwrite");
+    return status == EXIT_DONE ? session_add_set_options(cli, target) : status;
 }
 
 int command_undo(struct cli *cli)
 {
-    struct change change = {
-        .kind = CHANGE_UNDO,
-        .overwrite = arguments_has(&cli->arguments, "--overwrite"),
-        .dry_run = arguments_has(&cli->arguments, "--dry-run"),
-        .tells_rows = arguments_has(&cli->arguments, "--dry-run"),
-        .pass_frozen = true,
-        .max_told = CONFLICTS_KEPT,
-    };
-    struct str url = STR_INIT, what = STR_INIT;
-    int status = read_target(cli, &change);
+    struct str target = STR_INIT, what = STR_INIT;
+    json_t *answer = NULL;
+    int64_t max_removed;
+    uint64_t revision = 0;
+    int status = read_target(cli, &revision);
 
     if (status == EXIT_DONE)
-        status = session_max_removed(cli, &change.max_removed);
+        status = session_max_removed(cli, &max_removed);
     if (status == EXIT_DONE)
         status = session_open(cli, false);
-    if (status == EXIT_DONE && change.kind == CHANGE_RESTORE)
-        status = read_list(cli, &change, &url);
-    if (status == EXIT_DONE) {
-        change.index_name = change.kind == CHANGE_RESTORE ? str_text(&url) : NULL;
-        str_append_format(&what, "%s%srevision %" PRIu64, str_text(&url), url.len > 0 ? " to " : "",
-                          change.revision);
-        status = apply(cli, &change, str_text(&what));
+    if (status == EXIT_DONE)
+        status = make_request(cli, revision, &target, &what);
+    if (status == EXIT_DONE)
+        status = api_write(cli->backend, "POST", &target, NULL, str_text(&what), &answer);
+    if (status == EXIT_DONE && arguments_has(&cli->arguments, "--json")) {
+        output_json(answer);
+    } else if (status == EXIT_DONE) {
+        print_undone(str_text(&what), answer);
+        print_conflicts(arguments_has(&cli->arguments, "--overwrite"), answer);
     }
-    str_done(&url);
+    json_decref(answer);
+    str_done(&target);
     str_done(&what);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include "config/suggest.h"
 #include "server/base/text.h"
-#include "server/cli/backend/backend.h"
+#include "server/cli/backend/api.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
 #include "server/input/sitemap_file.h"
@@ -296,27 +296,84 @@ static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_pl
     return remote_scan_once(&plan->remote, &bounds, scan);
 }
 
+/* What is wrong with single files, as a scan on the machine tells it. */
+static void report_files(const json_t *source, const char *member, const char *what)
+{
+    json_t *file;
+    size_t i;
+
+    json_array_foreach(json_object_get(source, member), i, file)
+    {
+        printf("%-9s ", what);
+        cli_print_escaped(stdout, member_text(file, "path"));
+        if (member_number(file, "line") > 0)
+            printf(":%" PRIu64 ":%" PRIu64, member_number(file, "line"),
+                   member_number(file, "column"));
+        printf(": %s", member_text(file, "code"));
+        if (*member_text(file, "detail") != '\0') {
+            printf(": ");
+            cli_print_escaped(stdout, member_text(file, "detail"));
+        }
+        putchar('\n');
+    }
+}
+
+static void take_counts(const json_t *answer, struct change_result *out)
+{
+    const json_t *splits = json_object_get(answer, "splits");
+
+    out->created = member_number(answer, "created");
+    out->updated = member_number(answer, "updated");
+    out->removed = member_number(answer, "removed");
+    out->would_remove = member_number(answer, "held_removals");
+    out->splits.files = member_number(splits, "files");
+    out->splits.created = member_number(splits, "created");
+    out->splits.updated = member_number(splits, "updated");
+    out->splits.removed = member_number(splits, "removed");
+}
+
 /* A source of the server's own configuration; what it finds is reported with the source. */
-static int scan_on_server(struct cli *cli, const char *name, int64_t max_removed)
+static int scan_on_server(struct cli *cli, const char *name)
 {
     static const char *const local[] = {"--url", "--index", "--source"};
     struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
+    struct backend *b = cli->backend;
+    struct str target = STR_INIT, again = STR_INIT;
     struct change_result result = {0};
-    struct backend_scanned scanned = {0};
-    int status;
+    json_t *answer = NULL, *source;
 
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
         if (arguments_has(&cli->arguments, local[i]))
             return cli_misuse(
                 local[i], "cannot be combined with --server; run the scan on the server's machine");
-    status = cli->backend->calls->scan(cli->backend, name, max_removed, telling.dry_run, &result,
-                                       &scanned);
-    telling.problems = scanned.problems;
-    telling.remarked = scanned.remarked;
-    telling.of_list = scanned.of_list;
-    if (status == EXIT_DONE)
-        report_sum(&telling, &result);
-    return status == EXIT_DONE && result.would_remove > 0 ? EXIT_COULD_NOT : status;
+    str_append_text(&target, "/v1/sources");
+    target_segment(&target, name);
+    str_append_text(&again, str_text(&target));
+    str_append_text(&target, "/scan");
+    session_add_set_options(cli, &target);
+    bool good = api_ask(b, "POST", str_text(&target), NULL, &answer) && api_is_good(b);
+    str_done(&target);
+    if (!good)
+        str_done(&again);
+    if (!good && strcmp(member_text(answer, "code"), "not-found") == 0) {
+        json_decref(answer);
+        return cli_misuse("scan", "source not found on the server: \"%s\"", name);
+    }
+    if (!good)
+        return api_report(b, answer);
+    take_counts(answer, &result);
+    json_decref(answer);
+    source = api_get(b, &again);
+    if (source == NULL)
+        return EXIT_COULD_NOT;
+    telling.problems = member_number(source, "problems_total");
+    telling.remarked = member_number(source, "remarked");
+    telling.of_list = member_text_or_null(source, "upstream") != NULL;
+    report_files(source, "problems", "problem");
+    report_files(source, "remarks", "remark");
+    json_decref(source);
+    report_sum(&telling, &result);
+    return result.would_remove > 0 ? EXIT_COULD_NOT : EXIT_DONE;
 }
 
 int command_scan(struct cli *cli)
@@ -336,9 +393,9 @@ int command_scan(struct cli *cli)
         return status;
     scan.catalogue = cli->backend->catalogue;
     if (scan.catalogue == NULL)
-        return scan_on_server(cli, name, scan.max_removed);
+        return scan_on_server(cli, name);
     source = configured(cli, name);
-    plan.registry = session_registry(cli, 0);
+    plan.registry = api_registry(cli->backend);
     if (plan.registry == NULL)
         return EXIT_COULD_NOT;
     made = registry_source(plan.registry, name);

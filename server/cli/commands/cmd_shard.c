@@ -93,7 +93,7 @@ static int read_site(struct map *m, unsigned shard, const json_t *site)
 
 static int read_sites(struct map *m, unsigned shard)
 {
-    json_t *sites = server_get_all(&m->shards[shard].server, "/v1/sites", "sites"), *site;
+    const json_t *sites = api_sites(m->shards[shard].server), *site;
     int status = sites != NULL ? EXIT_DONE : EXIT_COULD_NOT;
     size_t i;
 
@@ -102,7 +102,6 @@ static int read_sites(struct map *m, unsigned shard)
         if (status == EXIT_DONE)
             status = read_site(m, shard, site);
     }
-    json_decref(sites);
     return status;
 }
 

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "server/base/text.h"
-#include "server/cli/backend/backend.h"
+#include "server/cli/backend/api.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/output.h"
 

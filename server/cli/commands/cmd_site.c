@@ -1,3 +1,5 @@
+/* `site`: what its options say becomes the body of a request; what a site is like now, and was
+ * before, the API tells. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -7,30 +9,17 @@
 
 #include "server/base/str.h"
 #include "server/base/text.h"
-#include "server/cli/backend/backend.h"
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
 #include "server/cli/output.h"
 #include "server/rules/http/query.h"
+#include "server/rules/limits.h"
 #include "server/rules/loc.h"
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
-/* What the options of `site add` and `site update` say of a site. Internal to server/cli/. */
-
-#define SITE_OPTION_LISTS 6
-
-/* What the fields borrow. */
-struct site_options {
-    const char **lists[SITE_OPTION_LISTS]; /* owned; the strings are the command line's */
-    struct str robots;
-};
-
-static const char *const list_options[SITE_OPTION_LISTS] = {
-    "--cross-host",        "--host-alias",     "--add-cross-host",
-    "--remove-cross-host", "--add-host-alias", "--remove-host-alias",
-};
+/* ---- what the options say ------------------------------------------------------------------ */
 
 /* A whole list, or what is added and removed: both at once could mean anything. */
 static int check_one_way(const struct arguments *a, const char *whole, const char *none,
@@ -47,33 +36,48 @@ static int check_one_way(const struct arguments *a, const char *whole, const cha
     return EXIT_DONE;
 }
 
-static int read_hosts(const struct arguments *a, struct site_options *options,
-                      struct site_fields *fields)
+/* The hosts that an option names, where it does; `none`: the option for an empty list, or NULL. */
+static int read_list(const struct arguments *a, const char *option, const char *none,
+                     const char *member, json_t *body)
 {
+    const char **values = arguments_values(a, option);
+    json_t *list = json_array();
+
+    if (values == NULL || list == NULL) {
+        json_decref(list);
+        free((void *)values);
+        return cli_fail("site", "out of memory");
+    }
+    for (size_t i = 0; values[i] != NULL; i++)
+        json_array_append_new(list, json_string(values[i]));
+    if (json_array_size(list) > 0 || (none != NULL && arguments_has(a, none)))
+        json_object_set(body, member, list);
+    json_decref(list);
+    free((void *)values);
+    return EXIT_DONE;
+}
+
+static int read_hosts(const struct arguments *a, json_t *body)
+{
+    static const struct {
+        const char *option, *none, *member;
+    } lists[] = {
+        {"--cross-host", "--no-cross-hosts", "cross_hosts"},
+        {"--host-alias", "--no-host-aliases", "host_aliases"},
+        {"--add-cross-host", NULL, "add_cross_hosts"},
+        {"--remove-cross-host", NULL, "remove_cross_hosts"},
+        {"--add-host-alias", NULL, "add_host_aliases"},
+        {"--remove-host-alias", NULL, "remove_host_aliases"},
+    };
     int status = check_one_way(a, "--cross-host", "--no-cross-hosts", "--add-cross-host",
                                "--remove-cross-host");
 
     if (status == EXIT_DONE)
         status = check_one_way(a, "--host-alias", "--no-host-aliases", "--add-host-alias",
                                "--remove-host-alias");
-    for (size_t i = 0; status == EXIT_DONE && i < SITE_OPTION_LISTS; i++) {
-        options->lists[i] = arguments_values(a, list_options[i]);
-        if (options->lists[i] == NULL)
-            status = cli_fail("site", "out of memory");
-    }
-    if (status != EXIT_DONE)
-        return status;
-    fields->cross_hosts = options->lists[0];
-    fields->alias_hosts = options->lists[1];
-    fields->cross_added = options->lists[2];
-    fields->cross_removed = options->lists[3];
-    fields->alias_added = options->lists[4];
-    fields->alias_removed = options->lists[5];
-    if (fields->cross_hosts[0] != NULL || arguments_has(a, "--no-cross-hosts"))
-        fields->set |= SITE_SET_CROSS_HOSTS;
-    if (fields->alias_hosts[0] != NULL || arguments_has(a, "--no-host-aliases"))
-        fields->set |= SITE_SET_ALIAS_HOSTS;
-    return EXIT_DONE;
+    for (size_t i = 0; status == EXIT_DONE && i < sizeof lists / sizeof *lists; i++)
+        status = read_list(a, lists[i].option, lists[i].none, lists[i].member, body);
+    return status;
 }
 
 /* All of the file, or one byte more than a robots.txt may have. */
@@ -102,226 +106,263 @@ static int read_file(const char *name, struct str *out)
     return out->failed ? cli_fail(name, "out of memory") : EXIT_DONE;
 }
 
-static int read_robots(const struct arguments *a, struct site_options *options,
-                       struct site_fields *fields)
+static int read_robots_file(const char *name, struct str *text)
 {
-    const char *name = arguments_value(a, "--robots"), *fault;
-    bool none = arguments_has(a, "--no-robots"), off = arguments_has(a, "--robots-off");
-    int status;
+    const char *fault;
+    int status = read_file(name, text);
 
-    if ((name != NULL) + none + off > 1)
-        return cli_misuse("--robots", "--robots, --no-robots and --robots-off cannot be combined");
-    if (name == NULL && !none && !off)
-        return EXIT_DONE;
-    fields->set |= SITE_SET_ROBOTS;
-    fields->robots_off = off;
-    if (name == NULL)
-        return EXIT_DONE;
-    status = read_file(name, &options->robots);
     if (status != EXIT_DONE)
         return status;
     name = strcmp(name, "-") == 0 ? "standard input" : name;
-    if (options->robots.len > 0)
-        robots_repair_comments(options->robots.data, options->robots.len);
+    if (text->len > 0)
+        robots_repair_comments(text->data, text->len);
     /* By its length: what stands behind a NUL would be lost. */
-    fault = robots_fault(str_text(&options->robots), options->robots.len);
+    fault = robots_fault(str_text(text), text->len);
     if (fault != NULL)
         return cli_fail(name, "%s (%s)", fault, rule_code_word(RULE_ROBOTS));
     /* `curl | site update` of what is not there; --no-robots says it on purpose. */
-    if (options->robots.len == 0)
+    if (text->len == 0)
         return cli_fail(name, "is empty; --no-robots serves the Sitemap lines alone");
-    fields->robots = str_text(&options->robots);
     return EXIT_DONE;
 }
 
-/* Fills `fields` from the options. Returns EXIT_DONE, or has told why not. `options` begins zeroed;
- * site_options_done is due whatever came of it. */
-static int site_options_read(const struct cli *cli, struct site_options *options,
-                             struct site_fields *fields)
+static int read_robots(const struct arguments *a, json_t *body)
+{
+    const char *name = arguments_value(a, "--robots");
+    bool none = arguments_has(a, "--no-robots"), off = arguments_has(a, "--robots-off");
+    struct str text = STR_INIT;
+    int status = EXIT_DONE;
+
+    if ((name != NULL) + none + off > 1)
+        return cli_misuse("--robots", "--robots, --no-robots and --robots-off cannot be combined");
+    if (off || none)
+        json_object_set_new(body, "robots", off ? json_false() : json_null());
+    if (name == NULL)
+        return EXIT_DONE;
+    status = read_robots_file(name, &text);
+    if (status == EXIT_DONE)
+        json_object_set_new(body, "robots", json_string(str_text(&text)));
+    str_done(&text);
+    return status;
+}
+
+/* Adds what the options say of the site. Returns EXIT_DONE, or has told why not. */
+static int read_site_options(const struct cli *cli, json_t *body)
 {
     const struct arguments *a = &cli->arguments;
     const char *max = arguments_value(a, "--max-indexes");
-    int status = read_hosts(a, options, fields);
+    int status = read_hosts(a, body);
     uint64_t value;
 
-    if (arguments_has(a, "--check") || arguments_has(a, "--no-check")) {
-        fields->check = arguments_has(a, "--check");
-        fields->set |= SITE_SET_CHECK;
-    }
+    if (arguments_has(a, "--check") || arguments_has(a, "--no-check"))
+        json_object_set_new(body, "check", json_boolean(arguments_has(a, "--check")));
     if (status == EXIT_DONE)
-        status = read_robots(a, options, fields);
+        status = read_robots(a, body);
     if (status != EXIT_DONE || max == NULL)
         return status;
     if (!query_number(max, LIMIT_SITE_PAGES_MAX, &value) || value == 0)
         return cli_misuse("--max-indexes", "\"%s\" must be a number from 1 to %u", max,
                           LIMIT_SITE_PAGES_MAX);
-    fields->max_pages = (uint32_t)value;
-    fields->set |= SITE_SET_MAX_PAGES;
+    json_object_set_new(body, "max_indexes", json_integer((json_int_t)value));
     return EXIT_DONE;
 }
 
-static void site_options_done(struct site_options *options)
+/* ---- hosts of several sites ---------------------------------------------------------------- */
+
+/* Whether `host` ("www.example.com", or with a port) means the host of the origin. */
+static bool is_host_of(const char *host, const char *origin)
 {
-    for (size_t i = 0; i < SITE_OPTION_LISTS; i++)
-        free(options->lists[i]);
-    str_done(&options->robots);
+    struct url url;
+    const char *port;
+
+    if (url_parse_origin(origin, strlen(origin), &url) != RULE_OK ||
+        strncmp(host, url.text + url.host_at, url.host_len) != 0)
+        return false;
+    port = host + url.host_len;
+    return *port == '\0' || (*port == ':' && strtoul(port + 1, NULL, 10) == url.port);
+}
+
+/* Another site whose origin the host belongs to; NULL: nobody's. */
+static const char *origin_of_host(const json_t *sites, const char *host, const char *besides)
+{
+    const json_t *site;
+    size_t i;
+
+    json_array_foreach(sites, i, site)
+    {
+        const char *origin = member_text(site, "origin");
+
+        if (strcmp(origin, besides) != 0 && is_host_of(host, origin))
+            return origin;
+    }
+    return NULL;
+}
+
+/* Another site that has the origin's host as an alias; NULL: none. */
+static const char *origin_of_alias(const json_t *sites, const char *origin)
+{
+    const json_t *site, *alias;
+    size_t i, k;
+
+    json_array_foreach(sites, i, site)
+    {
+        if (strcmp(member_text(site, "origin"), origin) == 0)
+            continue;
+        json_array_foreach(json_object_get(site, "host_aliases"), k, alias)
+        {
+            if (is_host_of(json_string_value(alias), origin))
+                return member_text(site, "origin");
+        }
+    }
+    return NULL;
 }
 
 /* Tells of hosts that the site names and another has: which of the two answers. */
-static void site_options_record_hosts(const struct registry *registry,
-                                      const struct registry_site *site)
+static void report_hosts(struct cli *cli, const json_t *site)
 {
-    const char *own = site->origin + site->origin_url.host_at;
-    const struct registry_site *other = registry_site_of_alias(registry, own, site);
+    const json_t *sites = api_sites(cli->backend), *name;
+    const char *origin = member_text(site, "origin"), *other = origin_of_alias(sites, origin);
+    size_t i;
 
     if (other != NULL)
-        cli_note(site->origin,
-                 "its host is an alias of %s as well; requests for it go to this site",
-                 other->origin);
-    for (size_t i = 0; i < site->alias_host_count; i++) {
-        if (strcmp(site->alias_hosts[i], own) == 0)
-            cli_note(site->alias_hosts[i], "is the site's own host; as an alias it has no effect");
-        other = registry_site_of_host(registry, site->alias_hosts[i], site);
+        cli_note(origin, "its host is an alias of %s as well; requests for it go to this site",
+                 other);
+    json_array_foreach(json_object_get(site, "host_aliases"), i, name)
+    {
+        const char *host = json_string_value(name);
+
+        if (is_host_of(host, origin))
+            cli_note(host, "is the site's own host; as an alias it has no effect");
+        other = origin_of_host(sites, host, origin);
         if (other != NULL)
-            cli_note(site->alias_hosts[i],
+            cli_note(host,
                      "conflict: is the host of %s, which still answers for it; the alias takes "
                      "effect once that site is removed",
-                     other->origin);
+                     other);
     }
-    for (size_t i = 0; i < site->cross_host_count; i++) {
-        other = registry_site_of_host(registry, site->cross_hosts[i], site);
+    json_array_foreach(json_object_get(site, "cross_hosts"), i, name)
+    {
+        other = origin_of_host(sites, json_string_value(name), origin);
         if (other != NULL)
-            cli_note(site->cross_hosts[i],
+            cli_note(json_string_value(name),
                      "is the host of %s; entries registered without an index go to that site",
-                     other->origin);
+                     other);
     }
 }
 
-/* `site update`: changes what is named, and tells what it was and is now. */
+/* ---- update: changes what is named, and tells what it was and is now ----------------------- */
 
-static void list_hosts(struct str *out, const char *const *hosts, size_t count)
+static void append_value(struct str *out, const json_t *value)
 {
-    if (count == 0)
+    const json_t *host;
+    size_t i;
+
+    if (json_is_array(value) && json_array_size(value) == 0)
         str_append_text(out, "none");
-    for (size_t i = 0; i < count; i++)
-        str_append_format(out, "%s%s", i > 0 ? ", " : "", hosts[i]);
+    json_array_foreach(value, i, host)
+        str_append_format(out, "%s%s", i > 0 ? ", " : "", json_string_value(host));
+    if (json_is_integer(value))
+        str_append_format(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 }
 
-static void append_robots(struct str *out, const struct registry_site *site)
+static void append_check(struct str *out, const json_t *value)
 {
-    if (site->robots_off)
+    str_append_text(out, json_is_true(value) ? "yes" : "no");
+}
+
+static void append_robots(struct str *out, const json_t *value)
+{
+    if (json_is_false(value))
         str_append_text(out, "served by another server");
-    else if (site->robots == NULL)
+    else if (!json_is_string(value))
         str_append_text(out, "the Sitemap lines alone");
     else
-        str_append_format(out, "%zu bytes of its own, and the Sitemap lines", strlen(site->robots));
+        str_append_format(out, "%zu bytes of its own, and the Sitemap lines",
+                          json_string_length(value));
 }
 
-static void append_field(struct str *out, unsigned field, const struct registry_site *site)
-{
-    switch (field) {
-    case SITE_SET_CROSS_HOSTS:
-        list_hosts(out, site->cross_hosts, site->cross_host_count);
-        break;
-    case SITE_SET_ALIAS_HOSTS:
-        list_hosts(out, site->alias_hosts, site->alias_host_count);
-        break;
-    case SITE_SET_MAX_PAGES:
-        str_append_format(out, "%u", site->max_pages);
-        break;
-    case SITE_SET_CHECK:
-        str_append_text(out, site->check ? "yes" : "no");
-        break;
-    default:
-        append_robots(out, site);
-        break;
-    }
-}
-
-/* "host aliases: a, b (before: b)", for each field that was named. */
-static void print_fields(unsigned set, const struct registry_site *before,
-                         const struct registry_site *after)
+/* "host aliases: a, b (before: b)", for each member that the body names. */
+static void print_changes(const json_t *body, const json_t *before, const json_t *after)
 {
     static const struct {
-        unsigned field;
-        const char *name;
-    } fields[] = {
-        {SITE_SET_CROSS_HOSTS, "cross hosts"},       {SITE_SET_ALIAS_HOSTS, "host aliases"},
-        {SITE_SET_MAX_PAGES, "index files at most"}, {SITE_SET_ROBOTS, "robots.txt"},
-        {SITE_SET_CHECK, "sitemaps polled"},
+        const char *member, *add, *remove, *name;
+        void (*append)(struct str *out, const json_t *value);
+    } rows[] = {
+        {"cross_hosts", "add_cross_hosts", "remove_cross_hosts", "cross hosts", append_value},
+        {"host_aliases", "add_host_aliases", "remove_host_aliases", "host aliases", append_value},
+        {"max_indexes", "", "", "index files at most", append_value},
+        {"robots", "", "", "robots.txt", append_robots},
+        {"check", "", "", "sitemaps polled", append_check},
     };
 
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct str was = STR_INIT, is = STR_INIT;
 
-        if ((set & fields[i].field) == 0)
+        if (json_object_get(body, rows[i].member) == NULL &&
+            json_object_get(body, rows[i].add) == NULL &&
+            json_object_get(body, rows[i].remove) == NULL)
             continue;
-        append_field(&was, fields[i].field, before);
-        append_field(&is, fields[i].field, after);
-        printf("  %s: %s (before: %s)\n", fields[i].name, str_text(&is), str_text(&was));
+        rows[i].append(&was, json_object_get(before, rows[i].member));
+        rows[i].append(&is, json_object_get(after, rows[i].member));
+        printf("  %s: %s (before: %s)\n", rows[i].name, str_text(&is), str_text(&was));
         str_done(&was);
         str_done(&is);
     }
 }
 
-static unsigned named_fields(const struct site_fields *fields)
+static void append_address(struct str *target, const json_t *site)
 {
-    unsigned set = fields->set;
-
-    if (fields->cross_added[0] != NULL || fields->cross_removed[0] != NULL)
-        set |= SITE_SET_CROSS_HOSTS;
-    if (fields->alias_added[0] != NULL || fields->alias_removed[0] != NULL)
-        set |= SITE_SET_ALIAS_HOSTS;
-    return set;
+    str_append_text(target, "/v1/sites");
+    target_segment(target, member_text(site, "id"));
 }
 
-static int read_site(struct cli *cli, const char *origin, struct registry **registry,
-                     const struct registry_site **site)
+/* The body is done with. */
+static int update(struct cli *cli, json_t *body)
 {
-    *registry = session_registry(cli, REGISTRY_ROBOTS);
-    return *registry == NULL ? EXIT_COULD_NOT : names_site(*registry, origin, site);
-}
-
-static int update(struct cli *cli, const char *origin, struct change *change)
-{
-    struct registry *before = NULL, *after = NULL;
-    const struct registry_site *was, *is = NULL;
-    struct change_result result;
-    int status = read_site(cli, origin, &before, &was);
+    struct str target = STR_INIT, again = STR_INIT;
+    json_t *before = NULL, *after = NULL;
+    const json_t *site;
+    int status = names_site(cli, cli->arguments.words[0], &site);
 
     if (status == EXIT_DONE) {
-        change->site_id = was->id;
-        status = session_apply(cli, change, was->origin, &result);
-        change_result_done(&result);
+        append_address(&target, site);
+        append_address(&again, site);
+        before = api_get(cli->backend, &target);
+        status = before != NULL ? EXIT_DONE : EXIT_COULD_NOT;
     }
+    if (status == EXIT_DONE)
+        status = api_write(cli->backend, "PATCH", &again, json_incref(body),
+                           member_text(before, "origin"), &after);
+    else
+        str_done(&again);
     if (status == EXIT_DONE) {
-        printf("%s: %s\n", was->origin, result.changed ? "updated" : "unchanged");
-        /* Applied it is; what cannot be read again is not told. */
-        if (read_site(cli, origin, &after, &is) == EXIT_DONE)
-            print_fields(named_fields(&change->site), was, is);
-        if (is != NULL)
-            site_options_record_hosts(after, is);
+        printf("%s: %s\n", member_text(before, "origin"),
+               json_equal(before, after) ? "unchanged" : "updated");
+        print_changes(body, before, after);
+        report_hosts(cli, after);
     }
-    registry_unref(after);
-    registry_unref(before);
+    json_decref(before);
+    json_decref(after);
+    json_decref(body);
     return status;
 }
 
 int command_site_update(struct cli *cli)
 {
-    struct change change = {.kind = CHANGE_SITE_UPDATE};
-    struct site_options options = {0};
-    int status = site_options_read(cli, &options, &change.site);
+    json_t *body = json_object();
+    int status = read_site_options(cli, body);
 
-    if (status == EXIT_DONE && named_fields(&change.site) == 0)
+    if (status == EXIT_DONE && json_object_size(body) == 0)
         status = cli_misuse("site update", "nothing to change; see sitemapd site update --help");
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE)
-        status = update(cli, cli->arguments.words[0], &change);
-    site_options_done(&options);
+        return update(cli, body);
+    json_decref(body);
     return status;
 }
+
+/* ---- add, remove ------------------------------------------------------------------------- */
 
 static int read_origin(const char *text, struct url *out)
 {
@@ -335,152 +376,163 @@ static int read_origin(const char *text, struct url *out)
     return cli_fail(text, "%s (%s)", rule_code_sentence(code), rule_code_word(code));
 }
 
-/* Applied it is; what cannot be read again is not told. */
-static void record_hosts(struct cli *cli, const char *origin)
+/* The body is done with. */
+static int add(struct cli *cli, const struct url *origin, json_t *body)
 {
-    struct registry *registry = session_registry(cli, REGISTRY_ROBOTS);
-    const struct registry_site *site =
-        registry != NULL ? registry_site_by_origin(registry, origin) : NULL;
+    bool index = !arguments_has(&cli->arguments, "--no-index");
+    struct str target = STR_INIT;
+    json_t *site = NULL;
+    int status;
 
-    if (site != NULL)
-        site_options_record_hosts(registry, site);
-    registry_unref(registry);
+    json_object_set_new(body, "origin", json_string(origin->text));
+    json_object_set_new(body, "index", index ? json_string(INDEX_PATH_DEFAULT) : json_false());
+    str_append_text(&target, "/v1/sites");
+    status = api_write(cli->backend, "POST", &target, body, origin->text, &site);
+    if (status == EXIT_DONE && !index)
+        printf("%s: added\n", origin->text);
+    else if (status == EXIT_DONE)
+        printf("%s: added, with the index %s%s\n", origin->text, origin->text, INDEX_PATH_DEFAULT);
+    if (status == EXIT_DONE)
+        report_hosts(cli, site);
+    json_decref(site);
+    return status;
 }
 
 int command_site_add(struct cli *cli)
 {
-    struct change change = {.kind = CHANGE_SITE_ADD};
-    struct change_result result;
-    struct site_options options = {0};
+    json_t *body = json_object();
     struct url origin;
     int status = read_origin(cli->arguments.words[0], &origin);
 
     if (status == EXIT_DONE)
-        status = site_options_read(cli, &options, &change.site);
+        status = read_site_options(cli, body);
     if (status == EXIT_DONE)
         status = session_open(cli, true);
-    if (status == EXIT_DONE) {
-        struct str url = STR_INIT;
-
-        str_append_text(&url, origin.text);
-        str_append_text(&url, INDEX_PATH_DEFAULT);
-        change.site.origin = origin.text;
-        if (!arguments_has(&cli->arguments, "--no-index"))
-            change.index_url = str_text(&url);
-        status = session_apply(cli, &change, origin.text, &result);
-        change_result_done(&result);
-        if (status == EXIT_DONE && change.index_url == NULL)
-            printf("%s: added\n", origin.text);
-        else if (status == EXIT_DONE)
-            printf("%s: added, with the index %s\n", origin.text, change.index_url);
-        if (status == EXIT_DONE)
-            record_hosts(cli, origin.text);
-        str_done(&url);
-    }
-    site_options_done(&options);
-    return status;
-}
-
-/* The id of the site of this origin; told where there is none. */
-static int find_site(struct cli *cli, const char *origin, int64_t *out)
-{
-    struct registry *registry;
-    const struct registry_site *site;
-    int status = read_site(cli, origin, &registry, &site);
-
     if (status == EXIT_DONE)
-        *out = site->id;
-    registry_unref(registry);
+        return add(cli, &origin, body);
+    json_decref(body);
     return status;
 }
 
 int command_site_remove(struct cli *cli)
 {
-    struct change change = {.kind = CHANGE_SITE_REMOVE};
-    struct change_result result;
     const char *origin = cli->arguments.words[0];
-    int status = session_max_removed(cli, &change.max_removed);
+    struct str target = STR_INIT;
+    const json_t *site;
+    json_t *answer = NULL;
+    int64_t max_removed;
+    int status = session_max_removed(cli, &max_removed);
 
     if (status == EXIT_DONE)
         status = session_open(cli, false);
     if (status == EXIT_DONE)
-        status = find_site(cli, origin, &change.site_id);
+        status = names_site(cli, origin, &site);
     if (status != EXIT_DONE)
         return status;
-    status = session_apply(cli, &change, origin, &result);
+    append_address(&target, site);
+    session_add_set_options(cli, &target);
+    status = api_write(cli->backend, "DELETE", &target, NULL, origin, &answer);
     if (status == EXIT_DONE)
-        printf("%s: removed; entries removed with it: %" PRIu64 "\n", origin, result.removed);
-    change_result_done(&result);
+        printf("%s: removed; entries removed with it: %" PRIu64 "\n", origin,
+               member_number(answer, "removed"));
+    json_decref(answer);
     return status;
 }
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-static size_t pages_of(const struct registry_site *site)
+/* The lists of both kinds, which go by origin as the sites do: how far they were told. */
+struct site_rows {
+    const json_t *lists[2];
+    size_t at[2];
+};
+
+/* The lists of the site; the pages that they have. */
+static size_t append_lists(struct str *out, struct site_rows *rows, const json_t *site,
+                           enum list_kind kind)
 {
+    const char *origin = member_text(site, "origin");
+    const json_t *list;
     size_t pages = 0;
 
-    for (size_t i = 0; i < site->index_count; i++)
-        pages += site->indexes[i].page_count;
+    while ((list = json_array_get(rows->lists[kind], rows->at[kind])) != NULL &&
+           strcmp(member_text(list, "site"), origin) == 0) {
+        rows->at[kind]++;
+        pages += json_array_size(json_object_get(list, "pages"));
+        str_append_format(
+            out, "  %-10s  %s%s\n", kind == LIST_URLSET ? "urlset" : "index", names_path(list),
+            member_is(list, "frozen") && !member_is(site, "frozen") ? "  (frozen)" : "");
+    }
     return pages;
 }
 
-static void append_site_json(struct str *out, const struct registry_site *site)
+static void append_hosts(struct str *out, const json_t *site, const char *member, const char *what)
 {
-    str_append_text(out, "{\"origin\":");
-    str_append_json_text(out, site->origin);
-    str_append_json_texts(out, "cross_hosts", site->cross_hosts, site->cross_host_count);
-    str_append_json_texts(out, "host_aliases", site->alias_hosts, site->alias_host_count);
-    str_append_format(out, ",\"indexes\":%zu,\"pages\":%zu,\"max_indexes\":%u,\"managed\":%s",
-                      site->index_count, pages_of(site), site->max_pages,
-                      site->managed ? "true" : "false");
-    str_append_format(out, ",\"frozen\":%s", site->frozen ? "true" : "false");
-    str_append_json_member(out, "frozen_by", freeze_word(site->frozen));
-    str_append_text(out, ",\"robots\":");
-    if (site->robots_off)
-        str_append_text(out, "false");
-    else
-        str_append_json_text(out, site->robots);
-    str_append_text(out, "}\n");
+    const json_t *host;
+    size_t i;
+
+    json_array_foreach(json_object_get(site, member), i, host)
+        str_append_format(out, "  %-10s  %s\n", what, json_string_value(host));
 }
 
-static void append_site_text(struct str *out, const struct registry_site *site)
+static void append_site(struct str *out, const json_t *site, void *context)
 {
-    str_append_format(out, "%s  (%zu of %u index %s%s%s)\n", site->origin, pages_of(site),
-                      site->max_pages, plural(site->max_pages, "file", "files"),
-                      site->managed ? "; of the configuration file" : "",
-                      site->frozen == FREEZE_ALL_SITES ? "; frozen by a token for all sites"
-                      : site->frozen                   ? "; frozen by a token of the site"
-                                                       : "");
-    for (size_t i = 0; i < site->index_count; i++)
-        str_append_format(out, "  index       %s%s\n", site->indexes[i].path,
-                          site->indexes[i].frozen ? "  (frozen)" : "");
-    for (size_t i = 0; i < site->urlset_count; i++)
-        str_append_format(out, "  urlset      %s%s\n", site->urlsets[i].path,
-                          site->urlsets[i].frozen ? "  (frozen)" : "");
-    for (size_t i = 0; i < site->cross_host_count; i++)
-        str_append_format(out, "  cross host  %s\n", site->cross_hosts[i]);
-    for (size_t i = 0; i < site->alias_host_count; i++)
-        str_append_format(out, "  host alias  %s\n", site->alias_hosts[i]);
-    if (site->robots_off)
+    uint64_t max = member_number(site, "max_indexes");
+    const char *by = member_text(site, "frozen_by");
+    const json_t *robots = json_object_get(site, "robots");
+    struct str lists = STR_INIT;
+    size_t pages = append_lists(&lists, context, site, LIST_INDEX);
+
+    append_lists(&lists, context, site, LIST_URLSET);
+    str_append_format(out, "%s  (%zu of %" PRIu64 " index %s%s%s)\n%s", member_text(site, "origin"),
+                      pages, max, plural(max, "file", "files"),
+                      member_is(site, "managed") ? "; of the configuration file" : "",
+                      strcmp(by, freeze_word(FREEZE_ALL_SITES)) == 0
+                          ? "; frozen by a token for all sites"
+                      : member_is(site, "frozen") ? "; frozen by a token of the site"
+                                                  : "",
+                      str_text(&lists));
+    append_hosts(out, site, "cross_hosts", "cross host");
+    append_hosts(out, site, "host_aliases", "host alias");
+    if (json_is_false(robots))
         str_append_text(out, "  robots.txt  served by another server\n");
-    else if (site->robots != NULL)
-        str_append_format(out, "  robots.txt  %zu bytes of its own\n", strlen(site->robots));
+    else if (json_is_string(robots))
+        str_append_format(out, "  robots.txt  %zu bytes of its own\n", json_string_length(robots));
+    str_done(&lists);
 }
 
-static int append_sites(struct listing *l)
+/* Each site as its own address tells it: with its robots.txt. */
+static json_t *read_sites(struct backend *b)
 {
-    for (size_t i = 0; i < l->registry->site_count; i++) {
-        if (l->json)
-            append_site_json(&l->out, &l->registry->sites[i]);
-        else
-            append_site_text(&l->out, &l->registry->sites[i]);
+    const json_t *sites = api_sites(b), *site;
+    json_t *whole = sites != NULL ? json_array() : NULL;
+    size_t i;
+
+    json_array_foreach(sites, i, site)
+    {
+        struct str target = STR_INIT;
+
+        append_address(&target, site);
+        if (json_array_append_new(whole, api_get(b, &target)) != 0) {
+            json_decref(whole);
+            return NULL;
+        }
     }
-    return EXIT_DONE;
+    return whole;
 }
 
 int command_site_list(struct cli *cli)
 {
-    return listing_print(cli, REGISTRY_ROBOTS, NULL,
-                         "no sites yet; create one with `sitemapd site add ORIGIN`", append_sites);
+    int status = session_open(cli, false);
+    json_t *sites = status == EXIT_DONE ? read_sites(cli->backend) : NULL;
+    struct site_rows rows = {.at = {0}};
+
+    for (int kind = LIST_INDEX; sites != NULL && kind <= LIST_URLSET; kind++)
+        rows.lists[kind] = api_lists(cli->backend, (enum list_kind)kind);
+    if (status == EXIT_DONE)
+        status = output_table(cli, sites, NULL,
+                              "no sites yet; create one with `sitemapd site add ORIGIN`",
+                              append_site, &rows);
+    json_decref(sites);
+    return status;
 }

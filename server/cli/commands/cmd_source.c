@@ -5,51 +5,33 @@
 #include <string.h>
 
 #include "config/settings.h"
-#include "server/cli/backend/backend.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
 #include "server/cli/output.h"
 
 /* ---- what is asked for ------------------------------------------------------------------- */
 
-struct source_options {
-    struct str directory, lists[SOURCE_SETTINGS_COUNT]; /* owned texts */
-};
+/* Each of these adds what `option` says, where it is given. An exit status. */
 
-static void source_options_done(struct source_options *o)
-{
-    str_done(&o->directory);
-    for (size_t i = 0; i < SOURCE_SETTINGS_COUNT; i++)
-        str_done(&o->lists[i]);
-}
-
-/* Each of these reads what `option` says, and says by `bit` that it was given. An exit status. */
-
-static int read_text(struct cli *cli, const char *option, unsigned bit, struct change *change,
-                     const char **out)
+static int read_text(struct cli *cli, const char *option, const char *member, json_t *body)
 {
     const char *value = arguments_value(&cli->arguments, option);
 
-    if (value == NULL)
-        return EXIT_DONE;
-    *out = *value != '\0' ? value : NULL;
-    change->made_set |= bit;
+    if (value != NULL)
+        json_object_set_new(body, member, *value != '\0' ? json_string(value) : json_null());
     return EXIT_DONE;
 }
 
 /* `--watch` and `--no-watch`, and the like. */
-static int read_yes_no(struct cli *cli, const char *on, const char *off, unsigned bit,
-                       struct change *change, bool *out)
+static int read_yes_no(struct cli *cli, const char *on, const char *off, const char *member,
+                       json_t *body)
 {
-    if (!arguments_has(&cli->arguments, on) && !arguments_has(&cli->arguments, off))
-        return EXIT_DONE;
-    *out = arguments_has(&cli->arguments, on);
-    change->made_set |= bit;
+    if (arguments_has(&cli->arguments, on) || arguments_has(&cli->arguments, off))
+        json_object_set_new(body, member, json_boolean(arguments_has(&cli->arguments, on)));
     return EXIT_DONE;
 }
 
-static int read_span(struct cli *cli, const char *option, unsigned bit, struct change *change,
-                     uint32_t *out)
+static int read_span(struct cli *cli, const char *option, const char *member, json_t *body)
 {
     const char *value = arguments_value(&cli->arguments, option);
     uint64_t ms;
@@ -59,189 +41,200 @@ static int read_span(struct cli *cli, const char *option, unsigned bit, struct c
     if (!value_duration(value, &ms) || ms > UINT32_MAX || ms % 1000 != 0)
         return cli_misuse(option,
                           "must be a duration of at least one second, such as 30s, 15m or 3d");
-    *out = (uint32_t)ms;
-    change->made_set |= bit;
+    json_object_set_new(body, member, json_integer((json_int_t)(ms / 1000)));
     return EXIT_DONE;
 }
 
-/* One a line in `text`, as the catalogue has them. */
-static int read_lines(struct cli *cli, const char *option, unsigned bit, struct change *change,
-                      struct str *text, const char **out)
+/* A single empty value: none. */
+static int read_lines(struct cli *cli, const char *option, const char *member, json_t *body)
 {
     const char **values = arguments_values(&cli->arguments, option);
+    json_t *list = json_array();
     int status = EXIT_DONE;
 
-    if (values == NULL)
-        return cli_fail(option, "out of memory");
-    for (size_t i = 0; values[i] != NULL && status == EXIT_DONE; i++) {
+    if (values == NULL || list == NULL)
+        status = cli_fail(option, "out of memory");
+    for (size_t i = 0; status == EXIT_DONE && values[i] != NULL; i++) {
         if (strchr(values[i], '\n') != NULL)
             status = cli_misuse(option, "must be without line breaks");
-        if (i > 0)
-            str_append_char(text, '\n');
-        str_append_text(text, values[i]);
-        change->made_set |= bit;
+        if (*values[i] != '\0')
+            json_array_append_new(list, json_string(values[i]));
+        json_object_set(body, member, list);
     }
-    *out = text->len > 0 ? str_text(text) : NULL;
-    free(values);
+    json_decref(list);
+    free((void *)values);
     return status;
 }
 
 /* Of this machine, a folder is meant from where the command is given; of a server as it is
  * written. */
-static int read_directory(struct cli *cli, struct str *text, const char **out)
+static int read_directory(struct cli *cli, json_t *body)
 {
     const char *value = arguments_value(&cli->arguments, "--directory");
     char *here;
 
-    *out = value;
     if (value == NULL || value[0] == '/' || cli->backend->catalogue == NULL)
         return EXIT_DONE;
     here = realpath(value, NULL);
     if (here == NULL)
         return cli_fail(value, "folder not found");
-    str_append_text(text, here);
+    json_object_set_new(body, "directory", json_string(here));
     free(here);
-    *out = str_text(text);
     return EXIT_DONE;
 }
 
-#define take_text(bit, number, option, out)   read_text(cli, "--" option, bit, change, out)
-#define take_option(bit, number, option, out) read_text(cli, "--" option, bit, change, out)
-#define take_lines(bit, number, option, out)                                                       \
-    read_lines(cli, "--" option, bit, change, &o->lists[number], out)
-#define take_yes_no(bit, number, option, out)                                                      \
-    read_yes_no(cli, "--" option, "--no-" option, bit, change, out)
-#define take_span(bit, number, option, out) read_span(cli, "--" option, bit, change, out)
+#define add_text(option, member)   read_text(cli, "--" option, member, body)
+#define add_option(option, member) read_text(cli, "--" option, member, body)
+#define add_lines(option, member)  read_lines(cli, "--" option, member, body)
+#define add_yes_no(option, member) read_yes_no(cli, "--" option, "--no-" option, member, body)
+#define add_span(option, member)   read_span(cli, "--" option, member, body)
 
-static int read_source(struct cli *cli, struct source_options *o, struct change *change)
+static int read_source(struct cli *cli, json_t *body)
 {
-    const char *directory;
-    int status = read_directory(cli, &o->directory, &directory);
+    int status = EXIT_DONE;
 
-    change->made.name = cli->arguments.words[0];
 #define X(bit, kind, field, member, option, ...)                                                   \
     if (status == EXIT_DONE)                                                                       \
-        status = take_##kind(SOURCE_SET_##bit, SOURCE_IS_##bit, option, &change->made.field);
+        status = add_##kind(option, member);
     SOURCE_SETTINGS(X)
 #undef X
-    change->made.directory = directory;
-    return status;
+    return status == EXIT_DONE ? read_directory(cli, body) : status;
 }
 
-/* A server says so itself. */
-static int refuse_configured(struct cli *cli)
+static void append_address(struct str *target, const char *name)
 {
-    const char *name = cli->arguments.words[0];
-
-    for (size_t i = 0; cli->backend->catalogue != NULL && i < cli->config->source_count; i++)
-        if (strcmp(cli->config->sources[i].named.name, name) == 0)
-            return cli_fail(
-                name,
-                "is read-only here: it is managed by the configuration file; change it there");
-    return EXIT_DONE;
-}
-
-static int read_site(struct cli *cli, struct change *change)
-{
-    const char *origin = arguments_value(&cli->arguments, "--site");
-
-    change->site.origin = origin;
-    return origin != NULL ? names_site_id(cli, origin, &change->site_id) : EXIT_DONE;
-}
-
-static int apply(struct cli *cli, struct change *change, const char *done)
-{
-    struct change_result result;
-    int status = session_apply(cli, change, change->made.name, &result);
-
-    if (status == EXIT_DONE)
-        printf("%s: %s\n", change->made.name, result.changed ? done : "unchanged");
-    change_result_done(&result);
-    return status;
-}
-
-/* What the words and options say, done. An exit status. */
-static int write_source(struct cli *cli, enum change_kind kind, const char *done)
-{
-    struct change change = {.kind = kind};
-    struct source_options options = {.directory = STR_INIT};
-    int status = session_open(cli, false);
-
-    if (status == EXIT_DONE)
-        status = refuse_configured(cli);
-    if (status == EXIT_DONE)
-        status = read_source(cli, &options, &change);
-    if (status == EXIT_DONE && kind == CHANGE_SOURCE_ADD)
-        status = read_site(cli, &change);
-    if (status == EXIT_DONE && kind == CHANGE_SOURCE_UPDATE && change.made_set == 0)
-        status = cli_misuse("source set", "nothing to change; see sitemapd source set --help");
-    if (status == EXIT_DONE)
-        status = apply(cli, &change, done);
-    source_options_done(&options);
-    return status;
+    str_append_text(target, "/v1/sources");
+    target_segment(target, name);
 }
 
 int command_source_add(struct cli *cli)
 {
-    return write_source(cli, CHANGE_SOURCE_ADD, "added");
+    const char *name = cli->arguments.words[0];
+    const char *origin = arguments_value(&cli->arguments, "--site");
+    struct str target = STR_INIT;
+    json_t *body = json_object();
+    const json_t *site = NULL;
+    int status = session_open(cli, false);
+
+    if (status == EXIT_DONE)
+        status = read_source(cli, body);
+    if (status == EXIT_DONE && origin != NULL)
+        status = names_site(cli, origin, &site);
+    if (status != EXIT_DONE) {
+        json_decref(body);
+        return status;
+    }
+    json_object_set_new(body, "name", json_string(name));
+    if (site != NULL)
+        json_object_set_new(body, "site", json_string(member_text(site, "origin")));
+    str_append_text(&target, "/v1/sources");
+    return session_do(cli, "POST", &target, body, name, "added");
+}
+
+/* Whether anything changed shows in what it was: what is reported of a run is left out. */
+static bool differs(const json_t *before, json_t *after)
+{
+    bool differ = false;
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(after, name, value)
+    {
+        differ = differ || !json_equal(json_object_get(before, name), value);
+    }
+    return differ;
+}
+
+/* The body is done with. */
+static int change(struct cli *cli, json_t *body)
+{
+    const char *name = cli->arguments.words[0];
+    struct str target = STR_INIT, again = STR_INIT;
+    json_t *before = NULL, *after = NULL;
+    int status = EXIT_DONE;
+
+    append_address(&target, name);
+    append_address(&again, name);
+    if (!api_ask(cli->backend, "GET", str_text(&target), NULL, &before) ||
+        !api_is_good(cli->backend)) {
+        status = api_refused(cli->backend, NULL, name, json_incref(before));
+        str_done(&again);
+        json_decref(body);
+    } else {
+        status = api_write(cli->backend, "PATCH", &again, body, name, &after);
+    }
+    if (status == EXIT_DONE)
+        printf("%s: %s\n", name, differs(before, after) ? "updated" : "unchanged");
+    str_done(&target);
+    json_decref(before);
+    json_decref(after);
+    return status;
 }
 
 int command_source_set(struct cli *cli)
 {
-    return write_source(cli, CHANGE_SOURCE_UPDATE, "updated");
+    json_t *body = json_object();
+    int status = session_open(cli, false);
+
+    if (status == EXIT_DONE)
+        status = read_source(cli, body);
+    if (status == EXIT_DONE && json_object_size(body) == 0)
+        status = cli_misuse("source set", "nothing to change; see sitemapd source set --help");
+    if (status == EXIT_DONE)
+        return change(cli, body);
+    json_decref(body);
+    return status;
 }
 
 int command_source_remove(struct cli *cli)
 {
-    struct change change = {.kind = CHANGE_SOURCE_REMOVE, .made.name = cli->arguments.words[0]};
+    const char *name = cli->arguments.words[0];
+    struct str target = STR_INIT;
     int status = session_open(cli, false);
 
+    append_address(&target, name);
     if (status == EXIT_DONE)
-        status = refuse_configured(cli);
-    return status == EXIT_DONE ? apply(cli, &change, "removed; its entries stay") : status;
+        return session_do(cli, "DELETE", &target, NULL, name, "removed; its entries stay");
+    str_done(&target);
+    return status;
 }
 
 /* ---- list -------------------------------------------------------------------------------- */
 
-static void append_source(void *context, const struct backend_source_made *source)
+static void append_source(struct str *out, const json_t *source, void *context)
 {
-    struct listing *l = context;
-    bool remote = source->upstream != NULL || source->remote;
+    const char *upstream = member_text_or_null(source, "upstream");
+    const char *directory = member_text_or_null(source, "directory");
+    const char *url = member_text_or_null(source, "url");
+    const char *index = member_text_or_null(source, "index");
 
-    if (l->json) {
-        str_append_text(&l->out, "{\"name\":");
-        str_append_json_text(&l->out, source->name);
-        str_append_json_member(&l->out, "kind", remote ? "remote" : "folder");
-        str_append_json_member(&l->out, "site", source->site);
-        str_append_json_member(&l->out, "upstream", source->upstream);
-        str_append_json_member(&l->out, "directory", source->directory);
-        str_append_json_member(&l->out, "url", source->url);
-        str_append_json_member(&l->out, "index", source->index);
-        str_append_format(&l->out, ",\"managed\":%s}\n", source->managed ? "true" : "false");
-        return;
-    }
-    str_append_format(
-        &l->out, "%-24s  %-6s  %s", source->name, remote ? "remote" : "folder",
-        source->undeclared
-            ? "not declared here: of a running server (--server URL shows it), or no longer read"
-        : source->upstream != NULL ? source->upstream
-                                   : source->directory);
-    if (source->url != NULL)
-        str_append_format(&l->out, " as %s", source->url);
-    if (source->index != NULL)
-        str_append_format(&l->out, ", listed by %s", source->index);
-    str_append_text(&l->out, source->managed ? ", of the configuration\n" : "\n");
-}
-
-static int append_sources(struct listing *l)
-{
-    return l->backend->calls->sources(l->backend, append_source, l);
+    (void)context;
+    str_append_format(out, "%-24s  %-6s  %s", member_text(source, "name"),
+                      member_text(source, "kind"),
+                      upstream == NULL && directory == NULL
+                          ? "not declared here: of a running server (--server URL shows it), or no "
+                            "longer read"
+                      : upstream != NULL ? upstream
+                                         : directory);
+    if (url != NULL)
+        str_append_format(out, " as %s", url);
+    if (index != NULL)
+        str_append_format(out, ", listed by %s", index);
+    str_append_text(out, member_is(source, "managed") ? ", of the configuration\n" : "\n");
 }
 
 int command_source_list(struct cli *cli)
 {
-    return listing_print(cli, 0, NULL,
-                         "no sources yet; create one with `sitemapd source add NAME` (those of a "
-                         "configuration are listed with --config or --server)",
-                         append_sources);
+    int status = session_open(cli, false);
+    json_t *sources =
+        status == EXIT_DONE ? api_get_array(cli->backend, "/v1/sources", "sources") : NULL;
+
+    if (status == EXIT_DONE)
+        status =
+            output_table(cli, sources, NULL,
+                         "no sources yet; create one with `sitemapd source add NAME` (those of "
+                         "a configuration are listed with --config or --server)",
+                         append_source, NULL);
+    json_decref(sources);
+    return status;
 }

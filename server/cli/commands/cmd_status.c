@@ -2,130 +2,159 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "db/check.h"
+#include "db/shared.h"
 #include "server/base/text.h"
-#include "server/cli/backend/backend.h"
-#include "server/cli/commands/commands.h"
 #include "server/cli/commands/shards.h"
 #include "server/cli/output.h"
-#include "server/rules/lastmod.h"
 
 /* Of all indexes, or of all urlsets. */
 struct summary {
     size_t lists;
     uint64_t pages, entries, bytes;
-    int64_t changed_at;
-    bool untold; /* entries and bytes, to this token */
+    const char *changed_at; /* NULL: never; borrowed */
+    bool untold;            /* entries and bytes, to this token */
 };
 
-struct sources_told {
-    bool json;
-    bool any;
-    struct str out;
+/* What is asked, all of it owned. */
+struct overview {
+    json_t *ready, *api, *sources;
+    bool healthy;
+    const char *version;
+    struct summary indexes, urlsets;
 };
 
-static void append_source(void *context, const struct backend_source *source)
+static void sum_up(const json_t *lists, struct summary *out)
 {
-    struct sources_told *told = context;
-    struct str *out = &told->out;
-    char good[21] = "never";
+    const json_t *list;
+    size_t i;
 
-    if (source->good_at != 0)
-        lastmod_format_utc(source->good_at, good);
-    if (!told->json) {
-        str_append_format(out,
-                          "  %-20s  %" PRIu64 " of %" PRIu64 " %s listed, %" PRIu64
-                          " with a problem, %" PRIu64 " held; scanned %s%s%s\n",
-                          source->name, source->listed, source->files,
-                          source->of_list ? plural(source->files, "sitemap", "sitemaps")
-                                          : plural(source->files, "file", "files"),
-                          source->quarantined + source->bad, source->held, good,
-                          source->failure != NULL ? "; failing: " : "",
-                          source->failure != NULL ? source->failure : "");
-    } else {
-        str_append_text(out, told->any ? ",{\"name\":" : "{\"name\":");
-        str_append_json_text(out, source->name);
-        str_append_format(out,
-                          ",\"files\":%" PRIu64 ",\"listed\":%" PRIu64 ",\"quarantined\":%" PRIu64
-                          ",\"bad\":%" PRIu64 ",\"held_removals\":%" PRIu64
-                          ",\"remarked\":%" PRIu64,
-                          source->files, source->listed, source->quarantined, source->bad,
-                          source->held, source->remarked);
-        str_append_json_member(out, "last_good_scan_at", source->good_at != 0 ? good : NULL);
-        str_append_json_member(out, "failure", source->failure);
-        str_append_char(out, '}');
+    json_array_foreach(lists, i, list)
+    {
+        const char *changed = member_text_or_null(list, "changed_at");
+
+        out->lists++;
+        out->pages += json_array_size(json_object_get(list, "pages"));
+        out->untold |= json_is_null(json_object_get(list, "entries"));
+        out->entries += member_number(list, "entries");
+        out->bytes += member_number(list, "bytes");
+        if (changed != NULL && (out->changed_at == NULL || strcmp(changed, out->changed_at) > 0))
+            out->changed_at = changed;
     }
-    told->any = true;
 }
 
-static int add_list(struct backend *b, const struct registry_index *list, struct summary *out)
+json_t *status_reasons(struct backend *b, bool *healthy)
 {
-    out->lists++;
-    for (size_t n = 0; n < list->page_count; n++) {
-        struct backend_page page;
-        int status = b->calls->page(b, list, list->pages[n], &page);
+    json_t *ready = NULL, *reasons;
 
-        if (status != EXIT_DONE)
-            return status;
-        out->pages++;
-        out->untold |= page.untold;
-        out->entries += page.entries;
-        out->bytes += page.bytes;
-        if (page.changed_at > out->changed_at)
-            out->changed_at = page.changed_at;
+    if (!api_ask(b, "GET", "/readyz", NULL, &ready)) {
+        api_report(b, ready);
+        return NULL;
     }
+    *healthy = b->status == 200 && strcmp(member_text(ready, "status"), "ok") == 0;
+    reasons = json_incref(json_object_get(ready, "reasons"));
+    json_decref(ready);
+    return reasons != NULL ? reasons : json_array();
+}
+
+/* Whether PostgreSQL answers, of a catalogue that several machines share. */
+static void check_shared(const struct cli *cli, struct overview *o)
+{
+    char why[512] = "";
+    const struct catalogue_shared shared = {.database = cli->config->shared_database,
+                                            .schema = cli->config->shared_schema};
+    struct shared_told told;
+
+    if (cli->backend->catalogue == NULL || shared.database == NULL ||
+        catalogue_share_status(&shared, &told, NULL, NULL, why, sizeof why) == CATALOGUE_OK)
+        return;
+    o->healthy = false;
+    json_array_append_new(o->ready, json_pack("{s:s, s:s}", "code", "shared-unavailable", "detail",
+                                              why[0] != '\0' ? why : "PostgreSQL does not answer"));
+}
+
+static int ask(struct cli *cli, struct overview *out)
+{
+    struct backend *b = cli->backend;
+    const json_t *indexes = api_sites(b) != NULL ? api_lists(b, LIST_INDEX) : NULL;
+    const json_t *urlsets = indexes != NULL ? api_lists(b, LIST_URLSET) : NULL;
+    struct str target = STR_INIT;
+
+    if (urlsets == NULL || (out->ready = status_reasons(b, &out->healthy)) == NULL)
+        return EXIT_COULD_NOT;
+    check_shared(cli, out);
+    str_append_text(&target, "/openapi.json");
+    out->api = api_get(b, &target);
+    if (out->api == NULL || (out->sources = api_get_array(b, "/v1/sources", "sources")) == NULL)
+        return EXIT_COULD_NOT;
+    out->version = member_text(json_object_get(out->api, "info"), "version");
+    sum_up(indexes, &out->indexes);
+    sum_up(urlsets, &out->urlsets);
     return EXIT_DONE;
 }
 
-static int sum_up(struct backend *b, const struct registry *registry, struct summary *indexes,
-                  struct summary *urlsets)
-{
-    const struct registry_index *list;
-    int status = EXIT_DONE;
+/* ---- as text --------------------------------------------------------------------------- */
 
-    for (size_t i = 0; i < registry->site_count; i++)
-        for (size_t k = 0;
-             status == EXIT_DONE && (list = registry_site_list(&registry->sites[i], k)) != NULL;
-             k++)
-            status = add_list(b, list, list->kind == LIST_URLSET ? urlsets : indexes);
-    return status;
+static uint64_t count_bad(const json_t *checks)
+{
+    uint64_t counts[CHECK_STATES];
+
+    for (unsigned i = 0; i < CHECK_STATES; i++)
+        counts[i] = member_number(checks, check_state_word((enum check_state)i));
+    return check_count_bad(counts);
 }
 
 /* Names and reasons are not this program's own. */
-static void print_lines(const char *text, const char *before)
+static void print_source(const json_t *source)
 {
-    char line[1024];
+    uint64_t files = member_number(source, "files");
+    uint64_t bad =
+        member_number(source, "quarantined") + count_bad(json_object_get(source, "checks"));
+    bool remote = strcmp(member_text(source, "kind"), "remote") == 0;
+    const char *good = member_text_or_null(source, "last_good_scan_at");
+    const char *failure = member_text_or_null(source, "failure");
 
-    for (size_t len; *text != '\0'; text += len + (text[len] == '\n')) {
-        len = strcspn(text, "\n");
-        snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1), text);
-        fputs(before, stdout);
-        cli_print_escaped(stdout, line);
-        putchar('\n');
+    fputs("  ", stdout);
+    cli_print_escaped(stdout, member_text(source, "name"));
+    printf("%*s  %" PRIu64 " of %" PRIu64 " %s listed, %" PRIu64 " with a problem, %" PRIu64
+           " held; scanned %s",
+           strlen(member_text(source, "name")) < 20 ? 20 - (int)strlen(member_text(source, "name"))
+                                                    : 0,
+           "", member_number(source, "listed"), files,
+           remote ? plural(files, "sitemap", "sitemaps") : plural(files, "file", "files"), bad,
+           member_number(source, "held_removals"), good != NULL ? good : "never");
+    if (failure != NULL) {
+        fputs("; failing: ", stdout);
+        cli_print_escaped(stdout, failure);
     }
+    putchar('\n');
 }
 
 /* Ends a line that names how many lists there are. */
 static void print_sum(const struct summary *sum, const char *one, const char *many)
 {
-    char changed[21] = "never";
-
-    if (sum->changed_at != 0)
-        lastmod_format_utc(sum->changed_at, changed);
     printf(", %" PRIu64 " %s", sum->pages, plural(sum->pages, "page", "pages"));
     if (!sum->untold)
         printf(", %" PRIu64 " %s, %" PRIu64 " bytes", sum->entries, plural(sum->entries, one, many),
                sum->bytes);
-    printf("; changed %s\n", changed);
+    printf("; changed %s\n", sum->changed_at != NULL ? sum->changed_at : "never");
 }
 
-static void print_text(const struct backend *b, const struct backend_status *status, size_t sites,
-                       const struct summary *indexes, const struct summary *urlsets,
-                       const struct sources_told *sources)
+static void print_text(struct backend *b, const struct overview *o)
 {
+    size_t sites = json_array_size(api_sites(b)), i;
+    const struct summary *indexes = &o->indexes, *urlsets = &o->urlsets;
+    const json_t *reason, *source;
+
     printf("%s%s%s: sitemapd %s, %s%s%s\n", ink_on(stdout, INK_HEADING), b->name, ink_off(stdout),
-           status->version, ink_on(stdout, status->healthy ? INK_GOOD : INK_WARNING),
-           status->healthy ? "well" : "not well", ink_off(stdout));
-    print_lines(str_text(&status->reasons), "  ");
+           o->version, ink_on(stdout, o->healthy ? INK_GOOD : INK_WARNING),
+           o->healthy ? "well" : "not well", ink_off(stdout));
+    json_array_foreach(o->ready, i, reason)
+    {
+        fputs("  ", stdout);
+        cli_print_escaped(stdout, member_text(reason, "detail"));
+        printf(" (%s)\n", member_text(reason, "code"));
+    }
     printf("%zu %s, %zu %s", sites, plural(sites, "site", "sites"), indexes->lists,
            plural(indexes->lists, "index", "indexes"));
     print_sum(indexes, "entry", "entries");
@@ -133,52 +162,32 @@ static void print_text(const struct backend *b, const struct backend_status *sta
         printf("%zu %s", urlsets->lists, plural(urlsets->lists, "urlset", "urlsets"));
         print_sum(urlsets, "page URL", "page URLs");
     }
-    if (sources->any) {
+    if (json_array_size(o->sources) > 0)
         printf("sources:\n");
-        print_lines(str_text(&sources->out), "");
-    }
+    json_array_foreach(o->sources, i, source) print_source(source);
 }
 
-static void print_json(const struct backend *b, const struct backend_status *status, size_t sites,
-                       const struct summary *sum, const struct summary *urlsets,
-                       const struct sources_told *sources)
-{
-    const char *reason = str_text(&status->reasons);
-    struct str out = STR_INIT;
-    char changed[21];
+/* ---- as JSON --------------------------------------------------------------------------- */
 
-    str_append_text(&out, "{\"catalogue\":");
-    str_append_json_text(&out, b->name);
-    str_append_json_member(&out, "version", status->version);
-    str_append_format(&out, ",\"healthy\":%s,\"reasons\":[", status->healthy ? "true" : "false");
-    for (size_t len; *reason != '\0'; reason += len + 1) {
-        len = strcspn(reason, "\n");
-        if (reason != str_text(&status->reasons))
-            str_append_char(&out, ',');
-        str_append_json(&out, reason, len);
-    }
-    str_append_format(&out, "],\"sites\":%zu,\"indexes\":%zu,\"pages\":%" PRIu64, sites, sum->lists,
-                      sum->pages);
-    output_append_json_count(&out, "entries", sum->entries, sum->untold);
-    output_append_json_count(&out, "bytes", sum->bytes, sum->untold);
-    if (sum->changed_at != 0)
-        lastmod_format_utc(sum->changed_at, changed);
-    str_append_json_member(&out, "changed_at", sum->changed_at != 0 ? changed : NULL);
-    str_append_format(&out, ",\"urlsets\":%zu", urlsets->lists);
-    output_append_json_count(&out, "urls", urlsets->entries, urlsets->untold);
-    str_append_format(&out, ",\"sources\":[%s]}\n", str_text(&sources->out));
-    fputs(str_text(&out), stdout);
-    str_done(&out);
+static void print_json(struct backend *b, const struct overview *o)
+{
+    const struct summary *indexes = &o->indexes;
+    json_t *told = json_pack(
+        "{s:s, s:s, s:b, s:O, s:I, s:I, s:I, s:o, s:o, s:s?, s:I, s:o, s:O}", "catalogue", b->name,
+        "version", o->version, "healthy", o->healthy, "reasons", o->ready, "sites",
+        (json_int_t)json_array_size(api_sites(b)), "indexes", (json_int_t)indexes->lists, "pages",
+        (json_int_t)indexes->pages, "entries", output_json_count(indexes->entries, indexes->untold),
+        "bytes", output_json_count(indexes->bytes, indexes->untold), "changed_at",
+        indexes->changed_at, "urlsets", (json_int_t)o->urlsets.lists, "urls",
+        output_json_count(o->urlsets.entries, o->urlsets.untold), "sources", o->sources);
+
+    output_json(told);
+    json_decref(told);
 }
 
 int command_status(struct cli *cli)
 {
-    bool json = arguments_has(&cli->arguments, "--json");
-    struct sources_told sources = {.json = json, .out = STR_INIT};
-    struct backend_status health = {
-        .reasons = STR_INIT, .source = append_source, .context = &sources};
-    struct summary indexes = {0}, urlsets = {0};
-    struct registry *registry = NULL;
+    struct overview overview = {.healthy = false};
     size_t servers = 0;
 
     for (size_t i = 0; i < cli->arguments.given_count; i++)
@@ -187,19 +196,15 @@ int command_status(struct cli *cli)
         return shards_status(cli);
     int status = session_open(cli, false);
 
-    if (status != EXIT_DONE)
-        return status;
-    registry = session_registry(cli, REGISTRY_HELD);
-    status = registry == NULL ? EXIT_COULD_NOT : sum_up(cli->backend, registry, &indexes, &urlsets);
     if (status == EXIT_DONE)
-        status = cli->backend->calls->status(cli->backend, &health);
+        status = ask(cli, &overview);
     if (status == EXIT_DONE)
-        (json ? print_json : print_text)(cli->backend, &health, registry->site_count, &indexes,
-                                         &urlsets, &sources);
-    if (status == EXIT_DONE && !health.healthy)
+        (arguments_has(&cli->arguments, "--json") ? print_json : print_text)(cli->backend,
+                                                                             &overview);
+    if (status == EXIT_DONE && !overview.healthy)
         status = EXIT_COULD_NOT;
-    registry_unref(registry);
-    str_done(&health.reasons);
-    str_done(&sources.out);
+    json_decref(overview.ready);
+    json_decref(overview.api);
+    json_decref(overview.sources);
     return status;
 }

@@ -1,10 +1,9 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "config/suggest.h"
-#include "server/cli/backend/backend.h"
-#include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
 #include "server/cli/output.h"
@@ -43,7 +42,15 @@ static int read_scope(struct cli *cli, const char *prefix, int64_t *out)
         snprintf(of_prefix, sizeof of_prefix, "%.*s", (int)url.origin_len, url.text);
         origin = of_prefix;
     }
-    return origin != NULL ? names_site_id(cli, origin, out) : EXIT_DONE;
+    if (origin == NULL)
+        return EXIT_DONE;
+
+    const json_t *site;
+    int status = names_site(cli, origin, &site);
+
+    if (status == EXIT_DONE)
+        *out = strtoll(member_text(site, "id"), NULL, 10);
+    return status;
 }
 
 int command_token_add(struct cli *cli)
@@ -74,8 +81,9 @@ int command_token_add(struct cli *cli)
     if (!token_make(token) || !token_sha256(token, strlen(token), sha256))
         return cli_fail(name, "cannot create a token: no random numbers available");
     change.token_sha256 = sha256;
-    status = session_apply(cli, &change, name, &result);
-    if (status == EXIT_DONE) {
+    if (api_apply(cli->backend, &change, NULL, NULL, &result) != CATALOGUE_OK) {
+        status = session_report(cli, NULL, name, &result);
+    } else {
         printf("%s\n", token);
         /* Who takes the token from a pipe uses it when this command ends. */
         fflush(stdout);
@@ -86,98 +94,74 @@ int command_token_add(struct cli *cli)
     return status;
 }
 
-/* What a name is looked for in. */
-struct search {
-    const char *name;
-    bool found;
-    struct suggestion near;
-    char nearest[NAME_MAX_BYTES + 1];
-};
-
-static void look_at(void *context, const struct backend_token *token)
-{
-    struct search *search = context;
-
-    search->found = search->found || strcmp(token->name, search->name) == 0;
-    search->near.word = search->nearest[0] != '\0' ? search->nearest : NULL;
-    suggest_consider(&search->near, search->name, token->name);
-    if (search->near.word == token->name)
-        snprintf(search->nearest, sizeof search->nearest, "%s", token->name);
-}
-
 /* Told where there is no token of this name. */
 static int check_known(struct cli *cli, const char *name)
 {
-    struct search search = {.name = name};
-    int status = cli->backend->calls->tokens(cli->backend, look_at, &search);
+    json_t *tokens = api_get_all(cli->backend, "/v1/tokens", "tokens"), *token;
+    struct suggestion near = {0};
+    bool found = false;
+    size_t i;
+    int status = tokens != NULL ? EXIT_DONE : EXIT_COULD_NOT;
 
-    if (status == EXIT_DONE && !search.found)
-        status =
-            names_unknown(name, "token not found in this catalogue", search.nearest, "token list");
+    json_array_foreach(tokens, i, token)
+    {
+        found = found || strcmp(member_text(token, "name"), name) == 0;
+        suggest_consider(&near, name, member_text(token, "name"));
+    }
+    if (status == EXIT_DONE && !found)
+        status = names_unknown(name, "token not found in this catalogue", near.word, "token list");
+    json_decref(tokens);
     return status;
 }
 
 int command_token_revoke(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
-    struct change change = {.kind = CHANGE_TOKEN_REVOKE, .token.name = name};
+    struct str target = STR_INIT;
     int status = session_open(cli, false);
 
     if (status == EXIT_DONE)
         status = check_known(cli, name);
     if (status != EXIT_DONE)
         return status;
-    return session_do(cli, &change, name, "revoked");
+    str_append_text(&target, "/v1/tokens");
+    target_segment(&target, name);
+    return session_do(cli, "DELETE", &target, NULL, name, "revoked");
 }
 
-static void append_json(struct str *out, const struct backend_token *token)
+static void append_token(struct str *out, const json_t *token, void *context)
 {
-    str_append_text(out, "{\"name\":");
-    str_append_json_text(out, token->name);
-    str_append_json_member(out, "site", token->site);
-    str_append_json_member(out, "prefix", token->prefix);
-    str_append_json_member(out, "role", token->role);
-    str_append_format(out, ",\"own\":%s", token->own ? "true" : "false");
-    str_append_json_member(out, "expires_at", token->expires_at);
-    str_append_json_member(out, "created_at", token->created_at);
-    str_append_json_member(out, "last_used_at", token->last_used_at);
-    str_append_format(out, ",\"managed\":%s}\n", token->managed ? "true" : "false");
-}
+    const char *used = member_text_or_null(token, "last_used_at");
+    const char *expires = member_text_or_null(token, "expires_at");
+    const char *site = member_text_or_null(token, "site");
+    const char *prefix = member_text_or_null(token, "prefix");
 
-static void append_line(struct str *out, const struct backend_token *token)
-{
-    str_append_format(out, "%-20s  %-20s  %-5s  %-24s  %s", token->created_at,
-                      token->last_used_at != NULL ? token->last_used_at : "-", token->role,
-                      token->name,
-                      token->prefix != NULL ? token->prefix
-                      : token->site != NULL ? token->site
-                      : token->all_sites    ? "all sites"
-                                            : "a site that was removed");
-    if (token->own)
+    (void)context;
+    str_append_format(out, "%-20s  %-20s  %-5s  %-24s  %s", member_text(token, "created_at"),
+                      used != NULL ? used : "-", member_text(token, "role"),
+                      member_text(token, "name"),
+                      prefix != NULL ? prefix
+                      : site != NULL ? site
+                                     : "all sites");
+    if (member_is(token, "own"))
         str_append_text(out, ", its own entries");
-    if (token->expires_at != NULL)
-        str_append_format(out, ", until %s", token->expires_at);
-    str_append_text(out, token->managed ? ", of the configuration\n" : "\n");
-}
-
-static void append_token(void *context, const struct backend_token *token)
-{
-    struct listing *l = context;
-
-    (l->json ? append_json : append_line)(&l->out, token);
-}
-
-static int append_tokens(struct listing *l)
-{
-    return l->backend->calls->tokens(l->backend, append_token, l);
+    if (expires != NULL)
+        str_append_format(out, ", until %s", expires);
+    str_append_text(out, member_is(token, "managed") ? ", of the configuration\n" : "\n");
 }
 
 int command_token_list(struct cli *cli)
 {
+    int status = session_open(cli, false);
+    json_t *tokens = status == EXIT_DONE ? api_get_all(cli->backend, "/v1/tokens", "tokens") : NULL;
     char heading[128];
 
     snprintf(heading, sizeof heading, "%-20s  %-20s  %-5s  %-24s  %s", "CREATED", "LAST USED",
              "ROLE", "NAME", "GOOD FOR");
-    return listing_print(cli, 0, heading,
-                         "no tokens yet; create one with `sitemapd token add NAME`", append_tokens);
+    if (status == EXIT_DONE)
+        status = output_table(cli, tokens, heading,
+                              "no tokens yet; create one with `sitemapd token add NAME`",
+                              append_token, NULL);
+    json_decref(tokens);
+    return status;
 }

@@ -2,9 +2,13 @@
  * told what went wrong. Internal to server/cli/. */
 #pragma once
 
-#include "server/cli/backend/session.h"
+#include "server/cli/backend/api.h"
 
-#define COMMAND_SOURCE "cli" /* who owns entries that it makes in a file */
+/* Why the server or catalogue is not well: an array of the API's reasons, the caller's. NULL, and
+ * told, where that cannot be asked. */
+json_t *status_reasons(struct backend *b, bool *healthy);
+/* Appends the page's XML as it would be served; nothing where it has no entries. An exit status. */
+int entries_render(struct backend *b, const json_t *list, uint64_t number, struct str *out);
 
 int command_serve(struct cli *cli);
 int command_check_config(struct cli *cli);

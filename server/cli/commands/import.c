@@ -16,7 +16,6 @@
 #include "server/base/map.h"
 #include "server/base/str.h"
 #include "server/base/text.h"
-#include "server/cli/backend/backend.h"
 #include "server/cli/backend/reach.h"
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
@@ -317,54 +316,39 @@ static void report_findings(const struct import *import, struct findings *f, con
 
 /* ---- a list of our own ------------------------------------------------------------------ */
 
-static bool is_same(const struct import *import, const struct registry_index *index,
-                    uint32_t number)
+static bool is_same(const struct import *import, const json_t *list, const json_t *page)
 {
-    struct backend *backend = import->cli->backend;
-    struct backend_page page;
     struct str text = STR_INIT;
-    bool found = false;
-    bool same = backend->calls->page(backend, index, number, &page) == EXIT_DONE &&
-                page.entries == import_count(import) &&
-                backend->calls->render(backend, index, number, &found, &text) == EXIT_DONE &&
-                found && !text.failed && text.len == import->bytes &&
+    bool same = member_number(page, "entries") == import_count(import) &&
+                entries_render(import->cli->backend, list, member_number(page, "number"), &text) ==
+                    EXIT_DONE &&
+                !text.failed && text.len == import->bytes &&
                 import_hash(IMPORT_HASH_BEGIN, str_text(&text), text.len) == import->hash;
 
     str_done(&text);
     return same;
 }
 
-static void tell(const struct import *import, const struct registry_site *site,
-                 const struct registry_index *index, uint32_t number)
-{
-    char path[PAGE_PATH_SIZE];
-
-    scope_page_path(index->path, index->page_pattern, number, false, path);
-    cli_note(import->file,
-             "is what sitemapd itself serves at %s%s: importing it never changes anything; import "
-             "the list from its original place",
-             site->origin, path);
-}
-
 /* Tells where the file is, byte for byte, a page of this catalogue's own: since crawlers' paths
  * lead to us, the public URL of an index gives what it has already. */
 static void import_report_own(const struct import *import)
 {
-    struct registry *registry = session_registry(import->cli, REGISTRY_HELD);
-    const struct registry_index *index;
-    bool found = false;
+    for (int kind = LIST_INDEX; kind <= LIST_URLSET; kind++) {
+        const json_t *lists = api_lists(import->cli->backend, (enum list_kind)kind), *list, *page;
+        size_t i, n;
 
-    if (registry == NULL)
-        return;
-    for (size_t s = 0; s < registry->site_count; s++)
-        for (size_t i = 0; !found && (index = registry_site_list(&registry->sites[s], i)) != NULL;
-             i++)
-            for (size_t n = 0; !found && n < index->page_count; n++) {
-                found = is_same(import, index, index->pages[n]);
-                if (found)
-                    tell(import, &registry->sites[s], index, index->pages[n]);
-            }
-    registry_unref(registry);
+        json_array_foreach(lists, i, list)
+            json_array_foreach(json_object_get(list, "pages"), n, page)
+        {
+            if (!is_same(import, list, page))
+                continue;
+            cli_note(import->file,
+                     "is what sitemapd itself serves at %s: importing it never changes "
+                     "anything; import the list from its original place",
+                     member_text(page, "url"));
+            return;
+        }
+    }
 }
 
 /* ---- applying --------------------------------------------------------------------------- */
@@ -397,8 +381,8 @@ static int apply_group(struct import *import, struct import_group *group, bool d
     };
     struct change_result result;
     const char *what = change.index_name != NULL ? change.index_name : import->file;
-    enum catalogue_status status = import->cli->backend->calls->apply(
-        import->cli->backend, &change, take_progress, import, &result);
+    enum catalogue_status status =
+        api_apply(import->cli->backend, &change, take_progress, import, &result);
     bool refused = result.findings.refused > 0;
 
     group->spool = result.rows;
@@ -418,7 +402,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
     }
     bool told = status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip &&
                                            result.code != RULE_SHRINK_GUARD && refused);
-    int exit = told ? EXIT_DONE : session_report(import->cli, &change, what, &result);
+    int exit = told ? EXIT_DONE : session_report(import->cli, NULL, what, &result);
     change_result_done(&result);
     return exit;
 }
@@ -462,8 +446,7 @@ static struct import_group *add_group(struct import *import, char *index_url, in
 {
     struct import_group *grown =
         reallocarray(import->groups, import->group_count + 1, sizeof *grown);
-    struct backend *b = import->cli->backend;
-    struct spool *spool = b->calls->spool(b, import->cli->config->max_bulk_bytes);
+    struct spool *spool = api_spool(import->cli->backend, import->cli->config->max_bulk_bytes);
 
     if (grown != NULL)
         import->groups = grown;
@@ -522,7 +505,7 @@ static struct import_group *find_group(struct reading *r, const struct entry *en
     for (size_t i = import->group_count; i > 0; i--)
         if (import->groups[i - 1].index_id == index->id)
             return &import->groups[i - 1];
-    text_append_index_url(&url, site, index);
+    str_append_format(&url, "%s%s", site->origin, index->path);
     group = url.failed ? NULL : add_group(import, url.data, index->id);
     r->no_memory = group == NULL;
     return group;
@@ -835,24 +818,25 @@ static int read_options(struct cli *cli, struct import *import)
     return status == EXIT_DONE ? session_max_removed(cli, &import->max_removed) : status;
 }
 
-/* What reading needs: the indexes there are. */
+/* What reading needs: the list that is named, or all there are. */
 static int prepare(struct cli *cli, struct import *import)
 {
-    const struct registry_index *named;
+    const json_t *named, *word;
+    size_t i;
     int status;
 
     import->findings.max = cli->config->max_rejections;
     import->findings.examples = FINDINGS_EXAMPLES;
-    import->owner =
-        import->source != NULL ? import->source : cli->backend->calls->owner(cli->backend);
+    import->owner = import->source != NULL ? import->source : api_owner(cli->backend);
     if (import->owner == NULL)
         return EXIT_COULD_NOT;
-    import->registry = session_registry(cli, 0);
-    if (import->registry == NULL)
-        return EXIT_COULD_NOT;
-    status = names_index_option(cli, import->registry, &named);
-    if (status == EXIT_DONE && import->list == LIST_URLSET)
-        import->with = named->with;
+    status = names_list_option(cli, &named);
+    json_array_foreach(json_object_get(named, "with"), i, word) import->with |=
+        extension_named(json_string_value(word));
+    if (status == EXIT_DONE && import->replace && import->index == NULL) {
+        import->registry = api_registry(cli->backend);
+        status = import->registry != NULL ? EXIT_DONE : EXIT_COULD_NOT;
+    }
     return status;
 }
 

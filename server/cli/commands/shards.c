@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "server/base/text.h"
-#include "server/cli/backend/backend.h"
 #include "server/cli/output.h"
 #include "server/rules/entry.h"
 
@@ -42,27 +41,17 @@ static int name_shard(const char *named, struct shard *out, const char **url)
 
 int shard_open(struct cli *cli, const char *named, const char *token_file, struct shard *out)
 {
-    char token[SERVER_TOKEN_SIZE];
     const char *url;
     int status;
 
     *out = (struct shard){.name = ""};
     status = name_shard(named, out, &url);
-    if (status == EXIT_DONE)
-        status = server_read_token(token_file, url, token);
-    if (status != EXIT_DONE)
-        return status;
-    if (!server_init(&out->server, url, token, session_ca_file(cli))) {
-        status = cli_fail(url, "%s", out->server.why);
-        server_done(&out->server);
-    }
-    explicit_bzero(token, sizeof token);
-    return status;
+    return status == EXIT_DONE ? backend_open_server(cli, url, token_file, &out->server) : status;
 }
 
 void shard_close(struct shard *shard)
 {
-    server_done(&shard->server);
+    backend_close(shard->server);
 }
 
 static int open_all(struct cli *cli, const char *const *urls, const char *const *files,
@@ -143,47 +132,41 @@ static void add_lists(const json_t *lists, uint64_t *entries, struct shard_sum *
 
 static int read_sum(struct shard *shard, struct shard_sum *sum, struct str *reasons)
 {
-    struct server *s = &shard->server;
-    json_t *ready = NULL, *sites, *indexes, *urlsets, *reason;
+    struct backend *b = shard->server;
+    const json_t *indexes, *urlsets, *reason;
+    json_t *reasons_told;
     size_t i;
 
     *sum = (struct shard_sum){0};
-    if (!server_ask(s, "GET", "/readyz", NULL, &ready))
-        return server_report(s, ready);
-    sum->healthy = s->status == 200 && strcmp(member_text(ready, "status"), "ok") == 0;
-    json_array_foreach(json_object_get(ready, "reasons"), i, reason) str_append_format(
+    reasons_told = status_reasons(b, &sum->healthy);
+    if (reasons_told == NULL)
+        return EXIT_COULD_NOT;
+    json_array_foreach(reasons_told, i, reason) str_append_format(
         reasons, "  %s: %s\n", member_text(reason, "code"), member_text(reason, "detail"));
-    json_decref(ready);
-    sites = server_get_all(s, "/v1/sites", "sites");
-    indexes = sites != NULL ? server_get_all(s, "/v1/indexes", "indexes") : NULL;
-    urlsets = indexes != NULL ? server_get_all(s, "/v1/urlsets", "urlsets") : NULL;
-    sum->sites = json_array_size(sites);
+    json_decref(reasons_told);
+    indexes = api_sites(b) != NULL ? api_lists(b, LIST_INDEX) : NULL;
+    urlsets = indexes != NULL ? api_lists(b, LIST_URLSET) : NULL;
+    sum->sites = json_array_size(api_sites(b));
     sum->indexes = json_array_size(indexes);
     sum->urlsets = json_array_size(urlsets);
     add_lists(indexes, &sum->entries, sum);
     add_lists(urlsets, &sum->urls, sum);
-    json_decref(sites);
-    json_decref(indexes);
-    json_decref(urlsets);
     return urlsets != NULL ? EXIT_DONE : EXIT_COULD_NOT;
 }
 
 static void print_sum(const char *member, const char *name, const struct shard_sum *sum, bool json)
 {
-    struct str out = STR_INIT;
-
     if (json) {
-        str_append_format(&out, "{\"%s\":", member);
-        str_append_json_text(&out, name);
-        str_append_format(&out,
-                          ",\"healthy\":%s,\"sites\":%zu,\"indexes\":%zu,\"urlsets\":%zu,"
-                          "\"pages\":%" PRIu64,
-                          sum->healthy ? "true" : "false", sum->sites, sum->indexes, sum->urlsets,
-                          sum->pages);
-        output_append_json_count(&out, "entries", sum->entries, sum->untold);
-        output_append_json_count(&out, "urls", sum->urls, sum->untold);
-        output_append_json_count(&out, "bytes", sum->bytes, sum->untold);
-        printf("%s}\n", str_text(&out));
+        json_t *told = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", member, name,
+                                 "healthy", sum->healthy, "sites", (json_int_t)sum->sites,
+                                 "indexes", (json_int_t)sum->indexes, "urlsets",
+                                 (json_int_t)sum->urlsets, "pages", (json_int_t)sum->pages,
+                                 "entries", output_json_count(sum->entries, sum->untold), "urls",
+                                 output_json_count(sum->urls, sum->untold), "bytes",
+                                 output_json_count(sum->bytes, sum->untold));
+
+        output_json(told);
+        json_decref(told);
     } else {
         printf("%s%s%s: %s%s%s; %zu %s, %zu %s, %zu %s, %" PRIu64 " %s",
                ink_on(stdout, INK_HEADING), name, ink_off(stdout),
@@ -199,7 +182,6 @@ static void print_sum(const char *member, const char *name, const struct shard_s
                    plural(sum->urls, "URL", "URLs"), sum->bytes);
         putchar('\n');
     }
-    str_done(&out);
 }
 
 static void print_reasons(const struct str *reasons)

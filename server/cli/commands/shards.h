@@ -2,10 +2,8 @@
  * server/cli/commands/. */
 #pragma once
 
-#include <jansson.h>
 #include <stddef.h>
 
-#include "server/cli/backend/server_parts.h"
 #include "server/cli/commands/commands.h"
 
 #define SHARDS_MAX      256u
@@ -13,7 +11,7 @@
 
 struct shard {
     char name[SHARD_NAME_SIZE]; /* A-Z a-z 0-9 . _ - */
-    struct server server;
+    struct backend *server;
 };
 
 /* `named` is NAME=URL, or a URL whose host is the name. Returns EXIT_DONE, or tells why not; then

@@ -1,0 +1,49 @@
+/* The API on a catalogue's file, in the process that asks: the same table of calls and the same
+ * handlers as behind the listener, without sockets. What the command line runs where no --server is
+ * named. It asks as the operator, for all sites, with role admin. One thread at a time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "db/catalogue.h"
+#include "server/base/str.h"
+
+struct crawlers;
+struct inside;
+struct source_made;
+
+struct inside_options {
+    struct catalogue *catalogue; /* borrowed; need not be opened as a server's */
+    const char *database;        /* its file; borrowed */
+    const char *user;            /* who is named in the history; borrowed */
+    bool page_style;
+    unsigned engines; /* a bit for each place (engine_place) that is configured */
+    /* The sources that the configuration names; borrowed. None of them is started. */
+    const struct source_made *sources;
+    size_t source_count;
+    /* Called once, before the first question about crawlers: the ledger, which is taken over. NULL:
+     * it cannot be made, and no such question is answered. May be NULL: none is kept. */
+    struct crawlers *(*ledger)(void *context);
+    void *context;
+};
+
+/* Nothing is started before the first question. NULL when out of memory. */
+struct inside *inside_new(const struct inside_options *options);
+/* Takes NULL. Before the catalogue is closed. */
+void inside_free(struct inside *inside);
+
+struct inside_question {
+    const char *method, *target; /* "GET", "/v1/sites?limit=10" */
+    const char *accept;          /* NULL: none */
+    const char *body;            /* JSON; NULL: none */
+    /* Takes the body of a 2xx answer, piece by piece; NULL: it is kept. False: no more. */
+    bool (*take)(void *context, const char *bytes, size_t len);
+    void *context;
+};
+
+/* Asks, and waits for the answer: its status and its body (but what was taken), which is the
+ * caller's. 0 when out of memory, or where the catalogue cannot be read. */
+unsigned inside_ask(struct inside *inside, const struct inside_question *question,
+                    struct str *body);

@@ -1,0 +1,182 @@
+/* The way without a server: the API's handlers run in this process on the catalogue's file
+ * (server/api/inside.h), also while a server works on it. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/api/inside.h"
+#include "server/cli/backend/api.h"
+#include "server/cli/backend/file_crawlers.h"
+#include "server/crawlers/crawlers.h"
+#include "server/engines/report/engine_report.h"
+#include "server/rules/limits.h"
+
+#define WHY_SIZE 512
+
+/* What the configuration says of its sources, in the catalogue's form. */
+struct configured_sources {
+    struct source_made *made;
+    char **texts; /* three of each: what `made` borrows that is not the configuration's */
+    size_t count;
+};
+
+/* One a line; NULL where there are none. */
+static char *join(const char *const *values, size_t count, bool *failed)
+{
+    struct str out = STR_INIT;
+
+    for (size_t i = 0; i < count; i++)
+        str_append_format(&out, "%s%s", i > 0 ? "\n" : "", values[i]);
+    *failed |= out.failed;
+    return count > 0 && !out.failed ? out.data : NULL;
+}
+
+static void sources_free(struct configured_sources *sources)
+{
+    for (size_t i = 0; sources != NULL && sources->texts != NULL && i < 3 * sources->count; i++)
+        free(sources->texts[i]);
+    if (sources != NULL) {
+        free(sources->texts);
+        free(sources->made);
+    }
+    free(sources);
+}
+
+static struct configured_sources *sources_of(const struct config *config)
+{
+    struct configured_sources *sources = calloc(1, sizeof *sources);
+    bool failed = sources == NULL;
+
+    if (!failed) {
+        sources->count = config->source_count;
+        sources->made = calloc(sources->count + 1, sizeof *sources->made);
+        sources->texts = calloc(3 * sources->count + 1, sizeof *sources->texts);
+        failed = sources->made == NULL || sources->texts == NULL;
+    }
+    for (size_t i = 0; !failed && i < sources->count; i++) {
+        const struct config_source *from = &config->sources[i];
+        char **texts = &sources->texts[3 * i];
+
+        texts[0] = join(from->patterns, from->pattern_count, &failed);
+        texts[1] = join(from->excludes, from->exclude_count, &failed);
+        texts[2] = config_source_map(from, &failed);
+        sources->made[i] = (struct source_made){.name = from->named.name,
+                                                .upstream = from->upstream,
+                                                .directory = from->directory,
+                                                .url = from->url,
+                                                .index = from->index,
+                                                .patterns = texts[0],
+                                                .excludes = texts[1],
+                                                .map = texts[2],
+                                                .watch = from->watch,
+                                                .serve = from->serve,
+                                                .check = from->check,
+                                                .rescan_ms = from->rescan_ms,
+                                                .settle_ms = from->settle_ms,
+                                                .poll_ms = from->poll_ms,
+                                                .drop_after_ms = from->drop_after_ms};
+    }
+    if (!failed)
+        return sources;
+    sources_free(sources);
+    return NULL;
+}
+
+bool in_process(struct backend *b, const struct api_request *request, struct str *body)
+{
+    const struct inside_question question = {.method = request->method,
+                                             .target = request->target,
+                                             .accept = request->accept,
+                                             .body = request->body,
+                                             .take = request->take,
+                                             .context = request->context};
+
+    b->status = inside_ask(b->inside, &question, body);
+    if (b->status == 0)
+        snprintf(b->why, sizeof b->why, "the catalogue cannot be read, or out of memory");
+    return b->status != 0;
+}
+
+/* As a server's at its start: of the pages as they are now and of what is kept. */
+static struct crawlers *make_ledger(void *context)
+{
+    struct backend *b = context;
+
+    return file_crawlers_ledger(b->catalogue, b->cli->config);
+}
+
+static unsigned configured_engines(const struct config *config)
+{
+    unsigned engines = 0;
+
+    for (size_t i = 0; i < config->engine_count; i++)
+        engines |= 1u << engine_place(config->engines[i].named.name);
+    return engines;
+}
+
+static int open_catalogue(struct backend *b, bool create)
+{
+    const struct config *config = b->cli->config;
+    const struct catalogue_options options = {
+        .path = config->database,
+        .must_exist = !create,
+        .write_timeout_ms = config_write_timeout_ms(config),
+        .max_queued = config->max_queued_writes,
+        .shrink_percent = config->shrink_guard_percent,
+        .default_max_pages = LIMIT_SITE_PAGES,
+        .history_keep_ms = config->history_keep_ms,
+        .history_max_bytes = config->history_max_bytes,
+        .shared = {.database = config->shared_database,
+                   .schema = config->shared_schema,
+                   .node = config->shared_node,
+                   .release = SITEMAPD_VERSION,
+                   .upgrade_by_hand = true},
+    };
+    char why[WHY_SIZE];
+
+    if (catalogue_open(&options, &b->catalogue, why, sizeof why) != CATALOGUE_OK)
+        return cli_fail_file(config->database, why);
+    return EXIT_DONE;
+}
+
+int backend_open_file(struct cli *cli, bool create, struct backend **out)
+{
+    const struct config *config = cli->config;
+    struct backend *b = calloc(1, sizeof *b);
+    struct inside_options options = {.database = config->database,
+                                     .page_style = config->page_style,
+                                     .engines = configured_engines(config),
+                                     .ledger = config->crawlers ? make_ledger : NULL,
+                                     .context = b};
+    int status;
+
+    if (b == NULL || (b->configured = sources_of(config)) == NULL) {
+        free(b);
+        return cli_fail(config->database, "out of memory");
+    }
+    options.sources = b->configured->made;
+    options.source_count = b->configured->count;
+    b->cli = cli;
+    b->name = config->database;
+    session_user(b->user, sizeof b->user);
+    status = open_catalogue(b, create);
+    if (status == EXIT_DONE) {
+        options.catalogue = b->catalogue;
+        options.user = b->user;
+        b->inside = inside_new(&options);
+        status = b->inside != NULL ? EXIT_DONE : cli_fail(config->database, "out of memory");
+    }
+    if (status == EXIT_DONE)
+        *out = b;
+    else
+        backend_close(b);
+    return status;
+}
+
+void in_process_close(struct backend *b)
+{
+    inside_free(b->inside);
+    if (b->catalogue != NULL)
+        catalogue_close(b->catalogue);
+    sources_free(b->configured);
+}
