@@ -289,7 +289,7 @@ static void check_of_urlset(struct scan *s, const char *where, int64_t urlset, c
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     if (rc == SQLITE_DONE)
-        check_report(s->check, "%s: is of urlset %lld, which has no such page", where,
+        check_report(s->check, "%s: is of urlset %lld, which does not have this page", where,
                      (long long)urlset);
     else if (rc != SQLITE_ROW)
         check_result(s->check, rc, "pages of urlsets");
@@ -305,7 +305,7 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
     if (!s->known || s->removed)
         return; /* a tombstone, or found by foreign_key_check */
     if (number < c->first_number)
-        check_report(s->check, "%s %lld of index %lld: there is no such number", c->name, number,
+        check_report(s->check, "%s %lld of index %lld: the number does not exist", c->name, number,
                      index);
     if (said != (long long)entries)
         check_report(s->check, "%s %lld of index %lld: says %lld %s, has %llu", c->name, number,

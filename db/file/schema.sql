@@ -111,7 +111,7 @@ CREATE TABLE page(
   changed_at INTEGER NOT NULL,         -- its Last-Modified
   same_second INTEGER NOT NULL,        -- another version may have been served with this date
   revision INTEGER NOT NULL,           -- of its last change
-  stamp INTEGER NOT NULL DEFAULT 0,    -- random with each change: tells versions apart where revisions repeat
+  stamp INTEGER NOT NULL DEFAULT 0,    -- random with each change: distinguishes versions with the same revision
   PRIMARY KEY (index_id, number)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX page_revision ON page(revision);

@@ -424,10 +424,11 @@ enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx)
 void history_report_dropped(char out[HISTORY_GONE_SIZE], uint64_t from)
 {
     if (from <= 1)
-        snprintf(out, HISTORY_GONE_SIZE, "the history has no such change");
+        snprintf(out, HISTORY_GONE_SIZE, "the history does not have this change");
     else
         snprintf(out, HISTORY_GONE_SIZE,
-                 "the history has no such change, or no longer; it begins with revision %" PRIu64,
+                 "the history does not have this change, or no longer has it; it begins with "
+                 "revision %" PRIu64,
                  from);
 }
 

@@ -13,7 +13,7 @@ package_present() {
 }
 
 # install_packages NAME...: a name may be "package/command": it counts as present where the command
-# is, whoever brought it.
+# is, from any package.
 install_packages() {
     missing=
     for wanted in "$@"; do
@@ -88,7 +88,7 @@ show_progress() {
     done
 }
 
-# drop_moved_build FOLDER: makes CMake begin anew where the tree was moved or copied since the build in FOLDER was
+# drop_moved_build FOLDER: makes CMake start again where the tree was moved or copied since the build in FOLDER was
 # made. CMake refuses to go on with such a build.
 drop_moved_build() {
     built_for=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$1/CMakeCache.txt" 2>/dev/null) || return 0

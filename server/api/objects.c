@@ -21,7 +21,7 @@
 #define CROSS_HOSTS    "Other hosts whose sitemaps its indexes may list."
 #define HOST_ALIASES   "Other Host names that it answers to."
 #define MAX_INDEXES    "Maximum number of index files of all its indexes."
-#define CHECKED        "Registered sitemaps are polled where they are."
+#define CHECKED        "The server polls registered sitemaps."
 #define WITH           "What its page URLs may have."
 #define MAX_PAGE_URLS  "Maximum number of page URLs of each page."
 #define MAX_PAGE_BYTES "Maximum size of each page, uncompressed."

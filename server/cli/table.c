@@ -542,7 +542,7 @@ const struct cli_command cli_commands[] = {
              {"Which crawlers have visited, and what they lack:", "sitemapd crawlers"},
              {"The pages that Google has in an earlier version:",
               "sitemapd crawlers googlebot --stale"},
-             {"Since when, for a script:",
+             {"The start of each lag, for a script:",
               "sitemapd crawlers --stale --json | jq -r '[.name, .stale_since] | @tsv'"},
              {0},
          }},
@@ -550,7 +550,7 @@ const struct cli_command cli_commands[] = {
      "Read an access log in the combined format or with one JSON object a line (CloudFront, "
      "Cloudflare, Fastly and others), gzipped or not; - is standard input. Add the requests of "
      "crawlers for pages and robots.txt to the sums of their days. A crawler counts as having the "
-     "current version of a page only if its request came more than --max-age after the page's "
+     "current version of a page only if it was requested more than --max-age after the page's "
      "change, because a cache may have answered with an older one. A log that was read before is "
      "skipped, one that has grown is read from there; requests that the server answered itself "
      "would count twice. A running server shows it within a minute. Run it on the machine of the "
@@ -773,10 +773,9 @@ const struct cli_command cli_commands[] = {
              {0},
          }},
     {"shard map", "[FILE]", "print which host is on which shard",
-     "Asks each server for its sites, and prints the map from host to shard that a proxy in front "
-     "of them reads (docs/scale.md). Fails if two shards have the same host. Each --server is "
-     "NAME=URL, or a URL whose host is the name; give --token-file once, or once for each "
-     "server.",
+     "Get the sites of each server, and print the map from host to shard that a proxy in front of "
+     "them reads (docs/scale.md). Fails if two shards have the same host. Each --server is "
+     "NAME=URL, or a URL whose host is the name; give --token-file once, or once for each server.",
      (const struct cli_option[]){
          {"--format", "FORMAT", "haproxy (the default), nginx, envoy or httproute"},
          {"--gateway", "NAME", "gateway of the routes, with --format httproute (sitemapd)"},

@@ -94,7 +94,7 @@ export const post = by('POST'), put = by('PUT'), patch = by('PATCH'), remove = b
 const WAIT_SECONDS = 50;
 const PAUSE_FIRST = 1000, PAUSE_MOST = 30000;
 
-let tell = null, since = null, stop = null;
+let notify = null, since = null, stop = null;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -118,12 +118,12 @@ async function watch(signal) {
       since = reply.next;
       wait = PAUSE_FIRST;
       const urls = reply.pages.map((page) => page.url).filter((url) => url.endsWith('.xml'));
-      if (urls.length > 0) tell(urls);
+      if (urls.length > 0) notify(urls);
     } catch (error) {
       if (signal.aborted || error.status === 401 || error.status === 403) return;
       if (error.status === 410) since = null;
       if (error.code === 'too-many-waiting') wait = PAUSE_MOST;
-      if (error.status === 410 || error.code === 'too-many-waiting') tell(null);
+      if (error.status === 410 || error.code === 'too-many-waiting') notify(null);
       await pause(wait);
       wait = Math.min(2 * wait, PAUSE_MOST);
     }
@@ -132,7 +132,7 @@ async function watch(signal) {
 
 function turn() {
   stop?.abort();
-  if (!tell || document.hidden) return;
+  if (!notify || document.hidden) return;
   stop = new AbortController();
   watch(stop.signal);
 }
@@ -141,7 +141,7 @@ document.addEventListener('visibilitychange', turn);
 
 /* Continues whenever the tab becomes visible again; null: ends. */
 export function follow(then) {
-  tell = then;
+  notify = then;
   since = null;
   turn();
 }

@@ -148,7 +148,7 @@ function undoDialog(context, one) {
     title: `Undo change ${one.revision}?`, action: 'Undo', done: 'Undone', path: `/v1/history/${one.revision}/undo`, query: () => ({}),
     before: [
       facts([['Change', whatText(one)], ['Site', one.site ? el('span', {class: 'url'}, one.site) : 'several or none'], ['By', one.by || 'the server'], ['When', time(one.at)]]),
-      el('p', {}, 'The preview shows the result and writes nothing. The undo is a change of its own.'),
+      el('p', {}, 'The preview shows the result and writes nothing. The undo is a separate change.'),
       totalOf(one) >= SLOW && none(`It has ${number(totalOf(one))} rows: preview and undo may take half a minute each.`)],
   });
 }

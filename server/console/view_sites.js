@@ -185,7 +185,7 @@ function replaceDialog(context, one, tag) {
   const told = el('div', {role: 'status'});
   let ready = null, allowed = null;
   const send = (dry, max) => put(calls, {query: {[list]: one.url, dry_run: dry, max_removed: max}, body: ready, type: 'application/x-ndjson', match: tag});
-  const tell = (answer) => fill(told, countsOf(answer));
+  const show = (answer) => fill(told, countsOf(answer));
   file.input.addEventListener('change', () => {
     ready = allowed = null;
     fill(told);
@@ -201,14 +201,14 @@ function replaceDialog(context, one, tag) {
       if (file.input.files.length === 0) throw Object.assign(new Error('is required'), {code: '', field: 'file'});
       ready = asLines(await file.input.files[0].text());
       try {
-        tell(await send('1', null));
+        show(await send('1', null));
       } catch (error) {
         if (error.code !== 'shrink-guard') {
           ready = null;
           throw error;
         }
         allowed = approval(error.body.would_remove, 'This list');
-        tell(await send('1', error.body.would_remove));
+        show(await send('1', error.body.would_remove));
         told.append(allowed.node);
         allowed.input.focus();
       }

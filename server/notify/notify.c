@@ -52,7 +52,7 @@ static const char *const word_sentences[NOTIFY_WORDS][2] = {
     {"is there again", "are there again"},
     {"changed, but its date in the index could not be changed",
      "changed, but their dates in the index could not be changed"},
-    {"is dated anew", "are dated anew"},
+    {"has a new date", "have new dates"},
 };
 
 /* What waits of a kind. Times are of the monotonic clock. */

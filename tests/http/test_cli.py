@@ -147,7 +147,7 @@ def test_add_list_remove(database):
     assert locs("--warned") == [ORIGIN + "/folder/"] and locs("--warned", "--contains", ".xml") == []
     head, row = done(sitemapd("list", "--warned", database=database)).out.splitlines()
     assert head.endswith("  LOC (WARNINGS)") and row.endswith(f"  {ORIGIN}/folder/  (lastmod-date-only, loc-no-sitemap)")
-    assert done(sitemapd("list", "--contains", "none", database=database)).err == "sitemapd: list: no such entries\n"
+    assert done(sitemapd("list", "--contains", "none", database=database)).err == "sitemapd: list: no matching entries\n"
     done(sitemapd("remove", ORIGIN + "/folder/", database=database))
     for text in ("ab", "a" * 201):
         refused(sitemapd("list", "--contains", text, database=database), 2, "--contains: must be 3 to 200 bytes long")

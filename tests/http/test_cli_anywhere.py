@@ -673,7 +673,7 @@ def test_history_on_both(file, served):
     assert f"~ {ORIGIN}/n1.xml  lastmod TIME -> 2026-05-06\n" in answers["diff --from FIRST"]
     assert "+3 ~1 -1 since revision FIRST" in answers["diff --from FIRST"]
     for line in ("history 999999", "undo 999999"):
-        assert re.search(r"revision 999999: the history has no such change$", answers[line], re.M), answers[line]
+        assert re.search(r"revision 999999: the history does not have this change$", answers[line], re.M), answers[line]
     assert "exit 1" in answers["undo SITE"] and "(not-undoable)" in answers["undo SITE"]
     assert "(shrink-guard)" in answers["undo SECOND --dry-run"]
     undone = answers["undo SECOND --dry-run --max-removed 9"]

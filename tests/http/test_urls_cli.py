@@ -191,7 +191,7 @@ def test_lists_report_what_there_is(run, tmp_path):
         ["-", "1", "alternates", ORIGIN + "/2"],
         ["-", "1", "images", ORIGIN + "/3"],
     ]
-    assert run("url", "list", "--urlset", NEWS).err == "sitemapd: url list: no such page URLs\n"
+    assert run("url", "list", "--urlset", NEWS).err == "sitemapd: url list: no matching page URLs\n"
     assert run("url", "remove", ORIGIN + "/nope", "--urlset", SHOP, code=1).err == f"sitemapd: {ORIGIN}/nope: page URL not found\n"
     lists = {line.split("https://")[-1].split()[0]: line.split() for line in run("urlset", "list").out.splitlines()[1:]}
     assert lists["www.example.com/news.xml"][4:] == ["news", "2d", NEWS, "(of", "/sitemap_index.xml)"]

@@ -109,7 +109,7 @@ static enum shared_outcome finish_upload(struct upload *u, struct shared_packer 
     enum shared_outcome outcome = ask(u->l, PG_SNAPSHOT_ADD, values, 6, &r, u->part_timeout_ms);
 
     if (outcome == SHARED_YES && strcmp(PQcmdTuples(r.at[0]), "1") != 0)
-        outcome = said(u->l, SHARED_DIVERGED, "the log has no such record");
+        outcome = said(u->l, SHARED_DIVERGED, "the log does not have this record");
     pg_results_clear(&r);
     return outcome;
 }

@@ -394,13 +394,13 @@ static int widest_index(const json_t *indexes)
 static void record_none(struct cli *cli, const struct entry_wanted *wanted)
 {
     if (wanted->filter.page_urls)
-        cli_note("url list", "no such page URLs");
+        cli_note("url list", "no matching page URLs");
     else
         cli_note("list", !session_has_sites(cli)
                              ? "no site yet; create one with `sitemapd site add ORIGIN`"
                          : wanted->list != NULL || wanted->prefix != NULL ||
                                  wanted->filter.contains != NULL || wanted->filter.warned
-                             ? "no such entries"
+                             ? "no matching entries"
                              : "no entries; register one with `sitemapd add LOC`");
 }
 

@@ -735,7 +735,7 @@ static void append_nginx(const struct old_site *s, const struct rule *rules, siz
         }
     if (!has_exact(rules, count))
         return;
-    str_append_text(out, "# Addresses that a query tells apart.\n"
+    str_append_text(out, "# Paths that differ only in the query.\n"
                          "if ($request_uri ~ \"");
     append_alternatives(out, rules, count, true);
     str_append_format(out,
@@ -767,7 +767,7 @@ static void append_caddy(const struct old_site *s, const struct rule *rules, siz
         }
     if (!has_exact(rules, count))
         return;
-    str_append_text(out, "# Addresses that a query tells apart.\n"
+    str_append_text(out, "# Paths that differ only in the query.\n"
                          "@exact expression `{http.request.uri}.matches(r\"");
     append_alternatives(out, rules, count, true);
     str_append_format(out, "\")`\nhandle @exact%s", handle);
@@ -782,7 +782,7 @@ static void append_haproxy(const struct old_site *s, const struct rule *rules, s
     append_alternatives(out, rules, count, false);
     str_append_text(out, "'\n");
     if (has_exact(rules, count)) {
-        str_append_text(out, "# Addresses that a query tells apart.\n"
+        str_append_text(out, "# Paths that differ only in the query.\n"
                              "acl sitemapd pathq -m reg '");
         append_alternatives(out, rules, count, true);
         str_append_text(out, "'\n");

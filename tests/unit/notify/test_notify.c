@@ -362,7 +362,7 @@ static void test_single_sitemaps(void **state)
     await("{\"event\":\"date-stale\",");
     await("a.xml changed, but its date in the index could not be changed\"");
     await("{\"event\":\"date-well\",");
-    await("a.xml is dated anew\"");
+    await("a.xml has a new date\"");
     report_of(n, NOTIFY_GONE, "left", site, "https://www.example.com/f.xml");
     notify_stop(n);
 }

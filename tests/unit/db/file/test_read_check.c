@@ -99,7 +99,7 @@ static const struct {
      "segment 200 of index 3: has a later revision than its page\n"
      "page 2 of index 3: has 1 entry, but no row\n"},
     {"INSERT INTO page VALUES(4, 0, 0, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
-     "page 0 of index 4: there is no such number\n"},
+     "page 0 of index 4: the number does not exist\n"},
     {"INSERT INTO page VALUES(4, 9, 2, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
      "page 9 of index 4: says 2 entries, has 0\n"},
     {"UPDATE segment SET entries = 1 WHERE index_id = 1 AND number = 0",
