@@ -224,7 +224,7 @@ bool config_source_splits(const struct config_source *source);
 /* Of an upstream: its host map as one text (server/rules/host_map.h), the caller's; NULL: it has
  * none, or `*failed`, when out of memory. */
 char *config_source_map(const struct config_source *source, bool *failed);
-/* Judges the whole (what no single line can show). True where it is fit to serve. */
+/* Checks the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
 /* How long a write may wait: what is set, else what the kind of catalogue needs. In a shared one a
  * large list stops the writes of all nodes for its time. */
@@ -252,7 +252,7 @@ const char *config_source_credentials(const struct config_source *source,
  * sentence of what is wrong: with the file, or with who may read it. Reads the file. */
 char *config_engine_secret(const struct config_engine *engine, char why[256]);
 
-/* How this run's configuration is read once more, file, environment and flags: what serve is given
+/* How this run's configuration is read again, file, environment and flags: what serve is given
  * for a reload. The caller's, where it is fit to serve; else NULL, and every mistake was reported.
  */
 struct config_reader {

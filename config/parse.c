@@ -17,7 +17,7 @@
 
 enum section_kind {
     SECTION_NONE,    /* before the first header */
-    SECTION_REFUSED, /* its header was a mistake: its keys are not judged */
+    SECTION_REFUSED, /* its header was a mistake: its keys are not checked */
     SECTION_PLAIN,
     SECTION_NAMED,
 };

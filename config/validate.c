@@ -125,7 +125,7 @@ static void check_indexnow(const struct config *c, const struct config_site *sit
         mistakes_add(m, "indexnow_key needs a history, which is off: [history] keep = 0");
 }
 
-/* Each is in the table that requests are looked up in, made anew with every change of a site. */
+/* Each is in the table that requests are looked up in, rebuilt with every change of a site. */
 #define SITE_ALIASES_MAX 1000u
 
 static void check_aliases(const struct config_site *site, struct mistakes *m)
@@ -184,7 +184,7 @@ static bool answers_to(const struct config_site *site, const char *host)
     return false;
 }
 
-/* Two sites may not stand in for one another: the request's host selects the site. */
+/* Two sites may not replace one another: the request's host selects the site. */
 static void check_pair(const struct config_site *site, const struct config_site *earlier,
                        struct mistakes *m)
 {
@@ -203,7 +203,7 @@ static void check_pair(const struct config_site *site, const struct config_site 
                          site->host_aliases[i], earlier->named.name);
 }
 
-/* True where `key` stands in the section: with a bad value that has been told already. */
+/* True where `key` is in the section: with a bad value that has been reported already. */
 static bool is_there(const struct config_named *section, const char *word, const char *key)
 {
     const struct section_table *table = section_find(word, strlen(word));
@@ -548,7 +548,7 @@ const char *config_token_read(const struct config_token *token, struct config_gr
     fill_site(token, out);
     if ((fault = grant_fault(&out->grant)) != NULL)
         return fault;
-    /* A span would begin anew with each reload; a time that is over is one all the same. */
+    /* A span would restart with each reload; a time that is over is one all the same. */
     if (token->expires != NULL && (strchr(token->expires, '-') == NULL ||
                                    !grant_read_expiry(token->expires, 0, &out->grant.expires_at)))
         return "expires must be a date or time, such as 2030-01-31";

@@ -307,7 +307,7 @@ static bool value_is_pattern(const char *text)
     return scope_check_pattern(text) == RULE_OK;
 }
 
-/* What else it says is libpq's to judge. */
+/* What else it says is libpq's to check. */
 static bool value_is_postgres(const char *text)
 {
     const char *rest = strncmp(text, "postgresql://", 13) == 0 ? text + 13
@@ -317,7 +317,7 @@ static bool value_is_postgres(const char *text)
     return *rest != '\0' && value_is_word(text);
 }
 
-/* What stands in quotes as it does without, is not a schema of PostgreSQL's own or everybody's, and
+/* What is in quotes as it does without, is not a schema of PostgreSQL's own or everybody's, and
  * is not cut off (NAMEDATALEN). */
 static bool value_is_identifier(const char *text)
 {
@@ -551,7 +551,7 @@ static const char *evaluate_text(const struct setting *s, const char *text)
     return trait->holds(text) ? NULL : trait->must;
 }
 
-/* Tells that `text` is wrong, showing it unless it is a secret. A variable or flag is named by
+/* Reports that `text` is wrong, showing it unless it is a secret. A variable or flag is named by
  * itself already. */
 static void complain(const struct setting *s, const char *text, const char *must,
                      struct mistakes *m)
@@ -795,7 +795,7 @@ void config_compare(const struct config *a, const struct config *b, config_diffe
          * database's is another once root has become somebody else. */
         if (a->set_by[i].level == LEVEL_DEFAULT && b->set_by[i].level == LEVEL_DEFAULT)
             continue;
-        /* A secret is taken in once and wiped: there is nothing to compare. */
+        /* A secret is read once and wiped: there is nothing to compare. */
         if (s->kind != SETTING_SECRET && !setting_equal(s, a, b))
             each(context, s->section, s->key, s->live);
     }

@@ -5,7 +5,7 @@
  *
  * These headers know no engine: no transaction, rowid, position arithmetic of a file or SQL shows.
  * A write is submitted and answered later (catalogue_submit); every read takes a view of one
- * consistent revision; catalogue_wait tells when there is something newer. Once a view showed
+ * consistent revision; catalogue_wait says when there is something newer. Once a view showed
  * revision R, nothing <= R appears later. Strings order by bytes. Times are Unix seconds, the
  * engine's. */
 #pragma once
@@ -99,7 +99,7 @@ enum catalogue_status catalogue_backup(struct catalogue *c, const char *path,
                                        void *context, char *why, size_t why_size);
 struct catalogue_restore_options {
     bool replace; /* the file at `path` may be there, and is replaced */
-    /* Told each fault of the backup; a faulty one is not restored. */
+    /* Called with each fault of the backup; a faulty one is not restored. */
     void (*problem)(void *context, const char *sentence);
     void *context;
 };
@@ -113,7 +113,7 @@ enum catalogue_status catalogue_restore(const char *backup, const char *path,
                                         const struct catalogue_restore_options *options, char *why,
                                         size_t why_size);
 /* Checks the file's integrity and that counts, bytes, segments and pages agree with the entries.
- * Calls `problem` with a sentence for each finding. OK also with findings; `*count` tells. */
+ * Calls `problem` with a sentence for each finding. OK also with findings; `*count` says so. */
 enum catalogue_status catalogue_check(struct catalogue *c,
                                       void (*problem)(void *context, const char *sentence),
                                       void *context, uint64_t *count);
@@ -154,5 +154,5 @@ void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out);
 int64_t catalogue_changed_at(const struct catalogue *c);
 
 /* Whether a file was served from the path before this one, perhaps by another server: crawlers may
- * hold what was told of it. Of a server's handle. Thread safe, never waits. */
+ * hold what was reported of it. Of a server's handle. Thread safe, never waits. */
 bool catalogue_was_served(const struct catalogue *c);

@@ -93,7 +93,7 @@ static enum catalogue_status open_both(struct backup *b, struct catalogue *c)
 }
 
 /* The second of the copy may bring its pages another content, with the same date, which the copy
- * knows nothing of should it be put back. */
+ * knows nothing of should it be restored. */
 static int distrust_dates(struct backup *b)
 {
     char sql[128];

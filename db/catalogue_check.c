@@ -242,7 +242,7 @@ static bool write_page_url(struct scan *s, int64_t urlset, uint32_t number, char
     }
     const char *of = text_of(s->find_page, 1), *pattern = text_of(s->find_page, 2);
     if (scope_check_index_path(of) != RULE_OK || scope_check_pattern(pattern) != RULE_OK)
-        return false; /* told where it is judged */
+        return false; /* reported where it is checked */
     scope_page_path(of, pattern, number, false, path);
     return snprintf(out, size, "%s%s", text_of(s->find_page, 0), path) < (int)size;
 }
@@ -449,7 +449,7 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
     count_in(s, &s->segment, index, position, 0);
 }
 
-/* Judges each entry, and counts what pages and segments say of them. One pass along the clustered
+/* Checks each entry, and counts what pages and segments say of them. One pass along the clustered
  * addresses; the memory it takes does not depend on their number. */
 static void check_scan(struct check *check)
 {
@@ -533,7 +533,7 @@ static void check_report(struct check *check, const char *format, ...)
         check->problem(check->context, sentence);
 }
 
-/* Judges the result that ended a statement (anything but ROW): damage is a finding, anything else
+/* Checks the result that ended a statement (anything but ROW): damage is a finding, anything else
  * a failure of the check. `what` says what was being read. */
 static void check_result(struct check *check, int sqlite_result, const char *what)
 {
@@ -605,7 +605,7 @@ static void on_schema(void *context, const char *type, const char *name, const c
     check_report(s->check, "the schema: %.300s is %s", name, how);
 }
 
-/* Compares with a catalogue made this moment: a dropped index would let a loc stand twice, and a
+/* Compares with a catalogue made this moment: a dropped index would let a loc occur twice, and a
  * trigger or view could do anything. False where what the file holds is not to be asked. */
 static bool check_schema(struct check *check)
 {

@@ -4,7 +4,7 @@
  * - another epoch, since cursors of changes that the backup does not have would count on (410);
  * - serials and ids above those of the file that it replaces, so that no id is ever given again;
  * - revisions above the old ones, and every page changed now: a visitor who holds a later page than
- *   the backup's must not be told 304 by its date (the tags, made of content, hold on). */
+ *   the backup's must not get 304 by its date (the tags, made of content, hold on). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -176,7 +176,7 @@ static enum catalogue_status restore_leave(struct restore *r)
     enum catalogue_status status =
         connection_open(r->temporary, CONNECTION_WRITE, &db, r->why, r->why_size);
 
-    if (status != CATALOGUE_OK) { /* restore_prove tells why */
+    if (status != CATALOGUE_OK) { /* restore_prove says why */
         r->why[0] = '\0';
         return CATALOGUE_OK;
     }

@@ -45,7 +45,7 @@ bool check_state_read(const char *word, enum check_state *out);
 #define CHECK_MODIFIED_MAX_BYTES 64u
 
 /* What is remarked of a sitemap that is served well enough. A set of bits, kept as a number; 16
- * stands in the schema (fetch_dropped) and in the query that goes by it. */
+ * is in the schema (fetch_dropped) and in the query that goes by it. */
 enum check_remark {
     CHECK_REDIRECTED = 1,        /* it is elsewhere: a crawler may follow or not */
     CHECK_CLAIMS_ARE_NOW = 2,    /* the list dates it with the moment of each answer */
@@ -183,7 +183,7 @@ struct check_write {
      * Where that source's list took `lastmod_from` back meanwhile, so that there is no date, the
      * content is to be found again as if it were new, which dates it. */
     const char *lastmod_to, *lastmod_from;
-    /* RESULT: full_at when the poll began. Where it is another by now, what the poll found may have
+    /* RESULT: full_at when the poll began. Where it is another now, what the poll found may have
      * been undone since: it dates nothing, and is to be found again as if it were new. */
     int64_t full_from;
     enum check_write_kind kind;

@@ -68,7 +68,7 @@ struct crawler_page_kept {
 };
 struct crawler_day_kept {
     char crawler[CRAWLER_KEPT_NAME];
-    char node[SHARED_NODE_NAME_SIZE]; /* of what was told; else "" */
+    char node[SHARED_NODE_NAME_SIZE]; /* of what was reported; else "" */
     struct crawler_day is;
 };
 
@@ -78,7 +78,7 @@ struct crawlers_begun {
     char node[SHARED_NODE_NAME_SIZE]; /* "": they were counted alone */
 };
 
-/* Visits of a day that a log tells, which the ledger is to take in: of a page, of a sitemap beside
+/* Visits of a day that a log reports, which the ledger is to import: of a page, of a sitemap beside
  * the pages (`child`, as in struct crawler_child), or (both 0) of the site. */
 struct crawler_visits {
     char crawler[CRAWLER_KEPT_NAME];

@@ -19,7 +19,7 @@ struct site_day {
 };
 
 /* For CHANGE_SITE_DAYS: rows that replace those of the same site and day. What is DAYS_KEPT
- * older goes with them; a row with day -1 has the site's rows go, all of them. */
+ * older is removed with them; a row with day -1 has the site's rows go, all of them. */
 struct site_days_write {
     size_t count; /* SITE_DAYS_WRITE_MAX at most */
     const struct site_day *rows;

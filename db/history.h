@@ -1,5 +1,5 @@
 /* The history: what each change did, by whom, read from a view. Part of db/catalogue.h, whose rules
- * hold. What is older than catalogue_view_history_from tells is not there, or not whole. */
+ * hold. What is older than catalogue_view_history_from reports is not there, or not whole. */
 #pragma once
 
 #include <stdbool.h>
@@ -35,7 +35,8 @@ struct history_change {
  * the most room with may have gone sooner than what others did: see below. */
 enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int64_t site_id,
                                                   uint64_t *from);
-/* Tells people, in one sentence, that there is no such change, where the history begins at `from`.
+/* Describes in one sentence that there is no such change, where the history begins at
+ * `from`.
  */
 #define HISTORY_GONE_SIZE 128u
 void history_report_dropped(char out[HISTORY_GONE_SIZE], uint64_t from);
@@ -59,7 +60,7 @@ struct history_query {
     uint64_t after;       /* only before this revision; 0: from the newest */
     size_t limit;
 };
-/* So many changes and parts of changes one call looks at: some ten milliseconds. */
+/* So many changes and parts of changes one call looks at: about ten milliseconds. */
 #define HISTORY_LOOK_MAX 2000u
 /* Calls `each` for what is found. It ends at the limit, or where it has looked at HISTORY_LOOK_MAX:
  * then `*next` is where to go on (`after`), else 0. */

@@ -76,7 +76,7 @@ struct registry_token {
     int64_t id;
     uint8_t sha256[32];
     int64_t created_at; /* Unix seconds */
-    bool managed;       /* stands in the configuration file */
+    bool managed;       /* is in the configuration file */
     struct grant grant; /* its name and what it may */
 };
 

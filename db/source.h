@@ -42,7 +42,7 @@ struct source_file {
     bool has_entry;        /* in a view: an entry of this source bears its loc */
     bool refused; /* in a view: QUARANTINED by a rule about its place (another owns the loc, no
                      index holds it, the site is full), not for what it holds, which is kept as it
-                     was sent. Sent again as LISTED it is judged again, without being read. */
+                     was sent. Sent again as LISTED it is checked again, without being read. */
 };
 
 /* How a source stands. */
@@ -53,7 +53,7 @@ struct source_state {
     uint64_t listed, quarantined;
     uint64_t remarked; /* of the listed ones those with remarks */
     uint64_t held;     /* removals that the shrink guard holds back since; 0: none */
-    int64_t hosts;     /* a digest of the hosts that the last scan judged pages by; 0: unknown */
+    int64_t hosts;     /* a digest of the hosts that the last scan checked pages by; 0: unknown */
 };
 
 /* A source as API or command line made it: kept in the catalogue, of one site. Strings are the

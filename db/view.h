@@ -44,10 +44,10 @@ struct page_record {
     uint32_t entries;
     uint64_t bytes; /* as counted for the limit, see render_entry_bytes */
     int64_t changed_at;
-    bool same_second; /* another content may have been told with changed_at, at its addresses */
+    bool same_second; /* another content may have been reported with changed_at, at its addresses */
     uint64_t revision;
     /* Drawn at random with every change of the page, so that two states of it never share one, not
-     * even where a copy of the file was put back and goes through the same revisions again. 0:
+     * even where a copy of the file was restored and goes through the same revisions again. 0:
      * none was drawn. */
     uint64_t stamp;
     bool removed; /* its list or site was removed, or it has no entries */
@@ -121,8 +121,8 @@ void catalogue_entry_cursor(const struct entry_list *list, const struct entry_re
 /* Looks through one index for what the filter holds, in the order of a list with the same `list`
  * (whose index_id and site_id are set: an index of the view's registry, and its site), until
  * `limit` (0: all) were found or the `effort` is spent: a row costs 1, a long loc more, and 10
- * where a prefix goes with what is not a matter of the loc alone. `out` tells how far it came. A
- * false from `each` ends it. CONFLICT: malformed cursor. */
+ * where a prefix is combined with what is not a matter of the loc alone. `out` says how far it
+ * came. A false from `each` ends it. CONFLICT: malformed cursor. */
 struct entry_search {
     struct entry_list list;
     struct entry_filter filter;
@@ -163,10 +163,10 @@ enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, in
 enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,
                                                        crawler_page_each *page,
                                                        crawler_day_each *day, void *context);
-/* Whether anything that is kept was not told yet. Of a catalogue of this release's form. */
+/* Whether anything that is kept was not reported yet. Of a catalogue of this release's form. */
 enum catalogue_status catalogue_view_crawlers_untold(struct catalogue_view *v, bool *any);
 
-/* The visits that the ledger is to take in, in this catalogue's epoch; `*last` is the id of the
+/* The visits that the ledger is to import, in this catalogue's epoch; `*last` is the id of the
  * last one, 0: there is none. */
 enum catalogue_status
 catalogue_view_crawler_visits(struct catalogue_view *v, int64_t *last,

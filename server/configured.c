@@ -126,7 +126,7 @@ static void declare_sites(const struct config *config, bool starts, struct decla
  * releases only what none declares any more, so that two that differ do not undo each other's.
  * A node that was silent for a week is gone. Only what the registry has shown is released: another
  * node may declare a site before this one's change is applied. And what the others declare is asked
- * for behind the look at the registry: a node tells what it will declare before it does
+ * for behind the look at the registry: a node says what it will declare before it does
  * (shared_node.c), so whatever the registry shows of it is in its word. */
 #define GONE_MS     (7 * 86400 * INT64_C(1000))
 #define EXCHANGE_MS 5000
@@ -164,7 +164,7 @@ static void record_member(void *context, const struct shared_member *member)
     struct elsewhere *e = context;
     if (strcmp(member->name, e->own) == 0 || member->silent_ms > GONE_MS)
         return;
-    /* Who has not told yet may declare whatever is there. */
+    /* Who has not reported yet may declare whatever is there. */
     e->any_site |= !nodes_read_names(member->state, "sites", record_site, e);
     e->any_token |= !nodes_read_names(member->state, "tokens", record_token, e);
 }
@@ -407,7 +407,7 @@ static char *read_robots(const char *path)
     char *text = file_read(path, FILE_PLAIN, ROBOTS_MAX_BYTES + 1, &len, NULL);
     if (text != NULL)
         robots_repair_comments(text, len);
-    /* As the API and the command line judge a site's own. */
+    /* As the API and the command line check a site's own. */
     const char *why = text == NULL ? strerror(errno) : robots_fault(text, len);
     if (why == NULL)
         return text;

@@ -14,9 +14,10 @@
  * visits of a minute. Rows are the node's own: they make no revision, and nothing is published for
  * their sake.
  *
- * A node of a shared catalogue tells the others what it wrote, as soon as the log can be reached,
- * and learns what they told: of a page what is newer, of a day each one's sum. What it told itself
- * it learns as well, and before it tells: so one whose file is lost, or older, goes on from there.
+ * A node of a shared catalogue notifies the others of what it wrote, as soon as the log can be
+ * reached, and learns what they told: of a page what is newer, of a day each one's sum. What it
+ * told itself it learns as well, and before it reports: so one whose file is lost, or older, goes
+ * on from there.
  */
 
 #define EACH_SECONDS       60
@@ -37,9 +38,10 @@ struct crawler_keeper {
     int32_t tidied_day;         /* 0: not yet */
     size_t written;             /* pages, since it was tidied */
     bool joined;                /* nothing is waited for before others' rows are known */
-    bool tidied;                /* since what was told was */
+    bool tidied;                /* since what was reported was */
     struct shared_state shared; /* of a shared catalogue; else its node is "" */
-    int64_t taken_in; /* up to here what logs told is in the ledger, and is still to go; 0: none */
+    int64_t
+        taken_in; /* up to here what logs report is in the ledger, and is still to go; 0: none */
     struct crawler_held held[PAGES_AT_A_TIME];
     struct crawler_day sums[DAYS_AT_A_TIME];
     struct crawler_page_kept pages[PAGES_AT_A_TIME];
@@ -143,7 +145,7 @@ static void write_news(struct crawler_keeper *k)
     } while (pages == PAGES_AT_A_TIME || days == DAYS_AT_A_TIME || children == CHILDREN_AT_A_TIME);
 }
 
-/* What `sitemapd crawlers import` left. It goes with the first of what is then written: a kill in
+/* What `sitemapd crawlers import` left. It belongs to the first of what is then written: a kill in
  * between counts nothing twice. */
 static enum catalogue_status take_in(struct crawler_keeper *k)
 {

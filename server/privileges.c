@@ -31,7 +31,7 @@ static void make_folder(const char *database, const struct passwd *who)
 
     /* What cannot be made, or is there and another's, the catalogue will tell. */
     if (folder != NULL && mkdir(folder, 0700) == 0) {
-        /* Where the folder above is that user's, a link may stand there by now. */
+        /* Where the folder above is that user's, a link may stand there now. */
         int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fchown(fd, who->pw_uid, who->pw_gid) != 0)
             rmdir(folder);

@@ -41,7 +41,7 @@ bool app_load_tls(const struct config *config, struct tls_pairs *out);
 void app_free_tls(struct tls_pairs *pairs);
 /* Handshakes use them from now on; takes them over, and leaves `pairs` empty. */
 void app_use_tls(struct app *app, struct tls_pairs *pairs);
-/* Tells whom `config` names from now on, where that is somebody else than before. */
+/* Reports whom `config` names from now on, where that is somebody else than before. */
 void app_retune_indexnow(struct app *app, struct config *config);
 void app_retune_engines(struct app *app, struct config *config);
 void app_retune_notify(struct app *app, const struct config *config);

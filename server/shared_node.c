@@ -236,7 +236,7 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
 }
 
 /* The first thing that is seen of a server that goes is a lost connection; why it lets nobody in,
- * the next try tells. */
+ * the next try says so. */
 static void report_away(struct shared_node *n, const struct shared_state *now, bool was_away)
 {
     int64_t now_ms = clock_now_ms();

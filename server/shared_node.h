@@ -1,5 +1,5 @@
 /* A server as a node of a shared catalogue: what waits until it has joined, which is what the
- * configuration declares; what it says of itself to the other nodes; and what the log tells of
+ * configuration declares; what it says of itself to the other nodes; and what the log reports
  * PostgreSQL. */
 #pragma once
 
@@ -16,7 +16,7 @@ struct shared_node *shared_node_start(struct catalogue *c, struct config *config
  * it is refused; then the old one stays. */
 bool shared_node_reconfigure(struct shared_node *n, struct config *config);
 /* Whether the configuration of another node has a remote source of this name, as far as nodes told;
- * one that has not told yet, or told too much, may have any. Thread safe, never waits. */
+ * one that has not reported yet, or reported too much, may have any. Thread safe, never waits. */
 bool shared_node_others_want(struct catalogue *c, const char *source);
 /* Takes NULL. */
 void shared_node_stop(struct shared_node *n);

@@ -72,7 +72,7 @@ static void *own(struct source_plan *p, void *memory)
     return memory;
 }
 
-/* Read anew at each start and reload, and nowhere kept beyond it but by who sends it. */
+/* Read again at each start and reload, and nowhere kept beyond it but by who sends it. */
 static bool read_credentials(struct source_plan *p, const struct config_source *from,
                              struct remote_settings *to)
 {
@@ -776,7 +776,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         return false;
     }
     struct source_plan *plan = source_plan_new(config, c);
-    /* The files first: the first scan, which begins at once, tells it what moved. */
+    /* The files first: the first scan, which begins at once, notifies it of what moved. */
     if (plan == NULL || set->store == NULL || !start_files(set))
         goto failed;
     atomic_store(&set->serves_children, serves_children(plan));

@@ -47,7 +47,7 @@ bool source_set_serves_children(const void *source_set);
 struct child_store *source_set_store(const struct source_set *set);
 void source_set_fetch_child(void *source_set, int64_t site_id, const char *loc,
                             void (*done)(void *context), void *context);
-/* Tells how each source stands, and what is not of one; from memory. Until source_set_end. Takes
+/* Reports how each source stands, and what is not of one; from memory. Until source_set_end. Takes
  * a struct source_set. */
 void source_set_look(void *source_set, notify_each *each, void *each_context);
 /* The receiver, from then on, of what happens to single sitemaps of remote sources, on their

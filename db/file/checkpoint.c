@@ -100,7 +100,7 @@ static int on_commit(void *context, sqlite3 *db, const char *name, int frames)
     (void)db;
     (void)name;
     if (frames < cp->frames)
-        cp->next = cp->wait_at = cp->done = 0; /* the log began anew */
+        cp->next = cp->wait_at = cp->done = 0; /* the log restarted */
     cp->frames = frames;
     cp->pending = true;
     record_waiting(cp);

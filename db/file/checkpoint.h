@@ -4,7 +4,7 @@
  * beside a commit (https://www.sqlite.org/wal.html "WAL-reset bug"). A handle that is not a
  * server's leaves it to the engine's close. Internal to db/; the writer's thread.
  *
- * A log that is back in the file begins anew only where the next transaction finds no reader in it,
+ * A log that is back in the file restarts only where the next transaction finds no reader in it,
  * and under load there always is one: the publisher's next pass begins as the last one ends. So
  * once it is long, a checkpoint waits for those readers, which no reader notices: who comes
  * meanwhile reads the file itself. The wait keeps the lock from other writers, and is short. */
@@ -19,8 +19,8 @@
 
 #include "server/base/histogram.h"
 
-/* The log goes back each time it has grown by so much: some tens of milliseconds of work. One
- * transaction is never split: a bulk of a million entries makes a log of some hundred megabytes,
+/* The log goes back each time it has grown by so much: tens of milliseconds of work. One
+ * transaction is never split: a bulk of a million entries makes a log of a few hundred megabytes,
  * which goes back in one step of a second or so after it. */
 #define CHECKPOINT_WAL_BYTES (4 << 20)
 /* What is left of such a log on disk afterwards. */

@@ -34,11 +34,11 @@ enum catalogue_status connection_status(int sqlite_result);
  * says, and what can be done. */
 void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_size);
 
-/* Prepares with SQLITE_PREPARE_PERSISTENT. NULL on failure (sqlite3_errcode tells). */
+/* Prepares with SQLITE_PREPARE_PERSISTENT. NULL on failure (see sqlite3_errcode). */
 sqlite3_stmt *connection_prepare(sqlite3 *db, const char *sql);
 
 /* The head of the index of the write-ahead log: memory that all processes share, which each commit
- * of anybody's writes anew (https://www.sqlite.org/walformat.html#the_wal_index_header). Where it
+ * of anybody's writes again (https://www.sqlite.org/walformat.html#the_wal_index_header). Where it
  * is as it was, nobody committed anything, and the engine, which takes locks, need not be asked.
  * One thread's, as its connection. */
 #define LOG_INDEX_WORDS 12 /* the first copy of the header */

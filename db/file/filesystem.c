@@ -12,7 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Its mounts are local (ntfs-3g, virtiofs, an encrypted folder) or remote: their type tells. */
+/* Its mounts are local (ntfs-3g, virtiofs, an encrypted folder) or remote: their type says so. */
 #define FUSE_TYPE 0x65735546UL
 
 static const char *name_of_type(unsigned long type)

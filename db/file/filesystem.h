@@ -17,7 +17,7 @@ const char *network_filesystem(const char *path);
  * FUSE's, the mount of `device` in proc_pid_mountinfo(5) (NULL: it cannot be read). */
 const char *network_name(unsigned long type, dev_t device, FILE *mountinfo);
 
-/* Which file a path names. Of no use once nobody has that file open: its number may be given anew.
+/* Which file a path names. Of no use once nobody has that file open: its number may be reused.
  * Internal to db/. */
 struct file_identity {
     dev_t device;

@@ -50,7 +50,7 @@ void watch_free(struct watch *watch);
  * epoch, and only then anybody's to read: nobody ever sees it under the epoch that it came with.
  *
  * Tells the writer that the path names a catalogue again, maybe another one: between two
- * transactions it closes its connection, opens the path anew and clears `lost`. Returns at once;
+ * transactions it closes its connection, reopens the path and clears `lost`. Returns at once;
  * where the reopening fails `lost` stays set and the watch asks again. Thread safe. */
 void writer_reopen(struct catalogue *c);
 /* Whether the writer has come to this file: it has made it its own, or found that it cannot for

@@ -1,6 +1,6 @@
 /* One server a catalogue, and which one it was: a lock on `<database>.lock`, beside the file that
- * links lead to. The kernel drops it with the process, however that ends. It goes with the path and
- * not with the database's file, so that a backup may be renamed into that one's place beneath a
+ * links lead to. The kernel drops it with the process, however that ends. It belongs to the path
+ * and not with the database's file, so that a backup may be renamed into that one's place beneath a
  * running server. Commands do not take it. Internal to db/; one thread at a time.
  *
  * It is a POSIX lock, for its owner can be asked for; such a lock is lost when its process closes
@@ -9,10 +9,10 @@
  * The file stays, and remembers the state of the catalogue that was served last: its inode, epoch,
  * revision and stamp. A file that is not a later state of that one is another, whatever its epoch
  * says: a backup was renamed or copied in, perhaps while nobody served, and then written by
- * commands. The stamp tells, which each transaction draws at random: the file's lineage holds those
- * of its last 200. Where more were made since, as perhaps at a power cut, which takes back what was
- * remembered, the file is another one too, which costs its readers a list of changes from the
- * start, and no more. */
+ * commands. The stamp says so, which each transaction draws at random: the file's lineage holds
+ * those of its last 200. Where more were made since, as perhaps at a power cut, which takes back
+ * what was remembered, the file is another one too, which costs its readers a list of changes from
+ * the start, and no more. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* The watch: what tells whether there is something newer, and its connection to the file. Internal
+/* The watch: what says whether there is something newer, and its connection to the file. Internal
  * to the watch: watch.c waits, opens the file and finds it again. */
 #pragma once
 
@@ -14,7 +14,7 @@ struct watch {
     int wake_fd;                 /* an eventfd: anybody's */
 
     /* The waiting thread's alone. */
-    sqlite3 *db; /* kept while lost: its open file keeps the inode's number from being given anew */
+    sqlite3 *db; /* kept while lost: its open file keeps the inode's number from being reused */
     sqlite3_stmt *data_version;
     int64_t version; /* the last data_version read */
     struct log_index index;

@@ -300,7 +300,7 @@ static bool is_in_index(const struct history_row *row, int64_t index_id)
            (row->has_after && id_address_index(row->after.address) == index_id);
 }
 
-/* The entry that stands for the few of a change, in `part`: a page URL rather than the page of its
+/* The entry that represents the few of a change, in `part`: a page URL rather than the page of its
  * urlset that moved with it, and nothing of other sites or indexes than those asked for. */
 static enum catalogue_status find_loc(struct history_namer *n, sqlite3_stmt *row, int64_t site_id,
                                       int64_t index_id, struct history_part *part, const char **loc)
@@ -487,7 +487,7 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
     return status == CATALOGUE_OK ? view_status(v, rc) : status;
 }
 
-/* ---- how far IndexNow was told */
+/* ---- how far IndexNow was notified */
 
 static int64_t first_of(sqlite3_stmt *row, int *rc, int64_t *second)
 {

@@ -21,7 +21,7 @@ struct history_namer {
     char name[HISTORY_OWNER_SIZE];
 };
 
-/* Tells one row of the part. */
+/* Reports one row of the part. */
 enum catalogue_status history_report_row(struct history_namer *n, const struct history_part *part,
                                          const struct history_row *row, history_each_row *each,
                                          void *context);

@@ -722,7 +722,7 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
  * its newest: where one of its changes went, or one of several sites that touched it, nothing
  * before that is reported any more. */
 
-/* Of one batch: some ten milliseconds. */
+/* Of one batch: about ten milliseconds. */
 #define TRIM_CHANGES 500
 #define TRIM_PARTS   200
 #define TRIM_FILES   2000

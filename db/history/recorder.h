@@ -1,7 +1,7 @@
 /* Collects what each change does to entries and writes it into the history, in the change's own
  * transaction. Internal to db/; the writer's thread.
  *
- * Nobody who writes entries tells the recorder: the engine does, of each row of `sitemap` that is
+ * Writers of entries do not notify the recorder: the engine does, of each row of `sitemap` that is
  * made, changed or dropped on the writer's connection, so that no writer can be missed. Who has the
  * row at hand may hand it over beforehand (recorder_report): reading it out of the engine costs
  * more than all else that is done with it here. Of one entry (site and loc) a part keeps the first
@@ -10,7 +10,7 @@
  *
  * Memory is bounded: a full part is written between two statements of the change (tx_statement), so
  * a part has HISTORY_PART_ROWS and what one statement adds. An entry that a change touches again
- * much later stands in two parts, in order; who puts rows back goes through them from the last one
+ * much later is in two parts, in order; who puts rows back goes through them from the last one
  * on. */
 #pragma once
 
@@ -33,7 +33,7 @@ struct recorder_row {
     const struct put_row *after;
 };
 
-/* Whether this engine tells of rows before they change. */
+/* Whether this engine reports rows before they change. */
 bool recorder_is_supported(void);
 
 /* Listens on the connection of the writer. NULL: out of memory. */

@@ -331,7 +331,7 @@ static bool pack_rows(const struct history_part *part, struct str *out)
 #define PLAIN_ROW_LEAST_BYTES 16u
 #define PLAIN_ROW_MOST_BYTES  48u
 
-/* Puts the deflated form in place of the plain one, which stands in `out` from `start` on. */
+/* Puts the deflated form in place of the plain one, which is in `out` from `start` on. */
 static bool deflate_rows(struct str *out, size_t start)
 {
     const char *rows = out->data + start + 1;

@@ -1,12 +1,12 @@
-/* The rows of a change: what each entry that it touched was before and is after it. A part is some
+/* The rows of a change: what each entry that it touched was before and is after it. A part is a few
  * thousand of them, in the order in which they were written, packed into one blob beside a Bloom
  * filter of their locs. Internal to db/; no engine here. One thread for one part.
  *
- * Packed: a byte that tells the form (0 plain, 1 deflated), in the latter case the plain length in
- * four bytes, then the rows. A row: a byte of flags; what is a number as a variable-length one; of
- * a loc how many bytes it shares with the one before, and the rest; of an image what differs from
- * the one before it, a lastmod of the usual form as a number. Most rows of a list are so made of
- * some twenty bytes, which deflating would cost more than writing; longer and shorter ones are
+ * Packed: a byte for the form (0 plain, 1 deflated), in the latter case the plain length
+ * in four bytes, then the rows. A row: a byte of flags; what is a number as a variable-length one;
+ * of a loc how many bytes it shares with the one before, and the rest; of an image what differs
+ * from the one before it, a lastmod of the usual form as a number. Most rows of a list are so made
+ * of some twenty bytes, which deflating would cost more than writing; longer and shorter ones are
  * deflated.
  */
 #pragma once
@@ -68,7 +68,7 @@ static inline const char *history_text_of(const struct history_part *part, struc
 }
 /* Keeps a copy, ended by a NUL; NULL: none. */
 struct history_text history_part_keep(struct history_part *part, const char *text, size_t len);
-/* The row of this entry, made where the part has none; `*fresh` tells. NULL: out of memory. */
+/* The row of this entry, made where the part has none; `*fresh` says so. NULL: out of memory. */
 struct history_row *history_part_row(struct history_part *part, int64_t site, const char *loc,
                                      size_t len, bool *fresh);
 /* True where the entry is after the change what it was before: it went away and came back. */

@@ -26,7 +26,7 @@ bool check_state_read(const char *word, enum check_state *out)
 
 const char *check_remark_word(enum check_remark remark)
 {
-    switch (remark) { /* without a default: the compiler tells of one that has no word */
+    switch (remark) { /* without a default: the compiler reports one that has no word */
     case CHECK_REDIRECTED:
         return "redirected";
     case CHECK_CLAIMS_ARE_NOW:

@@ -1,5 +1,5 @@
 /* What is kept of crawlers (db/crawler.h): what this node saw, what the nodes of a shared catalogue
- * told, and what logs told that the ledger is to take in. */
+ * told, and what logs report that the ledger is to import. */
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>

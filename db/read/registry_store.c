@@ -317,7 +317,7 @@ static const char sql_sizes[] =
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(name || '.'" SOURCE_SETTINGS(
         SOURCE_ROOM) " AS BLOB))), 0) AS bytes"
                      "  FROM source_made WHERE removed = 0) AS m";
-/* `robots IS NOT NULL` would read the text to its end; its type stands at the row's beginning. */
+/* `robots IS NOT NULL` would read the text to its end; its type is at the row's beginning. */
 static const char sql_sites[] =
     "SELECT id, origin, managed, max_pages, robots_off, robots_revision, robots_changed_at,"
     " typeof(robots) = 'text', frozen, checked FROM site WHERE removed = 0 ORDER BY origin";

@@ -273,7 +273,7 @@ enum catalogue_status catalogue_view_row_by_loc(struct catalogue_view *v, int64_
     return catalogue_view_entry_by_loc(v, -urlset_id, loc, out);
 }
 
-/* FNV-1a over 128 bits: told apart by chance only, and no library beyond the engine. */
+/* FNV-1a over 128 bits: distinguished by chance only, and no library beyond the engine. */
 typedef unsigned __int128 etag_hash;
 
 static etag_hash hash_bytes(etag_hash hash, const void *bytes, size_t len)

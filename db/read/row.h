@@ -95,9 +95,9 @@ bool cursor_parse(const char *text, struct cursor *out);
     " AND substr(" text ", 1, length(origin) + 1) = origin || '/'), " text ")"
 
 /* What is known of the files of sources. Of a sitemap that a remote source lists and polls, its row
- * of `fetch` tells it (listed); each other has a row of source_file_row. Together they are the view
- * source_file, which finds no path by an index: FILE_AT does. A claim is '' where it is as lastmod:
- * FILE_CLAIM_TEXT says it. */
+ * of `fetch` reports it (listed); each other has a row of source_file_row. Together they are the
+ * view source_file, which finds no path by an index: FILE_AT does. A claim is '' where it is as
+ * lastmod: FILE_CLAIM_TEXT says it. */
 #define FILE_CLAIM_TEXT "iif(claim = '', lastmod, claim)"
 #define FILE_KEPT_COLUMNS                                                                          \
     "source, path, site, loc, state, refused, device, inode, size, mtime_ns, hash, lastmod, urls," \
@@ -152,7 +152,7 @@ bool cursor_parse(const char *text, struct cursor *out);
     " JOIN site AS s ON s.id = i.site WHERE i.id = e.address >> 32)"
 
 /* Fills `*out` with strings that are the row's: valid until its next step or reset, not to be
- * freed. False where the row is damaged or memory ran out (sqlite3_errcode tells). */
+ * freed. False where the row is damaged or memory ran out (see sqlite3_errcode). */
 bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out);
 
 /* The least text that is behind every one with this prefix. Locs are ASCII, so that a byte more

@@ -23,7 +23,7 @@ struct searching {
     void *context;
 };
 
-/* Reads a found row whole and tells it. */
+/* Reads a found row whole and reports it. */
 static int report_entry(struct searching *s, int64_t address, bool *ended)
 {
     sqlite3_stmt *row =

@@ -3,7 +3,7 @@
  * Invariants:
  * 1. A view belongs to one thread from view_begin to view_end; the pool's lock guards `lent`, the
  *    identity and the caches, and nothing of the engine is called under it.
- * 2. A connection is opened when it is first needed, and anew after the file was replaced: its
+ * 2. A connection is opened when it is first needed, and again after the file was replaced: its
  *    `generation` is the pool's at its opening. It is used only while the two agree.
  * 3. No connection is opened to a file that is not the one the watch vouched for. The path of a
  *    replaced file still has the old one's write-ahead log beside it, which the engine would read
@@ -51,7 +51,7 @@ struct view_pool {
 
 /* New views answer UNAVAILABLE from now on. Those that are open go on reading the old file. */
 void view_pool_lose(struct view_pool *pool);
-/* The path names `identity` now: views are opened anew, on it. */
+/* The path names `identity` now: views are reopened, on it. */
 void view_pool_renew(struct view_pool *pool, const struct file_identity *identity);
 
 /* Opens a reading connection of the caller's own, for what takes long (a backup, a check): only to
@@ -60,7 +60,7 @@ enum catalogue_status view_pool_connect(struct view_pool *pool, sqlite3 **out, c
                                         size_t why_size);
 
 /* The statement of `sql`, a literal, reset and unbound; prepared at its first use. NULL on failure:
- * then view_status(v, SQLITE_ERROR) tells. A statement serves one caller at a time, so no `each`
+ * then view_status(v, SQLITE_ERROR) says so. A statement serves one caller at a time, so no `each`
  * may call a function that has the same text. */
 sqlite3_stmt *view_statement(struct catalogue_view *v, const char *sql);
 /* Binds the parameters from the first on: 'i' exactly an int64_t, 't' a text (borrowed; NULL:

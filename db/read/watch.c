@@ -188,7 +188,7 @@ static bool watch_reopen(struct watch *w)
 }
 
 /* Whether there is something newer: own commits wake a condition variable, those of other processes
- * show in PRAGMA data_version, and a stat of the path tells whether it still names our file. */
+ * show in PRAGMA data_version, and a stat of the path says whether it still names our file. */
 
 /* ---- looking --------------------------------------------------------------------------- */
 
@@ -257,10 +257,10 @@ static bool read_file_events(const struct watch *w)
     return some;
 }
 
-/* A commit is to be seen only behind its fsync, which comes after the write that the kernel tells
- * of: for QUIET_MS from then on the index is looked at. Should a disk need longer than that, the
- * look of each QUIET_LOOK_MS finds it, as it finds what the kernel does not tell: a folder that was
- * renamed, a link turned elsewhere. */
+/* A commit is to be seen only behind its fsync, which comes after the write that the kernel
+ * reports: for QUIET_MS from then on the index is looked at. Should a disk need longer than that,
+ * the look of each QUIET_LOOK_MS finds it, as it finds what the kernel does not tell: a folder that
+ * was renamed, a link turned elsewhere. */
 static bool is_quiet(const struct watch *w, int64_t now_ms)
 {
     return w->files_fd >= 0 && w->index.head != NULL && !w->lost &&
@@ -287,8 +287,8 @@ static enum call wait_call(struct watch *w, int64_t wait_ms, bool quiet)
     return calls >= WAKE ? CALL_WAKE : CALL_NUDGE;
 }
 
-/* How long until the next look, `least_ms` at most; goes over to `*quiet`, once nothing was told
- * that no look has seen yet. */
+/* How long until the next look, `least_ms` at most; goes over to `*quiet`, once nothing was
+ * reported that no look has seen yet. */
 static int64_t next_check_ms(struct watch *w, int64_t now_ms, int64_t least_ms, bool *quiet)
 {
     *quiet = is_quiet(w, now_ms);

@@ -248,7 +248,7 @@ static void on_row(void *context, sqlite3 *db, int operation, char const *databa
 
 /* ---- the recorder */
 
-/* Places of tables hold within a stream: what was named so far is named anew. */
+/* Places of tables hold within a stream: what was named so far is named again. */
 static void forget_places(struct effects *e)
 {
     e->last = NULL;
@@ -670,7 +670,7 @@ static enum catalogue_status apply_table(struct effects_applier *a, struct curso
     return CATALOGUE_OK;
 }
 
-/* After it the tables may be other ones: a stream names them anew behind a statement. */
+/* After it the tables may be other ones: a stream names them again behind a statement. */
 static enum catalogue_status apply_sql(struct effects_applier *a, struct cursor *c)
 {
     uint64_t len = take_number(c);

@@ -1,7 +1,7 @@
 /* Effects: what a transaction did to the rows of the tables that all nodes hold alike, as row
  * operations in the order of their execution. Internal to db/; the writer's thread.
  *
- * Nobody who writes tells them: the engine does, of each row that is made, changed or dropped on
+ * No writer reports them: the engine does, of each row that is made, changed or dropped on
  * the writer's connection. A connection has one such hook: who records effects passes each row on
  * to the history's recorder. The hook is set before any statement is prepared: a DELETE without
  * WHERE that was prepared without it would drop its rows unseen.

@@ -51,7 +51,7 @@ struct join_catching_up {
 };
 /* Applies to the fetched file what is newer in the log; on the log's thread. YES: it was at the
  * head a moment ago. AWAY, BUSY, STOPPED: to be called again, it goes on from where it is. All
- * else: it is of no use, and a snapshot is to be fetched anew. */
+ * else: it is of no use, and a snapshot is to be fetched again. */
 enum shared_outcome join_catch_up(struct shared_log *log, const char *path,
                                   const struct join_catching_up *how, char *why, size_t why_size);
 /* Puts it in the place of what `db` (the catalogue at `path`, no transaction open) holds: in one

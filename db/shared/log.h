@@ -187,7 +187,7 @@ struct shared_log_calls {
     enum shared_outcome (*tail)(struct shared_log *log, const struct shared_position *at,
                                 uint64_t max_bytes, const struct shared_take *take, uint64_t *head,
                                 int64_t deadline_ms);
-    /* Until a node tells of a new record (YES), or the deadline (YES too: look anyway). */
+    /* Until a node reports a new record (YES), or the deadline (YES too: look anyway). */
     enum shared_outcome (*wait)(struct shared_log *log, int64_t deadline_ms);
 
     /* --- snapshots: files, in parts; `deadline` is of each part, `interrupt` ends the whole --- */
@@ -227,7 +227,7 @@ struct shared_log_calls {
                                     int64_t deadline_ms);
     /* Makes the log of a new cluster, with record 0; `grant_to` (a role, or NULL) gets what a node
      * needs and no more. One that has no record, no snapshot and no node was left by a founder that
-     * was killed: it is made anew, and the connection then holds SHARED_SNAPSHOT_NAME. NO: there is
+     * was killed: it is rebuilt, and the connection then holds SHARED_SNAPSHOT_NAME. NO: there is
      * one already, or it may not be made. `*start` is where the founding node is then. */
     enum shared_outcome (*found)(struct shared_log *log, const char *epoch, const char *grant_to,
                                  struct shared_position *start, int64_t deadline_ms);

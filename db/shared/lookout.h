@@ -1,7 +1,7 @@
-/* The thread by which a node of a shared catalogue looks out: it waits to be told of what others
- * wrote, and looks for it now and then. Where the file is empty or its past is not the log's it
- * fetches a copy of the catalogue and brings it to the log's head. What it finds or fetched it
- * tells the writer. Internal to db/shared. */
+/* The thread by which a node of a shared catalogue looks out: it waits to be notified of what
+ * others wrote, and looks for it now and then. Where the file is empty or its past is not the log's
+ * it fetches a copy of the catalogue and brings it to the log's head. It passes what it finds or
+ * fetched to the writer. Internal to db/shared. */
 #pragma once
 
 #include <stdatomic.h>

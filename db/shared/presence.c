@@ -17,9 +17,9 @@
 #include "server/base/text.h"
 #include "server/base/thread.h"
 
-/* Two threads, since a snapshot may take minutes: one holds and tells, one takes snapshots and has
- * the log drop what they make superfluous. Locks of names belong to the first one's connection: a
- * node that is cut off loses them there at once, and knows it by its next word. */
+/* Two threads, since a snapshot may take minutes: one holds and reports, one takes snapshots and
+ * has the log drop what they make superfluous. Locks of names belong to the first one's connection:
+ * a node that is cut off loses them there at once, and knows it by its next word. */
 
 #define TURN_MS      1000
 #define TELL_EACH_MS 10000
@@ -281,7 +281,7 @@ bool presence_snapshot_is_due(const struct shared_overview *o)
             o->head.seq > o->snapshot.position.seq);
 }
 
-/* Where the copy is in the log stands in itself. */
+/* Where the copy is in the log is in itself. */
 static bool read_position(const char *path, struct shared_snapshot *out)
 {
     sqlite3 *db = NULL;

@@ -10,7 +10,7 @@
 
 struct presence;
 
-/* Connects to nobody yet; `c` is borrowed. NULL: no memory, no thread. What it tells of this node
+/* Connects to nobody yet; `c` is borrowed. NULL: no memory, no thread. What it reports of this node
  * is catalogue_shared_state's, which may be asked from now until presence_stop returns. */
 struct presence *presence_start(struct catalogue *c);
 /* Ends its threads soon; what was led is given up. Then presence_free; both take NULL. */

@@ -1,4 +1,4 @@
-/* The file as a replay of the log: its place there, which stands in the file and moves in each
+/* The file as a replay of the log: its place there, which is in the file and moves in each
  * record's own transaction, and records of others, applied to it one by one. What cannot be applied
  * leaves nothing behind. Internal to db/shared; the writer's thread. */
 #pragma once
@@ -42,7 +42,7 @@ void replay_start(struct replay *r, struct shared_take *take);
  * now. */
 enum catalogue_status replay_end(struct replay *r);
 const char *replay_why(const struct replay *r);
-/* Whether the file has another form since: all that hangs on it is to be made anew. */
+/* Whether the file has another form since: all that hangs on it is to be rebuilt. */
 bool replay_migrated(const struct replay *r);
 
 /* A transaction of the caller's own; to be rolled back where its COMMIT failed. */

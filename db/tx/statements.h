@@ -31,7 +31,7 @@ struct statements {
 
 void statements_init(struct statements *s, sqlite3 *db);
 void statements_done(struct statements *s);
-/* The statement, reset, all parameters NULL. NULL on failure: sqlite3_errcode tells. */
+/* The statement, reset, all parameters NULL. NULL on failure: see sqlite3_errcode. */
 sqlite3_stmt *statements_get(struct statements *s, enum statement which);
 
 /* Binds text or, where `text` is NULL, NULL. Borrowed until the statement is reset. */
@@ -40,7 +40,7 @@ int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text
 bool statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2]);
 /* Steps once to the end and resets. */
 enum catalogue_status statement_run(sqlite3_stmt *statement);
-/* Steps to the first row: `*found` tells whether there is one. The caller resets. */
+/* Steps to the first row: `*found` says whether there is one. The caller resets. */
 enum catalogue_status statement_first(sqlite3_stmt *statement, bool *found);
 /* The first column of the only row, or `missing`. Resets. */
 enum catalogue_status statement_number(sqlite3_stmt *statement, int64_t missing, int64_t *out);

@@ -15,7 +15,7 @@
 #include "db/registry.h"
 #include "db/tx/statements.h"
 
-/* Names come judged (entry_check_name), but an empty one stands for "none". */
+/* Names come checked (entry_check_name), but an empty one means "none". */
 #define TX_SOURCE_CACHE 128
 
 /* Stamps that the lineage keeps: as many as leave the catalogue's row on its page of 4 KiB. */
@@ -124,7 +124,7 @@ bool tx_should_yield(const struct tx *tx);
  * 0: it is the first of it, and is filled. */
 enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group);
 /* What the catalogue's clock says: where it is shared the log's, which all nodes have in common.
- * What one node dates (idempotency keys, the history, page URLs that expire) another judges by age.
+ * What one node dates (idempotency keys, the history, page URLs that expire) another checks by age.
  */
 int64_t tx_clock(const struct tx *tx);
 /* At a transaction's beginning: how far the log's clock is from this node's. */

@@ -612,7 +612,8 @@ static enum catalogue_status write_segments(struct tx *tx, const struct occupanc
     return status;
 }
 
-/* Whether any other page was told to clients with a date of this second, be it there still or not.
+/* Whether any other page was reported to clients with a date of this second, be it there still or
+ * not.
  */
 struct second {
     int64_t at;
@@ -654,8 +655,8 @@ static enum catalogue_status read_second(struct tx *tx, struct second *out)
     return status;
 }
 
-/* Two versions with one date: the date alone cannot tell them apart, so that If-Modified-Since must
- * not be answered with 304. A clock that went back goes through the same seconds again. */
+/* Two versions with one date: the date alone cannot distinguish them, so that If-Modified-Since
+ * must not be answered with 304. A clock that went back goes through the same seconds again. */
 static int64_t check_date(const struct occupancy_index *index, const struct occupancy_page *page,
                           const struct second *second)
 {

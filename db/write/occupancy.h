@@ -96,7 +96,7 @@ void occupancy_drop(struct occupancy *occupancy);
  * OCCUPANCY_MAX_BYTES. */
 void occupancy_settle(struct occupancy *occupancy);
 
-/* What a page of it may have is another by now: pages that had room for nothing may have some. */
+/* What a page of it may have is another now: pages that had room for nothing may have some. */
 void occupancy_relimit(struct occupancy_index *index, uint32_t page_rows, uint32_t page_bytes);
 /* The index, loaded where it must be. Borrowed until the cache is dropped. */
 enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t index_id,

@@ -42,7 +42,8 @@ static enum catalogue_status find_names(struct outside *o, struct tx *tx, uint64
 static enum catalogue_status compare(struct outside *o, struct tx *tx, const char *epoch,
                                      uint64_t revision)
 {
-    /* Another file, or an older state of this one, is not a process beside us: the watch tells. */
+    /* Another file, or an older state of this one, is not a process beside us: the watch says so.
+     */
     enum catalogue_status status = CATALOGUE_OK;
     bool same_file = strcmp(o->epoch, epoch) == 0 && revision >= o->known;
     if (same_file && revision > o->known) {

@@ -18,7 +18,7 @@
 struct outside {
     char epoch[33];       /* "": nothing is known yet */
     uint64_t known;       /* the revision that was made or seen last */
-    uint64_t count, last; /* revisions seen and not told, and the last of them */
+    uint64_t count, last; /* revisions seen and not reported, and the last of them */
     int64_t told_ms;
     unsigned named;
     bool more; /* indexes changed that are not named */

@@ -17,7 +17,7 @@ struct preview {
 /* Of a change that is not a dry run, or whose rows nobody wants told, nothing is done. */
 enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const struct change *change);
 /* The change is carried out, and neither committed nor rolled back: fills result->told. What the
- * token does not see is not told. */
+ * token does not see is not reported. */
 enum catalogue_status preview_report(struct preview *p, struct tx *tx, const struct change *change,
                                      struct change_result *result);
 void preview_done(struct preview *p, struct tx *tx);

@@ -90,7 +90,7 @@ int queue_next_group(struct queue *q);
 void queue_skip_group(struct queue *q, int site_group);
 /* All whose deadline has passed. */
 struct write_request *queue_take_expired(struct queue *q, int64_t now_ms);
-/* Puts back what was taken last, before all that came since: it waits as if it had stayed. */
+/* Restores what was taken last, before all that came since: it waits as if it had stayed. */
 void queue_give_back(struct queue *q, bool alone, struct write_request *list);
 /* Puts what goes alone, and is not done, behind all that wait. */
 void queue_go_on(struct queue *q, struct write_request *request);

@@ -13,7 +13,7 @@ static bool has_key(const struct change *change)
     return change->key != NULL && !change->dry_run;
 }
 
-/* The statement with the token and the key. NULL: tx_failure tells. */
+/* The statement with the token and the key. NULL: see tx_failure. */
 static sqlite3_stmt *of_key(struct tx *tx, enum statement which, const struct change *change)
 {
     sqlite3_stmt *row = tx_statement(tx, which);

@@ -197,7 +197,7 @@ void writer_saw(struct writer *w)
 }
 
 /* What makes a file another one than it was, in one transaction: an epoch of its own, and dates
- * that give no 304. What was told of its pages, and when, nobody knows: a copy that was made
+ * that give no 304. What was notified of its pages, and when, nobody knows: a copy that was made
  * between two changes of one second bears the date of both. */
 static enum catalogue_status renew(struct writer *w)
 {

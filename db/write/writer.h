@@ -4,8 +4,8 @@
  *
  * Invariants:
  * 1. A request belongs to the queue, or to the writer's thread, or is answered; `done` is called
- *    once, after the lock of the queue was let go: by the writer, or for what expires in the queue
- *    by a thread that does nothing else.
+ *    once, after the lock of the queue was released: by the writer, or for what expires in the
+ * queue by a thread that does nothing else.
  * 2. Requests are taken from the queue only once BEGIN has succeeded (or can't): while another
  *    process holds the lock they wait in the queue, and each expires at its own deadline.
  * 3. BUSY, UNAVAILABLE, … are answered only for what is not, and will not be, in the file. */

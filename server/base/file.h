@@ -9,7 +9,7 @@
 /* What will do: a file alone (else EINVAL), all but a pipe (else ESPIPE), or anything. */
 enum file_wanted { FILE_PLAIN, FILE_NO_PIPE, FILE_ANY };
 
-/* The first `most` bytes of what stands there and a NUL; the caller frees them. NULL with errno.
+/* The first `most` bytes of what is there and a NUL; the caller frees them. NULL with errno.
  * `mode`: NULL, or gets what stat has. Thread safe. */
 char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *len, mode_t *mode);
 

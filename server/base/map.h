@@ -58,7 +58,7 @@ static inline bool map_next(struct map_probe *p, uint32_t *number)
     for (;;) {
         const struct map_slot *slot = &m->slots[p->at++ & (m->capacity - 1)];
         if (slot->number == 0) {
-            p->at--; /* asked once more, it says so again */
+            p->at--; /* asked again, it says so again */
             return false;
         }
         if (slot->hash == p->hash) {

@@ -1,5 +1,5 @@
 /* Where a request may connect to, where the URL is not the operator's own word: the public
- * internet, and what the operator allows besides. Judged is the very address that is connected to,
+ * internet, and what the operator allows besides. Checked is the very address that is connected to,
  * so that no spelling of a private one and no name that changes its mind gets by. Pure functions,
  * thread safe. */
 #pragma once
@@ -24,7 +24,7 @@ void address_guard_done(struct address_guard *guard);
 /* Whether anybody on the internet may be met there: IPv4 and 2000::/3 without what IANA's
  * registries of special-purpose addresses (RFC 6890) keep for other ends. What carries an IPv4
  * address (mapped
- * ::ffff:0:0/96, NAT64 64:ff9b::/96, 6to4 2002::/16) is judged by that. */
+ * ::ffff:0:0/96, NAT64 64:ff9b::/96, 6to4 2002::/16) is checked by that. */
 bool address_is_public(const uint8_t bytes[16]);
 
 /* Whether the guard lets a connection go there. `literal`: an address as text that the request

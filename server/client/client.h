@@ -52,7 +52,7 @@ struct fetch_request {
     /* "host:port" to connect to where that is not where the URL's name points; NULL: it is. Host,
      * SNI and certificate stay the URL's. An address there is allowed by itself. */
     const char *connect;
-    /* Judges the very address that is connected to, also where the connection was kept; NULL: any
+    /* Checks the very address that is connected to, also where the connection was kept; NULL: any
      * may be. */
     const struct address_guard *guard;
     const char *ca_file; /* PEM, in place of the system's trust; NULL: that */
@@ -71,8 +71,8 @@ struct fetch_request {
     fetch_take *take;
     uint64_t take_bytes; /* more than so many end it, as sent; 0: no bound */
     void *context;       /* of both */
-    /* Whose connections are used again; NULL: one for this request alone, which tells the server
-     * so (Connection: close). */
+    /* Whose connections are used again; NULL: one for this request alone, which says so to the
+     * server (Connection: close). */
     struct fetch_session *session;
     bool looped; /* set by fetch_loop_add: connections are the loop's, and kept */
 };
@@ -98,7 +98,7 @@ struct fetch_reply {
     char why[256];                  /* a sentence, where the status is not FETCH_OK */
 };
 
-/* Asks once and follows nothing. `*reply` is filled anew; fetch_reply_done is due whatever is
+/* Asks once and follows nothing. `*reply` is filled again; fetch_reply_done is due whatever is
  * returned. Blocks. Thread safe, but for one session's requests, which come one after the other.
  * The first call of the process sets libcurl up, no earlier: a command that asks nobody pays
  * nothing for it. */

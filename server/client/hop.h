@@ -10,7 +10,7 @@
 #define HOP_MAX 3u
 
 enum hop_verdict {
-    HOP_END,      /* no redirect: the answer stands for itself */
+    HOP_END,      /* no redirect: the answer is final */
     HOP_FOLLOW,   /* `*to` is to be asked */
     HOP_TOO_MANY, /* the fourth */
     HOP_NOWHERE,  /* a redirect without a Location, or to something that is not an http URL */
@@ -38,7 +38,7 @@ struct follow {
      * stay with its URL's origin. */
     const struct fetch_request *request;
     hop_allowed *allowed;
-    /* Told each answer, the last one included, with its result; NULL: nobody. */
+    /* Called with each answer, the last one included, with its result; NULL: nobody. */
     void (*each)(void *context, const struct url *url, enum fetch_status status,
                  const struct fetch_reply *reply, enum hop_verdict verdict);
     void *context; /* of both */

@@ -1,4 +1,4 @@
-/* A multi handle of libcurl. Transfers stand in a list, so that freeing the loop finds those that
+/* A multi handle of libcurl. Transfers are in a list, so that freeing the loop finds those that
  * are under way. What is worth keeping (connections, names, trusted certificates) is the multi
  * handle's; a few easy handles are kept, reset, since making one costs more than a small request.
  * No handle that was given credentials is used again. */
@@ -17,7 +17,7 @@ struct fetch_transfer {
     struct fetch_reply reply;
     struct transfer transfer;
     fetch_done *done;
-    bool unmade; /* never asked: done is to be told */
+    bool unmade; /* never asked: done is to be reported */
 };
 
 struct fetch_loop {
@@ -135,7 +135,7 @@ static void end_reported(struct fetch_loop *loop, struct fetch_transfer *f, CURL
     free_transfer(f);
 }
 
-/* One at a time, and asked anew each time: `done` may have removed the others. */
+/* One at a time, and asked again each time: `done` may have removed the others. */
 static void report_done(struct fetch_loop *loop)
 {
     CURLMsg *message;

@@ -1,6 +1,6 @@
-/* libcurl decodes chunks, and tells what is wrong with them; content encodings stay as sent. It
+/* libcurl decodes chunks, and reports what is wrong with them; content encodings stay as sent. It
  * hands header lines on as they came, so what it is lenient about (a line without a colon, a
- * transfer coding that it would undo, heads without end) is judged here, line by line. The TLS
+ * transfer coding that it would undo, heads without end) is checked here, line by line. The TLS
  * version is in none of its answers, only in what it says for people (7.88 to 8.14: "SSL
  * connection using TLSv1.3 / …"); where it says it otherwise, "TLS" is reported. */
 #include "server/client/transfer.h"
@@ -233,7 +233,7 @@ static int on_debug(CURL *easy, curl_infotype type, char *text, size_t len, void
     return 0;
 }
 
-/* When the server's own certificate ends; 0 where that is not told. */
+/* When the server's own certificate ends; 0 where that is not reported. */
 static int64_t certificate_ends(CURL *easy)
 {
     static const char field[] = "Expire date:";
@@ -305,7 +305,7 @@ static enum fetch_status report_protocol(struct transfer *t)
         return fail_fetch(r, FETCH_PROTOCOL, "malformed response: Content-Length is not a number");
     if (strstr(t->error, "without colon") != NULL)
         return fail_fetch(r, FETCH_PROTOCOL, "malformed response: a header line without a colon");
-    if (strstr(t->error, "Transfer-Encoding") != NULL) /* 8.14 judges it before we see the line */
+    if (strstr(t->error, "Transfer-Encoding") != NULL) /* 8.14 checks it before we see the line */
         return fail_fetch(r, FETCH_PROTOCOL, not_chunked);
     if (strstr(t->error, "eader") != NULL) /* larger than libcurl itself takes, or with a NUL */
         return fail_fetch(r, FETCH_PROTOCOL,
@@ -468,7 +468,7 @@ static bool set_target(struct transfer *t)
            curl_easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect) == CURLE_OK;
 }
 
-/* By the request alone: libcurl is not told to follow anything with them. */
+/* By the request alone: libcurl is not set to follow anything with them. */
 static bool set_credentials(struct transfer *t)
 {
     const char *secret = t->request->credentials;

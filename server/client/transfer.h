@@ -33,7 +33,7 @@ bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *
  * transfer_begin made, and resets `easy`. */
 enum fetch_status transfer_end(struct transfer *t, CURLcode code);
 
-/* Around whatever makes libcurl write. A peer that is gone is an error to be told, not a signal
+/* Around whatever makes libcurl write. A peer that is gone is an error to be reported, not a signal
  * that ends the process: OpenSSL writes without MSG_NOSIGNAL. What is raised meanwhile is taken
  * from this thread before it can act. */
 struct transfer_quiet {

@@ -13,7 +13,7 @@ void children_clear(struct children *c);
 /* A visit. False: there is no room for another row of that site. */
 bool children_visit(struct children *c, int64_t site_id, uint64_t child, uint8_t crawler,
                     enum ledger_visit kind, uint16_t status, int64_t now);
-/* Takes in visits that a log told. */
+/* Imports visits that a log reports. */
 bool children_import(struct children *c, const struct crawler_visits *visits, uint8_t crawler);
 size_t children_rows_of(struct children *c, int64_t site_id, uint64_t child,
                         struct crawler_child rows[CRAWLERS_MAX]);

@@ -13,7 +13,7 @@
 #include "server/crawlers/ledger.h"
 #include "server/crawlers/names.h"
 
-/* How it works. A fetch is named by its User-Agent (names.c), judged by its address where ranges
+/* How it works. A fetch is named by its User-Agent (names.c), checked by its address where ranges
  * are configured (ranges.c), and counted: in the totals, in the day's sum (days.c), and where it
  * was sent a page in the ledger (ledger.c).
  *
@@ -220,7 +220,7 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
         increment(&c->untracked);
 }
 
-/* Returns those that were told so far. */
+/* Returns those that were reported so far. */
 static struct days *report_others(struct crawlers *c, struct days *others)
 {
     pthread_rwlock_wrlock(&c->told_lock);

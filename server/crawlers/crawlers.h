@@ -145,17 +145,17 @@ void crawlers_restore_child(struct crawlers *c, const char *name,
                             const struct crawler_child *child);
 /* Counting began then, if not before. */
 void crawlers_restore_since(struct crawlers *c, int64_t since);
-/* What other nodes counted, to be told with one's own from crawlers_others_end on: all of it, each
- * time. Between the two no other thread is in here. False: that of so many `times` (0: it is not
- * asked) is known already, or memory is out; then `end` is not called. */
+/* What other nodes counted, to be reported with one's own from crawlers_others_end on: all of it,
+ * each time. Between the two no other thread is in here. False: that of so many `times` (0: it is
+ * not asked) is known already, or memory is out; then `end` is not called. */
 bool crawlers_others_begin(struct crawlers *c, int64_t times);
 void crawlers_others_day(struct crawlers *c, const char *name, const struct crawler_day *day,
                          int64_t now);
-/* `times` 0: it is not to be told, and what was told before is. */
+/* `times` 0: it is not to be reported, and what was reported before is. */
 void crawlers_others_end(struct crawlers *c, int64_t times);
 
-/* Takes in what a log told (its page as it was then); as crawlers_restore_day where it is too old.
- * In no metric: these are of what the server itself answered. */
+/* Imports what a log reports (its page as it was then); as crawlers_restore_day where it is too
+ * old. In no metric: these are of what the server itself answered. */
 void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, int64_t now);
 
 /* For metrics. */

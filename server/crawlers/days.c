@@ -10,7 +10,7 @@
  * site that has as many as any gives an older one of its own. So no site pushes out the sums of
  * another that has fewer, whatever names come to it. No sum goes back and forth: each gift makes
  * two sites more equal, each of a site to itself makes its days newer. Today's are still counted,
- * and stay: begun anew they would be kept in the place of what they were. */
+ * and stay: begun again they would be kept in the place of what they were. */
 
 #define BUCKETS     8192u
 #define DAY_SECONDS 86400

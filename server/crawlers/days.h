@@ -11,7 +11,7 @@ enum day_kind { DAY_OK, DAY_NOT_MODIFIED, DAY_OTHER, DAY_IMPOSTOR };
 /* `lag_s` -1: none ended. False: no room. */
 bool days_count(struct days *d, uint8_t crawler, int64_t site_id, enum day_kind kind,
                 uint64_t bytes, int64_t lag_s, int64_t now);
-/* Takes in visits that a log told. */
+/* Imports visits that a log reports. */
 bool days_import(struct days *d, uint8_t crawler, const struct crawler_visits *visits,
                  int64_t lag_s, int64_t now);
 /* As crawlers_collect_days and the like. */

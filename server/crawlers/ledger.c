@@ -14,8 +14,8 @@
  *   after                  |  before                  |  holds S1; the telling finds it, the same
  *   between                                           |  one lock: one of the two
  *
- * A reader can be ahead, too: a page that is built when asked for may be newer than what was told.
- * Its revision says so, and the telling that follows finds that it holds that version.
+ * A reader can be ahead, too: a page that is built when asked for may be newer than what was
+ * reported. Its revision says so, and the report that follows finds that it holds that version.
  *
  * Versions are compared by their stamps, which survive a restored copy; only which of two is newer
  * is the revision's.
@@ -308,7 +308,7 @@ bool ledger_import(struct ledger *l, const struct ledger_page *told, uint8_t cra
             row->is.fetched_at = visits->fetched_at;
             row->is.status = visits->status;
         }
-        /* A log never takes away what the server itself saw it fetch. */
+        /* A log never removes what the server itself saw it fetch. */
         if (visits->held_at != 0 && (!row->is.held || row->is.held_changed_at <= told->changed_at))
             *lag_s = hold_version(page, row, told, visits->held_at);
     }
@@ -381,7 +381,7 @@ static bool is_newer(const struct page *page, const struct row *row,
 }
 
 /* Which of two versions is held; what is known of the first change since then with it. Returns the
- * stale_since that who tells of the winner has. */
+ * stale_since that who reports the winner has. */
 static int64_t update_held(const struct page *page, struct row *row,
                            const struct crawler_held *told)
 {
@@ -469,7 +469,7 @@ static void count_page(struct ledger *l, const struct page *page, struct crawler
     }
 }
 
-/* The lock is let go of after each bucket: no request waits for the whole. */
+/* The lock is released after each bucket: no request waits for the whole. */
 void ledger_count_stale(struct ledger *l, struct crawler_counts of[CRAWLERS_MAX])
 {
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {

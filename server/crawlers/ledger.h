@@ -24,7 +24,8 @@ enum ledger_visit { VISIT_OK, VISIT_NOT_MODIFIED, VISIT_OTHER };
  * lacked the present version that it holds now, -1: it had not, or does not. False: no room. */
 bool ledger_visit(struct ledger *l, const struct ledger_page *page, uint8_t crawler,
                   enum ledger_visit kind, uint16_t status, int64_t now, int64_t *lag_s);
-/* Takes in visits that a log told: `page` is as it was then, held from held_at on (0: it was not).
+/* Imports visits that a log reports: `page` is as it was then, held from held_at on (0: it was
+ * not).
  */
 bool ledger_import(struct ledger *l, const struct ledger_page *page, uint8_t crawler,
                    const struct crawler_visits *visits, int64_t *lag_s);

@@ -4,7 +4,7 @@
 #include <gnutls/gnutls.h>
 #include <string.h>
 
-#define PREFIX       "smd_" /* tells leak scanners and people what it is */
+#define PREFIX       "smd_" /* shows leak scanners and people what it is */
 #define RANDOM_BYTES 32
 
 /* RFC 4648 5, without padding. `out` has room for 43 characters and a NUL. */

@@ -44,7 +44,7 @@ static void find_index(struct visit *v)
 
     visit_fetch_robots(v, &v->url, &v->robots);
     if (choose_index(v, &v->url)) {
-        /* The index may be on another origin, whose robots.txt is to be judged. */
+        /* The index may be on another origin, whose robots.txt is to be checked. */
         if (strncmp(v->robots.origin, v->url.text, v->url.origin_len) != 0 ||
             v->robots.origin[v->url.origin_len] != '\0') {
             str_done(&v->robots.text);

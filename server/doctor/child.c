@@ -49,7 +49,7 @@ static const char *todo_of(enum rule_code code)
     }
 }
 
-/* Tells what the verifier remarked of a sitemap. True where some of it is more than a note. */
+/* Reports what the verifier remarked of a sitemap. True where some of it is more than a note. */
 static bool visit_remarks(struct visit *v, const char *loc, const struct sitemap_remarks *remarks)
 {
     bool serious = false;
@@ -278,10 +278,10 @@ static void report_file(struct visit *v, enum doctor_level level, const char *lo
                  child_todo(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
 }
 
-#define STALE_SECONDS 86400 /* a date without a time stands for so long */
+#define STALE_SECONDS 86400 /* a date without a time means so long */
 
 /* Who goes by the index's dates does not come for a page that is newer. What stamps all its pages
- * alike tells of builds, not of pages. */
+ * alike is the time of a build, not of pages. */
 static bool check_date(struct visit *v, const char *loc, const char *lastmod,
                        const struct sitemap_file *file)
 {
@@ -335,7 +335,7 @@ static void check_file(struct visit *v, const char *loc, const char *lastmod,
     }
 }
 
-/* Pages of the index's own host may stand in a sitemap of another one: the robots.txt that names
+/* Pages of the index's own host may be in a sitemap of another one: the robots.txt that names
  * the index is theirs. */
 static void verify_child(struct visit *v, const struct url *loc, const char *lastmod,
                          const struct fetch_reply *r)

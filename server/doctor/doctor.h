@@ -1,4 +1,4 @@
-/* Fetches a public address as crawlers do, through whatever proxies stand before it, and judges
+/* Fetches a public address as crawlers do, through whatever proxies stand before it, and checks
  * what it gets: the page, its compression, caching and conditional answers, robots.txt, the index
  * and a sample of the sitemaps that it lists. */
 #pragma once

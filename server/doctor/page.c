@@ -177,7 +177,7 @@ bool visit_page(struct visit *v)
     return true;
 }
 
-/* The index itself: well-formed, within the limits, and each loc a URL that may stand in it. */
+/* The index itself: well-formed, within the limits, and each loc a URL that may be in it. */
 
 #define MAX_ENTRIES 50000u
 
@@ -318,7 +318,7 @@ static bool read_index(struct visit *v, struct found *f)
     return good;
 }
 
-/* ---- judging --------------------------------------------------------------------------- */
+/* ---- checking --------------------------------------------------------------------------- */
 
 static int compare_texts(const void *a, const void *b)
 {

@@ -71,7 +71,7 @@ void visit_fetch_robots(struct visit *v, const struct url *of, struct visit_robo
 const char *visit_forbidden(const struct visit_robots *robots, const struct url *url);
 /* True where it has a Sitemap line with the index. */
 bool visit_names_index(const struct visit *v, const struct visit_robots *robots);
-/* Fetches a sitemap that an index lists and judges it. `lastmod`: what the index dates it with; "":
+/* Fetches a sitemap that an index lists and checks it. `lastmod`: what the index dates it with; "":
  * nothing. `robots` is its host's. */
 void visit_child(struct visit *v, const char *text, const char *lastmod,
                  const struct visit_robots *robots);
@@ -84,14 +84,14 @@ struct visit_hosts {
     size_t count;
 };
 void visit_hosts_add(const struct visit *v, struct visit_hosts *hosts, const struct url *loc);
-/* Fetches the robots.txt of each and tells whether crawlers will take its sitemaps. */
+/* Fetches the robots.txt of each and reports whether crawlers will take its sitemaps. */
 void visit_hosts_check(struct visit *v, struct visit_hosts *hosts);
 /* The robots.txt of a loc's host, the index's own included; NULL past the bound. */
 const struct visit_robots *
 visit_hosts_robots(const struct visit *v, const struct visit_hosts *hosts, const struct url *loc);
 void visit_hosts_done(struct visit_hosts *hosts);
 
-/* Tells what is to be said once of all children. */
+/* Reports what is to be said once of all children. */
 void visit_children_end(struct visit *v);
 /* What to do about an answer that is not a usable sitemap, by its code (docs/remote.md, "Codes").
  * Static. */

@@ -1,7 +1,7 @@
 /* Each engine has a schedule by the catalogue: when each site was asked, and when it is next. A
  * look finds the site that is due longest, and asks for its sitemaps; then it submits the indexes
  * that the engine does not list, and writes what came. So a restart asks nobody too early, and what
- * is asked in a day is bounded: four times a site, and once more for each submission.
+ * is asked in a day is bounded: four times a site, and again for each submission.
  *
  * Where an engine refuses the credentials, or asks to wait, no site is asked until then. Of several
  * nodes one asks. */

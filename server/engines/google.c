@@ -24,7 +24,7 @@ static const char *text_of(const json_t *object, const char *name)
     return text != NULL ? text : "";
 }
 
-/* Read anew for each token, so that a key may be replaced at any time. */
+/* Read again for each token, so that a key may be replaced at any time. */
 static enum engine_state read_account(struct engine *e, struct account *a)
 {
     char why[256];

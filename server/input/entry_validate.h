@@ -1,4 +1,4 @@
-/* The one judgement that every format's fields go through: raw text in, an entry or a rejection
+/* The one check that every format's fields go through: raw text in, an entry or a rejection
  * out. Internal to input. */
 #pragma once
 
@@ -31,7 +31,7 @@ struct raw_entry {
     enum rule_code extension_fault; /* and this is wrong with it, as field and why tell there */
 };
 
-/* Where the judged strings live; one for a whole document, so that no entry costs a malloc. */
+/* Where the checked strings live; one for a whole document, so that no entry costs a malloc. */
 struct validated_entry {
     struct entry entry; /* strings point into this object */
     struct url url;

@@ -236,7 +236,7 @@ static bool check_ratio(struct gunzip *g)
 }
 
 /* One call of inflate. Its output ends at a multiple of OUT_BYTES of the decoded stream at the
- * latest, and only there, with all before it taken, the ratio is judged: so the verdict does not
+ * latest, and only there, with all before it taken, the ratio is checked: so the verdict does not
  * depend on how the input happened to be cut. */
 static bool inflate_some(struct gunzip *g, bool *idle)
 {
@@ -307,7 +307,7 @@ static bool check_waste(struct gunzip *g)
            fail_gzip(g, "most of its bytes decode to nothing (zeros or empty members)");
 }
 
-/* Waste is judged where the input has come to a multiple of OUT_BYTES, and all before it is
+/* Waste is checked where the input has come to a multiple of OUT_BYTES, and all before it is
  * decoded: so that verdict, too, does not depend on how the input happened to be cut. */
 bool gunzip_feed(struct gunzip *g, const void *bytes, size_t len)
 {
@@ -482,7 +482,7 @@ bool detect_html(const char *head, size_t len)
 
 /* ---- the frame ---- */
 
-/* What is left of a broken gzip tells something from so many bytes on. */
+/* What is left of a broken gzip reports something from so many bytes on. */
 #define REST_MIN_BYTES 16u
 
 void place_advance(struct place *place, const char *bytes, size_t len)

@@ -27,7 +27,7 @@ struct reader_state {
     uint64_t count;        /* entries and rejections */
     char column_separator; /* of a plain list whose first line may name columns; '\0': none */
     uint64_t bytes;        /* decoded */
-    /* Where entries are judged (9 kB), the owner's; NULL where only errors are kept. */
+    /* Where entries are checked (9 kB), the owner's; NULL where only errors are kept. */
     struct validated_entry *judged;
 };
 
@@ -38,7 +38,7 @@ bool reader_state_fail(struct reader_state *c, enum reader_status status, const 
                        uint64_t line, uint64_t column, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 bool reader_state_no_memory(struct reader_state *c);
-/* Judges and hands on. False: stop, the reason is recorded. */
+/* Checks and hands on. False: stop, the reason is recorded. */
 bool reader_state_add(struct reader_state *c, const struct raw_entry *raw);
 /* The same for what the format itself refuses. */
 bool reader_state_reject(struct reader_state *c, const struct rejection *rejection);
@@ -80,7 +80,7 @@ size_t detect_space(const char *head, size_t len);
 /* The same behind. */
 size_t detect_space_behind(const char *text, size_t len);
 /* True where a line is a row of a table (CSV, TSV): a URL with a date in the column behind it, or
- * with a tab; the names of such columns; or quoted ones. No URL that is meant ends like that. */
+ * with a tab; the names of such columns; or quoted ones. No URL that is intended ends like that. */
 bool detect_table(const char *line, size_t len);
 /* The separator of a line that may be a table's first, with the names of its columns; '\0': it is
  * none. */
@@ -119,10 +119,10 @@ bool detect_wide_text(const char *head, size_t len);
 
 /* ---- memory ---- */
 
-/* Whether memory has run out within expat or jansson. Neither tells it reliably: expat 2.5 takes a
- * prefix that it found no room for as unbound, jansson 2.14 a string as a syntax
- * error, or takes it with a character missing; and what is
- * the machine's fault must not be told as the document's. Thread safe. */
+/* Whether memory has run out within expat or jansson. Neither reports it reliably: expat 2.5 takes
+ * a prefix that it found no room for as unbound, jansson 2.14 a string as a syntax error, or takes
+ * it with a character missing; and what is the machine's fault must not be reported as the
+ * document's. Thread safe. */
 
 /* XML_ParserCreateNS; the caller frees it with XML_ParserFree. NULL when out of memory. */
 XML_Parser memory_new_parser(const char *encoding, char separator);
@@ -255,7 +255,7 @@ bool json_stream_single(const struct frame *f);
 /* The common form of an entry's JSON, read without a tree. Fills `raw`, whose strings then borrow
  * from `text`, where `text` is one object of "loc" and at most one each of "lastmod", "digest" and
  * "index" (of page URLs "urlset"), all of them strings of printable ASCII without a backslash.
- * False for all else, well formed or not, with `raw` as it was: the general reader judges that, and
- * would read what this takes in the same way. */
+ * False for all else, well formed or not, with `raw` as it was: the general reader checks that, and
+ * would read what this accepts in the same way. */
 bool json_flat_read(const char *text, size_t len, const struct reader_options *options,
                     struct raw_entry *raw);

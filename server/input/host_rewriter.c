@@ -112,7 +112,7 @@ static void open_construct(struct host_rewriter *w, char c)
     }
 }
 
-/* Prefixes are not looked at: a colon begins the name anew. */
+/* Prefixes are not looked at: a colon begins the name again. */
 static void parse_name(struct host_rewriter *w, char c)
 {
     if (c == ':') {

@@ -1,6 +1,6 @@
 /* What an HTML page is that came where a sitemap was due: a page like any other, the challenge of a
- * bot wall, or a maintenance page. Told by the names that such pages use for their own parts, and
- * by what they say to people. Pure, thread safe. */
+ * bot wall, or a maintenance page. Recognised by the names that such pages use for their own parts,
+ * and by what they say to people. Pure, thread safe. */
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +15,7 @@ struct html_page {
     char title[HTML_PAGE_TITLE]; /* for people; "" */
 };
 
-/* Judges a page by its first bytes; no more than FRAME_BLOCK_BYTES are looked at. */
+/* Checks a page by its first bytes; no more than FRAME_BLOCK_BYTES are looked at. */
 void html_page_check(const char *head, size_t len, struct html_page *out);
 /* What it is, for people: "a challenge page of a bot wall (Anubis)". */
 #define HTML_PAGE_WHAT 128u

@@ -2,7 +2,7 @@
  * outside strings, so that only one element is held (an object or an array of them: json_stream;
  * lines: ndjson); an element becomes raw fields, of the common form without a tree
  * (json_flat_read), of any other by jansson, which sees no text that is nested deep; and those are
- * judged as any format's. */
+ * checked as any format's. */
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -174,7 +174,7 @@ bool json_flat_read(const char *text, size_t len, const struct reader_options *o
 
 enum json_raw_status {
     JSON_RAW_OK,
-    JSON_RAW_REJECTED, /* is JSON, but no entry, or a name stands twice */
+    JSON_RAW_REJECTED, /* is JSON, but no entry, or a name occurs twice */
     JSON_RAW_SYNTAX,   /* is not JSON */
     JSON_RAW_NO_MEMORY,
 };
@@ -277,7 +277,7 @@ static enum rule_code read_position(const struct fields *f, const json_t *value)
 
 /* ---- extensions of a page URL ---- */
 
-/* A fault is reported once the loc is judged; nothing is read behind it. */
+/* A fault is reported once the loc is checked; nothing is read behind it. */
 static void fault(const struct fields *f, enum rule_code code)
 {
     f->raw->extension_fault = code;

@@ -83,7 +83,7 @@ static bool refuse_page(struct reader *r, const char *head, size_t len)
                              r->frame.place.line, 0, "is %s", what);
 }
 
-/* Tells the format, unless it was told, and opens its handler. */
+/* Reports the format, unless it was reported, and opens its handler. */
 static bool open_format(void *context, const char *head, size_t len)
 {
     struct reader *r = context;

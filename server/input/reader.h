@@ -1,6 +1,6 @@
 /* Reads lists of sitemaps, or of page URLs, in every format there is, as the bytes arrive: XML (a
  * sitemap index, or a sitemap with its extensions), NDJSON, a JSON object or array, a plain list of
- * URLs; each also gzipped. Judges and normalises each entry
+ * URLs; each also gzipped. Checks and normalises each entry
  * by server/rules and hands it on. Memory is bounded by READER_MAX_ITEM_BYTES and the tables of
  * zlib, expat and jansson, whatever the input. */
 #pragma once
@@ -41,7 +41,7 @@ struct reader_options {
     bool allow_placed;          /* of these, position and source alone */
     uint64_t max_bytes;         /* decoded; 0: no limit */
     uint64_t max_entries;       /* 0: no limit */
-    uint32_t max_ratio;         /* decoded : encoded, judged past 1 MiB decoded; 0: no limit */
+    uint32_t max_ratio;         /* decoded : encoded, checked past 1 MiB decoded; 0: no limit */
     int64_t now;                /* Unix seconds */
     const struct host_map *map; /* what the bytes are put through first; NULL: nothing. Borrowed */
 };
@@ -71,7 +71,7 @@ struct reader_error {
     char field[64];        /* "item-too-large" of JSON: the member that is; "" where unknown */
 };
 
-/* What is handed on before a failure is found is not taken back: where all or nothing is meant,
+/* What is handed on before a failure is found is not taken back: where all or nothing is intended,
  * keep it (spool.h) until reader_finish says READER_OK. How the input is cut into calls of
  * reader_feed changes nothing. */
 struct reader_sink {
@@ -114,7 +114,7 @@ struct json_entry {
     char *storage; /* owned */
 };
 
-/* Judges one JSON text (an object). On RULE_OK `out` is filled and the caller frees it with
+/* Checks one JSON text (an object). On RULE_OK `out` is filled and the caller frees it with
  * json_entry_done; otherwise `rejection` says why (its loc and field, where there are any,
  * point into `out->storage`, so json_entry_done is due then too). `line` goes into both. Thread
  * safe. */

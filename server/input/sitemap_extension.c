@@ -1,5 +1,5 @@
-/* The extensions of a page in a sitemap: images, alternates, news and videos. They are judged by
- * the rules of server/rules/page/fragment.h, as `import --urlset` judges them, and what breaks a
+/* The extensions of a page in a sitemap: images, alternates, news and videos. They are checked by
+ * the rules of server/rules/page/fragment.h, as `import --urlset` checks them, and what breaks a
  * rule is a remark: crawlers read the page all the same, without that part. */
 #include <stdio.h>
 #include <stdlib.h>

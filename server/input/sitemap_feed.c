@@ -142,7 +142,7 @@ bool sitemap_feed_start(struct sitemap_feed *f, struct sitemap_work *work, unsig
 void sitemap_feed_link(struct sitemap_work *work, struct place at, const char *text, size_t len)
 {
     sitemap_hash_field(work->hash, HASH_TEXT, text, len);
-    /* What is relative is resolved by readers of feeds (RFC 4287 2); the rest is judged as the
+    /* What is relative is resolved by readers of feeds (RFC 4287 2); the rest is checked as the
      * pages of a sitemap are. */
     if (sitemap_pages_is_url(text, len))
         sitemap_pages_count(&work->pages, sitemap_pages_loc(&work->pages, at, text, len));

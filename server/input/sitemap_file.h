@@ -12,9 +12,9 @@
 #include "server/rules/limits.h"
 #include "server/rules/url.h"
 
-#define SITEMAP_MAX_REMARKS   8u    /* rules of one file; what breaks a further one is not told */
-#define SITEMAP_REMARK_PLACES 3u    /* of each */
-#define SITEMAP_REMARK_GIVEN  96u   /* bytes of what stands there, with the NUL */
+#define SITEMAP_MAX_REMARKS   8u  /* rules of one file; what breaks a further one is not reported */
+#define SITEMAP_REMARK_PLACES 3u  /* of each */
+#define SITEMAP_REMARK_GIVEN  96u /* bytes of what is there, with the NUL */
 #define SITEMAP_REMARK_TOLD   320u  /* bytes that hold any sentence */
 #define SITEMAP_REMARKS_TEXT  2048u /* bytes that hold any text form */
 
@@ -23,7 +23,7 @@ struct sitemap_remark {
     uint64_t count;                        /* pages, or what else breaks the rule */
     uint64_t lines[SITEMAP_REMARK_PLACES]; /* 1-based, of the first ones; 0: unknown, or no more */
     uint64_t column;                       /* of the first one; 0: unknown */
-    char given[SITEMAP_REMARK_GIVEN]; /* what stands there, for people; "" where nothing does */
+    char given[SITEMAP_REMARK_GIVEN];      /* what is there, for people; "" where nothing does */
 };
 
 struct sitemap_remarks {
@@ -40,7 +40,7 @@ void sitemap_remarks_write(const struct sitemap_remarks *r, char *out);
 /* The same back. Skips what it does not know. */
 void sitemap_remarks_read(const char *text, struct sitemap_remarks *out);
 
-/* The one judge of a sitemap's bytes, for polls, folders, `probe`, `doctor` and splits: as they
+/* The one check of a sitemap's bytes, for polls, folders, `probe`, `doctor` and splits: as they
  * arrive it verifies a `urlset` with any extension namespaces, a text list of URLs, or a feed, each
  * also gzipped. Counts, holds it to the protocol's limits, and hashes what it says, so that a
  * changed comment, indentation, a re-gzip or a touch is not a change. Memory is bounded whatever
@@ -81,10 +81,10 @@ enum sitemap_packing sitemap_packing_reported(enum sitemap_packing name,
                                               const char *content_encoding,
                                               const char *content_type);
 
-/* What a file is judged by, beside its content. Borrowed until its verifier is freed. */
+/* What a file is checked by, beside its content. Borrowed until its verifier is freed. */
 struct sitemap_expect {
     int64_t now;           /* Unix seconds, for the pages' lastmods */
-    const struct url *url; /* the file's own; NULL: where its pages are is not judged */
+    const struct url *url; /* the file's own; NULL: where its pages are is not checked */
     /* Hosts ("www.example.com", or with a port) whose pages it may list beside its own host's: its
      * site's, with the aliases and cross hosts. NULL where host_count is 0. */
     const char *const *hosts;
@@ -124,7 +124,7 @@ struct sitemap_verifier;
 /* NULL when out of memory. One thread. */
 struct sitemap_verifier *sitemap_verifier_new(const struct sitemap_expect *expect);
 /* Before the first byte of an HTTP answer's body: its Content-Encoding (several fields joined with
- * commas) and Content-Type; NULL: it has none. Codings come off before the file is judged. */
+ * commas) and Content-Type; NULL: it has none. Codings come off before the file is checked. */
 void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encoding,
                            const char *content_type);
 /* Before the first byte: who is given the file's bytes, content codings removed, as they come. */

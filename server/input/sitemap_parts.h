@@ -39,7 +39,7 @@ void sitemap_hash_attributes(struct sitemap_hash *h, const char **list);
 
 struct sitemap_pages {
     struct sitemap_expect expect;
-    size_t folder_len; /* of the file's own URL, up to and with its last slash; 0: not judged */
+    size_t folder_len; /* of the file's own URL, up to and with its last slash; 0: not checked */
     uint64_t urls, bad_urls;
     uint64_t useless; /* of the bad ones those that no crawler can ask for */
     struct sitemap_remarks remarks;
@@ -82,18 +82,18 @@ bool sitemap_work_other(struct sitemap_work *w, enum sitemap_file_kind kind, con
 bool sitemap_work_page(struct sitemap_work *w, const char *head, size_t len);
 /* True where `text` begins as an absolute http or https URL does. */
 bool sitemap_pages_is_url(const char *text, size_t len);
-/* Judges a loc, which stands at `at`, and remarks what is wrong with it. RULE_OK, or what
- * sitemap_pages_count is to be told. */
+/* Checks a loc, which is at `at`, and remarks what is wrong with it. RULE_OK, or what
+ * sitemap_pages_count is to be reported. */
 enum rule_code sitemap_pages_loc(struct sitemap_pages *p, struct place at, const char *text,
                                  size_t len);
 /* Remarks a page that is refused for another reason. Returns `code`. */
 enum rule_code sitemap_pages_refuse(struct sitemap_pages *p, struct place at, enum rule_code code);
-/* Remarks a rule that what is at `at` breaks; `given` (NULL: nothing) is what stands there. */
+/* Remarks a rule that what is at `at` breaks; `given` (NULL: nothing) is what is there. */
 void sitemap_pages_remark(struct sitemap_pages *p, struct place at, enum rule_code code,
                           const char *given, size_t len);
 /* A page is over: counts it as bad unless `code` is RULE_OK. Once for each. */
 void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code);
-/* Takes the lastmod of a page, which stands at `at`. */
+/* Takes the lastmod of a page, which is at `at`. */
 void sitemap_pages_lastmod(struct sitemap_pages *p, struct place at, const char *text, size_t len);
 /* Remarks that the namespace is not quite the protocol's: `name` up to `local`, as expat gives it.
  */

@@ -1,5 +1,5 @@
 /* A urlset, or a feed (sitemap_feed.c), as XML, tag by tag as the bytes arrive: every tag and text
- * goes into the hash, and of each url the loc and the lastmod are judged at their end. What a file
+ * goes into the hash, and of each url the loc and the lastmod are checked at their end. What a file
  * is that breaks before its root is known is recognised by its prolog: meant as a sitemap, or
  * something else. */
 
@@ -53,7 +53,7 @@ static void parse_loc(struct sitemap_item *item, struct sitemap_pages *pages, co
 {
     if (item->locs == 1 && !item->markup)
         item->loc_code = sitemap_pages_loc(pages, item->field_at, text, len);
-    else if (item->locs <= 2) /* of several, which one is meant is anyone's guess */
+    else if (item->locs <= 2) /* of several, which one is intended is anyone's guess */
         item->loc_code = sitemap_pages_refuse(pages, item->field_at, RULE_LOC_MALFORMED);
 }
 

@@ -31,7 +31,7 @@ static struct sitemap_remark *find_remark(struct sitemap_remarks *r, enum rule_c
     return NULL;
 }
 
-/* Counts one more. `given` (may be NULL) is what stands there, `len` bytes. */
+/* Counts one more. `given` (may be NULL) is what is there, `len` bytes. */
 static void sitemap_remarks_add(struct sitemap_remarks *r, enum rule_code code, uint64_t line,
                                 uint64_t column, const char *given, size_t len)
 {
@@ -325,7 +325,7 @@ static void add_remark(struct sitemap_pages *p, enum rule_code code, struct plac
     sitemap_remarks_add(&p->remarks, code, at.line, at.column, given, len);
 }
 
-/* A host that is named without a port is meant with any, as everywhere in the registry. */
+/* A host that is named without a port is intended with any, as everywhere in the registry. */
 static bool is_host(const char *host, const struct url *url)
 {
     size_t len = strlen(host);
@@ -679,7 +679,7 @@ static bool evaluate_text(struct sitemap_verifier *v, const char *head, size_t l
     return refuse_other(v, head, len);
 }
 
-/* Tells by the head what the file is. */
+/* Finds by the head what the file is. */
 static bool open_form(void *context, const char *head, size_t len)
 {
     struct sitemap_verifier *v = context;

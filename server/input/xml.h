@@ -29,7 +29,7 @@ struct xml {
     const struct xml_hooks *hooks;
     struct reader_state *core;
     XML_Parser parser;
-    struct place given, start; /* what to expat stands at `given` stands at `start` */
+    struct place given, start; /* what to expat is at `given` is at `start` */
     uint64_t pending;          /* bytes given to expat since its last event */
 };
 
@@ -43,7 +43,7 @@ bool xml_finish(void *self);
 void xml_free(void *self);
 /* Where expat is: at an event its beginning, between two calls of xml_feed behind what it had. */
 struct place xml_place(const struct xml *x);
-/* Between two of them: what expat is given next stands at `place`; what is in front of it was read
+/* Between two of them: what expat is given next is at `place`; what is in front of it was read
  * without expat. */
 void xml_skip_to(struct xml *x, struct place place);
 /* Every handler begins so. False: it is over; expat may still call a handler or two then. */

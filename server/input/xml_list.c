@@ -219,7 +219,7 @@ static void record_variant(struct xml_list *x, const char *name, unsigned space)
 
 /* ---- extensions of a page URL ---- */
 
-/* Only the first fault is reported: nothing is judged behind it. */
+/* Only the first fault is reported: nothing is checked behind it. */
 static void set_code(struct xml_list *x, enum rule_code code)
 {
     x->item.extension_fault = code;

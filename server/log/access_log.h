@@ -1,6 +1,6 @@
 /* The access log: one line for each answered request. `combined` is the format of that name that
  * Apache and nginx write, to the letter; `json` has more. What comes from outside is escaped, so
- * that no request forges a line; tokens and the Authorization header never stand in it. A caller
+ * that no request forges a line; tokens and the Authorization header never are in it. A caller
  * that writes a line waits for nobody: where the file takes none for a while, lines are dropped,
  * counted, and the log says so. Lines of several threads may be a tenth of a second out of order.
  */

@@ -95,7 +95,7 @@ static size_t escape_byte(unsigned byte, enum line_escape escape, char out[8])
                       out);
 }
 
-/* What stands for the character at `s`, into `out`; sets `*used`, the bytes of `s` that it is. */
+/* The escape of the character at `s`, into `out`; sets `*used`, the bytes of `s` that it is. */
 static size_t escape_char(const char *s, size_t left, enum line_escape escape, char out[8],
                           size_t *used)
 {

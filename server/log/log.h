@@ -38,7 +38,7 @@ void log_request(enum log_level level, const char *event, const char *request_id
 /* A start that failed: one line `sitemapd: what: why` on stderr, whatever level and format are,
  * since it speaks to the user of the command. */
 void log_failure(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* From here on nobody has typed a command: what log_failure tells is an event of this name, at
+/* From here on nobody has typed a command: what log_failure reports is an event of this name, at
  * level error. `event` is static. */
 void log_failures_as(const char *event);
 

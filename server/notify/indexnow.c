@@ -611,7 +611,7 @@ static void gather_changes(struct notified_site *s, int64_t until_ms)
     if (s->batch.count > 0)
         make_body(s);
     if (s->batch.body.failed || (s->batch.taken == 0 && s->changes_from < s->changes_count)) {
-        batch_clear(&s->batch); /* no memory, or the copies are gone: compared anew, later */
+        batch_clear(&s->batch); /* no memory, or the copies are gone: compared again, later */
         close_changes(s, false);
     } else if (s->batch.count > 0) {
         send_batch(s);

@@ -1,4 +1,4 @@
-/* [site] indexnow_key: tells search engines that take part (indexnow.org) which page URLs came,
+/* [site] indexnow_key: notifies search engines that take part (indexnow.org) which page URLs came,
  * changed or went: of urlsets, and of mirrored sitemaps that this server serves. One thread, which
  * reads the history's rows of urlsets from where it ended (db/indexnow.h), sends them in batches by
  * the one client under the guard of addresses, and keeps how far it came: at least once. Part of

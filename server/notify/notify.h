@@ -1,6 +1,6 @@
-/* [notify] url: tells another server, by a POST of JSON lines, when a source begins to fail, when
- * the shrink guard holds removals back, when sitemaps of it can be read no more, when one
- * is gone, when the index bears an old date of one, and when each is well again. One thread, which
+/* [notify] url: notifies another server, by a POST of JSON lines, when a source begins to fail,
+ * when the shrink guard holds removals back, when sitemaps of it can be read no more, when one is
+ * gone, when the index bears an old date of one, and when each is well again. One thread, which
  * looks at what the sources say of themselves and sends; by the one client, under the guard of
  * addresses. Part of the assembly. */
 #pragma once
@@ -52,6 +52,6 @@ struct notify;
 struct notify *notify_start(const struct notify_options *options);
 /* Any thread; never waits for I/O. `n` is a struct notify. */
 void notify_sitemap(void *context, const struct notify_sitemap *what);
-/* Ends the thread at once. What was not sent is lost; what is amiss then is reported anew by the
+/* Ends the thread at once. What was not sent is lost; what is amiss then is reported again by the
  * next start. Takes NULL. */
 void notify_stop(struct notify *n);

@@ -35,7 +35,7 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revisio
                     uint32_t timeout_ms, await_revision_done *done, void *context);
 /* Everything up to `revision` is published: resumes whom that satisfies. */
 void await_list_publish(struct await_list *l, uint64_t revision);
-/* Another catalogue stands at the path: what was awaited of the old one will not come. */
+/* Another catalogue is at the path: what was awaited of the old one will not come. */
 void await_list_reset(struct await_list *l);
 /* Resumes the acknowledgements with UNAVAILABLE: the catalogue is gone. Polls go on waiting. */
 void await_list_fail(struct await_list *l);

@@ -25,12 +25,12 @@
  * load of one draws the next number, and so does a scan that invalidates them.
  *
  * `wanted` is only raised to what a pass has read from the file. So a load that begins after that
- * and reads less has found a file that was put back to an earlier state. The revision may never
+ * and reads less has found a file that was restored to an earlier state. The revision may never
  * come: all waiting requests get what the file has now, which is not kept, and the next pass starts
  * with fresh places.
  *
  * The least used: each kind has its places in memory in a list, the newest first. The eviction
- * comes from the old end. What was used since it last came by goes to the new end once more. So a
+ * comes from the old end. What was used since it last came by goes to the new end again. So a
  * GET leaves a mark, and moves nothing. */
 
 #define FIRST_CAPACITY 64u

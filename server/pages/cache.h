@@ -2,7 +2,7 @@
  * one budget, with one list of who waits and one eviction. What a kind is made of, its loader
  * knows: the publisher builds pages, served_file.c reads files.
  *
- * A *place* stands for one page or file, in memory or not. It is loaded once however many ask, on
+ * A *place* is one page or file, in memory or not. It is loaded once however many ask, on
  * its loader's threads, while those who ask wait.
  *
  * The budget covers whatever lives: what is in a place, what was replaced but is still being sent,

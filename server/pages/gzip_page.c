@@ -34,7 +34,8 @@ struct deflater *deflater_new(int level)
 
 void deflater_piece(struct deflater *d, const void *raw, size_t len, struct str *out)
 {
-    /* A piece is at most a segment of some hundred entries, far below what zlib's counters hold. */
+    /* A piece is at most a segment of a few hundred entries, far below what zlib's counters hold.
+     */
     if (len > UINT_MAX / 2) {
         out->failed = true;
         return;

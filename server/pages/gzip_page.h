@@ -1,6 +1,6 @@
 /* Deflates one piece of a page at a time: each a fresh raw stream that ends on a byte boundary, so
  * that pieces can be joined in any order (RFC 1951 3.2.3). A reset begins and Z_SYNC_FLUSH ends it:
- * the bytes of Z_FULL_FLUSH, which would only clear once more what the reset clears. Internal to
+ * the bytes of Z_FULL_FLUSH, which would only clear again what the reset clears. Internal to
  * publish. */
 #pragma once
 
@@ -17,7 +17,7 @@ struct deflater;
 
 /* `level` 1 to 9. NULL when out of memory. One thread at a time. */
 struct deflater *deflater_new(int level);
-/* Appends the compressed piece to `out`; out->failed tells of memory. The bytes depend on input,
+/* Appends the compressed piece to `out`; out->failed: out of memory. The bytes depend on input,
  * level and zlib's version alone, never on buffer sizes or on what was compressed before. */
 void deflater_piece(struct deflater *d, const void *raw, size_t len, struct str *out);
 void deflater_free(struct deflater *d);
@@ -84,7 +84,7 @@ struct resource *builder_restore(struct builder *b, const struct page_pieces *pi
 struct str *builder_buffer(struct builder *b);
 /* A hash of what decides the bytes of a page beside its entries: this program's version, how it
  * renders and frames, zlib and its level. A sample page is built for it, so that what no version
- * number tells is noticed too. False when out of memory. */
+ * number shows is noticed too. False when out of memory. */
 bool builder_version(struct builder *b, uint64_t out[2]);
 
 /* How many segments of the page changed since `base`, without rendering any. */

@@ -323,7 +323,7 @@ static void report_state(struct page_store *store, const char *event, const char
         store->options.event(store->options.event_context, event, detail);
 }
 
-/* No writing for a while; told once until it is on again. */
+/* No writing for a while; reported once until it is on again. */
 static void page_store_turn_off(struct page_store *store, const char *why)
 {
     atomic_store(&store->unwritten_until_ms, clock_now_ms() + store->options.retry_ms);
@@ -510,7 +510,7 @@ static bool write_all(int fd, const void *bytes, size_t len)
 
 static bool write_file(struct page_store *store, const char *name, const struct page_pieces *pieces)
 {
-    /* What stands there was left half written, or is a pipe or another name of some file: nothing
+    /* What is there was left half written, or is a pipe or another name of some file: nothing
      * to write into. */
     unlinkat(store->folder_fd, TEMPORARY, 0);
     int fd = openat(store->folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -554,7 +554,7 @@ enum page_store_saved page_store_save(struct page_store *store, const struct pag
         return PAGE_STORE_FULL;
     uint64_t size = store->head.len + pieces.len;
     if (size > PAGE_FILE_MAX_BYTES || !has_room(store, size, old)) {
-        remove_name(store, name); /* what stands there is of another state */
+        remove_name(store, name); /* what is there is of another state */
         return PAGE_STORE_FULL;
     }
     if (!write_file(store, name, &pieces)) {

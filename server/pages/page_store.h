@@ -1,5 +1,5 @@
 /* A page as a file: what the page store keeps of a snapshot, to bytes and back. Holds the deflated
- * segments alone; frame, checksum and etags are made anew by gzip_page_snapshot, so that none of
+ * segments alone; frame, checksum and etags are rebuilt by gzip_page_snapshot, so that none of
  * them can disagree with the segments. In the byte order of the machine, and says so. Internal to
  * publish; pure, thread safe. */
 #pragma once
@@ -19,8 +19,8 @@
 #define PAGE_FILE_MAX_BYTES  (LIMIT_PAGE_BYTES + (8u << 20))
 #define PAGE_FILE_EPOCH_SIZE 40
 
-/* Which state of which page. Revisions repeat where an older copy of the catalogue is put back,
- * and times where the clock stands: `stamp` tells two states apart (page_record). */
+/* Which state of which page. Revisions repeat where an older copy of the catalogue is restored,
+ * and times where the clock stands: `stamp` distinguishes two states (page_record). */
 struct page_key {
     char epoch[PAGE_FILE_EPOCH_SIZE]; /* of the catalogue; NULs behind the text */
     int64_t index_id;
@@ -57,7 +57,7 @@ bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
 
 /* Pages kept on disk, so that a restart, or a page that was evicted, does not render and deflate
  * it again. A folder of our own (0700) with a file for each page. It holds nothing that cannot be
- * made anew, so it may be deleted at any time, and nothing in it is believed before it was checked
+ * rebuilt, so it may be deleted at any time, and nothing in it is believed before it was checked
  * (page_file). Files are written beside and renamed, without fsync: what a power cut tore is
  * recognised by its hash. A disk that fails turns the store off for a while, and serving goes on
  * without it.
@@ -98,7 +98,7 @@ enum page_store_found page_store_load(struct page_store *store, const struct pag
 
 /* ---- for one thread, the keeper's ---- */
 
-/* True where files may be written now. Opens the folder where it is not; `*fresh` tells that it was
+/* True where files may be written now. Opens the folder where it is not; `*fresh` says that it was
  * just opened: page_store_sweep is due. */
 bool page_store_ready(struct page_store *store, bool *fresh);
 enum page_store_saved {

@@ -96,7 +96,7 @@ static void return_builder(struct publisher *p, struct builder *b)
     builder_free(b);
 }
 
-/* Whether the file that stands at the path now has under this id the list that the place is of:
+/* Whether the file that is at the path now has under this id the list that the place is of:
  * copies of one catalogue do, whose epochs differ. */
 static bool is_same_list(struct catalogue_view *v, const struct page_place *s)
 {
@@ -110,7 +110,7 @@ static bool is_same_list(struct catalogue_view *v, const struct page_place *s)
 }
 
 /* Reads the page at the newest revision and builds it upon `base`, or loads it where it is stored.
- * `*out` stays NULL where the page has no entries. `*passing`: another file stands at the path. */
+ * `*out` stays NULL where the page has no entries. `*passing`: another file is at the path. */
 static enum catalogue_status build_page(struct publisher *p, struct builder *b,
                                         struct page_place *s, const struct resource *base,
                                         uint64_t *revision, bool *loaded, bool *passing,
@@ -128,7 +128,7 @@ static enum catalogue_status build_page(struct publisher *p, struct builder *b,
     if (status != CATALOGUE_OK)
         goto end;
     *revision = revisions.revision;
-    /* Another file stands at the path, where this id may be another index: the site map that led
+    /* Another file is at the path, where this id may be another index: the site map that led
      * here is about to go. */
     *passing = strcmp(revisions.epoch, key->name) != 0;
     if (*passing && !is_same_list(v, s)) {
@@ -227,9 +227,9 @@ static bool is_in_registry(void *context, struct place *place)
     return atomic_load(&((struct page_place *)place)->mark) == *mark;
 }
 
-/* Replaces the site map; the old one lives until its last request is done. `anew`: it is of another
- * catalogue than before, or pages are framed otherwise, so they are others too. What is served
- * until then stays if the new one cannot be read. */
+/* Replaces the site map; the old one lives until its last request is done. `again`: it is of
+ * another catalogue than before, or pages are framed otherwise, so they are others too. What is
+ * served until then stays if the new one cannot be read. */
 static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v,
                                              const char *epoch, bool anew)
 {
@@ -442,7 +442,7 @@ static bool count_entries(void *context, const struct page_record *page, const c
     return true;
 }
 
-/* Forgets the catalogue: another file stands at the path. */
+/* Forgets the catalogue: another file is at the path. */
 static void pass_reset(struct publisher *p)
 {
     p->epoch[0] = '\0';
@@ -565,7 +565,7 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
 #define TICK_MS       100u
 #define QUIET_TICK_MS 1000u
 
-/* Records whether the catalogue can be read, and tells of the change. */
+/* Records whether the catalogue can be read, and reports the change. */
 static void publisher_set_readable(struct publisher *p, bool readable, const char *why)
 {
     pthread_mutex_lock(&p->trouble_lock);
@@ -606,8 +606,8 @@ static void record_clock(struct publisher *p, const char *event, int64_t seconds
     publisher_record(p, event, text);
 }
 
-/* Tells once of a clock that was set while we looked, and of a catalogue from its future. The time
- * of a suspend does not set it: CLOCK_BOOTTIME counts it too. */
+/* Reports once a clock that was set while we looked, and a catalogue from its future. The
+ * time of a suspend does not set it: CLOCK_BOOTTIME counts it too. */
 static void watch_clock(struct publisher *p)
 {
     int64_t now = (int64_t)time(NULL), up = clock_read_ns(CLOCK_BOOTTIME) / 1000000000;

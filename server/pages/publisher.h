@@ -56,10 +56,10 @@ struct publisher_options {
     /* Fills s->attachment and s->attachment_free before `s` is installed. False: no memory. */
     bool (*attach)(void *context, struct resource *s);
     void *attach_context;
-    /* Told of each page as it is now, also of those that are not in memory, before it is served and
-     * before the change is answered; at first, and when another catalogue has taken the
-     * place, of all of them, behind one call with NULL for the page. The same may be told again.
-     * Must not block; the publisher's threads. May be NULL. */
+    /* Called for each page as it is now, also of those that are not in memory, before it is served
+     * and before the change is answered; at first, and when another catalogue has taken the place,
+     * of all of them, behind one call with NULL for the page. The same may be reported again. Must
+     * not block; the publisher's threads. May be NULL. */
     void (*page_is)(void *context, const char *epoch, const struct page_record *page);
     void *page_is_context;
     /* Log hook: something went wrong or came right again; any thread. May be NULL. */
@@ -111,7 +111,7 @@ void site_map_find(const struct site_map *r, const char *host, const char *path,
                    struct site_target *out);
 /* The last second in which a page or a site went from an address, or what is not the publisher's
  * may have; 0: none has since anything was served. A file that shows there now may bear a date that
- * was told of what went. Any thread. */
+ * was notified of what went. Any thread. */
 int64_t publisher_moved_at(struct publisher *p);
 /* The registry that the table was made of. Borrowed while the table is held. */
 const struct registry *site_map_registry(const struct site_map *r);
@@ -121,7 +121,7 @@ const struct registry *site_map_registry(const struct site_map *r);
  * URL with a query. Any thread. */
 bool publisher_accepts_query(const struct place *page);
 
-/* Has the next reader build the page anew. False while the catalogue cannot be read: what is in
+/* Has the next reader build the page again. False while the catalogue cannot be read: what is in
  * memory is all that there is. Never waits for I/O; any thread. */
 bool publisher_forget(struct publisher *p, struct place *page);
 

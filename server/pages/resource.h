@@ -80,8 +80,8 @@ struct resource {
 
     struct held held;
     atomic_uint references;
-    /* Tells the budget that held.bytes are free again, after they are; may be NULL. Called by the
-     * last unref, on any thread, with no lock held by it; must not block. */
+    /* Notifies the budget that held.bytes are free again, after they are; may be NULL. Called by
+     * the last unref, on any thread, with no lock held by it; must not block. */
     void (*released)(void *context, size_t bytes);
     void *released_context;
 };

@@ -17,7 +17,7 @@
 
 /* Which file it is, and which state of it: what is the same here has the same bytes, unless it was
  * changed within the file system's resolution of time (served_file_file_settled). The change time
- * tells what rsync -t and touch -d hide from the modification time. */
+ * says what rsync -t and touch -d hide from the modification time. */
 struct served_file_file {
     uint64_t device, inode, from, size; /* of it what is behind `from` is served */
     int64_t modified_ns, changed_ns;
@@ -243,7 +243,7 @@ static bool served_file_finish(struct resource *b, const char *path, int level)
 #define MAX_ATTEMPTS   3  /* at a file that changes as it is read */
 #define ATTEMPT_GAP_MS 10 /* for its writer to get on */
 
-/* The date that goes with new content, by what was served before. */
+/* The date that belongs to new content, by what was served before. */
 static void date(struct served_file *f, struct resource *b, int64_t now)
 {
     int64_t modified_at = f->file.modified_ns < 0 ? 0 : f->file.modified_ns / CLOCK_SECOND_NS;

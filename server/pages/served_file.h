@@ -5,7 +5,7 @@
  * A file's date never goes back while the cache remembers it: content that comes with a date not
  * later than the one last served (rsync -t, a rollback) gets the time of its detection, and the
  * same content under a new date keeps its old one. Where it has forgotten one, a date of before may
- * have been told of another content.
+ * have been notified of another content.
  *
  * A file that is being written while it is read (its size or times move) is tried again, a few
  * times; then the last whole one is served on, or none where there is none.

@@ -256,7 +256,7 @@ static bool same_pages(const struct registry_site *a, const struct registry_site
 }
 
 /* What the map before had, where it was made of the same: the texts of all sites, which one site's
- * change need not make anew, are as much as 16 MiB. */
+ * change need not rebuild, are as much as 16 MiB. */
 static struct resource *robots_of_before(const struct site_map *r, uint32_t place,
                                          const struct site_map *before)
 {
@@ -293,7 +293,7 @@ static void add_robots(struct site_map *r, uint32_t place, const struct publish_
     add_route(r, place, "/robots.txt", ROUTE_ROBOTS, NULL, NULL);
 }
 
-/* What proves to search engines that who tells them of the site's pages is the site. */
+/* What proves to search engines that the sender of the site's pages is the site. */
 static void add_key(struct site_map *r, uint32_t place, const char *key)
 {
     struct str text = STR_INIT, path = STR_INIT;

@@ -24,7 +24,7 @@ struct page_place {
 
 #define EPOCH_SIZE 33 /* of a catalogue, with its NUL */
 
-/* Which catalogue a map is of. The same epoch comes again where an older copy is put back, so each
+/* Which catalogue a map is of. The same epoch comes again where an older copy is restored, so each
  * time that another file, or an older state, is found at the path is another era. */
 struct site_map_of {
     const struct registry *registry; /* a reference is taken */

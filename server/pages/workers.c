@@ -12,7 +12,7 @@ struct job {
     void *context;
 };
 
-/* Jobs of one site group's tokens that wait. One with any stands in the ring of turns. */
+/* Jobs of one site group's tokens that wait. One with any is in the ring of turns. */
 struct line {
     struct line *next;
     struct job *first, **last;

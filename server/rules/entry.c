@@ -10,7 +10,7 @@
 #include "server/rules/page/fragment.h"
 
 /* Where the authority of a normalised URL or origin lies. Both were parsed at the door, so that
- * nothing needs to be judged again here. */
+ * nothing needs to be checked again here. */
 struct authority {
     const char *text;
     size_t len;

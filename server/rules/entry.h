@@ -1,5 +1,5 @@
 /* What every door (API, command line, sources) hands on: one sitemap, or one page URL of a urlset,
- * judged and normalised, on its way to the catalogue. Plain values; the strings are borrowed. */
+ * checked and normalised, on its way to the catalogue. Plain values; the strings are borrowed. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* What is to be told of single rows of a list: which were refused, and what was remarked on those
- * that were taken. All are counted, a bounded number is kept. Not thread safe. */
+/* What is to be reported of single rows of a list: which were refused, and what was remarked on
+ * those that were taken. All are counted, a bounded number is kept. Not thread safe. */
 #pragma once
 
 #include <stdbool.h>

@@ -327,7 +327,7 @@ void lastmod_format_day(int32_t day, char out[11])
 static bool instant_of(const char *stored, int64_t *out)
 {
     struct lastmod parsed;
-    /* What was served is not judged again: any time is a time. */
+    /* What was served is not checked again: any time is a time. */
     int64_t any_time = (int64_t)1 << 40;
     if (stored == NULL || lastmod_parse(stored, strlen(stored), any_time, &parsed, NULL) != RULE_OK)
         return false;

@@ -44,7 +44,7 @@ enum rule_code scope_check_index_path(const char *path)
     if (path[0] != '/' || len > INDEX_PATH_MAX_CHARS ||
         !ends_with(path, len, XML_SUFFIX, XML_SUFFIX_LEN))
         return RULE_INDEX_PATH;
-    /* A path is normalised where it is so as part of a loc: there is one judge of that. */
+    /* A path is normalised where it is so as part of a loc: there is one check of that. */
     memcpy(text, origin, sizeof origin - 1);
     memcpy(text + sizeof origin - 1, path, len + 1);
     if (url_parse(text, sizeof origin - 1 + len, &url, &remarks) != RULE_OK ||

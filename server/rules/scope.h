@@ -20,9 +20,9 @@ size_t scope_directory_len(const char *path, size_t len);
  * are normalised (no dot segments left). Says nothing of hosts (sitemaps.org "location"). */
 bool scope_holds(const char *index_path, const struct url *loc);
 
-/* Judges an index path: absolute, normalised, ends in ".xml", no query, not "/robots.txt". */
+/* Checks an index path: absolute, normalised, ends in ".xml", no query, not "/robots.txt". */
 enum rule_code scope_check_index_path(const char *path);
-/* Judges a page pattern: "{stem}", "{n}" and "{suffix}", each once, in this order, with literal
+/* Checks a page pattern: "{stem}", "{n}" and "{suffix}", each once, in this order, with literal
  * URL path characters between them (no slash), at least one between {stem} and {n}. */
 enum rule_code scope_check_pattern(const char *pattern);
 

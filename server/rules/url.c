@@ -206,7 +206,7 @@ static inline bool is_plain(char c)
     return (class_of(c) & ~('u' ^ 'p')) == ('u' & 'p');
 }
 
-/* How many characters from here on stand for themselves in path and query alike. Nearly all of a
+/* How many characters from here on need no change in path and query alike. Nearly all of a
  * loc is one such run, or two: this loop decides the cost of each of a million locs. */
 static size_t plain_run(const char *text, size_t len)
 {
@@ -403,7 +403,7 @@ static enum rule_code url_write_path(const char *text, size_t len, char *out, si
 
 #define IDN_HOST_MAX_BYTES 1024 /* of UTF-8; its punycode has HOST_MAX_CHARS at most */
 
-/* What stands before the path, read and judged. */
+/* What stands before the path, read and checked. */
 struct front {
     struct url_authority authority;
     bool https;
@@ -600,7 +600,7 @@ enum rule_code url_parse_host(const char *text, size_t len, char *out)
     struct url_authority authority;
     char *at = out;
 
-    /* The root's dot may stand in a Host field: a resolver is asked so, but it is the same site. */
+    /* The root's dot may be in a Host field: a resolver is asked so, but it is the same site. */
     if (url_read_authority(text, len, true, &authority) != RULE_OK)
         return RULE_HOST;
     memcpy(at, authority.host, authority.host_len);
@@ -613,7 +613,7 @@ enum rule_code url_parse_host(const char *text, size_t len, char *out)
     return RULE_OK;
 }
 
-/* The host as it stands in a loc that was refused: behind "//" and any user name, before any
+/* The host as it is in a loc that was refused: behind "//" and any user name, before any
  * port. A text without "//" is taken for a host. */
 static void find_host(const char **text, size_t *len)
 {

@@ -1,4 +1,4 @@
-/* URLs: parse, judge and normalise once, at the door (RFC 3986 6.2).
+/* URLs: parse, check and normalise once, at the door (RFC 3986 6.2).
  * Pure functions, thread safe. */
 #pragma once
 
@@ -25,11 +25,11 @@ struct url {
 /* Reads `len` bytes (UTF-8 or not, NUL or not) as a loc. Trims nothing: padding is the caller's
  * matter. On RULE_OK `*out` is whole; otherwise it is untouched. `*remarks` (may be NULL) gets
  * RULE_LOC_NORMALISED where the result differs from the input and RULE_LOC_LONG, or'ed in.
- * The length limits judge the normalised form (an IRI grows when encoded). */
+ * The length limits apply to the normalised form (an IRI grows when encoded). */
 enum rule_code url_parse(const char *text, size_t len, struct url *out, rule_set *remarks);
 
 /* Takes a text apart that url_parse wrote (an entry's loc, as it is handed on and stored): the same
- * `*out` for little work. What is judged there is not judged again; false, and `*out`
+ * `*out` for little work. What is checked there is not checked again; false, and `*out`
  * undefined, where the text has not even the outline of a normalised URL. */
 bool url_split(const char *text, size_t len, struct url *out);
 

@@ -541,7 +541,7 @@ static bool stops(struct child_store *s)
     return thread_stops(&s->thread);
 }
 
-/* Removes the file that was looked at; not another that has its name by now. */
+/* Removes the file that was looked at; not another that has its name now. */
 static bool remove_file(struct child_store *s, int folder, const char *name, ino_t inode)
 {
     struct stat st;
@@ -683,7 +683,7 @@ static void look_at_site(struct round *r, int folder, const char *name)
     child_store_unlock_places(r->store);
 }
 
-/* Opened anew for each round: reading moves its place. */
+/* Opened again for each round: reading moves its place. */
 static void look_at_all(struct round *r)
 {
     int fd = open(r->store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

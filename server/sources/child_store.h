@@ -73,7 +73,7 @@ bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
 /* ---- reading */
 
 /* Opens the copy of the sitemap at a normalised loc: a descriptor, which is the caller's, and where
- * the sitemap begins in it; a copy that is old is fetched anew meanwhile. -1 with errno: ENOENT
+ * the sitemap begins in it; a copy that is old is fetched again meanwhile. -1 with errno: ENOENT
  * where no source with `serve` lists it, ENODATA where one does and there is no copy. Reads the
  * catalogue and the disk. */
 int child_store_open(struct child_store *s, int64_t site_id, const char *loc, uint64_t *from);

@@ -450,7 +450,7 @@ static void tell(struct scan_pass *pass)
         report_still(pass);
 }
 
-/* Hands `found` over and tells it. */
+/* Hands `found` over and reports it. */
 static void scan_apply(struct scan_pass *pass)
 {
     struct scan_outcome *out = pass->out;
@@ -482,7 +482,7 @@ static void scan_apply(struct scan_pass *pass)
     if (out->applied) {
         merge_refused(pass);
         merge_held(pass);
-        if (out->result.frozen > 0) /* until the thaw, of which nobody tells */
+        if (out->result.frozen > 0) /* until the thaw, which nobody reports */
             scan_again(pass, FROZEN_AGAIN_MS);
         tell(pass);
     }
@@ -553,7 +553,7 @@ static bool check_place(struct scan_pass *pass, const struct registry *registry,
     }
 }
 
-/* All entries of a source are in one index where one is named: the first that is listed tells of
+/* All entries of a source are in one index where one is named: the first that is listed represents
  * all, unless the shrink guard holds some where they were. (What is quarantined moves when it is
  * good again.) */
 static bool is_elsewhere(struct scan_pass *pass, struct catalogue_view *view,

@@ -18,10 +18,10 @@
 
 struct record {
     struct source_file file; /* texts live in the list that holds the record; without `loc` */
-    bool moved;        /* kept: its URL is another by now. found: its content is, or its URL */
-    bool seen;         /* kept: it is still there */
-    bool nowhere;      /* it has no URL: a folder, an invalid name */
-    const char *named; /* found: what it is reported as ("new", …), static; NULL: it is not told */
+    bool moved;              /* kept: its URL is another now. found: its content is, or its URL */
+    bool seen;               /* kept: it is still there */
+    bool nowhere;            /* it has no URL: a folder, an invalid name */
+    const char *named; /* found: reported as this ("new", …), static; NULL: it is not reported */
 };
 
 struct record_block;
@@ -90,7 +90,7 @@ struct scan_outcome {
     struct change_result result;  /* of a dry run the caller ends it: it has the rows */
     char failure[256];            /* why it was not applied */
     struct scan_counts counts;
-    uint32_t again_ms; /* scan once more so soon: something was not settled. 0: no need */
+    uint32_t again_ms; /* scan again so soon: something was not settled. 0: no need */
     bool watch_limit;  /* the limit of inotify was reached */
     bool links;        /* the folder has symlinks that were followed */
     uint64_t outside;  /* symlinks that lead out of it, and the first of them */
@@ -109,7 +109,7 @@ struct scan_pass {
     const char **hosts;        /* owned; of the site: its own, its aliases, its cross hosts */
     size_t host_count;
     int64_t hosts_digest;
-    bool hosts_moved;   /* what is kept was judged by others */
+    bool hosts_moved;   /* what is kept was checked by others */
     bool resubmit;      /* the entries are in another index than they are to be */
     bool out_of_memory; /* it ends at once */
     struct split_sums splits;
@@ -132,7 +132,7 @@ bool scan_quarantine(struct scan_pass *pass, const struct record *kept, struct r
 /* The same of a file or folder that cannot be had. */
 bool scan_problem(struct scan_pass *pass, const char *path, const char *code, const char *detail,
                   bool folder);
-/* What the content of a file is judged by; `loc`, its URL, is borrowed. */
+/* What the content of a file is checked by; `loc`, its URL, is borrowed. */
 struct sitemap_expect scan_expect(const struct scan_pass *pass, const char *path,
                                   const struct url *loc);
 /* Something was not settled: another scan is to come so soon. */

@@ -490,7 +490,7 @@ enum catalogue_status source_scan_once(const struct source_settings *settings,
 
 /* ---- serving ------------------------------------------------------------------------------ */
 
-/* The folder is opened anew: it may have been replaced (a mount, a symlink of releases). */
+/* The folder is reopened: it may have been replaced (a mount, a symlink of releases). */
 static int open_beneath(const struct source_settings *settings, const char *path)
 {
     struct stat st;

@@ -117,7 +117,7 @@ void sources_end(struct sources *s);
 /* The same, and frees all. Takes NULL. */
 void sources_stop(struct sources *s);
 
-/* The sources that there are, held: what is borrowed of them stays until the list is let go,
+/* The sources that there are, held: what is borrowed of them stays until the list is released,
  * whatever a reload does meanwhile. Any thread; never waits for I/O. To be held briefly. */
 struct source_list;
 struct source_list *sources_hold(struct sources *s);

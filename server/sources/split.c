@@ -1,21 +1,21 @@
-/* The file is read once to judge it and to learn what it has:
+/* The file is read once to check it and to learn what it has:
  *
  *   keep    the hashes of each row that the urlset has of this source go to a pile, a bounded part
- *           a view; and into a filter, which tells of most rows that are not among them
+ *           a view; and into a filter, which detects most rows that are not among them
  *   read    so do those of the file's rows; a file that is broken anywhere ends here. Rows that
  *           the filter does not know are kept aside as they come, if they are few enough
  *   match   pile by pile: what is new, what says something else, what is gone
  *   gather  what goes, of the urlset; then what comes, into a spool: of the rows kept aside. Where
- *           the filter took one for another, or they were too many, the file is read once more: it
- *           is the one that was judged, or it ends
- *   apply   the urlset is made where it is not there; one change, which the writer takes in steps
+ *           the filter took one for another, or they were too many, the file is read again: it
+ *           is the one that was checked, or it ends
+ *   apply   the urlset is made where it is not there; one change, which the writer applies in steps
  *
  * Rows are distinguished by 128 bits of a hash with a random seed, which nobody can aim at; a row's
  * say by 64. Piles are PILES parts of one nameless file, each with a small buffer that goes there
  * only with BUFFERED locs of its own: few locs that come again and again make no pile that outgrows
  * the others, so each fits into memory, whatever the file. There its rows meet in a table, by their
- * locs. Where each row of the file stands in it is its number; a bit
- * for each tells whether it is to be written. */
+ * locs. Where each row of the file is in it is its number; a bit
+ * for each says whether it is to be written. */
 #include "server/sources/split.h"
 
 #include <errno.h>
@@ -315,7 +315,7 @@ static bool open_piles(struct split *s)
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-/* Where a row may be, as the writer will judge it. */
+/* Where a row may be, as the writer will check it. */
 static bool is_placed(struct split *s, const char *loc)
 {
     struct url url;
@@ -803,7 +803,7 @@ void split_report_left_out(const struct split_result *split, char *out, size_t s
                  split->extra_element, split->extra_line);
 }
 
-/* The urlset, or what it will be: enough to judge where rows may be. */
+/* The urlset, or what it will be: enough to check where rows may be. */
 static bool find_place(struct split *s)
 {
     struct placement place;

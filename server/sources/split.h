@@ -1,6 +1,6 @@
 /* A file that is past the limits of a sitemap is split: its page URLs become the rows of a urlset
  * at the file's own URL, and what differs from night to night is what is written. It is read
- * as a stream, now and then twice, and judged as a whole before anything is applied; memory is
+ * as a stream, now and then twice, and checked as a whole before anything is applied; memory is
  * bounded, and so is what it takes of the disk. No log, no clock but the one for `stop`. */
 #pragma once
 
@@ -35,8 +35,8 @@ struct split_file {
 
 enum split_status {
     SPLIT_DONE,
-    SPLIT_REFUSED,  /* `code` tells; nothing, or what earlier steps did, is applied */
-    SPLIT_CHANGING, /* it was written to meanwhile: once more */
+    SPLIT_REFUSED,  /* see `code`; nothing, or what earlier steps did, is applied */
+    SPLIT_CHANGING, /* it was written to meanwhile: read it again */
     SPLIT_BUSY,     /* another file is being split, or the urlset is frozen: later */
     SPLIT_STOPPED,
     SPLIT_NO_MEMORY,

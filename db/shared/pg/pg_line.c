@@ -1,7 +1,7 @@
 /* The line in which site groups (log.h) wait for the turn of a list, over all nodes. Who waits has
- * an advisory lock, always a shared one, whose key tells group and number: so all see who is before
- * them, and a node that is lost is in nobody's way. A group has one place, whichever node took it,
- * and gets the next one, behind all others, only when that list is over. */
+ * an advisory lock, always a shared one, whose key has group and number: so all see who is
+ * before them, and a node that is lost is in nobody's way. A group has one place, whichever node
+ * took it, and gets the next one, behind all others, only when that list is over. */
 #include "db/shared/pg/pg_log.h"
 
 #define GROUP_SHIFT 24

@@ -400,7 +400,7 @@ static void send_share_behind(struct pg_log *l, const struct shared_position *at
     pg_send(&l->session, PG_SHARE_BEHIND, values, 3);
 }
 
-/* How long the list before us, whose commit lets go of its two locks one after the other, may need
+/* How long the list before us, whose commit releases its two locks one after the other, may need
  * between them. */
 #define RELEASE_MS "250"
 
@@ -681,7 +681,7 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
         outcome = pg_log_run(l, NULL, deadline_ms);
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
-        s->is_listening = outcome == SHARED_YES; /* what came before is not told: look */
+        s->is_listening = outcome == SHARED_YES; /* what came before is not reported: look */
     } else if (outcome == SHARED_YES) {
         outcome = pg_session_wait(s, l->node, deadline_ms);
     }

@@ -69,7 +69,7 @@ enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t
 #define PG_HELD_MS "30000"
 
 /* pg_line.c */
-/* What those who stand in the line share is this, with site group and number behind it. */
+/* What those who are in the line share is this, with site group and number behind it. */
 int64_t pg_line_key(const struct pg_log *l);
 /* Stands in the line with a list of the group, or goes on doing so. YES: it is its turn. BUSY: not
  * yet. ELSEWHERE: another node has the group's place. Else AWAY. */

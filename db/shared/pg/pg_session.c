@@ -482,7 +482,7 @@ enum shared_outcome pg_session_wait(struct pg_session *s, const char *own, int64
 
 /* --- connecting --- */
 
-/* One host of the options, as libpq takes it; a name with the addresses it stands for. */
+/* One host of the options, as libpq takes it; a name with its addresses. */
 struct one_host {
     const char *name, *address, *port; /* or NULL */
     char names[PG_LOOKUP_MOST * PG_NAME_SIZE], addresses[PG_LOOKUP_MOST * 64], port_text[16];

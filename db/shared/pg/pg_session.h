@@ -1,7 +1,7 @@
 /* A session with PostgreSQL whose every step has an end: connecting, asking and waiting are poll(2)
  * on libpq's socket until a deadline (clock_now_ms), and a session that missed one is dropped,
  * since what it was asked may come yet. A stopped server still acknowledges TCP; only the own clock
- * tells. (What libpq has no step for is the look-up of a host's name: the resolver's own limits
+ * says so. (What libpq has no step for is the look-up of a host's name: the resolver's own limits
  * hold.)
  *
  * Statements are sent in batches, one round trip each (libpq's pipeline mode), prepared at their

@@ -216,7 +216,7 @@ bool negotiate_coding(const char *accept_encoding, enum coding *best)
             return false;
         prefer(&p, &coding, q);
     }
-    /* `*` stands for each coding that the field does not name, identity among them. An identity
+    /* `*` means each coding that the field does not name, identity among them. An identity
      * that neither names is acceptable, but nobody asked for it. */
     if (p.gzip == Q_ABSENT)
         p.gzip = p.any;

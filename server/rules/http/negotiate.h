@@ -20,7 +20,7 @@ bool negotiate_none_match(const char *if_none_match, const char *etag, bool prox
 /* True where If-Match names `etag` by strong comparison or is `*` (RFC 9110 13.1.1). */
 bool negotiate_match(const char *if_match, const char *etag);
 /* True where If-Match names a strong tag that is `state`, or begins with it and a dot, or is `*`:
- * what is behind the dot tells representations of one state apart. `state` has no quotes. */
+ * what is behind the dot distinguishes representations of one state. `state` has no quotes. */
 bool negotiate_match_state(const char *if_match, const char *state);
 
 /* Reads an HTTP-date in any of its three forms (RFC 9110 5.6.7). `now` decides the century of the
@@ -37,7 +37,7 @@ struct conditions {
 struct validators {
     const char *etag;    /* strong, with quotes */
     int64_t modified_at; /* Unix seconds; 0: not known, and no Last-Modified is sent */
-    bool shared_date;    /* another version may have been told with that date */
+    bool shared_date;    /* another version may have been reported with that date */
 };
 enum condition_verdict {
     CONDITION_NONE,         /* to be answered as if there were none; Range and If-Range come next */
@@ -45,8 +45,8 @@ enum condition_verdict {
     CONDITION_FAILED,       /* 412 */
 };
 /* RFC 9110 13.2.2 for GET and HEAD of what would be answered with 200, in its order. A date gives
- * 304 only where it is exactly the representation's, whose second is over and which stands for this
- * version alone: a later one may be of a version that was put back since (RFC 9110 8.8.2.2). */
+ * 304 only where it is exactly the representation's, whose second is over and which means this
+ * version alone: a later one may be of a version that was restored since (RFC 9110 8.8.2.2). */
 enum condition_verdict negotiate_conditions(const struct conditions *conditions,
                                             const struct validators *own, int64_t now);
 /* True where `date` names the representation as surely as its tag: what gives 304 by date, and what
@@ -67,5 +67,5 @@ enum range_kind {
 enum range_kind range_parse(const char *range, uint64_t size, uint64_t *first, uint64_t *len);
 
 /* True where Range counts: If-Range is absent, or names exactly the representation at hand, by its
- * strong tag, or by its date where that stands for one version alone. */
+ * strong tag, or by its date where that means one version alone. */
 bool range_applies(const char *if_range, const struct validators *own, int64_t now);

@@ -1,6 +1,6 @@
 /* The fragment: what a page URL bears beside loc and lastmod (server/rules/page/extension.h), as it
- * stands in its <url> behind the lastmod, gathered part by part from JSON or from a sitemap, and
- * shown again as JSON. What is judged, as Google Search Central documents it:
+ * is in its <url> behind the lastmod, gathered part by part from JSON or from a sitemap, and
+ * shown again as JSON. What is checked, as Google Search Central documents it:
  *   images      ("Image sitemaps") at most 1,000 image:image, each with a URL of any host. caption,
  *               title, license and geo_location are deprecated there and not kept.
  *   alternates  ("Localized versions of your pages", by sitemap) xhtml:link with hreflang (BCP 47,
@@ -95,8 +95,8 @@ struct fragment {
 void fragment_begin(struct fragment *f, bool lenient);
 void fragment_done(struct fragment *f);
 
-/* Each judges a part, of any bytes, and takes it. Of what is refused nothing is taken, and field
- * and why tell of it. What stands twice in the same way is taken once, with RULE_DUPLICATE. */
+/* Each checks a part, of any bytes, and takes it. Of what is refused nothing is taken, and field
+ * and why describe it. What occurs twice in the same way is taken once, with RULE_DUPLICATE. */
 enum rule_code fragment_add_image(struct fragment *f, const char *url, size_t len);
 enum rule_code fragment_add_alternate(struct fragment *f, const char *language, size_t language_len,
                                       const char *url, size_t len);

@@ -56,7 +56,7 @@ static bool same(const struct subtag *a, const struct subtag *b)
 }
 
 /* Variants, then extensions and private use, behind language, script and region. No variant and no
- * extension's letter stands twice (2.2.5, 2.2.6). */
+ * extension's letter occurs twice (2.2.5, 2.2.6). */
 static bool read_rest(const struct subtag *tags, size_t at, size_t count)
 {
     uint64_t seen = 0;

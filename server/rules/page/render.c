@@ -56,7 +56,7 @@ bool render_may_style(uint64_t page_bytes, const char *style)
     return page_bytes + strlen(style) <= LIMIT_PAGE_BYTES;
 }
 
-/* The five escapes that the sitemaps.org protocol asks for; NULL where `c` stands for itself. */
+/* The five escapes that the sitemaps.org protocol asks for; NULL where `c` needs none. */
 static inline const char *find_escape(char c, size_t *len)
 {
     switch (c) {

@@ -22,7 +22,7 @@ int beneath_open_top(const char *directory)
     return open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* The length of the first name of a path; 0 where it is not a name that may stand in one. */
+/* The length of the first name of a path; 0 where it is not a name that may be in one. */
 static size_t name_len(const char *path)
 {
     size_t len = strcspn(path, "/");

@@ -14,7 +14,7 @@
 #include "server/sources/split.h"
 
 /* A folder as a scan's kind: the walk (walk.h) names files, each is read only where what is kept of
- * it does not say all, and then judged.
+ * it does not say all, and then checked.
  *
  * A file may be written to while it is read. What changed under the reader is read again within the
  * scan, some times; what still does, or is broken and was written to a moment ago, is left for the
@@ -135,7 +135,7 @@ static bool must_read(const struct folder *f, const struct record *kept, const s
             !sitemap_file_has_code(kept->file.problem));
 }
 
-/* ---- judging it ---------------------------------------------------------------------------- */
+/* ---- checking it ---------------------------------------------------------------------------- */
 
 /* It has, or had, content that was good. */
 static bool was_sitemap(const struct record *kept)
@@ -291,7 +291,7 @@ static bool is_to_split(const struct folder *f, const struct sitemap_file *file,
     return f->settings->split && (large || (good && split_urlset(f->pass->registry, loc) != NULL));
 }
 
-/* Half of what it will be, maybe: judge leaves it then. */
+/* Half of what it will be, maybe: check leaves it then. */
 static bool is_unsettled(const struct folder *f, const struct record *kept, int64_t read_at_ms,
                          const struct stat *st)
 {
@@ -338,7 +338,7 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     if (file.fd < 0 || fstat(file.fd, &st) != 0) {
         if (file.fd >= 0)
             close(file.fd);
-        return put_off_split(f, now->file.path); /* it went, or will be told then */
+        return put_off_split(f, now->file.path); /* it went, or will be reported then */
     }
     int64_t read_at_ms = clock_unix_ms();
     enum split_status status = split_run(&file, &out);
@@ -440,7 +440,7 @@ static bool look_at_file(struct folder *f, const char *path, const struct stat *
     struct record now = *kept;
     now.file.device = st->st_dev;
     now.file.path = path;
-    if (kept->file.refused) { /* for its place, which may be another by now: judged again */
+    if (kept->file.refused) { /* for its place, which may be another now: checked again */
         now = scan_from_kept(kept, path);
         now.file.remarks = kept->file.remarks;
         now.file.state = SOURCE_FILE_LISTED;
@@ -449,7 +449,7 @@ static bool look_at_file(struct folder *f, const char *path, const struct stat *
     return scan_take(f->pass, kept, &now);
 }
 
-/* Reads once more those that were changing. False: the pass ends. */
+/* Reads again those that were changing. False: the pass ends. */
 static bool read_changing(struct folder *f)
 {
     for (int round = 1; round <= CHANGING_ROUNDS && f->changing.count > 0; round++) {

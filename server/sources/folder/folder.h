@@ -1,4 +1,4 @@
-/* A folder of sitemap files as a source: what a scan asks of it (scan.h), and how it tells that
+/* A folder of sitemap files as a source: what a scan asks of it (scan.h), and how it says that
  * something has changed. Internal to server/sources/; one thread. */
 #pragma once
 
@@ -24,7 +24,7 @@ struct folder {
     /* Of the scan under way. */
     struct scan_pass *pass;
     int top;
-    struct record_list changing; /* paths to be read once more */
+    struct record_list changing; /* paths to be read again */
     struct record_list leaving;  /* paths left for the next scan */
     bool split_waits;            /* one that is to be split is left, too */
 };
@@ -54,7 +54,7 @@ bool folder_is_replaced(const struct folder *f);
 
 enum read_status {
     READ_DONE,       /* `*out` has the verdict, `*st` what was read */
-    READ_CHANGING,   /* it was written to while it was read; `*st` as it is by now */
+    READ_CHANGING,   /* it was written to while it was read; `*st` as it is now */
     READ_GONE,       /* there is no such file any more */
     READ_UNREADABLE, /* errno */
     READ_STOPPED,

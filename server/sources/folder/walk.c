@@ -96,7 +96,7 @@ bool match_whole(const struct match *m, const char *path)
 
 bool location_init(struct location *l, const char *url, char *why, size_t why_size)
 {
-    /* A short origin is not a loc yet, but the files below it are: judged with a file. */
+    /* A short origin is not a loc yet, but the files below it are: checked with a file. */
     static const char file[] = "sitemap.xml";
     char text[LOC_MAX_CHARS + sizeof file];
     struct url parsed;
@@ -430,7 +430,7 @@ static enum walk_status enter(struct walk *w, int parent, const char *name, bool
         link ? beneath_open(w->top, w->path, O_RDONLY | O_DIRECTORY)
              : openat(parent, bare, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || (errno == ELOOP && !link)))
-        return WALK_DONE; /* gone, or something else by now: its event brings the next scan */
+        return WALK_DONE; /* gone, or something else now: its event brings the next scan */
     if (fd < 0 || fstat(fd, &st) != 0) {
         int error = errno;
         if (fd >= 0)
@@ -450,7 +450,7 @@ static enum walk_status enter(struct walk *w, int parent, const char *name, bool
     return status;
 }
 
-/* What a symlink stands for is found out through the kernel, from the top. */
+/* What a symlink points to is found out through the kernel, from the top. */
 static enum walk_status follow(struct walk *w, int parent, const char *name)
 {
     struct stat st;

@@ -70,8 +70,8 @@ struct walk_visit {
 };
 
 struct walk_result {
-    uint64_t links;        /* symlinks that led to a file or folder of the source */
-    uint64_t outside;      /* symlinks, not to be told from folders, that lead out: left aside */
+    uint64_t links;   /* symlinks that led to a file or folder of the source */
+    uint64_t outside; /* symlinks, not distinguishable from folders, that lead out: left aside */
     char outside_path[64]; /* the first of these, cut */
     int error;             /* errno of WALK_UNREADABLE and WALK_FAILED */
 };

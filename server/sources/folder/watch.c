@@ -127,7 +127,7 @@ static void forget(struct tree_watch *w, int wd)
 bool tree_watch_folder(struct tree_watch *w, int fd, const char *path)
 {
     char name[4096];
-    /* By descriptor, so that it is this very folder whatever its path names by now. */
+    /* By descriptor, so that it is this very folder whatever its path names now. */
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     int wd = inotify_add_watch(w->fd, name, EVENTS);
     if (wd < 0 && errno == ENOENT) {
@@ -141,7 +141,7 @@ bool tree_watch_folder(struct tree_watch *w, int fd, const char *path)
         errno = ENOMEM;
         return false;
     }
-    /* Any other failure: it is gone, or must not be read; the walk tells. */
+    /* Any other failure: it is gone, or must not be read; the walk says so. */
     return wd >= 0 || (errno != ENOSPC && errno != ENOMEM);
 }
 
@@ -196,7 +196,7 @@ static void handle(const struct reading *r, const struct inotify_event *event)
     }
     const struct watched *folder = folder_of(r->watch, event->wd);
     if (folder == NULL)
-        return; /* let go of; this was still on its way */
+        return; /* released; this was still on its way */
     if (event->mask & IN_IGNORED) {
         forget(r->watch, event->wd);
         return;

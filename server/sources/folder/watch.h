@@ -1,6 +1,6 @@
 /* inotify over a folder and all below it. Folders are named by the walk, before each is
  * listed, so that nothing falls between listing and watching; what a walk did not name any more
- * (moved away, excluded) is let go of. One thread. */
+ * (moved away, excluded) is released. One thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ struct tree_watch_news {
     bool changed;  /* something that concerns the source */
     bool overflow; /* events were lost */
 };
-/* Reads what has happened. `match` tells which names concern the source; NULL: all do. `appeared`
+/* Reads what has happened. `match` says which names concern the source; NULL: all do. `appeared`
  * is called for a folder that came to be, or was moved to, below the top. */
 void tree_watch_read(struct tree_watch *w, const struct match *match,
                      void (*appeared)(void *context, const char *path), void *context,

@@ -146,7 +146,7 @@ static void take_split(struct poll *p, const struct sitemap_file *file, struct s
                       split_left_out(p) != NULL ? split_left_out(p) : "");
 }
 
-/* Its list is read anew, once that is in the catalogue. */
+/* Its list is read again, once that is in the catalogue. */
 static void ask_for_list(struct poll *p)
 {
     if (p->source == NULL)
@@ -404,7 +404,7 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     r->batch_tells = r->batch_tells || record->state != CHECK_GOOD ||
                      p->record.state != CHECK_GOOD || s.dates.changed;
     if (!run_write(r, &s.write)) {
-        r->load = true; /* it is polled anew, from what the catalogue keeps */
+        r->load = true; /* it is polled again, from what the catalogue keeps */
         if (p->ask != NULL)
             remote_ask_fail(p->ask, "out of memory");
         p->ask = NULL;

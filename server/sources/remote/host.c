@@ -79,7 +79,7 @@ static void order(struct due_heap *h)
 {
     h->load = 0;
     for (size_t i = 0; i < h->count; i++)
-        h->load += load_of(&h->at[i]); /* anew: sums of what comes and goes drift */
+        h->load += load_of(&h->at[i]); /* again: sums of what comes and goes drift */
     for (size_t i = h->count / 2; i-- > 0;)
         sink(h, i);
 }

@@ -126,7 +126,7 @@ static int compare_ids(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* What the list dates anew is polled now. */
+/* What the list dates again is polled now. */
 static void poll_claimed(struct poll *p)
 {
     size_t count, found = 0;

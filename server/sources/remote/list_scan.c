@@ -2,7 +2,7 @@
  * which others' lists may keep it from, and polls wait for neither. One at a time, in the order in
  * which they came, so that one list's rows are in memory. The poll, and what it points to, is the
  * thread's to read until the scan is over; the thread of polls begins it, is woken at the end, and
- * lets go of a poll that it gave up only then. */
+ * releases a poll that it gave up only then. */
 #include <stdio.h>
 #include <stdlib.h>
 

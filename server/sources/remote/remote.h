@@ -4,7 +4,7 @@
  * lists nothing broken. Sites with `check` have what the API registered polled too.
  *
  * What is known is kept in the catalogue (db/check.h), so that a restart polls nothing before its
- * time. The thread never logs: it tells events. */
+ * time. The thread never logs: it reports events. */
 #pragma once
 
 #include <stdbool.h>

@@ -12,7 +12,7 @@
 
 #define TICK_MS         1000 /* so often at least it looks at the clock, which may have been set */
 #define BATCH_MS        10000
-#define QUIET_BATCH_MS  60000 /* of what tells nothing new: a crash repeats these polls */
+#define QUIET_BATCH_MS  60000 /* of what says nothing new: a crash repeats these polls */
 #define RETRY_MS        5000
 #define CLOCK_SLACK_S   60
 #define LOOKED_MOST     64 /* of a host in one step */
@@ -417,7 +417,7 @@ static void load(struct remote *r, int64_t now_ms)
     run_flush(r);
 }
 
-/* Sources that came, or are others by now, into memory; all else stays in it. It goes through all
+/* Sources that came, or have changed, into memory; all else stays in it. It goes through all
  * rows, and rests as a look does: who changes sources without end leaves the thread to others. */
 static void load_fresh(struct remote *r)
 {
@@ -523,7 +523,7 @@ static void move_sources(struct remote *r, const struct remote_plan *plan,
     }
 }
 
-/* Settings that are others by now. */
+/* Settings that have changed. */
 static void take_plan(struct remote *r)
 {
     struct remote_plan *plan = take_wanted(r), *old = r->plan;
@@ -615,7 +615,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     }
     if (status == CATALOGUE_OK && ask->copied != NULL &&
         child_store_has(r->options.store, ask->site_id, ask->loc, k.hash))
-        status = CATALOGUE_NOT_FOUND; /* it is there by now */
+        status = CATALOGUE_NOT_FOUND; /* it is there now */
     struct remote_host *host = status == CATALOGUE_OK && has_url ? run_host(r, &url) : NULL;
     if (host == NULL) {
         remote_ask_fail(ask, "it is not polled");

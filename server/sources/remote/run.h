@@ -131,7 +131,7 @@ struct remote {
     uint64_t states[CHECK_STATES];
     int64_t max_id;       /* of the rows in memory */
     bool leads, followed; /* a shared catalogue's one node that polls; this one, or not until now */
-    bool load;            /* memory is to be made anew */
+    bool load;            /* memory is to be rebuilt */
     int64_t count_at_ms;  /* on a node that does not poll: not before */
     bool told_not_kept;   /* and nothing was kept since */
     bool fresh;           /* there are sources that are not in memory yet */
@@ -216,7 +216,7 @@ __attribute__((format(printf, 5, 6))) void remote_report(struct remote *r, int l
 struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
                                     const struct remote_settings *settings, char *why,
                                     size_t why_size);
-void remote_plan_free(struct remote_plan *plan); /* takes NULL; lets go of it */
+void remote_plan_free(struct remote_plan *plan); /* takes NULL; releases it */
 bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b);
 /* All but the sources. */
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b);
@@ -265,7 +265,8 @@ bool poll_ask(struct poll *p); /* false: no memory */
 /* Where to connect to for the origin of `url`, past the web server that crawlers use; NULL: where
  * its name leads. `*looks`: and then to look at some by their public address (public_look.c). */
 const char *poll_connect(const struct poll *p, const struct url *url, bool *looks);
-/* Tells what reads the body what the head says of it. Before each piece; the first call counts. */
+/* Passes what the head says on to the reader of the body. Before each piece; the first call counts.
+ */
 void poll_take_head(struct poll *p, const struct fetch_reply *reply);
 /* It is asked: from now on it counts for its host's pace. */
 void poll_enter_host(struct poll *p);
@@ -281,8 +282,8 @@ void poll_count(struct remote *r, enum remote_result result, uint64_t bytes, int
 const char *poll_kept_header(const struct fetch_reply *reply, const char *name, size_t most);
 
 /* ---- check.c */
-/* Begins to poll what is due. False: it is to be put back, and `*why` it cannot be polled now; or
- * (NULL) it is watched no more, or was put back already. */
+/* Begins to poll what is due. False: it is to be requeued, and `*why` it cannot be polled now; or
+ * (NULL) it is watched no more, or was requeued already. */
 bool check_begin(struct remote *r, struct remote_host *host, struct due due, struct remote_ask *ask,
                  const char **why);
 /* Whether its source serves what it lists, from copies. */
@@ -339,7 +340,7 @@ bool split_can(const struct poll *p);
 /* Whether it has its urlset as it had when it was read last: else it is read whole. */
 bool split_is_as_kept(const struct poll *p);
 /* Why it does not begin now (another one is under way, or has its turn; its site had more than its
- * share; its urlset is frozen), and it is put back, unless `asked`. NULL: it may begin. */
+ * share; its urlset is frozen), and it is requeued, unless `asked`. NULL: it may begin. */
 const char *split_put_off(struct poll *p, bool asked);
 /* A scan may remove so many: of what it splits, too, which is polled for that. */
 void split_let_through(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed);
@@ -353,7 +354,7 @@ void split_step(struct remote *r);
 void split_stop(struct remote *r);
 void split_end_free(struct split_end *e); /* takes NULL */
 /* The result: whether it was split; what of it is in no urlset (NULL: nothing); what it was
- * found to be (false: nothing was); whether nothing came of it, so that it was put back. */
+ * found to be (false: nothing was); whether nothing came of it, so that it was requeued. */
 bool split_was(const struct poll *p);
 const char *split_left_out(const struct poll *p);
 /* Of one that was: what it did to its urlset. */
@@ -373,7 +374,7 @@ bool watch_load(struct remote *r);
 /* Takes into memory what there is of sources that are `fresh`; false: the catalogue cannot be read.
  */
 bool watch_load_fresh(struct remote *r);
-/* Counts states anew. */
+/* Recounts states. */
 void watch_count(struct remote *r);
 /* A child of the source (NULL: one that the API registered) is in another state; `from` -1: it is
  * new. */

@@ -3,16 +3,17 @@
  *
  * What a site had of it is its debt: the seconds that it took, or one for each 2.5 MiB that came,
  * whichever is more. A tenth of the time that passes pays it back. Of sites that wait the one with
- * the least goes first; who has had the place for long, and more of it than one that waits, lets go
- * of it; and a request for a fetch before its time gets it while the debt is small. So an origin
- * that is as slow, as large or as other each time as it likes takes a tenth, and 22 GB a day. */
+ * the least goes first; who has had the place for long, and more of it than one that waits,
+ * releases it; and a request for a fetch before its time gets it while the debt is small. So an
+ * origin that is as slow, as large or as other each time as it likes takes a tenth, and 22 GB a
+ * day. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define SHARE_PATIENCE_S 600u /* before that nobody is made to let go */
+#define SHARE_PATIENCE_S 600u /* before that nobody is made to release it */
 #define SHARE_FREE_S     600u /* so much debt hinders nobody from asking */
 
 struct share {
@@ -35,7 +36,7 @@ void shares_done(struct shares *s);
 void shares_wait(struct shares *s, int64_t site_id, int64_t now_ms);
 /* Whether no other site that waits has less debt. */
 bool shares_is_turn(const struct shares *s, int64_t site_id, int64_t now_ms);
-/* Whether the site, which has had the place for so long, is to let go of it. */
+/* Whether the site, which has had the place for so long, is to release it. */
 bool shares_lets_go(const struct shares *s, int64_t site_id, int64_t took_ms, int64_t now_ms);
 /* Its turn is over. */
 void shares_charge(struct shares *s, int64_t site_id, int64_t took_ms, uint64_t bytes,

@@ -5,10 +5,10 @@
  * All of that is on a thread of its own, so that neither disk nor parser nor writer keeps other
  * polls waiting; one at a time, which bounds what they take of disk and network, and sites share
  * that place (share.h). The poll, and what it points to, is the thread's to read until it is over;
- * the thread of polls waits for nothing: it begins, is woken at the end, and lets go of a poll that
+ * the thread of polls waits for nothing: it begins, is woken at the end, and releases a poll that
  * it gave up only then.
  *
- * The file goes with its descriptor, however the process ends. A rest of the disk is left to the
+ * The file belongs to its descriptor, however the process ends. A rest of the disk is left to the
  * catalogue. */
 #include <errno.h>
 #include <inttypes.h>

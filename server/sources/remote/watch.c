@@ -350,7 +350,7 @@ bool watch_load_fresh(struct remote *r)
 typedef enum catalogue_status count_by(struct catalogue_view *view, const char *source,
                                        uint64_t counts[CHECK_STATES]);
 
-/* Counts anew into `kept`, which is read under `lock`. */
+/* Recounts into `kept`, which is read under `lock`. */
 static void recount(struct remote *r, struct catalogue_view *view, count_by *by, const char *source,
                     uint64_t kept[CHECK_STATES])
 {
