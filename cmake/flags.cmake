@@ -9,6 +9,12 @@ target_compile_definitions(sitemapd_flags INTERFACE _GNU_SOURCE SITEMAPD_VERSION
 target_compile_options(sitemapd_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla
   -fno-strict-aliasing -fstack-protector-strong -fno-omit-frame-pointer)
+# What an initialiser of a union does not name is zero (struct change); from GCC 15 on it has to be asked for.
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-fzero-init-padding-bits=unions SITEMAPD_ZERO_UNIONS)
+if(SITEMAPD_ZERO_UNIONS)
+  target_compile_options(sitemapd_flags INTERFACE -fzero-init-padding-bits=unions)
+endif()
 if(SITEMAPD_WERROR)
   target_compile_options(sitemapd_flags INTERFACE -Werror)
 endif()

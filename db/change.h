@@ -22,85 +22,6 @@
 struct catalogue;
 struct registry;
 
-enum change_kind {
-    CHANGE_ENTRY_PUT,     /* register or update one entry: .entry, .source */
-    CHANGE_ENTRY_REMOVE,  /* .entry_id, or .loc (of any site; unique by site) */
-    CHANGE_BULK,          /* upsert a list: .rows, .source, .skip */
-    CHANGE_REPLACE,       /* make an index, or part of it, exactly a list (see fields) */
-    CHANGE_SITE_ADD,      /* .site; .index_url: of an index that is made with it, NULL: none */
-    CHANGE_SITE_UPDATE,   /* .site_id, .site fields with a set flag */
-    CHANGE_SITE_REMOVE,   /* .site_id, .max_removed */
-    CHANGE_INDEX_ADD,     /* .index_url, .page_pattern */
-    CHANGE_INDEX_REMOVE,  /* .index_id, .max_removed; of a urlset with .list */
-    CHANGE_INDEX_FREEZE,  /* .index_id, .frozen; of a urlset with .list */
-    CHANGE_URLSET_ADD,    /* .index_url, .page_pattern, .urlset; result.id is the urlset's */
-    CHANGE_URLSET_UPDATE, /* .index_id, .urlset and of it what .set names; alone, .dry_run */
-    CHANGE_TOKEN_ADD,     /* .token: its grant, .token_sha256 */
-    CHANGE_TOKEN_REVOKE,  /* .token.name */
-    CHANGE_TOKEN_USED,    /* .token_id: somebody asked with it; the node's own, no revision */
-    CHANGE_SOURCE_ADD, /* .made, and of it .made_set; .site_id: of an upstream, 0: by index or URL
-                        */
-    CHANGE_SOURCE_UPDATE, /* .made.name, and the fields of .made_set */
-    CHANGE_SOURCE_REMOVE, /* .made.name: it is not read any more; its entries stay */
-    CHANGE_CRAWLERS,      /* .crawlers: the node's own, no revision */
-    CHANGE_CRAWLERS_TELL, /* .crawlers: to the other nodes, no revision */
-    CHANGE_INDEXNOW,      /* .indexnow: how far IndexNow was notified; no revision */
-    CHANGE_SITE_DAYS,     /* .site_days: sums of a day; the node's own, no revision */
-    CHANGE_ENGINE,        /* .engine: what a search engine said; the node's own, no revision */
-    CHANGE_CONFIGURE,     /* what a configuration declares: .declared, .declared_count */
-    CHANGE_CHECK,         /* what polls came to: .checks; a revision only where a date moved */
-    CHANGE_SCAN,          /* what a directory source found: see the scan_ fields */
-    CHANGE_SPLIT,         /* what differs in a urlset from the file that is split into it: .rows */
-    CHANGE_UNDO,          /* put back what one change changed: .revision, .overwrite, .dry_run */
-    CHANGE_RESTORE,       /* an index as it was: .index_name, .revision, .overwrite, .dry_run */
-    CHANGE_EXPIRE,        /* internal: page URLs that are older than their urlset keeps, a batch */
-    CHANGE_PURGE,         /* internal: rows of removed indexes, one small batch */
-};
-
-#define SITE_SET_CROSS_HOSTS 1u
-#define SITE_SET_ALIAS_HOSTS 2u
-#define SITE_SET_MAX_PAGES   4u
-#define SITE_SET_MANAGED     8u
-#define SITE_SET_ROBOTS      16u
-#define SITE_SET_FROZEN      32u
-#define SITE_SET_CHECK       64u
-
-struct site_fields {
-    unsigned set;                   /* SITE_SET_… */
-    const char *origin;             /* CHANGE_SITE_ADD only; normalised here */
-    const char *const *cross_hosts; /* NULL-terminated */
-    const char *const *alias_hosts; /* NULL-terminated */
-    /* CHANGE_SITE_UPDATE: instead of a whole list, what is added to it and taken from it; NULL:
-     * nothing. What is taken must be there. */
-    const char *const *cross_added, *const *cross_removed;
-    const char *const *alias_added, *const *alias_removed;
-    uint32_t max_pages;
-    bool managed, frozen;
-    bool check;         /* what is registered is read where it is */
-    const char *robots; /* its own robots.txt, see robots_fault; NULL: none */
-    bool robots_off;    /* /robots.txt is left to others; then robots is NULL */
-};
-
-#define URLSET_SET_INDEX      1u
-#define URLSET_SET_MAX_PAGES  2u
-#define URLSET_SET_EXPIRES    4u
-#define URLSET_SET_PAGE_URLS  8u
-#define URLSET_SET_PAGE_BYTES 16u
-
-/* What a urlset is made with. */
-struct urlset_fields {
-    unsigned set;       /* CHANGE_URLSET_UPDATE: URLSET_SET_… */
-    const char *index;  /* whose entries its pages are; NULL: the deepest that holds its URL */
-    unsigned with;      /* EXTENSION_…; it stays as it was made */
-    uint32_t max_pages; /* 0: LIMIT_URLSET_PAGES */
-    /* Of each page; 0: the protocol's limits, of news Google's. Where they are lowered, a page that
-     * has more keeps it, and gets no more. */
-    uint32_t max_page_urls, max_page_bytes;
-    /* 0: rows stay; of one with EXTENSION_NEWS two days where it is made with 0. It may be given to
-     * a urlset that had none while that is empty. */
-    int64_t expires_s;
-};
-
 /* A site as a configuration declares it. */
 struct site_declaration {
     const char *origin;
@@ -123,6 +44,240 @@ struct token_declaration {
     bool released; /* as of a site: it is revoked; of the grant only the name counts then */
 };
 
+/* What the kinds need apart from what all have: the members of a struct, as M(type, name), and
+ * A(type, name, count) for a pointer to rows with their number. The structs, the union in struct
+ * change and the copy that the queue takes (db/write/change.c) follow from these. */
+
+#define SITE_SET_CROSS_HOSTS 1u
+#define SITE_SET_ALIAS_HOSTS 2u
+#define SITE_SET_MAX_PAGES   4u
+#define SITE_SET_MANAGED     8u
+#define SITE_SET_ROBOTS      16u
+#define SITE_SET_FROZEN      32u
+#define SITE_SET_CHECK       64u
+
+/* An update may have, instead of a whole list of hosts, what is added to it and taken from it;
+ * NULL: nothing. What is taken must be there. */
+#define members_of_site_fields(M, A)                                                               \
+    M(unsigned, set)                    /* SITE_SET_… */                                         \
+    M(const char *const *, cross_hosts) /* NULL-terminated */                                      \
+    M(const char *const *, alias_hosts) /* NULL-terminated */                                      \
+    M(const char *const *, cross_added)                                                            \
+    M(const char *const *, cross_removed)                                                          \
+    M(const char *const *, alias_added)                                                            \
+    M(const char *const *, alias_removed)                                                          \
+    M(uint32_t, max_pages)                                                                         \
+    M(bool, managed)                                                                               \
+    M(bool, frozen)                                                                                \
+    M(bool, check)          /* what is registered is read where it is */                           \
+    M(const char *, robots) /* its own robots.txt, see robots_fault; NULL: none */                 \
+    M(bool, robots_off)     /* /robots.txt is left to others; then robots is NULL */
+
+#define URLSET_SET_INDEX      1u
+#define URLSET_SET_MAX_PAGES  2u
+#define URLSET_SET_EXPIRES    4u
+#define URLSET_SET_PAGE_URLS  8u
+#define URLSET_SET_PAGE_BYTES 16u
+
+/* What a urlset is made with. Of each page max_page_urls and max_page_bytes; 0: the protocol's
+ * limits, of news Google's. Where they are lowered, a page that has more keeps it, and gets no
+ * more. expires_s 0: rows stay; of one with EXTENSION_NEWS two days where it is made with 0. It may
+ * be given to a urlset that had none while that is empty. */
+#define members_of_urlset_fields(M, A)                                                             \
+    M(unsigned, set)       /* CHANGE_URLSET_UPDATE: URLSET_SET_… */                              \
+    M(const char *, index) /* whose entries its pages are; NULL: the deepest with its URL */       \
+    M(unsigned, with)      /* EXTENSION_…; it stays as it was made */                            \
+    M(uint32_t, max_pages) /* 0: LIMIT_URLSET_PAGES */                                             \
+    M(uint32_t, max_page_urls)                                                                     \
+    M(uint32_t, max_page_bytes)                                                                    \
+    M(int64_t, expires_s)
+
+#define members_of_entry_remove(M, A)                                                              \
+    M(const char *, id)  /* NULL: by loc */                                                        \
+    M(const char *, loc) /* of any site; unique by site */
+
+#define members_of_replace(M, A)                                                                   \
+    M(const char *, source) /* only what this source owns; NULL: any */                            \
+    M(const char *, prefix) /* only locs that begin with this; NULL: any */
+
+#define members_of_site_add(M, A)                                                                  \
+    M(const char *, origin)    /* normalised here */                                               \
+    M(const char *, index_url) /* of an index that is made with it; NULL: none */                  \
+    M(struct site_fields, fields)
+
+#define members_of_site_update(M, A)                                                               \
+    M(int64_t, site_id)                                                                            \
+    M(struct site_fields, fields)
+
+#define members_of_site_remove(M, A) M(int64_t, site_id)
+
+#define members_of_index_add(M, A)                                                                 \
+    M(const char *, url)                                                                           \
+    M(const char *, page_pattern) /* NULL: the default */
+
+#define members_of_index_remove(M, A) M(int64_t, index_id)
+
+#define members_of_index_freeze(M, A)                                                              \
+    M(int64_t, index_id)                                                                           \
+    M(bool, frozen)
+
+/* result.id is the urlset's. */
+#define members_of_urlset_add(M, A)                                                                \
+    M(const char *, url)                                                                           \
+    M(const char *, page_pattern)                                                                  \
+    M(struct urlset_fields, fields)
+
+#define members_of_urlset_update(M, A)                                                             \
+    M(int64_t, index_id)                                                                           \
+    M(struct urlset_fields, fields)
+
+#define members_of_token_add(M, A)                                                                 \
+    M(struct grant, grant) /* of the token that is made; its name and role are needed */           \
+    M(const uint8_t *, sha256)
+
+#define members_of_token_revoke(M, A) M(const char *, name)
+
+#define members_of_token_used(M, A) M(int64_t, token_id)
+
+#define members_of_source_put(M, A)                                                                \
+    M(struct source_made, made) /* site_id: of an upstream that is added, 0: by index or URL */    \
+    M(unsigned, set)            /* SOURCE_SET_…: what of it counts */
+
+#define members_of_source_remove(M, A) M(const char *, name)
+
+/* A part of what is counted of crawlers: rows that replace those of the same key. Only the node's
+ * own is written: a shared catalogue need not be reached for it. Of CRAWLERS_TELL the first four
+ * say all: what is kept here and was not sent yet is sent to the other nodes, a bounded part of it;
+ * nothing is written where they know it all. .epoch is of the catalogue that they are of: in
+ * another nothing is written. .node says whose rows they are, and no other's in this file; NULL:
+ * the one server's or, of what logs tell, whosever are there. */
+#define members_of_crawlers(M, A)                                                                  \
+    M(const char *, epoch)                                                                         \
+    M(const char *, node)                                                                          \
+    M(int64_t, since)           /* when counting began */                                          \
+    M(int32_t, tidy_before_day) /* drops what is of pages that are gone, and days before; 0: no */ \
+    A(struct crawler_page_kept, pages, page_count)                                                 \
+    A(struct crawler_day_kept, days, day_count)                                                    \
+    A(struct crawler_child_kept, children, child_count)                                            \
+    M(int64_t, visits_taken) /* up to this id visits are in the ledger, and go; 0: none */         \
+    A(struct crawler_visits, visits, visit_count) /* added to them */                              \
+    A(struct crawler_log, log, log_count)         /* 1: the log that the visits are of */
+
+/* Of the site `from` becomes `to`; where it is another now: CONFLICT. */
+#define members_of_indexnow(M, A)                                                                  \
+    M(int64_t, site_id)                                                                            \
+    M(struct indexnow_position, from)                                                              \
+    M(struct indexnow_position, to)
+
+/* Rows that replace those of the same site and day. What is DAYS_KEPT older is removed with them; a
+ * row with day -1 has the site's rows go, all of them. SITE_DAYS_WRITE_MAX at most. */
+#define members_of_site_days(M, A) A(struct site_day, rows, count)
+
+/* What was asked for a site came to. */
+#define members_of_engine(M, A)                                                                    \
+    M(const char *, engine) /* "google" */                                                         \
+    M(struct engine_site, site)                                                                    \
+    M(bool, replaces) /* false: the sitemaps that are kept stay, and no day is written */          \
+    A(struct engine_sitemap, sitemaps, count) /* of different locs, ENGINE_SITEMAPS_MAX at most */ \
+    M(struct engine_day, day)                                                                      \
+    M(struct engine_day, all) /* of all sites together; day 0: not known */                        \
+    M(int64_t, gone)          /* a site of which all that is kept of the engine goes; 0: none */
+
+/* The sites that are declared, and those that are released. A site that is neither stays as it is:
+ * another node may have declared it since the submitter read the registry. The tokens likewise.
+ * All or nothing, alone in its transaction; refused, result.refused_at is the declaration's place
+ * and result.refused_index the path of an index that is to blame, or result.refused_token the
+ * token's place. Where registry_is_declared nothing is written. */
+#define members_of_configure(M, A)                                                                 \
+    A(struct site_declaration, sites, site_count)                                                  \
+    A(struct token_declaration, tokens, token_count)
+
+#define members_of_check(M, A) A(struct check_write, writes, count) /* CHECK_WRITES_MAX at most */
+
+/* .source is its name, .grant.site_id the one site that it may list in (0: any), .index_name the
+ * index of its entries (NULL: by scope; one that is not there refuses the scan), .rows what differs
+ * from what is kept, .dry_run, .max_removed. Applied in steps as a split where other writes wait,
+ * else in one. A file whose loc another source owns, or that the rules refuse, becomes QUARANTINED
+ * and is found refused by its row, without a detail where the reason is not news. Where the shrink
+ * guard (rule as for a replace, over each index with all its entries) does not let the removals
+ * through, they are held, all of them: the files that are gone stay as they are, all else is
+ * applied, and result.would_remove tells how many (status OK). A scan that changes no entry makes
+ * no revision. What is frozen is left as it is, with the rows of its files: result.frozen. The
+ * counts are of entries; unchanged ones are those of files that were sent. */
+#define members_of_scan(M, A) M(int64_t, hosts) /* see struct source_state */
+
+/* Of the urlset .index_name, what .source owns; of .rows those that are `gone` go, all others are
+ * put. The guard judges all of it first, by these two: how many come, how many go. It is applied in
+ * steps of SPLIT_STEP_ROWS at most, each a transaction and a revision of its own, with other writes
+ * between them: one group in the history. A step that fails is answered so, and those before it
+ * stay: the next split goes on with the group. */
+#define members_of_split(M, A)                                                                     \
+    M(uint64_t, comes)                                                                             \
+    M(uint64_t, goes)
+
+/* The change of this revision; of a restore the index .index_name as after this revision. Rows that
+ * somebody changed since are found refused (RULE_CHANGED_SINCE) and stay, unless they are to be
+ * overwritten. Held to .max_removed. NOT_FOUND where the history does not reach that far. */
+#define members_of_undo(M, A)                                                                      \
+    M(uint64_t, revision)                                                                          \
+    M(bool, overwrite)
+
+/* Each kind, with its member of struct change, which is that of an earlier kind (AS) or of none (N)
+ * where it has no struct of its own. */
+#define CHANGE_KINDS(K, AS, N)                                                                     \
+    AS(ENTRY_PUT, entry)          /* register or update one entry */                               \
+    K(ENTRY_REMOVE, entry_remove) /* of a page URL by loc with .index_name */                      \
+    N(BULK)                       /* upsert a list: .rows, .source, .skip */                       \
+    K(REPLACE, replace)           /* make an index, or part of it, exactly a list */               \
+    K(SITE_ADD, site_add)                                                                          \
+    K(SITE_UPDATE, site_update)                                                                    \
+    K(SITE_REMOVE, site_remove)                                                                    \
+    K(INDEX_ADD, index_add)                                                                        \
+    K(INDEX_REMOVE, index_remove) /* of a urlset with .list */                                     \
+    K(INDEX_FREEZE, index_freeze) /* of a urlset with .list */                                     \
+    K(URLSET_ADD, urlset_add)                                                                      \
+    K(URLSET_UPDATE, urlset_update) /* alone, .dry_run */                                          \
+    K(TOKEN_ADD, token_add)                                                                        \
+    K(TOKEN_REVOKE, token_revoke)                                                                  \
+    K(TOKEN_USED, token_used) /* somebody asked with it; the node's own, no revision */            \
+    K(SOURCE_ADD, source_put)                                                                      \
+    AS(SOURCE_UPDATE, source_put)                                                                  \
+    K(SOURCE_REMOVE, source_remove) /* it is not read any more; its entries stay */                \
+    K(CRAWLERS, crawlers)           /* the node's own, no revision */                              \
+    AS(CRAWLERS_TELL, crawlers)     /* to the other nodes, no revision */                          \
+    K(INDEXNOW, indexnow)           /* how far IndexNow was notified; no revision */               \
+    K(SITE_DAYS, site_days)         /* sums of a day; the node's own, no revision */               \
+    K(ENGINE, engine)               /* what a search engine said; the node's own, no revision */   \
+    K(CONFIGURE, configure)         /* what a configuration declares */                            \
+    K(CHECK, check)                 /* what polls came to; a revision only where a date moved */   \
+    K(SCAN, scan)                   /* what a directory source found */                            \
+    K(SPLIT, split)   /* what differs in a urlset from the file that is split into it: .rows */    \
+    K(UNDO, undo)     /* put back what one change changed */                                       \
+    AS(RESTORE, undo) /* an index as it was */                                                     \
+    N(EXPIRE)         /* internal: page URLs that are older than their urlset keeps, a batch */    \
+    N(PURGE)          /* internal: rows of removed indexes, one small batch */
+
+#define CHANGE_MEMBER(type, name) type name;
+#define CHANGE_ROWS(type, name, count)                                                             \
+    const type *name;                                                                              \
+    size_t count;
+#define CHANGE_STRUCT(kind, name)                                                                  \
+    struct change_##name {                                                                         \
+        members_of_##name(CHANGE_MEMBER, CHANGE_ROWS)                                              \
+    };
+#define CHANGE_STRUCT_MEMBER(kind, name) struct change_##name name;
+#define CHANGE_KIND(kind, ...)           CHANGE_##kind,
+#define CHANGE_NOTHING(...)
+
+enum change_kind { CHANGE_KINDS(CHANGE_KIND, CHANGE_KIND, CHANGE_KIND) };
+struct site_fields {
+    members_of_site_fields(CHANGE_MEMBER, CHANGE_ROWS)
+};
+struct urlset_fields {
+    members_of_urlset_fields(CHANGE_MEMBER, CHANGE_ROWS)
+};
+CHANGE_KINDS(CHANGE_STRUCT, CHANGE_NOTHING, CHANGE_NOTHING)
+
 /* Makes what is kept of a change that was applied, once for each: `out` is then what a repeat gets
  * as result.outcome; left empty: nothing is kept. On the writer's thread, before the change is
  * durable, so that it may yet fail; it must be quick. False: no memory. */
@@ -136,15 +291,10 @@ typedef bool change_outcome(void *context, struct change_result *result,
 #define MAX_REMOVED_GUARDED (-1) /* the shrink guard decides */
 
 /* One write. What submits it copies it with all it points to, and takes its rows over: nothing is
- * borrowed once it is submitted. (A new pointer has its row in db/write/change.c.) Fields that the
- * kind does not name are zero. */
+ * borrowed once it is submitted. (A new pointer of what all kinds have has its row in
+ * db/write/change.c.) What the kind does not name is zero. */
 struct change {
     enum change_kind kind;
-    /* What the lists are that the change names by .index_name, .entry.index, .index_id and in its
-     * rows, and so what its rows are: entries, or page URLs (LIST_URLSET), which need their urlset
-     * named. Of kinds that name lists: ENTRY_PUT, ENTRY_REMOVE (.loc with .index_name), BULK,
-     * REPLACE, INDEX_REMOVE, INDEX_FREEZE, RESTORE. */
-    enum list_kind list;
     const char *source; /* owner of new entries: a token's or source's name */
     /* What the caller may touch: what is outside of it is REFUSED with RULE_SITE_UNKNOWN (another
      * site) or RULE_OUTSIDE_TOKEN, and `forbidden` set. Zero: everything. */
@@ -172,75 +322,31 @@ struct change {
     const uint8_t
         *key_sha256; /* 32 bytes: of all that was asked; NULL: it failed, and so does the change */
     change_outcome *outcome; /* with `context` below */
-    struct entry entry;
-    const char *entry_id;
-    const char *loc;
+    void *context;           /* for `done` */
+    /* What the lists are that the change names by .index_name, by id or in its rows, and so what
+     * its rows are: entries, or page URLs (LIST_URLSET), which need their urlset named. */
+    enum list_kind list;
+    const char *index_name; /* URL or path of the list that a list is for: of a replace the one that
+                               is replaced (what the entries name does not count), of a bulk the
+                               default; of a scan, a split and a restore */
     const char *if_match;   /* entry etag (catalogue_entry_etag) or "*", else NULL; bulk with
                                .index_name, replace: tag of that index's state */
-    struct spool *rows;     /* bulk, replace: entries; scan: files; NULL: none */
+    struct spool *rows;     /* bulk, replace, split: entries; scan: files; NULL: none */
     bool skip;              /* bulk, replace: apply the good ones */
+    int64_t max_removed;    /* of what removes: MAX_REMOVED_GUARDED, or how many may go */
     bool dry_run;           /* all but single entries and tokens: judge and count, write nothing */
     bool tells_rows;        /* a dry run: and fill result.told */
-    const char *index_name; /* replace: URL or path of the index (what the entries name does
-                               not count); bulk: default index */
-    const char *replace_source; /* replace: only what this source owns; NULL: any */
-    const char *replace_prefix; /* replace: only locs that begin with this; NULL: any */
-    int64_t max_removed;        /* MAX_REMOVED_GUARDED, or how many may go */
-    struct site_fields site;
-    struct urlset_fields urlset;
-    /* Configure: the sites that are declared, and those that are released. A site that is neither
-     * stays as it is: another node may have declared it since the submitter read the registry.
-     * All or nothing, alone in its transaction; refused, result.refused_at is the declaration's
-     * place and result.refused_index the path of an index that is to blame. Where
-     * registry_is_declared nothing is written. */
-    const struct site_declaration *declared;
-    size_t declared_count;
-    /* With them, the tokens, likewise. Refused, result.refused_token is its place. */
-    const struct token_declaration *declared_tokens;
-    size_t declared_token_count;
-    int64_t site_id;
-    int64_t index_id;
-    bool frozen;
-    const char *index_url;
-    const char *page_pattern; /* NULL: the default */
-    struct grant token;       /* of the token that is made; its name and role are needed */
-    int64_t token_id;
-    const uint8_t *token_sha256; /* 32 bytes */
-    struct source_made made;
-    unsigned made_set; /* SOURCE_SET_… */
-    /* Undo: the change of this revision; restore: the index as after this revision. Rows that
-     * somebody changed since are found refused (RULE_CHANGED_SINCE) and stay, unless they are to be
-     * overwritten. Held to .max_removed. NOT_FOUND where the history does not reach that far. */
-    uint64_t revision;
-    bool overwrite;
-    /* Scan: .source is its name, .grant.site_id the one site that it may list in (0: any),
-     * .index_name the index of its entries (NULL: by scope; one that is not there refuses the
-     * scan), .rows what differs from what is kept, .dry_run, .max_removed. Applied in
-     * steps as a split where other writes wait, else in one. A file whose loc another source owns,
-     * or that the rules refuse, becomes QUARANTINED and is found refused by its row, without a
-     * detail where the reason is not news. Where the shrink guard (rule as for a replace, over each
-     * index with all its entries) does not let the removals through, they are held, all of them:
-     * the files that are gone stay as they are, all else is applied, and result.would_remove tells
-     * how many (status OK). A scan that changes no entry makes no revision. What is frozen is left
-     * as it is, with the rows of its files: result.frozen. The counts are of entries; unchanged
-     * ones are those of files that were sent. */
-    struct crawlers_kept crawlers;
-    struct indexnow_write indexnow;
-    struct engine_write engine;
-    struct site_days_write site_days;
-    const struct check_write *checks; /* CHECK_WRITES_MAX at most */
-    size_t check_count;
-    /* Split: of the urlset .index_name, what .source owns; of .rows those that are `gone` go, all
-     * others are put. The guard judges all of it first, by these two: how many come, how many go.
-     * It is applied in steps of SPLIT_STEP_ROWS at most, each a transaction and a revision of its
-     * own, with other writes between them: one group in the history. A step that fails is answered
-     * so, and those before it stay: the next split goes on with the group. */
-    uint64_t split_comes, split_goes;
-    int64_t source_hosts; /* scan: see struct source_state */
-    uint32_t max_told;    /* bulk, replace, scan: findings that the result is to keep, see there */
+    uint32_t max_told; /* bulk, replace, scan: findings that the result is to keep, see there */
     _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */
-    void *context;               /* for `done` */
+    union {
+        struct entry entry;
+        CHANGE_KINDS(CHANGE_STRUCT_MEMBER, CHANGE_NOTHING, CHANGE_NOTHING)
+    };
 };
+
+/* The name of the token or source that the change makes, changes or removes; NULL: it is about
+ * neither. */
+const char *change_subject(const struct change *change);
 
 /* What a dry run would do to one entry; a `loc` of NULL: it is not there. */
 struct change_row {

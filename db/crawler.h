@@ -105,25 +105,3 @@ struct crawler_log {
     uint8_t hash[CRAWLER_LOG_HASH];
     int64_t at;
 };
-
-/* A part of it, for CHANGE_CRAWLERS: rows that replace those of the same key. Only the node's own
- * is written: a shared catalogue need not be reached for it. For CHANGE_CRAWLERS_TELL, of one that
- * is shared, the first four say all: what is kept here and was not sent yet is sent to the other
- * nodes, a bounded part of it; nothing is written where they know it all. */
-struct crawlers_kept {
-    const char *epoch; /* of the catalogue that they are of: in another nothing is written */
-    const char *node;  /* whose rows they are, and no other's in this file; NULL: the one server's
-                          or, of what logs tell, whosever are there */
-    int64_t since;     /* when counting began */
-    /* Drops what is of pages that are gone, and days before this one; 0: not now. */
-    int32_t tidy_before_day;
-    size_t page_count, day_count, child_count;
-    const struct crawler_child_kept *children;
-    const struct crawler_page_kept *pages;
-    const struct crawler_day_kept *days;
-    int64_t visits_taken; /* up to this id visits are in the ledger, and go; 0: none */
-    /* What is added to them, with the log that it is of (NULL: none). */
-    size_t visit_count;
-    const struct crawler_visits *visits;
-    const struct crawler_log *log;
-};

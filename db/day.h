@@ -18,13 +18,6 @@ struct site_day {
     uint64_t urls;    /* rows of its urlsets */
 };
 
-/* For CHANGE_SITE_DAYS: rows that replace those of the same site and day. What is DAYS_KEPT
- * older is removed with them; a row with day -1 has the site's rows go, all of them. */
-struct site_days_write {
-    size_t count; /* SITE_DAYS_WRITE_MAX at most */
-    const struct site_day *rows;
-};
-
 struct catalogue_view;
 
 typedef void site_day_each(void *context, const struct site_day *row);

@@ -49,18 +49,6 @@ struct engine_day {
     int64_t read_at; /* of the sitemap that was read longest ago */
 };
 
-/* For CHANGE_ENGINE: what was asked for a site came to. */
-struct engine_write {
-    const char *engine; /* "google" */
-    struct engine_site site;
-    bool replaces; /* false: the sitemaps that are kept stay, and no day is written */
-    size_t count;  /* ENGINE_SITEMAPS_MAX at most */
-    const struct engine_sitemap *sitemaps; /* of different locs */
-    struct engine_day day;
-    struct engine_day all; /* of all sites together; day 0: not known */
-    int64_t gone;          /* a site of which all that is kept of the engine goes; 0: none */
-};
-
 struct catalogue_view;
 
 /* Calls `each` with what is kept of the engine; texts are valid within the call. Of sites that are

@@ -1,6 +1,6 @@
-/* How far the page URLs of a site's urlsets were sent to search engines (IndexNow), and what
- * comes next. Part of db/catalogue.h, whose rules hold. It makes no revision, and is the
- * catalogue's, not a node's: a node that takes over goes on where another ended. */
+/* How far the page URLs of a site's urlsets were told to search engines (IndexNow), and what comes
+ * next. Part of db/catalogue.h, whose rules hold. It makes no revision, and is the catalogue's, not
+ * a node's: a node that takes over goes on where another ended. */
 #pragma once
 
 #include <stdint.h>
@@ -9,16 +9,10 @@
 
 struct catalogue_view;
 
-/* All changes before `revision` were sent, and of that one the first so many parts (of
+/* All changes before `revision` were told, and of that one the first so many parts (of
  * catalogue_view_history_rows). 0, 0: nothing is known of the site. */
 struct indexnow_position {
     uint64_t revision, parts;
-};
-
-/* For CHANGE_INDEXNOW: of the site `from` becomes `to`; where it is another now: CONFLICT. */
-struct indexnow_write {
-    int64_t site_id;
-    struct indexnow_position from, to;
 };
 
 /* OK with 0, 0 where the site has none. */

@@ -294,10 +294,10 @@ static bool apply(struct catalogue *c, const struct registry *before, const stru
 {
     struct change change = {
         .kind = CHANGE_CONFIGURE,
-        .declared = d->sites,
-        .declared_count = d->count,
-        .declared_tokens = d->tokens,
-        .declared_token_count = d->token_count,
+        .configure = {.sites = d->sites,
+                      .site_count = d->count,
+                      .tokens = d->tokens,
+                      .token_count = d->token_count},
     };
     struct change_result result;
     if (registry_is_declared(before, d->sites, d->count, d->tokens, d->token_count))
@@ -379,8 +379,7 @@ bool bootstrap_token(struct catalogue *c, const struct config *config)
     struct change change = {
         .kind = CHANGE_TOKEN_ADD,
         .via = "cli", /* who started the server, not a call of its API */
-        .token = {.name = FIRST_TOKEN_NAME, .role = GRANT_ADMIN},
-        .token_sha256 = sha256,
+        .token_add = {.grant = {.name = FIRST_TOKEN_NAME, .role = GRANT_ADMIN}, .sha256 = sha256},
     };
     struct change_result result;
     enum catalogue_status status = done ? catalogue_apply(c, &change, &result) : CATALOGUE_OK;

@@ -494,9 +494,9 @@ static const char *const words[] = {
 static const char *kind_word(const struct change *change)
 {
     bool urlset = change->list == LIST_URLSET;
-    if (change->kind == CHANGE_SITE_UPDATE && change->site.set == SITE_SET_FROZEN)
-        return change->site.frozen ? "site-freeze" : "site-thaw";
-    if (change->kind == CHANGE_INDEX_FREEZE && !change->frozen)
+    if (change->kind == CHANGE_SITE_UPDATE && change->site_update.fields.set == SITE_SET_FROZEN)
+        return change->site_update.fields.frozen ? "site-freeze" : "site-thaw";
+    if (change->kind == CHANGE_INDEX_FREEZE && !change->index_freeze.frozen)
         return urlset ? "urlset-thaw" : "index-thaw";
     if (change->kind == CHANGE_INDEX_FREEZE && urlset)
         return "urlset-freeze";
@@ -546,7 +546,7 @@ static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
         site = result->id;
         break;
     case CHANGE_SITE_UPDATE:
-        site = change->site_id;
+        site = change->site_update.site_id;
         break;
     case CHANGE_SOURCE_ADD:
     case CHANGE_SOURCE_UPDATE:
@@ -607,11 +607,8 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     sqlite3_bind_int64(row, 9, (sqlite3_int64)result->unchanged);
     sqlite3_bind_int64(row, 10, (sqlite3_int64)result->removed);
     if (change->kind == CHANGE_UNDO || change->kind == CHANGE_RESTORE)
-        sqlite3_bind_int64(row, 11, (sqlite3_int64)change->revision);
-    statement_bind_text(row, 12,
-                        change->note != NULL         ? change->note
-                        : change->token.name != NULL ? change->token.name
-                                                     : change->made.name);
+        sqlite3_bind_int64(row, 11, (sqlite3_int64)change->undo.revision);
+    statement_bind_text(row, 12, change->note != NULL ? change->note : change_subject(change));
     sqlite3_bind_int64(row, 13, (sqlite3_int64)r->rows);
     sqlite3_bind_int64(row, 14, r->parts);
     sqlite3_bind_int64(row, 15, (sqlite3_int64)bytes);

@@ -1,6 +1,7 @@
 /* A change's own copy of what it points to, and the end of its result. The copy is one block behind
  * it, so that nothing is borrowed from who submitted it. It is walked twice, first to count and
- * then to copy, and each pointer of struct change has its row here. */
+ * then to copy. What a kind points to follows from its members (db/change.h): each type of member
+ * has its row in KEEP, or the compiler says so. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,172 +16,208 @@ struct block {
 /* Room for `size` bytes, aligned for a pointer. NULL while they are counted. */
 static void *take(struct block *block, size_t size)
 {
-    void *room = block->at != NULL ? block->at + block->used : NULL;
+    void *room = block->at ? block->at + block->used : NULL;
     block->used += (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
     return room;
 }
 
-static const void *keep(struct block *block, const void *bytes, size_t size)
+static void keep_bytes(struct block *block, const void **bytes, size_t size)
 {
-    void *copy = bytes != NULL ? take(block, size) : NULL;
-    return copy != NULL ? memcpy(copy, bytes, size) : bytes;
+    void *copy = *bytes != NULL ? take(block, size) : NULL;
+    if (copy != NULL)
+        *bytes = memcpy(copy, *bytes, size);
 }
 
-static const char *keep_text(struct block *block, const char *text)
+static void keep_text(struct block *block, const char **text)
 {
-    return keep(block, text, text != NULL ? strlen(text) + 1 : 0);
+    const void *bytes = *text;
+    keep_bytes(block, &bytes, *text != NULL ? strlen(*text) + 1 : 0);
+    *text = bytes;
+}
+
+static void keep_hash(struct block *block, const uint8_t **sha256)
+{
+    const void *bytes = *sha256;
+    keep_bytes(block, &bytes, 32);
+    *sha256 = bytes;
 }
 
 /* A list that ends with NULL. */
-static const char *const *keep_list(struct block *block, const char *const *list)
+static void keep_list(struct block *block, const char *const **list)
 {
     size_t count = 0;
-    while (list != NULL && list[count] != NULL)
+    while (*list != NULL && (*list)[count] != NULL)
         count++;
-    const char **copy = list != NULL ? take(block, (count + 1) * sizeof *copy) : NULL;
+    const char **copy = *list != NULL ? take(block, (count + 1) * sizeof *copy) : NULL;
     for (size_t i = 0; i < count; i++) {
-        const char *text = keep_text(block, list[i]);
+        const char *text = (*list)[i];
+        keep_text(block, &text);
         if (copy != NULL)
             copy[i] = text;
     }
-    if (copy != NULL)
+    if (copy != NULL) {
         copy[count] = NULL;
-    return copy != NULL ? copy : list;
+        *list = copy;
+    }
 }
 
-static const struct site_declaration *
-keep_declared(struct block *block, const struct site_declaration *declared, size_t count)
+/* What points to nothing. */
+static void keep_plain(struct block *block, const void *member)
 {
-    struct site_declaration *copy = take(block, count * sizeof *copy);
-    for (size_t i = 0; i < count; i++) {
-        struct site_declaration site = declared[i];
-        site.origin = keep_text(block, site.origin);
-        site.index_paths = keep_list(block, site.index_paths);
-        site.page_pattern = keep_text(block, site.page_pattern);
-        site.cross_hosts = keep_list(block, site.cross_hosts);
-        site.alias_hosts = keep_list(block, site.alias_hosts);
-        if (copy != NULL)
-            copy[i] = site;
-    }
-    return copy != NULL ? copy : declared;
+    (void)block;
+    (void)member;
 }
 
 static void keep_grant(struct block *block, struct grant *grant)
 {
-    grant->name = keep_text(block, grant->name);
-    grant->prefix = keep_text(block, grant->prefix);
+    keep_text(block, &grant->name);
+    keep_text(block, &grant->prefix);
 }
 
-static const struct token_declaration *
-keep_tokens(struct block *block, const struct token_declaration *declared, size_t count)
+static void keep_entry(struct block *block, struct entry *entry)
 {
-    struct token_declaration *copy = take(block, count * sizeof *copy);
-    for (size_t i = 0; i < count; i++) {
-        struct token_declaration token = declared[i];
-        token.site = keep_text(block, token.site);
-        keep_grant(block, &token.grant);
-        if (copy != NULL)
-            copy[i] = token;
-    }
-    return copy != NULL ? copy : declared;
+    const char **const texts[] = {&entry->loc,   &entry->lastmod, &entry->digest,
+                                  &entry->index, &entry->source,  &entry->extensions};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        keep_text(block, texts[i]);
 }
 
-static const struct check_write *keep_checks(struct block *block, const struct check_write *checks,
-                                             size_t count)
+#define keep_setting_text(field)   keep_text(block, &made->field);
+#define keep_setting_option(field) keep_setting_text(field)
+#define keep_setting_lines(field)  keep_setting_text(field)
+#define keep_setting_yes_no(field)
+#define keep_setting_span(field)
+#define KEEP_SETTING(bit, kind, field, ...) keep_setting_##kind(field)
+
+static void keep_made(struct block *block, struct source_made *made)
 {
-    struct check_write *copy = checks != NULL ? take(block, count * sizeof *copy) : NULL;
-    for (size_t i = 0; i < count; i++) {
-        struct check_write check = checks[i];
-        const char **const texts[] = {
-            &check.record.loc,     &check.record.source,        &check.record.etag,
-            &check.record.remarks, &check.record.last_modified, &check.record.newest_lastmod,
-            &check.record.problem, &check.record.detail,        &check.lastmod_to,
-            &check.lastmod_from,
-        };
-        for (size_t text = 0; text < sizeof texts / sizeof *texts; text++)
-            *texts[text] = keep_text(block, *texts[text]);
-        if (copy != NULL)
-            copy[i] = check;
-    }
-    return copy != NULL ? copy : checks;
+    keep_text(block, &made->name);
+    SOURCE_SETTINGS(KEEP_SETTING)
 }
 
-static void keep_engine(struct block *block, struct engine_write *w)
+static void keep_engine_site(struct block *block, struct engine_site *site)
 {
-    struct engine_sitemap *copy = w->sitemaps != NULL ? take(block, w->count * sizeof *copy) : NULL;
-    w->engine = keep_text(block, w->engine);
-    w->site.why = keep_text(block, w->site.why);
-    for (size_t i = 0; w->sitemaps != NULL && i < w->count; i++) {
-        struct engine_sitemap sitemap = w->sitemaps[i];
-        sitemap.loc = keep_text(block, sitemap.loc);
-        sitemap.parent = keep_text(block, sitemap.parent);
-        if (copy != NULL)
-            copy[i] = sitemap;
-    }
-    w->sitemaps = copy != NULL ? copy : w->sitemaps;
+    keep_text(block, &site->why);
 }
 
-#define text_of(field)   &c->made.field,
-#define option_of(field) text_of(field)
-#define lines_of(field)  text_of(field)
-#define yes_no_of(field)
-#define span_of(field)
-#define SETTING_TEXT(bit, kind, field, ...) kind##_of(field)
+/* ---- rows that point to something */
+
+static void keep_site_declaration(struct block *block, void *row)
+{
+    struct site_declaration *site = row;
+    keep_text(block, &site->origin);
+    keep_list(block, &site->index_paths);
+    keep_text(block, &site->page_pattern);
+    keep_list(block, &site->cross_hosts);
+    keep_list(block, &site->alias_hosts);
+}
+
+static void keep_token_declaration(struct block *block, void *row)
+{
+    struct token_declaration *token = row;
+    keep_text(block, &token->site);
+    keep_grant(block, &token->grant);
+}
+
+static void keep_check_write(struct block *block, void *row)
+{
+    struct check_write *check = row;
+    const char **const texts[] = {
+        &check->record.loc,     &check->record.source,        &check->record.etag,
+        &check->record.remarks, &check->record.last_modified, &check->record.newest_lastmod,
+        &check->record.problem, &check->record.detail,        &check->lastmod_to,
+        &check->lastmod_from,
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        keep_text(block, texts[i]);
+}
+
+static void keep_engine_sitemap(struct block *block, void *row)
+{
+    struct engine_sitemap *sitemap = row;
+    keep_text(block, &sitemap->loc);
+    keep_text(block, &sitemap->parent);
+}
+
+#define ROW_MAX_BYTES 512
+
+/* `each` keeps what one of them points to; NULL: nothing. */
+static const void *keep_rows(struct block *block, const void *rows, size_t count, size_t size,
+                             void (*each)(struct block *block, void *row))
+{
+    _Alignas(max_align_t) char counted[ROW_MAX_BYTES];
+    char *copy = rows != NULL ? take(block, count * size) : NULL;
+    if (copy != NULL)
+        memcpy(copy, rows, count * size);
+    for (size_t i = 0; rows != NULL && each != NULL && i < count; i++)
+        each(block,
+             copy != NULL ? copy + i * size : memcpy(counted, (const char *)rows + i * size, size));
+    return copy != NULL ? copy : rows;
+}
+
+/* ---- the kinds */
+
+static void keep_site_fields(struct block *block, struct site_fields *to);
+static void keep_urlset_fields(struct block *block, struct urlset_fields *to);
+
+/* clang-format off */
+
+/* How a member of this type is kept; where `block` is in scope. */
+#define KEEP(at) _Generic((at), \
+    const char **: keep_text, const char *const **: keep_list, const uint8_t **: keep_hash, \
+    struct grant *: keep_grant, struct source_made *: keep_made, \
+    struct site_fields *: keep_site_fields, struct urlset_fields *: keep_urlset_fields, \
+    struct engine_site *: keep_engine_site, struct engine_day *: keep_plain, \
+    struct indexnow_position *: keep_plain, bool *: keep_plain, unsigned *: keep_plain, \
+    int32_t *: keep_plain, int64_t *: keep_plain, uint64_t *: keep_plain)(block, at)
+
+/* How what a row of this type points to is kept; NULL: it points to nothing. */
+#define ROW_KEEPER(type) _Generic((type *)NULL, \
+    struct site_declaration *: keep_site_declaration, \
+    struct token_declaration *: keep_token_declaration, \
+    struct check_write *: keep_check_write, struct engine_sitemap *: keep_engine_sitemap, \
+    struct site_day *: NULL, struct crawler_page_kept *: NULL, struct crawler_day_kept *: NULL, \
+    struct crawler_child_kept *: NULL, struct crawler_visits *: NULL, struct crawler_log *: NULL)
+
+#define KEEP_MEMBER(type, name) KEEP(&to->name);
+#define KEEP_ROWS(type, name, count) \
+    _Static_assert(sizeof(type) <= ROW_MAX_BYTES, "a row is copied on the stack"); \
+    to->name = keep_rows(block, to->name, to->count, sizeof(type), ROW_KEEPER(type));
+#define KEEP_STRUCT(kind, name) \
+    static void keep_##name(struct block *block, struct change_##name *to) \
+    { \
+        members_of_##name(KEEP_MEMBER, KEEP_ROWS) \
+    }
+#define KEEP_KIND(kind, name) case CHANGE_##kind: keep_##name(block, &c->name); break;
+#define KEEP_NOTHING(kind)    case CHANGE_##kind: break;
+
+static void keep_site_fields(struct block *block, struct site_fields *to)
+{
+    members_of_site_fields(KEEP_MEMBER, KEEP_ROWS)
+}
+
+static void keep_urlset_fields(struct block *block, struct urlset_fields *to)
+{
+    members_of_urlset_fields(KEEP_MEMBER, KEEP_ROWS)
+}
+
+CHANGE_KINDS(KEEP_STRUCT, CHANGE_NOTHING, CHANGE_NOTHING)
 
 static void keep_all(struct block *block, struct change *c)
 {
-    const char **const texts[] = {&c->source,
-                                  &c->entry.loc,
-                                  &c->entry.lastmod,
-                                  &c->entry.digest,
-                                  &c->entry.index,
-                                  &c->entry.source,
-                                  &c->entry.extensions,
-                                  &c->entry_id,
-                                  &c->loc,
-                                  &c->if_match,
-                                  &c->index_name,
-                                  &c->replace_source,
-                                  &c->replace_prefix,
-                                  &c->site.origin,
-                                  &c->site.robots,
-                                  &c->index_url,
-                                  &c->page_pattern,
-                                  &c->urlset.index,
-                                  &c->by,
-                                  &c->request_id,
-                                  &c->key,
-                                  &c->note,
-                                  &c->made.name,
-                                  SOURCE_SETTINGS(SETTING_TEXT)};
-    const char *const **const lists[] = {
-        &c->site.cross_hosts,   &c->site.alias_hosts, &c->site.cross_added,
-        &c->site.cross_removed, &c->site.alias_added, &c->site.alias_removed,
-    };
+    const char **const texts[] = {&c->source, &c->by,         &c->request_id, &c->note,
+                                  &c->key,    &c->index_name, &c->if_match};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        *texts[i] = keep_text(block, *texts[i]);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        *lists[i] = keep_list(block, *lists[i]);
+        keep_text(block, texts[i]);
     keep_grant(block, &c->grant);
-    keep_grant(block, &c->token);
-    c->bearer_sha256 = keep(block, c->bearer_sha256, 32);
-    c->token_sha256 = keep(block, c->token_sha256, 32);
-    c->key_sha256 = keep(block, c->key_sha256, 32);
-    c->crawlers.epoch = keep_text(block, c->crawlers.epoch);
-    c->crawlers.node = keep_text(block, c->crawlers.node);
-    c->crawlers.pages =
-        keep(block, c->crawlers.pages, c->crawlers.page_count * sizeof *c->crawlers.pages);
-    c->crawlers.children =
-        keep(block, c->crawlers.children, c->crawlers.child_count * sizeof *c->crawlers.children);
-    c->crawlers.days =
-        keep(block, c->crawlers.days, c->crawlers.day_count * sizeof *c->crawlers.days);
-    keep_engine(block, &c->engine);
-    c->site_days.rows =
-        keep(block, c->site_days.rows, c->site_days.count * sizeof *c->site_days.rows);
-    c->checks = keep_checks(block, c->checks, c->check_count);
-    c->declared = keep_declared(block, c->declared, c->declared_count);
-    c->declared_tokens = keep_tokens(block, c->declared_tokens, c->declared_token_count);
+    keep_hash(block, &c->bearer_sha256);
+    keep_hash(block, &c->key_sha256);
+    switch (c->kind) {
+        CHANGE_KINDS(KEEP_KIND, KEEP_KIND, KEEP_NOTHING)
+    }
 }
+
+/* clang-format on */
 
 size_t change_block_bytes(const struct change *change)
 {
@@ -194,6 +231,23 @@ void change_keep(struct change *change, void *room)
 {
     struct block block = {.at = room};
     keep_all(&block, change);
+}
+
+const char *change_subject(const struct change *change)
+{
+    switch (change->kind) {
+    case CHANGE_TOKEN_ADD:
+        return change->token_add.grant.name;
+    case CHANGE_TOKEN_REVOKE:
+        return change->token_revoke.name;
+    case CHANGE_SOURCE_ADD:
+    case CHANGE_SOURCE_UPDATE:
+        return change->source_put.made.name;
+    case CHANGE_SOURCE_REMOVE:
+        return change->source_remove.name;
+    default:
+        return NULL;
+    }
 }
 
 void change_row_done(struct change_row *row)

@@ -200,8 +200,9 @@ static enum catalogue_status report_removal(const struct preview *p, struct tx *
 {
     uint32_t looked_at = 0;
     if (change->kind == CHANGE_INDEX_REMOVE)
-        return report_index(p, tx, change, change->index_id, &looked_at, result);
-    const struct registry_site *site = registry_site_by_id(p->registry, change->site_id);
+        return report_index(p, tx, change, change->index_remove.index_id, &looked_at, result);
+    const struct registry_site *site =
+        registry_site_by_id(p->registry, change->site_remove.site_id);
     enum catalogue_status status = CATALOGUE_OK;
     const struct registry_index *list;
     for (size_t i = 0;

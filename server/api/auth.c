@@ -284,7 +284,8 @@ static bool add_use(struct uses *uses, int64_t id, int64_t hour)
 /* Of a token that was noted in this hour nothing is written. */
 static void record_use(const struct app_context *app, const struct request *request)
 {
-    const struct change change = {.kind = CHANGE_TOKEN_USED, .token_id = request->token_id};
+    const struct change change = {.kind = CHANGE_TOKEN_USED,
+                                  .token_used = {.token_id = request->token_id}};
     bool first;
 
     if (request->token_id == 0 || app->auth == NULL)

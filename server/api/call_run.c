@@ -363,8 +363,7 @@ static void read_via(struct call *call)
         return;
     call->change.via = "cli";
     /* Where the caller is the user, as on a file, a note has nothing to add. */
-    if (call->change.token.name == NULL && call->change.made.name == NULL &&
-        strcmp(user, call->request->token_name) != 0)
+    if (change_subject(&call->change) == NULL && strcmp(user, call->request->token_name) != 0)
         call->change.note = user;
 }
 

@@ -14,6 +14,6 @@ enum catalogue_status crawlers_learn(struct crawlers *c, struct catalogue_view *
                                      const char *node, bool again);
 /* The same of a file that nobody serves from here: this node is the one that the file is of. */
 enum catalogue_status crawlers_learn_all(struct crawlers *c, struct catalogue_view *view);
-/* Imports what logs report; `*last`: up to where (struct crawlers_kept, visits_taken). */
+/* Imports what logs report; `*last`: up to where (struct change_crawlers, visits_taken). */
 enum catalogue_status crawlers_merge_imported(struct crawlers *c, struct catalogue_view *view,
                                               int64_t *last);

@@ -264,7 +264,7 @@ static void on_written(void *context, struct change_result *result)
 
 /* Also where the server stops: the writer knows of `all`. What cannot be kept would be asked again
  * at once. */
-static void write_result(struct engine *e, const struct engine_write *write)
+static void write_result(struct engine *e, const struct change_engine *write)
 {
     struct engines *all = e->all;
     const struct change change = {.kind = CHANGE_ENGINE, .engine = *write, .context = all};
@@ -530,7 +530,7 @@ static void record(struct visit *v, enum engine_state state)
 {
     const struct engine_site *before = &v->kept.site;
     uint32_t failures = state == ENGINE_OK ? 0 : before->failures + 1;
-    struct engine_write write = {
+    struct change_engine write = {
         .engine = v->e->name,
         .site = {.site_id = v->site->id,
                  .state = state,

@@ -470,7 +470,7 @@ static void scan_apply(struct scan_pass *pass)
         .index_name = pass->options->settings->index,
         .grant = {.site_id = pass->options->site_id},
         .rows = rows,
-        .source_hosts = pass->hosts_digest,
+        .scan = {.hosts = pass->hosts_digest},
         .dry_run = pass->options->dry_run,
         .tells_rows = pass->options->dry_run,
         .max_removed = pass->options->max_removed,

@@ -720,8 +720,8 @@ static bool make_urlset(struct split *s)
         .source = s->file->source,
         .via = "source",
         .grant = {.site_id = s->file->site_id},
-        .index_url = s->url.text,
-        .urlset = {.index = s->file->index, .with = NEW_URLSET | s->has},
+        .urlset_add = {.url = s->url.text,
+                       .fields = {.index = s->file->index, .with = NEW_URLSET | s->has}},
     };
     bool made = apply(s, &change, &result);
     change_result_done(&result);
@@ -739,8 +739,7 @@ static bool write_rows(struct split *s)
         .index_name = s->url.text,
         .rows = s->spool,
         .skip = true,
-        .split_comes = s->out->created,
-        .split_goes = s->out->removed,
+        .split = {.comes = s->out->created, .goes = s->out->removed},
         .max_removed = s->file->max_removed,
     };
     s->spool = NULL; /* it is the change's */

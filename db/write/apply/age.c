@@ -77,10 +77,8 @@ static enum catalogue_status expire_row(struct tx *tx, const struct registry_ind
     return status == CATALOGUE_OK ? tx_run(tx, ST_AGE_DROP, address) : status;
 }
 
-enum catalogue_status apply_expire(struct tx *tx, const struct change *change,
-                                   struct change_result *result)
+enum catalogue_status apply_expire(struct tx *tx, struct change_result *result)
 {
-    (void)change;
     const struct registry *r;
     const struct registry_index *urlset;
     uint32_t looked_at = 0;

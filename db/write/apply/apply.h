@@ -42,18 +42,46 @@ bool apply_is_own(enum change_kind kind);
 enum catalogue_status apply_change(struct tx *tx, const struct change *change,
                                    struct change_result *result, bool *keep);
 
-/* What a kind of change does. One whose transaction may be rolled back whole says it by `*keep`. */
-typedef enum catalogue_status apply_kind(struct tx *tx, const struct change *change,
-                                         struct change_result *result);
-typedef enum catalogue_status apply_whole(struct tx *tx, const struct change *change,
-                                          struct change_result *result, bool *keep);
-apply_kind apply_entry_put, apply_entry_remove, apply_check, apply_indexnow;
-apply_whole apply_bulk, apply_replace, apply_scan, apply_split, apply_undo, apply_configure;
-apply_kind apply_site_add, apply_site_update, apply_site_remove;
-apply_kind apply_index_add, apply_index_freeze, apply_urlset_add;
-apply_whole apply_index_remove, apply_urlset_update;
-apply_kind apply_source_put, apply_source_remove;
-apply_kind apply_token_add, apply_token_revoke;
+/* What each kind of change does; dispatch.c calls it with what it needs. One whose transaction may
+ * be rolled back whole says it by `*keep`. */
+#define APPLY(kind, type, ...)                                                                     \
+    enum catalogue_status apply_##kind(struct tx *tx, const struct change *change,                 \
+                                       const struct type *own, struct change_result *result,       \
+                                       ##__VA_ARGS__)
+APPLY(entry_put, entry);
+APPLY(entry_remove, change_entry_remove);
+enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
+                                 struct change_result *result, bool *keep);
+APPLY(replace, change_replace, bool *keep);
+APPLY(site_add, change_site_add);
+APPLY(site_update, change_site_update);
+APPLY(site_remove, change_site_remove);
+APPLY(index_add, change_index_add);
+APPLY(index_remove, change_index_remove, bool *keep);
+APPLY(index_freeze, change_index_freeze);
+APPLY(urlset_add, change_urlset_add);
+APPLY(urlset_update, change_urlset_update, bool *keep);
+APPLY(token_add, change_token_add);
+APPLY(token_revoke, change_token_revoke);
+enum catalogue_status apply_token_used(struct tx *tx, const struct change_token_used *used);
+APPLY(source_put, change_source_put);
+APPLY(source_remove, change_source_remove);
+enum catalogue_status apply_crawlers(struct tx *tx, const struct change_crawlers *kept);
+enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change_crawlers *kept);
+enum catalogue_status apply_indexnow(struct tx *tx, const struct change_indexnow *w,
+                                     struct change_result *result);
+enum catalogue_status apply_site_days(struct tx *tx, const struct change_site_days *w);
+enum catalogue_status apply_engine(struct tx *tx, const struct change_engine *w);
+enum catalogue_status apply_configure(struct tx *tx, const struct change_configure *declared,
+                                      struct change_result *result, bool *keep);
+APPLY(check, change_check);
+APPLY(scan, change_scan, bool *keep);
+APPLY(split, change_split, bool *keep);
+APPLY(undo, change_undo, bool *keep);
+/* A batch of those that are older than their urlset keeps goes; and whether there is one, a read
+ * outside of a transaction. What is frozen waits. */
+enum catalogue_status apply_expire(struct tx *tx, struct change_result *result);
+bool urlset_expiry_is_due(struct tx *tx);
 /* What a source knows of a file is in a row of source_file_row, even where a poll's row told it;
  * that tells of none then. Of the source, and of those that the history has of the entry at
  * `revision` (0: none) in `site`. */
@@ -61,17 +89,9 @@ enum catalogue_status check_file_spell_out(struct tx *tx, int64_t source, const 
                                            int64_t revision, int64_t site);
 /* The same where the row is about to be written or dropped whole. */
 enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char *path);
-/* Of the removal of an index or, `of_site`, a site: change->revision is its revision. */
-enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
+/* Of the removal of an index or, `of_site`, a site at this revision. */
+enum catalogue_status apply_unremove(struct tx *tx, const struct change *change, int64_t revision,
                                      struct change_result *result, bool of_site);
-/* Write tables of the node's own alone: no revision. */
-apply_kind apply_crawlers, apply_engine, apply_site_days, apply_token_used;
-/* No revision either. */
-apply_kind apply_crawlers_report;
-/* A batch of those that are older than their urlset keeps goes; and whether there is one, a read
- * outside of a transaction. What is frozen waits. */
-apply_kind apply_expire;
-bool urlset_expiry_is_due(struct tx *tx);
 /* The index whose rows are to go next, 0: none. A read. */
 enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
 /* Drops a batch of them; result->removed tells how many, `*more` whether there may be more. Makes
@@ -139,15 +159,16 @@ enum catalogue_status index_names_check(struct tx *tx, const struct registry *r,
 enum catalogue_status index_check_first(struct tx *tx, const struct url *origin, const char *url,
                                         char path[INDEX_PATH_MAX_CHARS + 1],
                                         struct change_result *result);
-/* Judges the list, of the given kind (of a urlset with its max_pages), that a change makes anew.
- * Fills `path` (INDEX_PATH_MAX_CHARS + 1 bytes), where list->path is then, and the pattern. */
-enum catalogue_status index_check_new(struct tx *tx, const struct change *change,
-                                      struct registry_index *list, char *path,
-                                      const struct registry_site **out,
+/* Judges the list, of the given kind (of a urlset with its max_pages), that a change makes anew at
+ * `url`, page_pattern NULL: the default. Fills `path` (INDEX_PATH_MAX_CHARS + 1 bytes), where
+ * list->path is then, and the pattern. */
+enum catalogue_status index_check_new(struct tx *tx, const struct change *change, const char *url,
+                                      const char *page_pattern, struct registry_index *list,
+                                      char *path, const struct registry_site **out,
                                       struct change_result *result);
-/* The list of this kind that a change names by its id. NULL, with the result filled, where there is
+/* The list of this kind and id. NULL, with the result filled, where there is
  * none, or none for the caller. */
-enum catalogue_status index_find_asked(struct tx *tx, const struct change *change,
+enum catalogue_status index_find_asked(struct tx *tx, const struct change *change, int64_t id,
                                        enum list_kind kind, struct change_result *result,
                                        const struct registry **r,
                                        const struct registry_index **out);

@@ -287,13 +287,13 @@ static enum catalogue_status drop(struct checked *c)
 }
 
 enum catalogue_status apply_check(struct tx *tx, const struct change *change,
-                                  struct change_result *result)
+                                  const struct change_check *check, struct change_result *result)
 {
     const struct registry *registry;
     struct checked c = {.tx = tx, .change = change, .result = result};
     enum catalogue_status status = tx_registry(tx, &registry);
-    for (size_t i = 0; i < change->check_count && status == CATALOGUE_OK; i++) {
-        c.write = &change->checks[i];
+    for (size_t i = 0; i < check->count && status == CATALOGUE_OK; i++) {
+        c.write = &check->writes[i];
         switch (c.write->kind) {
         case CHECK_ADD:
             status = add(&c);

@@ -70,6 +70,8 @@ bool registry_is_declared(const struct registry *r, const struct site_declaratio
 
 /* ---- making it so: sites first, since tokens name them */
 
+static const struct change by_configuration = {.override_managed = true};
+
 static enum catalogue_status make_site(struct tx *tx, const struct site_declaration *d,
                                        struct change_result *result)
 {
@@ -78,24 +80,23 @@ static enum catalogue_status make_site(struct tx *tx, const struct site_declarat
     if (status != CATALOGUE_OK)
         return status;
     const struct registry_site *site = find_site(r, d->origin);
-    struct change change = {
-        .override_managed = true,
-        .site = {.origin = d->origin,
-                 .managed = d->managed,
-                 .max_pages = d->max_pages,
-                 .check = d->check,
-                 .cross_hosts = d->cross_hosts,
-                 .alias_hosts = d->alias_hosts},
-    };
+    struct site_fields fields = {.managed = d->managed,
+                                 .max_pages = d->max_pages,
+                                 .check = d->check,
+                                 .cross_hosts = d->cross_hosts,
+                                 .alias_hosts = d->alias_hosts};
     if (d->released)
-        change.site.set = SITE_SET_MANAGED;
+        fields.set = SITE_SET_MANAGED;
     if (d->managed)
-        change.site.set = SITE_SET_MANAGED | SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS |
-                          SITE_SET_MAX_PAGES | SITE_SET_ROBOTS | SITE_SET_CHECK;
-    if (site == NULL)
-        return apply_site_add(tx, &change, result);
-    change.site_id = site->id;
-    return d->managed || d->released ? apply_site_update(tx, &change, result) : CATALOGUE_OK;
+        fields.set = SITE_SET_MANAGED | SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS |
+                     SITE_SET_MAX_PAGES | SITE_SET_ROBOTS | SITE_SET_CHECK;
+    if (site == NULL) {
+        const struct change_site_add add = {.origin = d->origin, .fields = fields};
+        return apply_site_add(tx, &by_configuration, &add, result);
+    }
+    const struct change_site_update update = {.site_id = site->id, .fields = fields};
+    return d->managed || d->released ? apply_site_update(tx, &by_configuration, &update, result)
+                                     : CATALOGUE_OK;
 }
 
 static enum catalogue_status make_index(struct tx *tx, const struct site_declaration *d,
@@ -103,14 +104,13 @@ static enum catalogue_status make_index(struct tx *tx, const struct site_declara
 {
     struct url origin;
     char url[LOC_MAX_CHARS + 1];
-    struct change change = {
-        .override_managed = true, .index_url = url, .page_pattern = d->page_pattern};
+    const struct change_index_add add = {.url = url, .page_pattern = d->page_pattern};
     if (url_parse_origin(d->origin, strlen(d->origin), &origin) != RULE_OK ||
         (size_t)snprintf(url, sizeof url, "%s%s", origin.text, path) >= sizeof url) {
         result_refuse(result, RULE_INDEX_PATH, "index");
         return CATALOGUE_OK;
     }
-    return apply_index_add(tx, &change, result);
+    return apply_index_add(tx, &by_configuration, &add, result);
 }
 
 static enum catalogue_status declare(struct tx *tx, const struct site_declaration *d,
@@ -130,24 +130,24 @@ static enum catalogue_status declare(struct tx *tx, const struct site_declaratio
     return status;
 }
 
-enum catalogue_status apply_configure(struct tx *tx, const struct change *change,
+enum catalogue_status apply_configure(struct tx *tx, const struct change_configure *declared,
                                       struct change_result *result, bool *keep)
 {
     enum catalogue_status status = CATALOGUE_OK;
     for (size_t i = 0;
-         status == CATALOGUE_OK && result->status == CATALOGUE_OK && i < change->declared_count;
+         status == CATALOGUE_OK && result->status == CATALOGUE_OK && i < declared->site_count;
          i++) {
         const struct registry *r;
         status = tx_registry(tx, &r);
-        if (status != CATALOGUE_OK || is_declared(r, &change->declared[i]))
+        if (status != CATALOGUE_OK || is_declared(r, &declared->sites[i]))
             continue;
         result->refused_at = i;
-        status = declare(tx, &change->declared[i], result);
+        status = declare(tx, &declared->sites[i], result);
     }
-    for (size_t i = 0; status == CATALOGUE_OK && result->status == CATALOGUE_OK &&
-                       i < change->declared_token_count;
+    for (size_t i = 0;
+         status == CATALOGUE_OK && result->status == CATALOGUE_OK && i < declared->token_count;
          i++) {
-        status = token_declare(tx, &change->declared_tokens[i], result);
+        status = token_declare(tx, &declared->tokens[i], result);
         if (result->status != CATALOGUE_OK)
             result->refused_token = i + 1;
     }

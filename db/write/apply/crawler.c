@@ -71,7 +71,7 @@ static enum catalogue_status rename_all(struct tx *tx, const char *node)
     return status;
 }
 
-static enum catalogue_status make_ready(struct tx *tx, const struct crawlers_kept *kept)
+static enum catalogue_status make_ready(struct tx *tx, const struct change_crawlers *kept)
 {
     const char *node = kept->node != NULL ? kept->node : "";
     bool same, named;
@@ -175,13 +175,10 @@ static enum catalogue_status put_log(struct tx *tx, const struct crawler_log *lo
     return status == CATALOGUE_OK ? tx_run(tx, ST_CRAWLER_LOGS_TIDY, CRAWLER_LOGS_MAX) : status;
 }
 
-enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change,
-                                     struct change_result *result)
+enum catalogue_status apply_crawlers(struct tx *tx, const struct change_crawlers *kept)
 {
-    const struct crawlers_kept *kept = &change->crawlers;
     const char *node = kept->node != NULL ? kept->node : "";
 
-    (void)result;
     if (kept->epoch == NULL || strcmp(kept->epoch, tx->epoch) != 0)
         return CATALOGUE_OK;
     enum catalogue_status status = make_ready(tx, kept);
@@ -199,8 +196,8 @@ enum catalogue_status apply_crawlers(struct tx *tx, const struct change *change,
         status = tx_run(tx, ST_CRAWLER_VISITS_TAKEN, kept->visits_taken);
     for (size_t i = 0; i < kept->visit_count && status == CATALOGUE_OK; i++)
         status = put_visits(tx, &kept->visits[i]);
-    if (status == CATALOGUE_OK && kept->log != NULL)
-        status = put_log(tx, kept->log);
+    for (size_t i = 0; i < kept->log_count && status == CATALOGUE_OK; i++)
+        status = put_log(tx, &kept->log[i]);
     return status;
 }
 
@@ -233,13 +230,10 @@ static enum catalogue_status tell(struct tx *tx, enum statement rows, enum state
     return tx_run(tx, done, most);
 }
 
-enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change *change,
-                                            struct change_result *result)
+enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change_crawlers *kept)
 {
-    const struct crawlers_kept *kept = &change->crawlers;
     bool changed = false;
 
-    (void)result;
     if (kept->epoch == NULL || kept->node == NULL || strcmp(kept->epoch, tx->epoch) != 0)
         return CATALOGUE_OK;
     enum catalogue_status status = make_ready(tx, kept);

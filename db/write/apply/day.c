@@ -11,12 +11,9 @@ static enum catalogue_status put_row(struct tx *tx, const struct site_day *row)
                                            : status;
 }
 
-enum catalogue_status apply_site_days(struct tx *tx, const struct change *change,
-                                      struct change_result *result)
+enum catalogue_status apply_site_days(struct tx *tx, const struct change_site_days *w)
 {
-    const struct site_days_write *w = &change->site_days;
     enum catalogue_status status = CATALOGUE_OK;
-    (void)result;
     for (size_t i = 0; i < w->count && status == CATALOGUE_OK; i++)
         status = put_row(tx, &w->rows[i]);
     return status;

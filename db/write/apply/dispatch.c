@@ -6,64 +6,69 @@
 #include "db/write/preview.h"
 #include "db/write/repeat.h"
 
-static enum catalogue_status purge_some(struct tx *tx, const struct change *change,
-                                        struct change_result *result)
-{
-    bool more;
-    (void)change;
-    return apply_purge(tx, result, &more);
-}
-
 /* What each kind of change is: who may ask for it (the API's table of calls says the same; it is
- * judged again here), what carries it out, whether it shares a transaction with others, and whether
- * it writes the node's own tables alone. */
+ * judged again here), whether it shares a transaction with others (TOGETHER), is alone in one, or
+ * writes the node's own tables alone (OWN), and what carries it out. */
+#define KINDS(K)                                                                                   \
+    K(ENTRY_PUT, WRITE, TOGETHER, apply_entry_put(tx, c, &c->entry, result))                       \
+    K(ENTRY_REMOVE, WRITE, TOGETHER, apply_entry_remove(tx, c, &c->entry_remove, result))          \
+    K(BULK, WRITE, ALONE, apply_bulk(tx, c, result, keep))                                         \
+    K(REPLACE, WRITE, ALONE, apply_replace(tx, c, &c->replace, result, keep))                      \
+    K(SITE_ADD, ADMIN, ALONE, apply_site_add(tx, c, &c->site_add, result))                         \
+    K(SITE_UPDATE, ADMIN, ALONE, apply_site_update(tx, c, &c->site_update, result))                \
+    K(SITE_REMOVE, ADMIN, ALONE, apply_site_remove(tx, c, &c->site_remove, result))                \
+    K(INDEX_ADD, ADMIN, ALONE, apply_index_add(tx, c, &c->index_add, result))                      \
+    K(INDEX_REMOVE, ADMIN, ALONE, apply_index_remove(tx, c, &c->index_remove, result, keep))       \
+    K(INDEX_FREEZE, ADMIN, TOGETHER, apply_index_freeze(tx, c, &c->index_freeze, result))          \
+    K(URLSET_ADD, ADMIN, ALONE, apply_urlset_add(tx, c, &c->urlset_add, result))                   \
+    K(URLSET_UPDATE, ADMIN, ALONE, apply_urlset_update(tx, c, &c->urlset_update, result, keep))    \
+    K(TOKEN_ADD, ADMIN, TOGETHER, apply_token_add(tx, c, &c->token_add, result))                   \
+    K(TOKEN_REVOKE, ADMIN, TOGETHER, apply_token_revoke(tx, c, &c->token_revoke, result))          \
+    K(TOKEN_USED, READ, TOGETHER, apply_token_used(tx, &c->token_used))                            \
+    K(SOURCE_ADD, ADMIN, ALONE, apply_source_put(tx, c, &c->source_put, result))                   \
+    K(SOURCE_UPDATE, ADMIN, ALONE, apply_source_put(tx, c, &c->source_put, result))                \
+    K(SOURCE_REMOVE, ADMIN, ALONE, apply_source_remove(tx, c, &c->source_remove, result))          \
+    K(CRAWLERS, ADMIN, OWN, apply_crawlers(tx, &c->crawlers))                                      \
+    K(CRAWLERS_TELL, ADMIN, ALONE, apply_crawlers_report(tx, &c->crawlers))                        \
+    K(INDEXNOW, ADMIN, TOGETHER, apply_indexnow(tx, &c->indexnow, result))                         \
+    K(SITE_DAYS, ADMIN, OWN, apply_site_days(tx, &c->site_days))                                   \
+    K(ENGINE, ADMIN, OWN, apply_engine(tx, &c->engine))                                            \
+    K(CONFIGURE, ADMIN, ALONE, apply_configure(tx, &c->configure, result, keep))                   \
+    K(CHECK, ADMIN, TOGETHER, apply_check(tx, c, &c->check, result))                               \
+    K(SCAN, ADMIN, ALONE, apply_scan(tx, c, &c->scan, result, keep))                               \
+    K(SPLIT, ADMIN, ALONE, apply_split(tx, c, &c->split, result, keep))                            \
+    K(UNDO, WRITE, ALONE, apply_undo(tx, c, &c->undo, result, keep))                               \
+    K(RESTORE, WRITE, ALONE, apply_undo(tx, c, &c->undo, result, keep))                            \
+    K(EXPIRE, ADMIN, TOGETHER, apply_expire(tx, result))                                           \
+    K(PURGE, ADMIN, ALONE, apply_purge(tx, result, &(bool){false}))
+
+#define KIND_ROW(kind, role, how, call) [CHANGE_##kind] = {GRANT_##role, how},
+#define KIND_CASE(kind, role, how, call)                                                           \
+    case CHANGE_##kind:                                                                            \
+        return call;
+
 static const struct kind {
     enum grant_role role;
-    apply_kind *apply;
-    apply_whole *whole; /* in place of `apply` */
-    bool together, own;
-} kinds[] = {
-    [CHANGE_ENTRY_PUT] = {GRANT_WRITE, .apply = apply_entry_put, .together = true},
-    [CHANGE_ENTRY_REMOVE] = {GRANT_WRITE, .apply = apply_entry_remove, .together = true},
-    [CHANGE_BULK] = {GRANT_WRITE, .whole = apply_bulk},
-    [CHANGE_REPLACE] = {GRANT_WRITE, .whole = apply_replace},
-    [CHANGE_SITE_ADD] = {GRANT_ADMIN, .apply = apply_site_add},
-    [CHANGE_SITE_UPDATE] = {GRANT_ADMIN, .apply = apply_site_update},
-    [CHANGE_SITE_REMOVE] = {GRANT_ADMIN, .apply = apply_site_remove},
-    [CHANGE_INDEX_ADD] = {GRANT_ADMIN, .apply = apply_index_add},
-    [CHANGE_INDEX_REMOVE] = {GRANT_ADMIN, .whole = apply_index_remove},
-    [CHANGE_INDEX_FREEZE] = {GRANT_ADMIN, .apply = apply_index_freeze, .together = true},
-    [CHANGE_URLSET_ADD] = {GRANT_ADMIN, .apply = apply_urlset_add},
-    [CHANGE_URLSET_UPDATE] = {GRANT_ADMIN, .whole = apply_urlset_update},
-    [CHANGE_TOKEN_ADD] = {GRANT_ADMIN, .apply = apply_token_add, .together = true},
-    [CHANGE_TOKEN_REVOKE] = {GRANT_ADMIN, .apply = apply_token_revoke, .together = true},
-    [CHANGE_TOKEN_USED] = {GRANT_READ, .apply = apply_token_used, .together = true},
-    [CHANGE_SOURCE_ADD] = {GRANT_ADMIN, .apply = apply_source_put},
-    [CHANGE_SOURCE_UPDATE] = {GRANT_ADMIN, .apply = apply_source_put},
-    [CHANGE_SOURCE_REMOVE] = {GRANT_ADMIN, .apply = apply_source_remove},
-    [CHANGE_CRAWLERS] = {GRANT_ADMIN, .apply = apply_crawlers, .own = true},
-    [CHANGE_CRAWLERS_TELL] = {GRANT_ADMIN, .apply = apply_crawlers_report},
-    [CHANGE_INDEXNOW] = {GRANT_ADMIN, .apply = apply_indexnow, .together = true},
-    [CHANGE_SITE_DAYS] = {GRANT_ADMIN, .apply = apply_site_days, .own = true},
-    [CHANGE_ENGINE] = {GRANT_ADMIN, .apply = apply_engine, .own = true},
-    [CHANGE_CONFIGURE] = {GRANT_ADMIN, .whole = apply_configure},
-    [CHANGE_CHECK] = {GRANT_ADMIN, .apply = apply_check, .together = true},
-    [CHANGE_SCAN] = {GRANT_ADMIN, .whole = apply_scan},
-    [CHANGE_SPLIT] = {GRANT_ADMIN, .whole = apply_split},
-    [CHANGE_UNDO] = {GRANT_WRITE, .whole = apply_undo},
-    [CHANGE_RESTORE] = {GRANT_WRITE, .whole = apply_undo},
-    [CHANGE_EXPIRE] = {GRANT_ADMIN, .apply = apply_expire, .together = true},
-    [CHANGE_PURGE] = {GRANT_ADMIN, .apply = purge_some},
-};
+    enum { ALONE, TOGETHER, OWN } how;
+} kinds[] = {KINDS(KIND_ROW)};
+
+static enum catalogue_status carry_out(struct tx *tx, const struct change *c,
+                                       struct change_result *result, bool *keep)
+{
+    switch (c->kind) {
+        KINDS(KIND_CASE)
+    }
+    return CATALOGUE_UNAVAILABLE; /* no such kind */
+}
 
 bool apply_alone(enum change_kind kind)
 {
-    return !kinds[kind].together;
+    return kinds[kind].how != TOGETHER;
 }
 
 bool apply_is_own(enum change_kind kind)
 {
-    return kinds[kind].own;
+    return kinds[kind].how == OWN;
 }
 
 static enum catalogue_status dispatch(struct tx *tx, const struct change *change,
@@ -86,8 +91,7 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         return status;
     if (tx->rehearsal == TX_DECIDED)
         return CATALOGUE_OK;
-    return kind->whole != NULL ? kind->whole(tx, change, result, keep)
-                               : kind->apply(tx, change, result);
+    return carry_out(tx, change, result, keep);
 }
 
 static enum catalogue_status apply_step(struct tx *tx, const struct change *change,
@@ -100,7 +104,7 @@ static enum catalogue_status apply_step(struct tx *tx, const struct change *chan
     recorder_begin(tx->recorder, change);
     if (status == CATALOGUE_OK)
         status = dispatch(tx, change, result, keep);
-    *keep = *keep && !dry; /* of a shared catalogue nobody was told of it */
+    *keep = *keep && !dry; /* of a shared catalogue nobody hears of it */
     if (status == CATALOGUE_OK && *keep)
         status = urlset_settle(tx);
     if (status == CATALOGUE_OK && *keep) {

@@ -19,7 +19,7 @@ static enum catalogue_status run_of(struct tx *tx, enum statement which, const c
     return row == NULL ? tx_failure(tx) : bind_and_run(row, &engine, 1, numbers, count);
 }
 
-static enum catalogue_status put_site(struct tx *tx, const struct engine_write *w)
+static enum catalogue_status put_site(struct tx *tx, const struct change_engine *w)
 {
     const struct engine_site *s = &w->site;
     const char *const texts[] = {w->engine, s->why};
@@ -30,7 +30,7 @@ static enum catalogue_status put_site(struct tx *tx, const struct engine_write *
                        : bind_and_run(row, texts, 2, numbers, sizeof numbers / sizeof *numbers);
 }
 
-static enum catalogue_status put_sitemap(struct tx *tx, const struct engine_write *w,
+static enum catalogue_status put_sitemap(struct tx *tx, const struct change_engine *w,
                                          const struct engine_sitemap *s)
 {
     const char *const texts[] = {w->engine, s->loc, s->parent};
@@ -43,7 +43,7 @@ static enum catalogue_status put_sitemap(struct tx *tx, const struct engine_writ
 }
 
 /* site_id 0: of all together. What is older than DAYS_KEPT goes. */
-static enum catalogue_status put_day(struct tx *tx, const struct engine_write *w, int64_t site_id,
+static enum catalogue_status put_day(struct tx *tx, const struct change_engine *w, int64_t site_id,
                                      const struct engine_day *d)
 {
     const char *const texts[] = {w->engine};
@@ -59,7 +59,7 @@ static enum catalogue_status put_day(struct tx *tx, const struct engine_write *w
 }
 
 /* All of a site that is gone; a bounded number of rows. */
-static enum catalogue_status drop_gone(struct tx *tx, const struct engine_write *w)
+static enum catalogue_status drop_gone(struct tx *tx, const struct change_engine *w)
 {
     const int64_t numbers[] = {w->gone, INT32_MAX};
     enum catalogue_status status = run_of(tx, ST_ENGINE_SITE_DROP, w->engine, numbers, 1);
@@ -68,11 +68,8 @@ static enum catalogue_status drop_gone(struct tx *tx, const struct engine_write 
     return status == CATALOGUE_OK ? run_of(tx, ST_ENGINE_DAYS_TIDY, w->engine, numbers, 2) : status;
 }
 
-enum catalogue_status apply_engine(struct tx *tx, const struct change *change,
-                                   struct change_result *result)
+enum catalogue_status apply_engine(struct tx *tx, const struct change_engine *w)
 {
-    const struct engine_write *w = &change->engine;
-    (void)result;
     enum catalogue_status status = put_site(tx, w);
     if (!w->replaces || status != CATALOGUE_OK)
         return status;

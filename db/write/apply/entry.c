@@ -710,16 +710,16 @@ static enum catalogue_status gather_remarks(struct tx *tx, const struct put *put
 }
 
 enum catalogue_status apply_entry_put(struct tx *tx, const struct change *change,
-                                      struct change_result *result)
+                                      const struct entry *entry, struct change_result *result)
 {
-    struct put put = {.entry = &change->entry,
+    struct put put = {.entry = entry,
                       .list = change->list,
-                      .index_name = change->entry.index ? change->entry.index : change->index_name,
+                      .index_name = entry->index ? entry->index : change->index_name,
                       .normalised = true,
                       .source = change->source,
                       .grant = change->grant,
                       .pass_frozen = change->pass_frozen};
-    if (!change->entry.loc) {
+    if (entry->loc == NULL) {
         result_refuse(result, RULE_LOC_MISSING, "loc");
         return CATALOGUE_OK;
     }
@@ -764,17 +764,16 @@ struct found {
     struct put_row row;
 };
 
-static enum catalogue_status find_by_id(struct tx *tx, const struct registry *r,
-                                        const struct change *change, struct found *out)
+static enum catalogue_status find_by_id(struct tx *tx, const struct registry *r, const char *id,
+                                        enum list_kind kind, struct found *out)
 {
-    const char *id = change->entry_id;
     int64_t index_id, serial;
     uint32_t position;
     out->index = NULL;
     if (!id_parse(id, &index_id, &position, &serial))
         return CATALOGUE_OK;
     const struct registry_index *index = registry_list_by_id(r, index_id);
-    if (!index || index->kind != change->list)
+    if (!index || index->kind != kind)
         return CATALOGUE_OK;
     sqlite3_stmt *row = tx_statement(tx, ST_ENTRY_BY_ADDRESS);
     if (!row)
@@ -852,16 +851,16 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
 /* Whether the caller may remove what was found. What does not concern it is answered as what is
  * not there: by id, with a prefix all that lies outside, else what is another site's. */
 static enum catalogue_status check_removal(struct tx *tx, const struct registry *r,
-                                           const struct change *change, const struct found *found,
-                                           struct change_result *result)
+                                           const struct change *change, bool by_id,
+                                           const struct found *found, struct change_result *result)
 {
     const struct grant *grant = &change->grant;
     int64_t own = 0;
     enum catalogue_status status = CATALOGUE_OK;
-    if (!found->index || (change->entry_id && !grant_has_loc(grant, found->loc))) {
+    if (!found->index || (by_id && !grant_has_loc(grant, found->loc))) {
         const char *missing =
             change->list == LIST_URLSET ? "page URL not found" : "entry not found";
-        if (change->entry_id && !grant->prefix)
+        if (by_id && !grant->prefix)
             result_missing(result, grant, missing);
         else
             result_decline(result, CATALOGUE_NOT_FOUND, missing);
@@ -885,6 +884,7 @@ static enum catalogue_status check_removal(struct tx *tx, const struct registry 
 }
 
 enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *change,
+                                         const struct change_entry_remove *removal,
                                          struct change_result *result)
 {
     const struct registry *r;
@@ -892,11 +892,11 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
     if (status != CATALOGUE_OK)
         return status;
     struct found found = {.index = NULL};
-    if (change->entry_id) {
-        status = find_by_id(tx, r, change, &found);
+    if (removal->id != NULL) {
+        status = find_by_id(tx, r, removal->id, change->list, &found);
     } else {
         struct url url;
-        const char *loc = change->loc ? change->loc : "";
+        const char *loc = removal->loc ? removal->loc : "";
         enum rule_code code = url_parse(loc, strlen(loc), &url, NULL);
         if (code != RULE_OK) {
             result_refuse(result, code, "loc");
@@ -912,7 +912,7 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
             status = find_by_loc(tx, r, change, &url, &found);
     }
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = check_removal(tx, r, change, &found, result);
+        status = check_removal(tx, r, change, removal->id != NULL, &found, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     int64_t site_id = found.index->site_id;

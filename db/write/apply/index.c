@@ -361,17 +361,17 @@ static bool has_as_many_as_may_be(const struct registry_site *site, enum list_ki
     return true;
 }
 
-enum catalogue_status index_check_new(struct tx *tx, const struct change *change,
-                                      struct registry_index *list, char *path,
-                                      const struct registry_site **out,
+enum catalogue_status index_check_new(struct tx *tx, const struct change *change, const char *url,
+                                      const char *page_pattern, struct registry_index *list,
+                                      char *path, const struct registry_site **out,
                                       struct change_result *result)
 {
     const struct registry *r;
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
         return status;
-    const char *pattern = change->page_pattern ? change->page_pattern : PAGE_PATTERN_DEFAULT;
-    const struct registry_site *site = locate(r, change->index_url, path, result);
+    const char *pattern = page_pattern ? page_pattern : PAGE_PATTERN_DEFAULT;
+    const struct registry_site *site = locate(r, url, path, result);
     bool urlset = list->kind == LIST_URLSET;
     *out = site;
     if (change->grant.site_id != 0 &&
@@ -412,18 +412,20 @@ enum catalogue_status index_check_new(struct tx *tx, const struct change *change
 }
 
 enum catalogue_status apply_index_add(struct tx *tx, const struct change *change,
+                                      const struct change_index_add *add,
                                       struct change_result *result)
 {
     char path[INDEX_PATH_MAX_CHARS + 1];
     struct registry_index fresh = {.kind = LIST_INDEX};
     const struct registry_site *site;
-    enum catalogue_status status = index_check_new(tx, change, &fresh, path, &site, result);
+    enum catalogue_status status =
+        index_check_new(tx, change, add->url, add->page_pattern, &fresh, path, &site, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     return index_insert(tx, site->id, fresh.path, fresh.page_pattern, result);
 }
 
-enum catalogue_status index_find_asked(struct tx *tx, const struct change *change,
+enum catalogue_status index_find_asked(struct tx *tx, const struct change *change, int64_t id,
                                        enum list_kind kind, struct change_result *result,
                                        const struct registry **r, const struct registry_index **out)
 {
@@ -431,7 +433,7 @@ enum catalogue_status index_find_asked(struct tx *tx, const struct change *chang
     *out = NULL;
     if (status != CATALOGUE_OK)
         return status;
-    const struct registry_index *index = registry_list_by_id(*r, change->index_id);
+    const struct registry_index *index = registry_list_by_id(*r, id);
     if (!index || index->kind != kind)
         result_missing(result, &change->grant,
                        kind == LIST_URLSET ? "urlset not found" : "index not found");
@@ -445,18 +447,20 @@ enum catalogue_status index_find_asked(struct tx *tx, const struct change *chang
 /* ---- freezing one: state, not policy, so no matter who manages the site */
 
 enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *change,
+                                         const struct change_index_freeze *freeze,
                                          struct change_result *result)
 {
     const struct registry *r;
     const struct registry_index *index;
-    enum catalogue_status status = index_find_asked(tx, change, change->list, result, &r, &index);
+    enum catalogue_status status =
+        index_find_asked(tx, change, freeze->index_id, change->list, result, &r, &index);
     if (status != CATALOGUE_OK || !index)
         return status;
     result->id = index->id;
-    enum freeze to = change->frozen ? freeze_of(&change->grant) : FREEZE_NONE;
-    if (!change->frozen && result_freeze_holds(result, change, index->frozen))
+    enum freeze to = freeze->frozen ? freeze_of(&change->grant) : FREEZE_NONE;
+    if (!freeze->frozen && result_freeze_holds(result, change, index->frozen))
         return CATALOGUE_OK;
-    if (change->frozen ? index->frozen >= to : index->frozen == FREEZE_NONE) {
+    if (freeze->frozen ? index->frozen >= to : index->frozen == FREEZE_NONE) {
         result->unchanged = 1;
         return CATALOGUE_OK;
     }
@@ -503,11 +507,13 @@ static bool has_urlsets(const struct registry *r, const struct registry_index *i
 }
 
 enum catalogue_status apply_index_remove(struct tx *tx, const struct change *change,
+                                         const struct change_index_remove *removal,
                                          struct change_result *result, bool *keep)
 {
     const struct registry *r;
     const struct registry_index *index;
-    enum catalogue_status status = index_find_asked(tx, change, change->list, result, &r, &index);
+    enum catalogue_status status =
+        index_find_asked(tx, change, removal->index_id, change->list, result, &r, &index);
     if (status != CATALOGUE_OK || !index)
         return status;
     if (result_list_managed(result, change, registry_site_by_id(r, index->site_id), index->kind) ||

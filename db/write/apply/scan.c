@@ -52,6 +52,7 @@ struct scan {
     /* Of the step at hand. */
     struct tx *tx;
     const struct change *change;
+    const struct change_scan *scan;
     struct change_result *result;
     int64_t owner;                      /* the source */
     const struct registry *registry;    /* borrowed: a scan changes none of it */
@@ -332,7 +333,7 @@ static enum catalogue_status scan_state_write(struct scan *s)
 {
     enum catalogue_status status = tx_run(s->tx, ST_STATE_WRITE, s->owner, s->tx->now,
                                           s->hold ? (sqlite3_int64)s->removals : 0, s->files,
-                                          s->listed, s->quarantined, s->change->source_hosts);
+                                          s->listed, s->quarantined, s->scan->hosts);
     s->files = s->listed = s->quarantined = 0;
     return status;
 }
@@ -816,7 +817,8 @@ static void scan_free(void *context)
 }
 
 enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
-                                 struct change_result *result, bool *keep)
+                                 const struct change_scan *scan, struct change_result *result,
+                                 bool *keep)
 {
     bool first = !result->more;
     struct scan *s = first ? calloc(1, sizeof *s) : result->steps;
@@ -827,6 +829,7 @@ enum catalogue_status apply_scan(struct tx *tx, const struct change *change,
     result->more = false;
     s->tx = tx;
     s->change = change;
+    s->scan = scan;
     s->result = result;
     enum catalogue_status status = prepare(s);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && first)

@@ -23,6 +23,7 @@
 struct replace {
     struct tx *tx;
     const struct change *change;
+    const struct change_replace *part;
     struct change_result *result;
     const struct registry_index *index;
     struct occupancy_index *occupancy;
@@ -408,11 +409,11 @@ static bool check_grant(struct replace *r, const struct registry *registry)
         result_forbid(r->result);
         return false;
     }
-    if (!grant_narrow(grant, change->replace_prefix, &r->prefix)) {
+    if (!grant_narrow(grant, r->part->prefix, &r->prefix)) {
         result_outside(r->result, "prefix", NULL);
         return false;
     }
-    if (!grant_has_source(grant, change->replace_source)) {
+    if (!grant_has_source(grant, r->part->source)) {
         result_outside(r->result, "source", NULL);
         return false;
     }
@@ -443,8 +444,8 @@ static enum catalogue_status prepare(struct replace *r)
     if (!check_grant(r, registry))
         return CATALOGUE_OK;
     status = occupancy_index(r->tx, r->index->site_id, r->index->id, &r->occupancy);
-    if (status == CATALOGUE_OK && r->change->replace_source) {
-        status = tx_source(r->tx, r->change->replace_source, false, &r->owner);
+    if (status == CATALOGUE_OK && r->part->source) {
+        status = tx_source(r->tx, r->part->source, false, &r->owner);
         if (r->owner == 0)
             r->owner = -1;
     }
@@ -515,10 +516,11 @@ static enum catalogue_status check_shrink(struct replace *r, struct guard_case *
 }
 
 enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
-                                    struct change_result *result, bool *keep)
+                                    const struct change_replace *part, struct change_result *result,
+                                    bool *keep)
 {
-    const char *source = change->replace_source ? change->replace_source : change->source;
-    struct replace r = {.tx = tx, .change = change, .result = result};
+    const char *source = part->source ? part->source : change->source;
+    struct replace r = {.tx = tx, .change = change, .part = part, .result = result};
     r.put.source = source;
     r.put.list = change->list;
     r.put.normalised = true;

@@ -319,10 +319,10 @@ static void settings_done(struct settings *s)
 /* `site`: NULL where it is to be made. To be done with in any case. */
 static enum catalogue_status settings_read(struct tx *tx, const struct registry *r,
                                            const struct change *change,
+                                           const struct site_fields *fields,
                                            const struct registry_site *site, struct settings *out,
                                            struct change_result *result)
 {
-    const struct site_fields *fields = &change->site;
     *out = (struct settings){.max_pages = site ? site->max_pages : 0};
     if (!site || fields->set & SITE_SET_MAX_PAGES)
         out->max_pages = read_max_pages(tx, fields, result);
@@ -374,11 +374,10 @@ bool site_refuse_second_scheme(const struct registry *r, const struct url *origi
     return false;
 }
 
-static enum catalogue_status insert_site(struct tx *tx, const struct change *change,
+static enum catalogue_status insert_site(struct tx *tx, const struct site_fields *fields,
                                          const char *origin, const struct settings *settings,
                                          const char *index_path, struct change_result *result)
 {
-    const struct site_fields *fields = &change->site;
     sqlite3_stmt *row = tx_statement(tx, ST_SITE_ADD);
     if (!row)
         return tx_failure(tx);
@@ -405,9 +404,9 @@ static enum catalogue_status insert_site(struct tx *tx, const struct change *cha
 }
 
 enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
+                                     const struct change_site_add *add,
                                      struct change_result *result)
 {
-    const struct site_fields *fields = &change->site;
     const struct registry *r;
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
@@ -417,7 +416,7 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
         return CATALOGUE_OK;
     }
     struct url origin;
-    const char *text = fields->origin ? fields->origin : "";
+    const char *text = add->origin ? add->origin : "";
     enum rule_code code = url_parse_origin(text, strlen(text), &origin);
     if (code != RULE_OK) {
         result_refuse(result, code, "origin");
@@ -433,13 +432,13 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
     if (site_refuse_second_scheme(r, &origin, result))
         return CATALOGUE_OK;
     struct settings settings;
-    status = settings_read(tx, r, change, NULL, &settings, result);
+    status = settings_read(tx, r, change, &add->fields, NULL, &settings, result);
     char index_path[INDEX_PATH_MAX_CHARS + 1];
-    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && change->index_url)
-        status = index_check_first(tx, &origin, change->index_url, index_path, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && add->index_url)
+        status = index_check_first(tx, &origin, add->index_url, index_path, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = insert_site(tx, change, origin.text, &settings,
-                             change->index_url ? index_path : NULL, result);
+        status = insert_site(tx, &add->fields, origin.text, &settings,
+                             add->index_url ? index_path : NULL, result);
     settings_done(&settings);
     return status;
 }
@@ -447,12 +446,11 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
 /* ---- changing one */
 
 /* The new values beside the old ones. */
-static enum catalogue_status write_differences(struct tx *tx, const struct change *change,
+static enum catalogue_status write_differences(struct tx *tx, const struct site_fields *fields,
                                                const struct registry_site *site,
                                                const struct settings *to,
                                                struct change_result *result)
 {
-    const struct site_fields *fields = &change->site;
     bool managed = fields->set & SITE_SET_MANAGED ? fields->managed : site->managed;
     bool cross_differ = fields->set & SITE_SET_CROSS_HOSTS &&
                         !site_hosts_equal(&to->cross, site->cross_hosts, site->cross_host_count);
@@ -482,11 +480,13 @@ static enum catalogue_status write_differences(struct tx *tx, const struct chang
 
 /* State, not policy: no matter who manages the site, and no reload undoes it. */
 static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, enum freeze was,
-                                         const struct change *change, struct change_result *result)
+                                         const struct grant *grant,
+                                         const struct site_fields *fields,
+                                         struct change_result *result)
 {
-    bool on = change->site.frozen;
-    enum freeze to = on ? freeze_of(&change->grant) : FREEZE_NONE;
-    if (!(change->site.set & SITE_SET_FROZEN) || (on ? was >= to : was == FREEZE_NONE))
+    bool on = fields->frozen;
+    enum freeze to = on ? freeze_of(grant) : FREEZE_NONE;
+    if (!(fields->set & SITE_SET_FROZEN) || (on ? was >= to : was == FREEZE_NONE))
         return CATALOGUE_OK;
     enum catalogue_status status = tx_run(tx, ST_SITE_FREEZE, site_id, (int64_t)to);
     result->updated = 1;
@@ -498,22 +498,24 @@ static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, enum fr
 
 static enum catalogue_status update_site(struct tx *tx, const struct registry *r,
                                          const struct registry_site *site,
-                                         const struct change *change, struct change_result *result)
+                                         const struct change *change,
+                                         const struct site_fields *fields,
+                                         struct change_result *result)
 {
     struct settings to;
-    enum catalogue_status status = settings_read(tx, r, change, site, &to, result);
+    enum catalogue_status status = settings_read(tx, r, change, fields, site, &to, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && to.max_pages > site->max_pages)
         status = index_names_check(tx, r, site, site->indexes, site->index_count,
                                    site->max_pages + 1, to.max_pages, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = write_differences(tx, change, site, &to, result);
+        status = write_differences(tx, fields, site, &to, result);
     settings_done(&to);
     return status;
 }
 
 /* The site that a change names. NULL, with the result filled, where there is none, or none for who
  * asks. */
-static enum catalogue_status find_asked(struct tx *tx, const struct change *change,
+static enum catalogue_status find_asked(struct tx *tx, const struct change *change, int64_t site_id,
                                         struct change_result *result, const struct registry **r,
                                         const struct registry_site **out)
 {
@@ -521,7 +523,7 @@ static enum catalogue_status find_asked(struct tx *tx, const struct change *chan
     *out = NULL;
     if (status != CATALOGUE_OK)
         return status;
-    const struct registry_site *site = registry_site_by_id(*r, change->site_id);
+    const struct registry_site *site = registry_site_by_id(*r, site_id);
     if (!site)
         result_missing(result, &change->grant, "site not found");
     else if (!grant_has_site(&change->grant, site->id))
@@ -532,33 +534,34 @@ static enum catalogue_status find_asked(struct tx *tx, const struct change *chan
 }
 
 enum catalogue_status apply_site_update(struct tx *tx, const struct change *change,
+                                        const struct change_site_update *update,
                                         struct change_result *result)
 {
     const struct registry *r;
     const struct registry_site *site;
-    enum catalogue_status status = find_asked(tx, change, result, &r, &site);
+    struct site_fields fields = update->fields;
+    enum catalogue_status status = find_asked(tx, change, update->site_id, result, &r, &site);
     if (status != CATALOGUE_OK || !site)
         return status;
-    unsigned policy = change->site.set & ~(SITE_SET_FROZEN | SITE_SET_MANAGED);
-    bool edits = change->site.cross_added || change->site.cross_removed ||
-                 change->site.alias_added || change->site.alias_removed;
-    bool thaws = (change->site.set & SITE_SET_FROZEN) && !change->site.frozen;
+    unsigned policy = fields.set & ~(SITE_SET_FROZEN | SITE_SET_MANAGED);
+    bool edits =
+        fields.cross_added || fields.cross_removed || fields.alias_added || fields.alias_removed;
+    bool thaws = (fields.set & SITE_SET_FROZEN) && !fields.frozen;
     if (thaws && result_freeze_holds(result, change, site->frozen))
         return CATALOGUE_OK;
     enum freeze stays_frozen = thaws ? FREEZE_NONE : site->frozen;
-    if ((policy != 0 || edits || change->site.set == 0) &&
+    if ((policy != 0 || edits || fields.set == 0) &&
         (result_managed(result, change, site) ||
          (!change->override_managed && result_frozen(result, change, stays_frozen))))
         return CATALOGUE_OK;
-    struct change whole = *change;
     struct site_edit edit;
-    status = site_edit_resolve(site, &whole.site, &edit, result);
+    status = site_edit_resolve(site, &fields, &edit, result);
     int64_t id = site->id;
     enum freeze site_frozen = site->frozen; /* the registry is about to go */
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = update_site(tx, r, site, &whole, result);
+        status = update_site(tx, r, site, change, &fields, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = freeze_site(tx, id, site_frozen, change, result);
+        status = freeze_site(tx, id, site_frozen, &change->grant, &fields, result);
     site_edit_done(&edit);
     return status;
 }
@@ -566,12 +569,13 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
 /* ---- removing one */
 
 enum catalogue_status apply_site_remove(struct tx *tx, const struct change *change,
+                                        const struct change_site_remove *removal,
                                         struct change_result *result)
 {
     const struct registry *r;
     const struct registry_site *site;
     const struct registry_index *list;
-    enum catalogue_status status = find_asked(tx, change, result, &r, &site);
+    enum catalogue_status status = find_asked(tx, change, removal->site_id, result, &r, &site);
     if (status != CATALOGUE_OK || !site)
         return status;
     if (change->grant.site_id != 0) { /* its own, too */

@@ -127,7 +127,7 @@ static void check_upstream(struct source_made *made, struct url *url, struct cha
     made->upstream = url->text;
 }
 
-static void check_alone(const struct change *change, struct source_made *made, struct url *url,
+static void check_alone(unsigned set, struct source_made *made, struct url *url,
                         struct change_result *result)
 {
     bool folder = made->directory != NULL;
@@ -136,7 +136,7 @@ static void check_alone(const struct change *change, struct source_made *made, s
     else if (folder == (made->upstream != NULL))
         refuse(result, folder ? "upstream" : "directory",
                "a source has either a directory or an upstream");
-    else if (change->made_set & (folder ? SOURCE_SET_OF_UPSTREAM : SOURCE_SET_OF_FOLDER))
+    else if (set & (folder ? SOURCE_SET_OF_UPSTREAM : SOURCE_SET_OF_FOLDER))
         refuse(result, folder ? "upstream" : "directory",
                folder ? "upstream, map, poll, check and drop_after cannot be used for a folder"
                       : "directory, url, patterns, excludes, watch, rescan and settle cannot be "
@@ -303,12 +303,12 @@ static const struct source_made *find_old(const struct registry *r, const struct
 }
 
 static enum catalogue_status judge(struct tx *tx, const struct registry *r,
-                                   const struct change *change, bool is_new,
+                                   const struct change *change, unsigned set, bool is_new,
                                    struct source_made *made, struct url *url,
                                    char index_url[LOC_MAX_CHARS + 1], struct change_result *result)
 {
     const struct registry_site *site = NULL, *of_index = NULL;
-    check_alone(change, made, url, result);
+    check_alone(set, made, url, result);
     if (result->status == CATALOGUE_OK && made->index) {
         const struct registry_index *index = registry_index_by_name(r, made->index, &of_index);
         if (!index || !grant_has_site(&change->grant, index->site_id))
@@ -329,6 +329,7 @@ static enum catalogue_status judge(struct tx *tx, const struct registry *r,
 }
 
 enum catalogue_status apply_source_put(struct tx *tx, const struct change *change,
+                                       const struct change_source_put *put,
                                        struct change_result *result)
 {
     const struct registry *r;
@@ -336,9 +337,9 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
     if (status != CATALOGUE_OK)
         return status;
     bool is_new = change->kind == CHANGE_SOURCE_ADD;
-    const char *name = change->made.name ? change->made.name : "";
+    const char *name = put->made.name ? put->made.name : "";
     const struct source_made *old = is_new ? registry_source(r, name) : NULL;
-    struct source_made made = {.name = name, .site_id = is_new ? change->site_id : 0};
+    struct source_made made = {.name = name, .site_id = is_new ? put->made.site_id : 0};
     struct url url;
     char index_url[LOC_MAX_CHARS + 1];
     if (old) {
@@ -354,9 +355,9 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
     } else {
         set_usual(&made);
     }
-    merge(&made, &change->made, change->made_set);
+    merge(&made, &put->made, put->set);
     made.name = name;
-    status = judge(tx, r, change, is_new, &made, &url, index_url, result);
+    status = judge(tx, r, change, put->set, is_new, &made, &url, index_url, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     result->id = made.site_id;
@@ -382,13 +383,14 @@ static enum catalogue_status run_named(struct tx *tx, enum statement which, cons
 }
 
 enum catalogue_status apply_source_remove(struct tx *tx, const struct change *change,
+                                          const struct change_source_remove *removal,
                                           struct change_result *result)
 {
     const struct registry *r;
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
         return status;
-    const char *name = change->made.name ? change->made.name : "";
+    const char *name = removal->name ? removal->name : "";
     const struct source_made *old = find_old(r, change, name, result);
     if (!old)
         return CATALOGUE_OK;

@@ -21,6 +21,7 @@ uint64_t apply_split_rows = SPLIT_STEP_ROWS;
 struct split {
     struct tx *tx;
     const struct change *change;
+    const struct change_split *split;
     struct change_result *result;
     const struct registry_index *urlset;
     int64_t owner; /* 0: it owns nothing yet */
@@ -81,12 +82,12 @@ static enum catalogue_status judge(struct split *s)
     if (status != CATALOGUE_OK)
         return status;
     struct guard_case guard = {.before = occupancy->entries,
-                               .removed = change->split_goes,
+                               .removed = s->split->goes,
                                .max_removed = change->max_removed,
                                .of_urlset = true};
-    guard.after = guard.before + change->split_comes - change->split_goes;
+    guard.after = guard.before + s->split->comes - s->split->goes;
     status = occupancy_peak(s->tx, occupancy, &guard.peak);
-    if (status == CATALOGUE_OK && change->split_goes > 0 && guard_check(s->tx, &guard, s->result) &&
+    if (status == CATALOGUE_OK && s->split->goes > 0 && guard_check(s->tx, &guard, s->result) &&
         guard_approved(s->tx, &guard)) {
         occupancy_index_dirty(s->tx, occupancy);
         occupancy->peak_reset = true;
@@ -156,10 +157,12 @@ static enum catalogue_status record_step(struct split *s)
 }
 
 enum catalogue_status apply_split(struct tx *tx, const struct change *change,
-                                  struct change_result *result, bool *keep)
+                                  const struct change_split *split, struct change_result *result,
+                                  bool *keep)
 {
     struct split s = {.tx = tx,
                       .change = change,
+                      .split = split,
                       .result = result,
                       .until_ms = clock_now_ms() + tx->options->write_timeout_ms / STEP_SHARE,
                       .put = {.list = LIST_URLSET,

@@ -18,15 +18,15 @@ static const struct registry_token *token_find(const struct registry *r, const c
     return NULL;
 }
 
-static enum catalogue_status insert_token(struct tx *tx, const struct change *change,
-                                          struct change_result *result)
+static enum catalogue_status insert_token(struct tx *tx, const struct change_token_add *add,
+                                          bool managed, struct change_result *result)
 {
-    const struct grant *grant = &change->token;
+    const struct grant *grant = &add->grant;
     sqlite3_stmt *row = tx_statement(tx, ST_TOKEN_ADD);
     if (!row)
         return tx_failure(tx);
     statement_bind_text(row, 1, grant->name);
-    sqlite3_bind_blob(row, 2, change->token_sha256, 32, SQLITE_STATIC);
+    sqlite3_bind_blob(row, 2, add->sha256, 32, SQLITE_STATIC);
     if (grant->site_id != 0)
         sqlite3_bind_int64(row, 3, grant->site_id);
     else
@@ -36,7 +36,7 @@ static enum catalogue_status insert_token(struct tx *tx, const struct change *ch
     sqlite3_bind_int(row, 6, grant->own);
     statement_bind_text(row, 7, grant->prefix);
     sqlite3_bind_int64(row, 8, grant->expires_at);
-    sqlite3_bind_int(row, 9, change->override_managed);
+    sqlite3_bind_int(row, 9, managed);
     return admin_insert(tx, row, result);
 }
 
@@ -75,9 +75,10 @@ static void check_grant(const struct registry *r, const struct grant *grant,
 }
 
 enum catalogue_status apply_token_add(struct tx *tx, const struct change *change,
+                                      const struct change_token_add *add,
                                       struct change_result *result)
 {
-    const struct grant *grant = &change->token;
+    const struct grant *grant = &add->grant;
     const char *name = grant->name ? grant->name : "";
     if (change->grant.role != GRANT_ALL) { /* no token makes another */
         result_forbid(result);
@@ -102,7 +103,7 @@ enum catalogue_status apply_token_add(struct tx *tx, const struct change *change
         result->id = existing->id;
         return CATALOGUE_OK;
     }
-    return insert_token(tx, change, result);
+    return insert_token(tx, add, change->override_managed, result);
 }
 
 enum catalogue_status token_forget_uses(struct tx *tx)
@@ -120,13 +121,14 @@ static enum catalogue_status drop(struct tx *tx, int64_t id)
 
 /* Answers "not found" for a token that the caller may not see. */
 enum catalogue_status apply_token_revoke(struct tx *tx, const struct change *change,
+                                         const struct change_token_revoke *revocation,
                                          struct change_result *result)
 {
     const struct registry *r;
     enum catalogue_status status = tx_registry(tx, &r);
     if (status != CATALOGUE_OK)
         return status;
-    const struct registry_token *token = token_find(r, change->token.name);
+    const struct registry_token *token = token_find(r, revocation->name);
     if (!token || !grant_has_site(&change->grant, token->grant.site_id)) {
         result_decline(result, CATALOGUE_NOT_FOUND, "token not found");
         return CATALOGUE_OK;
@@ -172,11 +174,9 @@ enum catalogue_status token_check(struct tx *tx, const struct change *change,
     return CATALOGUE_OK;
 }
 
-enum catalogue_status apply_token_used(struct tx *tx, const struct change *change,
-                                       struct change_result *result)
+enum catalogue_status apply_token_used(struct tx *tx, const struct change_token_used *used)
 {
-    (void)result;
-    return tx_run(tx, ST_TOKEN_USED, change->token_id, tx->now - tx->now % 3600);
+    return tx_run(tx, ST_TOKEN_USED, used->token_id, tx->now - tx->now % 3600);
 }
 
 /* ---- the configuration's */
@@ -204,12 +204,13 @@ enum catalogue_status token_declare(struct tx *tx, const struct token_declaratio
     if (d->released)
         return drop(tx, token_find(r, d->grant.name)->id);
     const struct registry_site *site = d->site != NULL ? registry_site_by_origin(r, d->site) : NULL;
-    struct change change = {.override_managed = true, .token = d->grant, .token_sha256 = d->sha256};
+    const struct change change = {.override_managed = true};
+    struct change_token_add add = {.grant = d->grant, .sha256 = d->sha256};
     if (d->site != NULL && site == NULL) {
         result_refuse(result, RULE_SITE_UNKNOWN, "site");
         return CATALOGUE_OK;
     }
-    change.token.site_id = site != NULL ? site->id : 0;
+    add.grant.site_id = site != NULL ? site->id : 0;
     const struct registry_token *old = token_find(r, d->grant.name);
     if (old != NULL && !old->managed) {
         result_decline(result, CATALOGUE_CONFLICT,
@@ -219,5 +220,5 @@ enum catalogue_status token_declare(struct tx *tx, const struct token_declaratio
     }
     if (old != NULL)
         status = drop(tx, old->id);
-    return status == CATALOGUE_OK ? apply_token_add(tx, &change, result) : status;
+    return status == CATALOGUE_OK ? apply_token_add(tx, &change, &add, result) : status;
 }

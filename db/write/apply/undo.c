@@ -26,6 +26,7 @@
 struct undo {
     struct tx *tx;
     const struct change *change;
+    const struct change_undo *undo;
     struct change_result *result;
     const struct registry *registry; /* borrowed: an undo of entries changes none of it */
     int64_t only_index;              /* 0: any */
@@ -398,7 +399,7 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
     }
     if (!is_before && !is_as(u, &now, old->has_after ? &old->after : NULL)) {
         tell(u, loc, RULE_CHANGED_SINCE);
-        if (!u->change->overwrite)
+        if (!u->undo->overwrite)
             return CATALOGUE_OK;
     }
     status = put_back(u, old, loc, &now, to);
@@ -601,7 +602,7 @@ static enum catalogue_status check_group(struct undo *u, struct occupancy_index 
 
 static enum catalogue_status undo_one(struct undo *u)
 {
-    int64_t revision = (int64_t)u->change->revision;
+    int64_t revision = (int64_t)u->undo->revision;
     struct line line;
     bool known;
     uint64_t from;
@@ -613,7 +614,7 @@ static enum catalogue_status undo_one(struct undo *u)
     if (!line.found || !known)
         say_gone(u, from);
     else if (line.removes_index || line.removes_site)
-        return apply_unremove(u->tx, u->change, u->result, line.removes_site);
+        return apply_unremove(u->tx, u->change, revision, u->result, line.removes_site);
     else if (is_for_undo(u, &line)) {
         status = tx_number(u->tx, ST_HISTORY_PART_OF, 0, &u->group, revision);
         if (status == CATALOGUE_OK)
@@ -625,7 +626,7 @@ static enum catalogue_status undo_one(struct undo *u)
 /* All changes of the index after the revision, the newest first. */
 static enum catalogue_status restore_all(struct undo *u, const struct registry_index *index)
 {
-    int64_t to = (int64_t)u->change->revision, revision = INT64_MAX;
+    int64_t to = (int64_t)u->undo->revision, revision = INT64_MAX;
     enum catalogue_status status = CATALOGUE_OK;
     while (!is_to_end(u)) {
         struct line line;
@@ -669,7 +670,7 @@ static enum catalogue_status restore(struct undo *u)
     enum catalogue_status status = kept_since(u, index->site_id, &from);
     if (status != CATALOGUE_OK)
         return status;
-    if (u->change->revision + 1 < from || u->change->revision > u->tx->revision) {
+    if (u->undo->revision + 1 < from || u->undo->revision > u->tx->revision) {
         say_gone(u, from);
         return CATALOGUE_OK;
     }
@@ -725,9 +726,11 @@ static enum catalogue_status hold_to_guard(struct undo *u)
 }
 
 enum catalogue_status apply_undo(struct tx *tx, const struct change *change,
-                                 struct change_result *result, bool *keep)
+                                 const struct change_undo *undo, struct change_result *result,
+                                 bool *keep)
 {
-    struct undo u = {.tx = tx, .change = change, .result = result, .later = result->step_at != 0};
+    struct undo u = {
+        .tx = tx, .change = change, .undo = undo, .result = result, .later = result->step_at != 0};
     enum catalogue_status status = tx_registry(tx, &u.registry);
     result->more = false;
     if (status == CATALOGUE_OK)

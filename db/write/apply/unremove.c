@@ -21,6 +21,7 @@
 struct unremove {
     struct tx *tx;
     const struct change *change;
+    int64_t revision;
     struct change_result *result;
     const struct registry *registry; /* borrowed */
     int64_t site_id;
@@ -218,7 +219,7 @@ static enum catalogue_status bring_back(struct unremove *u, int64_t index_id)
 
 static enum catalogue_status next_index(const struct unremove *u, int64_t after, int64_t *index_id)
 {
-    return tx_number(u->tx, ST_INDEX_REMOVED_BY, 0, index_id, (int64_t)u->change->revision, after);
+    return tx_number(u->tx, ST_INDEX_REMOVED_BY, 0, index_id, u->revision, after);
 }
 
 static enum catalogue_status bring_back_all(struct unremove *u, int64_t index_id, bool of_site)
@@ -235,10 +236,10 @@ static enum catalogue_status bring_back_all(struct unremove *u, int64_t index_id
     return status;
 }
 
-enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
+enum catalogue_status apply_unremove(struct tx *tx, const struct change *change, int64_t revision,
                                      struct change_result *result, bool of_site)
 {
-    struct unremove u = {.tx = tx, .change = change, .result = result};
+    struct unremove u = {.tx = tx, .change = change, .revision = revision, .result = result};
     int64_t index_id = 0;
     enum catalogue_status status = tx_registry(tx, &u.registry);
     if (status == CATALOGUE_OK)

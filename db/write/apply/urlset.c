@@ -1,4 +1,4 @@
-/* Making and changing a urlset, and what IndexNow was told of a site. */
+/* Making and changing a urlset, and how far IndexNow was notified. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,13 +39,12 @@ static bool check_fields(const struct urlset_fields *fields, struct change_resul
 /* The index whose entries its pages are to be; NULL, with the result filled, where there is none.
  * `path` is the urlset's. */
 static const struct registry_index *find_index(const struct registry *r,
-                                               const struct change *change,
+                                               const struct change *change, const char *name,
                                                const struct registry_site *site, const char *path,
                                                struct change_result *result)
 {
     struct url url;
     char loc[LOC_MAX_CHARS + 1];
-    const char *name = change->urlset.index;
     const struct registry_index *index =
         name ? registry_index_by_name(r, name, NULL) : registry_deepest_index(r, site, path);
     snprintf(loc, sizeof loc, "%s%s", site->origin, path);
@@ -60,9 +59,10 @@ static const struct registry_index *find_index(const struct registry *r,
 }
 
 enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *change,
+                                       const struct change_urlset_add *add,
                                        struct change_result *result)
 {
-    const struct urlset_fields *fields = &change->urlset;
+    const struct urlset_fields *fields = &add->fields;
     struct registry_index fresh = {.kind = LIST_URLSET,
                                    .with = fields->with,
                                    .max_pages = fields->max_pages > 0 ? fields->max_pages
@@ -76,10 +76,11 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
         (fields->with & EXTENSION_NEWS) != 0)
         fresh.expires_s = NEWS_EXPIRES_S;
     if (status == CATALOGUE_OK)
-        status = index_check_new(tx, change, &fresh, path, &site, result);
+        status =
+            index_check_new(tx, change, add->url, add->page_pattern, &fresh, path, &site, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK || !check_fields(fields, result))
         return status;
-    const struct registry_index *index = find_index(r, change, site, path, result);
+    const struct registry_index *index = find_index(r, change, fields->index, site, path, result);
     if (!index)
         return CATALOGUE_OK;
     sqlite3_stmt *row = tx_statement(tx, ST_URLSET_ADD);
@@ -99,11 +100,11 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
 
 /* Fills what the urlset is to be. Refuses what it cannot. */
 static enum catalogue_status check_update(struct tx *tx, const struct change *change,
+                                          const struct urlset_fields *fields,
                                           const struct registry *r,
                                           const struct registry_index *urlset,
                                           struct registry_index *to, struct change_result *result)
 {
-    const struct urlset_fields *fields = &change->urlset;
     const struct registry_site *site = registry_site_by_id(r, urlset->site_id);
     uint32_t last = urlset->page_count > 0 ? urlset->pages[urlset->page_count - 1] : 0;
     struct occupancy_index *occupancy;
@@ -123,7 +124,8 @@ static enum catalogue_status check_update(struct tx *tx, const struct change *ch
     if (fields->set & URLSET_SET_EXPIRES)
         to->expires_s = fields->expires_s;
     if (fields->set & URLSET_SET_INDEX) {
-        const struct registry_index *index = find_index(r, change, site, urlset->path, result);
+        const struct registry_index *index =
+            find_index(r, change, fields->index, site, urlset->path, result);
         to->of_index = index ? index->id : 0;
     }
     if (result->status != CATALOGUE_OK || !check_fields(fields, result))
@@ -154,18 +156,20 @@ static enum catalogue_status relimit(struct tx *tx, const struct registry_index 
 }
 
 enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *change,
+                                          const struct change_urlset_update *update,
                                           struct change_result *result, bool *keep)
 {
     const struct registry *r;
     const struct registry_index *urlset;
     struct registry_index to;
-    enum catalogue_status status = index_find_asked(tx, change, LIST_URLSET, result, &r, &urlset);
+    enum catalogue_status status =
+        index_find_asked(tx, change, update->index_id, LIST_URLSET, result, &r, &urlset);
     if (status != CATALOGUE_OK || !urlset)
         return status;
     result->id = urlset->id;
     if (result_frozen(result, change, registry_freeze(r, urlset)))
         return CATALOGUE_OK;
-    status = check_update(tx, change, r, urlset, &to, result);
+    status = check_update(tx, change, &update->fields, r, urlset, &to, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     bool moves = to.of_index != urlset->of_index;
@@ -194,11 +198,10 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     return status;
 }
 
-/* CHANGE_INDEXNOW: how far the page URLs of a site's urlsets were told. */
-enum catalogue_status apply_indexnow(struct tx *tx, const struct change *change,
+/* CHANGE_INDEXNOW: how far the page URLs of a site's urlsets were sent. */
+enum catalogue_status apply_indexnow(struct tx *tx, const struct change_indexnow *w,
                                      struct change_result *result)
 {
-    const struct indexnow_write *w = &change->indexnow;
     enum catalogue_status status =
         tx_run(tx, ST_INDEXNOW_PUT, w->site_id, (int64_t)w->to.revision, (int64_t)w->to.parts,
                (int64_t)w->from.revision, (int64_t)w->from.parts);

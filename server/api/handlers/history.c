@@ -486,7 +486,7 @@ static void answer_undone(struct call *call)
     call_append_rows(call);
     str_append_text(out, "}\n");
     reply_json(reply, 200);
-    snprintf(subject, sizeof subject, "revision %" PRIu64, call->change.revision);
+    snprintf(subject, sizeof subject, "revision %" PRIu64, call->change.undo.revision);
     call_audit(call, call->change.kind == CHANGE_UNDO ? "undo" : "restore", subject);
 }
 
@@ -522,10 +522,10 @@ static enum handled put_back(struct call *call, enum change_kind kind, const cha
     if (is_of_part(call))
         return HANDLED;
 
-    if (!read_revision(call, name, revision, &change->revision))
+    if (!read_revision(call, name, revision, &change->undo.revision))
         return HANDLED;
     call_set_options(call);
-    change->overwrite = call_word_is(call, "on_conflict", "overwrite");
+    change->undo.overwrite = call_word_is(call, "on_conflict", "overwrite");
     change->kind = kind;
     change->pass_frozen = grant_may(&call->request->grant, GRANT_ADMIN);
     change->max_told = CONFLICTS_TOLD;

@@ -387,7 +387,7 @@ static bool read_url(struct index_write *self, const char *text)
 }
 
 /* False, with the reply filled, where an extension is unknown. */
-static bool read_with(struct call *call, const struct json_field *with)
+static bool read_with(struct call *call, const struct json_field *with, unsigned *set)
 {
     for (size_t i = 0; with->present && with->texts[i] != NULL; i++) {
         unsigned bit = extension_named(with->texts[i]);
@@ -396,16 +396,15 @@ static bool read_with(struct call *call, const struct json_field *with)
             errors_reply_rule(&call->request->reply, RULE_EXTENSION_UNKNOWN, "with", NULL);
             return false;
         }
-        call->change.urlset.with |= bit;
+        *set |= bit;
     }
     return true;
 }
 
 /* False, with the reply filled, where one is wrong. */
-static bool read_urlset(struct call *call, const struct body_urlset_settings *body)
+static bool read_urlset(struct call *call, const struct body_urlset_settings *body,
+                        struct urlset_fields *urlset)
 {
-    struct urlset_fields *urlset = &call->change.urlset;
-
     urlset->index = body->index.text;
     urlset->max_pages = (uint32_t)body->max_pages.number;
     urlset->max_page_urls = (uint32_t)body->max_page_urls.number;
@@ -427,41 +426,47 @@ enum handled indexes_post(void *context, struct request *request)
 {
     struct index_write *self = request->state;
     bool index = is_index(&self->call);
+    struct change *change = &self->call.change;
     struct body_new_urlset body = {.new_index = {.url = {.text = NULL}}};
-    const char *url;
+    struct urlset_fields urlset = {.set = 0};
+    const char *url, *pattern;
 
     (void)context;
     if (!(index ? call_body(&self->call, &body_new_index, &body.new_index)
                 : call_body(&self->call, &body_new_urlset, &body)))
         return HANDLED;
     url = body.new_index.url.text;
+    pattern = body.new_index.page_pattern.text;
     if (strlen(url) > INDEX_PATH_MAX_CHARS + HOST_MAX_CHARS + 16) {
         errors_reply_rule(&request->reply, RULE_INDEX_PATH, "url", "is too long for an index");
         return HANDLED;
     }
-    if (!read_url(self, url) || (!index && (!read_with(&self->call, &body.with) ||
-                                            !read_urlset(&self->call, &body.urlset_settings))))
+    if (!read_url(self, url) ||
+        (!index && (!read_with(&self->call, &body.with, &urlset.with) ||
+                    !read_urlset(&self->call, &body.urlset_settings, &urlset))))
         return HANDLED;
-    self->call.change.kind = index ? CHANGE_INDEX_ADD : CHANGE_URLSET_ADD;
-    self->call.change.index_url = self->url;
-    self->call.change.page_pattern = body.new_index.page_pattern.text;
+    change->kind = index ? CHANGE_INDEX_ADD : CHANGE_URLSET_ADD;
+    if (index)
+        change->index_add = (struct change_index_add){self->url, pattern};
+    else
+        change->urlset_add = (struct change_urlset_add){self->url, pattern, urlset};
     self->call.refuse = refuse_made;
     return call_write(&self->call, answer_made);
 }
 
-/* The index that the path names. Its URL is for the log: when the answer comes it is gone. */
-static void name_index(struct index_write *self)
+/* The id that the path has, with its URL for the log: when the answer comes it is gone. */
+static int64_t name_index(struct index_write *self)
 {
     const struct site_map *routing = publisher_site_map(self->call.app->publisher);
     const struct registry *registry = site_map_registry(routing);
-    const struct registry_index *index;
+    int64_t id = call_id(self->call.request->path_tail);
+    const struct registry_index *index = registry_list_by_id(registry, id);
 
-    self->call.change.index_id = call_id(self->call.request->path_tail);
-    index = registry_list_by_id(registry, self->call.change.index_id);
     if (index != NULL)
         snprintf(self->url, sizeof self->url, "%s%s",
                  registry_site_by_id(registry, index->site_id)->origin, index->path);
     publisher_site_map_done(routing);
+    return id;
 }
 
 /* ---- PATCH ------------------------------------------------------------------------------- */
@@ -470,16 +475,17 @@ static void answer_changed(struct call *call)
 {
     struct index_write *self = (struct index_write *)call;
     const struct registry *registry = call_registry(call);
-    const struct registry_index *index = registry_list_by_id(registry, call->change.index_id);
+    int64_t number = call->change.index_freeze.index_id;
+    const struct registry_index *index = registry_list_by_id(registry, number);
 
     char id[24];
     struct json_index_state shown = {id, registry_is_frozen(registry, index)};
 
-    snprintf(id, sizeof id, "%" PRId64, call->change.index_id);
+    snprintf(id, sizeof id, "%" PRId64, number);
     json_append_object(&call->request->reply.body, &json_index_state, &shown);
     str_append_char(&call->request->reply.body, '\n');
     reply_json(&call->request->reply, 200);
-    call_audit(call, call->change.frozen ? "index-freeze" : "index-thaw",
+    call_audit(call, call->change.index_freeze.frozen ? "index-freeze" : "index-thaw",
                self->url[0] != '\0' ? self->url : call->request->path_tail);
 }
 
@@ -487,7 +493,10 @@ static void answer_urlset_changed(struct call *call)
 {
     struct index_write *self = (struct index_write *)call;
     const struct registry *registry = call_registry(call);
-    const struct registry_index *urlset = registry_list_by_id(registry, call->change.index_id);
+    const struct change *change = &call->change;
+    bool updated = change->kind == CHANGE_URLSET_UPDATE;
+    int64_t number = updated ? change->urlset_update.index_id : change->index_freeze.index_id;
+    const struct registry_index *urlset = registry_list_by_id(registry, number);
     struct str *out = &call->request->reply.body;
     struct urlset_texts texts;
     char id[24];
@@ -498,7 +507,7 @@ static void answer_urlset_changed(struct call *call)
         .revision = call->result.revision,
         .dry_run_rows = {.rows_total = JSON_NONE}};
 
-    snprintf(id, sizeof id, "%" PRId64, call->change.index_id);
+    snprintf(id, sizeof id, "%" PRId64, number);
     if (urlset != NULL) { /* else it has been removed meanwhile */
         const struct registry_site *site = registry_site_by_id(registry, urlset->site_id);
 
@@ -510,9 +519,9 @@ static void answer_urlset_changed(struct call *call)
     str_append_text(out, "}\n");
     reply_json(&call->request->reply, 200);
     call_audit(call,
-               call->change.kind == CHANGE_URLSET_UPDATE ? "urlset-change"
-               : call->change.frozen                     ? "urlset-freeze"
-                                                         : "urlset-thaw",
+               updated                       ? "urlset-change"
+               : change->index_freeze.frozen ? "urlset-freeze"
+                                             : "urlset-thaw",
                self->url[0] != '\0' ? self->url : call->request->path_tail);
 }
 
@@ -522,24 +531,30 @@ static enum handled patch_urlset(struct index_write *self)
     struct call *call = &self->call;
     struct body_urlset_change body;
     const struct json_field *frozen = &body.frozen;
+    struct urlset_fields urlset = {.set = 0};
+    int64_t id;
 
     call_set_options(call);
-    if (!call_body(call, &body_urlset_change, &body) || !read_urlset(call, &body.urlset_settings))
+    if (!call_body(call, &body_urlset_change, &body) ||
+        !read_urlset(call, &body.urlset_settings, &urlset))
         return HANDLED;
-    if (frozen->present == (call->change.urlset.set != 0)) {
+    if (frozen->present == (urlset.set != 0)) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_MISSING, NULL,
                           "nothing to change: give frozen alone, or any of index, max_pages, "
                           "max_page_urls, max_page_bytes and expires");
         return HANDLED;
     }
-    name_index(self);
+    id = name_index(self);
     if (frozen->present && call->change.dry_run) {
         errors_reply_rule(&call->request->reply, RULE_FIELD_UNKNOWN, "frozen",
                           "cannot be combined with dry_run");
         return HANDLED;
     }
-    call->change.frozen = frozen->on;
     call->change.kind = frozen->present ? CHANGE_INDEX_FREEZE : CHANGE_URLSET_UPDATE;
+    if (frozen->present)
+        call->change.index_freeze = (struct change_index_freeze){id, frozen->on};
+    else
+        call->change.urlset_update = (struct change_urlset_update){id, urlset};
     return call_write(call, answer_urlset_changed);
 }
 
@@ -553,9 +568,8 @@ enum handled index_patch(void *context, struct request *request)
         return patch_urlset(self);
     if (!call_body(&self->call, &body_index_change, &body))
         return HANDLED;
-    name_index(self);
     self->call.change.kind = CHANGE_INDEX_FREEZE;
-    self->call.change.frozen = body.frozen.on;
+    self->call.change.index_freeze = (struct change_index_freeze){name_index(self), body.frozen.on};
     return call_write(&self->call, answer_changed);
 }
 
@@ -587,7 +601,7 @@ enum handled index_delete(void *context, struct request *request)
 
     (void)context;
     call_set_options(&self->call);
-    name_index(self);
     self->call.change.kind = CHANGE_INDEX_REMOVE;
+    self->call.change.index_remove.index_id = name_index(self);
     return call_write(&self->call, answer_removed);
 }

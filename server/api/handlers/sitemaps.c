@@ -798,7 +798,7 @@ static bool read_owner(struct call *call)
         return true;
     if (!read_source(call, source))
         return false;
-    call->change.replace_source = source != NULL ? source : call->request->token_name;
+    call->change.replace.source = source != NULL ? source : call->request->token_name;
     return true;
 }
 
@@ -818,7 +818,7 @@ enum handled sitemaps_put_begin(void *context, struct request *request)
     if (prefix != NULL) {
         if (!call_url(&upload->call, "prefix", prefix, &upload->prefix))
             return HANDLED;
-        upload->call.change.replace_prefix = upload->prefix.text;
+        upload->call.change.replace.prefix = upload->prefix.text;
     }
     return HANDLE_CONTINUE;
 }
@@ -845,7 +845,7 @@ enum handled sitemap_delete(void *context, struct request *request)
 
     (void)context;
     call->change.kind = CHANGE_ENTRY_REMOVE;
-    call->change.entry_id = request->path_tail;
+    call->change.entry_remove.id = request->path_tail;
     call->change.if_match = request_header(request, HEADER_IF_MATCH);
     return call_write(call, answer_removed);
 }
@@ -862,7 +862,7 @@ enum handled sitemaps_delete(void *context, struct request *request)
     if (!call_url(&removal->call, "loc", loc, &removal->loc))
         return HANDLED;
     removal->call.change.kind = CHANGE_ENTRY_REMOVE;
-    removal->call.change.loc = removal->loc.text;
+    removal->call.change.entry_remove.loc = removal->loc.text;
     removal->call.change.if_match = request_header(request, HEADER_IF_MATCH);
     return call_write(&removal->call, answer_removed);
 }

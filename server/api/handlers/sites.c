@@ -188,14 +188,13 @@ static bool choose_index(struct site_write *self, const struct json_field *field
         errors_reply_rule(&self->call.request->reply, RULE_INDEX_PATH, "index", NULL);
         return false;
     }
-    self->call.change.index_url = self->index_url;
+    self->call.change.site_add.index_url = self->index_url;
     return true;
 }
 
-static void set_fields(struct call *call, const struct body_site_settings *body)
+static void set_fields(struct call *call, struct site_fields *site,
+                       const struct body_site_settings *body)
 {
-    struct site_fields *site = &call->change.site;
-
     site->set |= (body->cross_hosts.present ? SITE_SET_CROSS_HOSTS : 0) |
                  (body->host_aliases.present ? SITE_SET_ALIAS_HOSTS : 0) |
                  (body->max_indexes.present ? SITE_SET_MAX_PAGES : 0) |
@@ -231,8 +230,8 @@ enum handled sites_post(void *context, struct request *request)
     if (!choose_index(self, &body.index))
         return HANDLED;
     self->call.change.kind = CHANGE_SITE_ADD;
-    self->call.change.site.origin = self->origin.text;
-    set_fields(&self->call, &body.site_settings);
+    self->call.change.site_add.origin = self->origin.text;
+    set_fields(&self->call, &self->call.change.site_add.fields, &body.site_settings);
     self->call.refuse = refuse_made;
     return call_write(&self->call, answer_made);
 }
@@ -245,7 +244,6 @@ static void name_site(struct site_write *self)
     const struct registry_site *site;
 
     self->site_id = call_id(self->call.request->path_tail);
-    self->call.change.site_id = self->site_id;
     site = registry_site_by_id(site_map_registry(routing), self->site_id);
     if (site != NULL) {
         self->index_count = site->index_count;
@@ -262,7 +260,7 @@ static void audit_site(struct site_write *self, const char *action)
 
 static void answer_changed(struct call *call)
 {
-    const struct site_fields *site = &call->change.site;
+    const struct site_fields *site = &call->change.site_update.fields;
 
     answer_site(call, 200);
     audit_site((struct site_write *)call, site->set != SITE_SET_FROZEN ? "site-update"
@@ -287,7 +285,7 @@ enum handled site_patch(void *context, struct request *request)
 {
     struct site_write *self = request->state;
     struct body_site_change body;
-    struct site_fields *site = &self->call.change.site;
+    struct site_fields *site = &self->call.change.site_update.fields;
 
     (void)context;
     if (!call_body(&self->call, &body_site_change, &body) ||
@@ -298,13 +296,14 @@ enum handled site_patch(void *context, struct request *request)
         return HANDLED;
     name_site(self);
     self->call.change.kind = CHANGE_SITE_UPDATE;
+    self->call.change.site_update.site_id = self->site_id;
     site->set |= body.frozen.present ? SITE_SET_FROZEN : 0;
     site->frozen = body.frozen.on;
     site->cross_added = body.add_cross_hosts.texts;
     site->cross_removed = body.remove_cross_hosts.texts;
     site->alias_added = body.add_host_aliases.texts;
     site->alias_removed = body.remove_host_aliases.texts;
-    set_fields(&self->call, &body.site_settings);
+    set_fields(&self->call, site, &body.site_settings);
     self->call.refuse = refuse_changed;
     return call_write(&self->call, answer_changed);
 }
@@ -334,5 +333,6 @@ enum handled site_delete(void *context, struct request *request)
     call_set_options(&self->call);
     name_site(self);
     self->call.change.kind = CHANGE_SITE_REMOVE;
+    self->call.change.site_remove.site_id = self->site_id;
     return call_write(&self->call, answer_removed);
 }

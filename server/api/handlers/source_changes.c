@@ -36,12 +36,13 @@ static void answer_source(struct call *call, unsigned status)
 {
     struct str *out = &call->request->reply.body;
     const struct registry *registry = call_registry(call);
-    const struct source_made *made = registry_source(registry, call->change.made.name);
+    const char *name = change_subject(&call->change);
+    const struct source_made *made = registry_source(registry, name);
 
     if (made != NULL) {
         source_json_append_made(out, made, registry);
     } else {
-        struct json_source_removed shown = {call->change.made.name};
+        struct json_source_removed shown = {name};
         json_append_object(out, &json_source_removed, &shown);
     }
     str_append_char(out, '\n');
@@ -53,22 +54,22 @@ static void answer_made(struct call *call)
     char location[NAME_MAX_BYTES + 20];
 
     answer_source(call, 201);
-    snprintf(location, sizeof location, "/v1/sources/%s", call->change.made.name);
+    snprintf(location, sizeof location, "/v1/sources/%s", change_subject(&call->change));
     reply_header(&call->request->reply, "Location", location);
-    call_audit(call, "source-add", call->change.made.name);
+    call_audit(call, "source-add", change_subject(&call->change));
 }
 
 static void answer_changed(struct call *call)
 {
     answer_source(call, 200);
-    call_audit(call, "source-update", call->change.made.name);
+    call_audit(call, "source-update", change_subject(&call->change));
 }
 
 static void answer_removed(struct call *call)
 {
     call->request->reply.status = 204;
     reply_header(&call->request->reply, "Cache-Control", "no-store");
-    call_audit(call, "source-remove", call->change.made.name);
+    call_audit(call, "source-remove", change_subject(&call->change));
 }
 
 static void refuse_made(struct call *call)
@@ -145,12 +146,12 @@ static const char *join(struct call *call, const struct json_field *field, struc
 /* False, with the reply filled, where a name in a list is invalid. */
 static bool set_made(struct source_write *self, const struct json_field *fields)
 {
-    struct source_made *made = &self->call.change.made;
+    struct source_made *made = &self->call.change.source_put.made;
     bool failed = false;
 
 #define X(bit, kind, field, ...)                                                                   \
     if (!failed && fields[SOURCE_IS_##bit].present) {                                              \
-        self->call.change.made_set |= SOURCE_SET_##bit;                                            \
+        self->call.change.source_put.set |= SOURCE_SET_##bit;                                      \
         made->field = value_##kind(SOURCE_IS_##bit);                                               \
     }
     SOURCE_SETTINGS(X)
@@ -222,11 +223,11 @@ static bool find_site(struct call *call, const char *text)
     map = publisher_site_map(call->app->publisher);
     site = registry_site_by_origin(site_map_registry(map), origin.text);
     if (site != NULL && grant_has_site(&call->request->grant, site->id))
-        call->change.site_id = site->id;
+        call->change.source_put.made.site_id = site->id;
     publisher_site_map_done(map);
-    if (call->change.site_id == 0)
+    if (call->change.source_put.made.site_id == 0)
         errors_reply_rule(&call->request->reply, RULE_SITE_UNKNOWN, "site", NULL);
-    return call->change.site_id != 0;
+    return call->change.source_put.made.site_id != 0;
 }
 
 enum handled sources_post(void *context, struct request *request)
@@ -243,8 +244,8 @@ enum handled sources_post(void *context, struct request *request)
         (fields[FIELD_SITE].present && !find_site(&self->call, fields[FIELD_SITE].text)))
         return HANDLED;
     self->call.change.kind = CHANGE_SOURCE_ADD;
-    self->call.change.made.name = fields[FIELD_NAME].text;
-    if (is_managed(app, self->call.change.made.name)) {
+    self->call.change.source_put.made.name = fields[FIELD_NAME].text;
+    if (is_managed(app, fields[FIELD_NAME].text)) {
         reply_problem(&request->reply, 409, "source-exists", "name",
                       "the configuration file has a source of this name");
         return HANDLED;
@@ -262,7 +263,6 @@ static bool name_source(struct source_write *self)
 
     self->call.cleanup = clean_up;
     str_append_text(&self->name, request->path_tail);
-    self->call.change.made.name = str_text(&self->name);
     self->call.settles_sources = true;
     self->call.refuse = refuse_named;
     if (self->name.failed) {
@@ -285,7 +285,7 @@ static void read_url(struct call *call, struct str *out)
 {
     const struct site_map *map = publisher_site_map(call->app->publisher);
     const struct source_made *made =
-        registry_source(site_map_registry(map), call->change.made.name);
+        registry_source(site_map_registry(map), call->request->path_tail);
 
     if (made != NULL && made->url != NULL)
         str_append_text(out, made->url);
@@ -312,6 +312,7 @@ enum handled source_patch(void *context, struct request *request)
     if (!may)
         return HANDLED;
     self->call.change.kind = CHANGE_SOURCE_UPDATE;
+    self->call.change.source_put.made.name = str_text(&self->name);
     return call_write(&self->call, answer_changed);
 }
 
@@ -323,5 +324,6 @@ enum handled source_delete(void *context, struct request *request)
     if (!name_source(self))
         return HANDLED;
     self->call.change.kind = CHANGE_SOURCE_REMOVE;
+    self->call.change.source_remove.name = str_text(&self->name);
     return call_write(&self->call, answer_removed);
 }

@@ -97,6 +97,6 @@ enum handled token_delete(void *context, struct request *request)
 
     (void)context;
     call->change.kind = CHANGE_TOKEN_REVOKE;
-    call->change.token.name = request->path_tail;
+    call->change.token_revoke.name = request->path_tail;
     return call_write(call, answer_revoked);
 }

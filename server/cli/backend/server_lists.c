@@ -129,7 +129,7 @@ static void list_target(struct str *target, const struct change *change)
     bool pages = change->list == LIST_URLSET;
     str_append_text(target, pages ? "/v1/urls" : "/v1/sitemaps");
     target_add(target, pages ? "urlset" : "index", change->index_name);
-    target_add(target, "source", replace && change->replace_source == NULL ? "*" : change->source);
+    target_add(target, "source", replace && change->replace.source == NULL ? "*" : change->source);
     target_add(target, "on_error", change->skip ? "skip" : NULL);
     target_add(target, "dry_run", change->dry_run ? "1" : NULL);
     target_add(target, "max_removed", change->max_removed >= 0 ? number : NULL);

@@ -430,7 +430,8 @@ static int apply(struct importing *i, const struct log_file *file, const char *e
                                          .since = i->now,
                                          .visit_count = i->visit_count,
                                          .visits = i->visits,
-                                         .log = &log}};
+                                         .log = &log,
+                                         .log_count = 1}};
     struct change_result result;
 
     log_file_hash(file, log.hash);

@@ -56,7 +56,8 @@ static int read_scope(struct cli *cli, const char *prefix, int64_t *out)
 int command_token_add(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
-    struct change change = {.kind = CHANGE_TOKEN_ADD, .token = {.name = name, .role = GRANT_WRITE}};
+    struct change change = {.kind = CHANGE_TOKEN_ADD,
+                            .token_add = {.grant = {.name = name, .role = GRANT_WRITE}}};
     char prefix[GRANT_PREFIX_MAX_CHARS + 1];
     const char *fault;
     struct change_result result;
@@ -68,19 +69,19 @@ int command_token_add(struct cli *cli)
         return cli_misuse(name, "a token's name %s", rule_code_sentence(RULE_NAME));
     status = session_needs_machine(cli);
     if (status == EXIT_DONE)
-        status = read_grant(cli, &change.token, prefix);
+        status = read_grant(cli, &change.token_add.grant, prefix);
     if (status == EXIT_DONE)
         status = session_open(cli, true);
     if (status == EXIT_DONE)
-        status = read_scope(cli, change.token.prefix, &change.token.site_id);
+        status = read_scope(cli, change.token_add.grant.prefix, &change.token_add.grant.site_id);
     if (status != EXIT_DONE)
         return status;
-    fault = grant_fault(&change.token);
+    fault = grant_fault(&change.token_add.grant);
     if (fault != NULL)
         return cli_misuse(name, "%s", fault);
     if (!token_make(token) || !token_sha256(token, strlen(token), sha256))
         return cli_fail(name, "cannot create a token: no random numbers available");
-    change.token_sha256 = sha256;
+    change.token_add.sha256 = sha256;
     if (api_apply(cli->backend, &change, NULL, NULL, &result) != CATALOGUE_OK) {
         status = session_report(cli, NULL, name, &result);
     } else {

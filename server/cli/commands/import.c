@@ -369,7 +369,6 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         .kind = import->replace ? CHANGE_REPLACE : CHANGE_BULK,
         .list = import->list,
         .source = import->owner,
-        .replace_source = import->replace && !import->anybodys ? import->owner : NULL,
         .rows = group->spool,
         .skip = import->skip,
         .dry_run = dry_run,
@@ -379,6 +378,8 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         .max_removed = import->max_removed,
         .max_told = findings->max,
     };
+    if (import->replace)
+        change.replace = (struct change_replace){.source = import->anybodys ? NULL : import->owner};
     struct change_result result;
     const char *what = change.index_name != NULL ? change.index_name : import->file;
     enum catalogue_status status =

@@ -200,8 +200,7 @@ void run_flush(struct remote *r)
     r->landing = r->waiting;
     r->waiting = NULL;
     const struct change change = {.kind = CHANGE_CHECK,
-                                  .checks = r->batch,
-                                  .check_count = r->batch_count,
+                                  .check = {.writes = r->batch, .count = r->batch_count},
                                   .by = "check",
                                   .via = "source",
                                   .context = f};

@@ -97,8 +97,8 @@ static inline void world_remove(struct world *w)
 
 static inline void fill(struct world *w)
 {
-    struct change site = {.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}};
-    struct change index = {.kind = CHANGE_INDEX_ADD, .index_url = INDEX};
+    struct change site = {.kind = CHANGE_SITE_ADD, .site_add = {.origin = ORIGIN}};
+    struct change index = {.kind = CHANGE_INDEX_ADD, .index_add = {.url = INDEX}};
     struct change entry = {.kind = CHANGE_ENTRY_PUT,
                            .source = "tests",
                            .entry = {.loc = ORIGIN "/kept.xml", .position = POSITION_NONE}};

@@ -54,8 +54,9 @@ static bool put_list(struct world *w, enum change_kind kind, unsigned count)
                             .source = "tests",
                             .rows = catalogue_spool(w->c, UINT64_MAX),
                             .index_name = INDEX,
-                            .replace_prefix = ORIGIN "/list-",
                             .max_removed = 1000};
+    if (kind == CHANGE_REPLACE)
+        change.replace = (struct change_replace){.prefix = ORIGIN "/list-"};
     for (unsigned i = 0; change.rows && spooled == SPOOL_OK && i < count; i++) {
         char loc[120];
         snprintf(loc, sizeof loc, ORIGIN "/list-%u.xml", i);
@@ -80,7 +81,7 @@ static bool try_to_remove(void *context)
 {
     struct world *w = context;
     struct change removal = {.kind = CHANGE_INDEX_REMOVE,
-                             .index_id = 1,
+                             .index_remove = {.index_id = 1},
                              .max_removed = 1000000,
                              .dry_run = true,
                              .tells_rows = true};
@@ -116,25 +117,26 @@ static bool site_comes_and_goes(void *context)
     struct world *w = context;
     static const char *const cross[] = {"cdn.example.net", NULL};
     struct change add = {.kind = CHANGE_SITE_ADD,
-                         .site = {.set = SITE_SET_CROSS_HOSTS,
-                                  .origin = "https://other.example",
-                                  .cross_hosts = cross}};
+                         .site_add = {.fields = {.set = SITE_SET_CROSS_HOSTS, .cross_hosts = cross},
+                                      .origin = "https://other.example"}};
     struct change_result result;
     enum catalogue_status status = catalogue_apply(w->c, &add, &result);
     if (status == CATALOGUE_OK)
         w->site = result.id;
     else if (status != CATALOGUE_CONFLICT && !fine(status)) /* its removal was not applied */
         return false;
-    struct change index = {.kind = CHANGE_INDEX_ADD, .index_url = "https://other.example/a.xml"};
+    struct change index = {.kind = CHANGE_INDEX_ADD,
+                           .index_add = {.url = "https://other.example/a.xml"}};
     status = catalogue_apply(w->c, &index, &result);
     if (status != CATALOGUE_CONFLICT && !fine(status))
         return false;
-    struct change update = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = w->site,
-                            .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 7}};
+    struct change update = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = w->site, .fields = {.set = SITE_SET_MAX_PAGES, .max_pages = 7}}};
     if (!apply(w, &update))
         return false;
-    struct change gone = {.kind = CHANGE_SITE_REMOVE, .site_id = w->site, .max_removed = 10};
+    struct change gone = {
+        .kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = w->site}, .max_removed = 10};
     return apply(w, &gone);
 }
 
@@ -144,8 +146,8 @@ static bool urlset_comes_and_goes(void *context)
     struct world *w = context;
     static const char urlset[] = ORIGIN "/pages.xml";
     struct change_result result;
-    struct change add = {
-        .kind = CHANGE_URLSET_ADD, .index_url = urlset, .urlset = {.with = EXTENSION_IMAGES}};
+    struct change add = {.kind = CHANGE_URLSET_ADD,
+                         .urlset_add = {.url = urlset, .fields = {.with = EXTENSION_IMAGES}}};
     enum catalogue_status status = catalogue_apply(w->c, &add, &result);
     if (status == CATALOGUE_OK)
         w->site = result.id;
@@ -163,8 +165,10 @@ static bool urlset_comes_and_goes(void *context)
                                    .position = POSITION_NONE}};
     if (!apply(w, &row))
         return false;
-    struct change gone = {
-        .kind = CHANGE_INDEX_REMOVE, .list = LIST_URLSET, .index_id = w->site, .max_removed = 10};
+    struct change gone = {.kind = CHANGE_INDEX_REMOVE,
+                          .list = LIST_URLSET,
+                          .index_remove = {.index_id = w->site},
+                          .max_removed = 10};
     return apply(w, &gone);
 }
 
@@ -173,11 +177,10 @@ static bool token_comes_and_goes(void *context)
     struct world *w = context;
     static const uint8_t sha256[32] = {1};
     struct change_result result;
-    struct change add = {.kind = CHANGE_TOKEN_ADD,
-                         .token.name = "ci",
-                         .token.role = GRANT_ADMIN,
-                         .token_sha256 = sha256};
-    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token.name = "ci"};
+    struct change add = {
+        .kind = CHANGE_TOKEN_ADD,
+        .token_add = {.grant = {.name = "ci", .role = GRANT_ADMIN}, .sha256 = sha256}};
+    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token_revoke = {.name = "ci"}};
     enum catalogue_status status = catalogue_apply(w->c, &add, &result);
     if (status != CATALOGUE_CONFLICT && !fine(status))
         return false;

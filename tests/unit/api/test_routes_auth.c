@@ -94,11 +94,10 @@ static void add_token(struct world *w, const char *name, const char *text, int64
     struct change_result result;
 
     assert_true(token_sha256(text, strlen(text), sha256));
-    const struct change change = {.kind = CHANGE_TOKEN_ADD,
-                                  .token.name = name,
-                                  .token.role = GRANT_ADMIN,
-                                  .token_sha256 = sha256,
-                                  .token.site_id = site_id};
+    const struct change change = {
+        .kind = CHANGE_TOKEN_ADD,
+        .token_add = {.grant = {.name = name, .role = GRANT_ADMIN, .site_id = site_id},
+                      .sha256 = sha256}};
     assert_int_equal(catalogue_apply(w->app.catalogue, &change, &result), CATALOGUE_OK);
     entry_record_done(&result.entry);
     /* As after a command beside the server: calls know the token once the publisher has seen it. */

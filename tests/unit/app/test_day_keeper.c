@@ -54,8 +54,9 @@ static void each_change_is_seen_at_a_later_look(void **state)
     const struct catalogue_options options = {
         .path = path, .write_timeout_ms = 20000, .default_max_pages = LIMIT_SITE_PAGES};
     assert_int_equal(catalogue_open(&options, &c, why, sizeof why), CATALOGUE_OK);
-    apply(c, &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}});
-    apply(c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/sitemap_index.xml"});
+    apply(c, &(struct change){.kind = CHANGE_SITE_ADD, .site_add = {.origin = ORIGIN}});
+    apply(c, &(struct change){.kind = CHANGE_INDEX_ADD,
+                              .index_add = {.url = ORIGIN "/sitemap_index.xml"}});
     struct day_keeper *keeper = day_keeper_start(c, 20);
     assert_non_null(keeper);
     wait_for(c, 0);

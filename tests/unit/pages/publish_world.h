@@ -75,19 +75,19 @@ static inline uint64_t drop(struct catalogue *c, const char *name)
 {
     char loc[160];
     snprintf(loc, sizeof loc, ORIGIN "/%s.xml", name);
-    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .loc = loc};
+    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = loc}};
     return apply(c, &change);
 }
 
 static inline void add_index(struct catalogue *c, const char *url)
 {
-    apply(c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = url});
+    apply(c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_add = {.url = url}});
 }
 
 /* The site, and its index at `url`. */
 static inline void add_site(struct catalogue *c, const char *url)
 {
-    apply(c, &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}});
+    apply(c, &(struct change){.kind = CHANGE_SITE_ADD, .site_add = {.origin = ORIGIN}});
     add_index(c, url);
 }
 

@@ -190,7 +190,8 @@ static void a_page_that_stood_is_stored(void **state)
         sleep_ms(5);
 
     /* A page that goes takes its file with it. */
-    struct change change = {.kind = CHANGE_INDEX_REMOVE, .index_id = 1, .max_removed = 1};
+    struct change change = {
+        .kind = CHANGE_INDEX_REMOVE, .index_remove = {.index_id = 1}, .max_removed = 1};
     await_revision(f->publisher, apply(f->catalogue, &change));
     wait_stored(f, "1-1.page", false);
     while (stats_of(f->publisher).page_store_bytes > 0)

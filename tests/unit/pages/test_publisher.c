@@ -175,9 +175,10 @@ static uint64_t set_robots(struct catalogue *c, const char *origin, const char *
     struct catalogue_view *view;
     assert_int_equal(catalogue_view_begin(c, &view), CATALOGUE_OK);
     assert_int_equal(catalogue_view_registry(view, &registry), CATALOGUE_OK);
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = registry_site_by_origin(registry, origin)->id,
-                            .site = {.set = SITE_SET_ROBOTS, .robots = text}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = registry_site_by_origin(registry, origin)->id,
+                        .fields = {.set = SITE_SET_ROBOTS, .robots = text}}};
     uint64_t revision = apply(c, &change);
     registry_unref(registry);
     catalogue_view_end(view);
@@ -201,7 +202,7 @@ static void a_change_makes_no_other_sites_robots_txt_anew(void **state)
 {
     struct fixture *f = *state;
     const char *other = "https://b.example";
-    apply(f->catalogue, &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = other}});
+    apply(f->catalogue, &(struct change){.kind = CHANGE_SITE_ADD, .site_add = {.origin = other}});
     set_robots(f->catalogue, other, "User-agent: b\n");
     await_revision(f->publisher, set_robots(f->catalogue, ORIGIN, "User-agent: a\n"));
     struct resource *theirs = get_robots(f->publisher, "b.example");
@@ -240,7 +241,9 @@ static void random_changes_equal_a_plain_render(void **state)
             char loc[160];
             struct change_result result;
             snprintf(loc, sizeof loc, ORIGIN "/%s.xml", name);
-            catalogue_apply(c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .loc = loc}, &result);
+            catalogue_apply(
+                c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = loc}},
+                &result);
             entry_record_done(&result.entry);
             await_revision(f->publisher, result.revision);
         } else {

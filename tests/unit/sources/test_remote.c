@@ -199,7 +199,8 @@ static void declare_site(bool check)
                                           .alias_hosts = none,
                                           .max_pages = 500,
                                           .check = check};
-    struct change change = {.kind = CHANGE_CONFIGURE, .declared = &site, .declared_count = 1};
+    struct change change = {.kind = CHANGE_CONFIGURE,
+                            .configure = {.sites = &site, .site_count = 1}};
     assert_int_equal(catalogue_apply(world.c, &change, &result), CATALOGUE_OK);
     change_result_done(&result);
 }
@@ -361,7 +362,7 @@ static void age(const char *path, int64_t seconds)
     write.record.since -= seconds;
     write.record.full_at -= seconds;
     write.record.checked_at -= seconds;
-    struct change change = {.kind = CHANGE_CHECK, .checks = &write, .check_count = 1};
+    struct change change = {.kind = CHANGE_CHECK, .check = {.writes = &write, .count = 1}};
     assert_int_equal(catalogue_apply(world.c, &change, &result), CATALOGUE_OK);
     catalogue_view_end(v);
 }
@@ -746,8 +747,8 @@ static void a_date_in_a_frozen_site_is_reported(void **state)
     (void)state;
     struct change_result result;
     struct change freeze = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = world.site_id,
-                            .site = {.set = SITE_SET_FROZEN, .frozen = true}};
+                            .site_update = {.site_id = world.site_id,
+                                            .fields = {.set = SITE_SET_FROZEN, .frozen = true}}};
     set_all_good();
     set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
     start();
@@ -756,7 +757,7 @@ static void a_date_in_a_frozen_site_is_reported(void **state)
     assert_int_equal(catalogue_apply(world.c, &freeze, &result), CATALOGUE_OK);
     poll_changed("/a.xml", URLSET PAGE("7", DATED("2026-01-07")) "</urlset>");
     assert_true(world.marks & CHECK_DATE_STALE);
-    freeze.site.frozen = false;
+    freeze.site_update.fields.frozen = false;
     assert_int_equal(catalogue_apply(world.c, &freeze, &result), CATALOGUE_OK);
     assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
     assert_false(world.marks & CHECK_DATE_STALE);

@@ -157,7 +157,7 @@ static void another_url_or_index_moves_the_entries(void **state)
     assert_entries(w, "/t/a.xml\n/t/b.xml\n");
     world_scan(w, "");
 
-    struct change index = {.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/other.xml"};
+    struct change index = {.kind = CHANGE_INDEX_ADD, .index_add = {.url = ORIGIN "/other.xml"}};
     assert_int_equal(catalogue_apply(w->c, &index, &result), CATALOGUE_OK);
     w->settings.index = "/other.xml";
     uint64_t revision = world_revision(w);
@@ -179,7 +179,7 @@ static void an_entry_removed_by_hand_comes_back(void **state)
     folder_sitemap(&w->folder, "a.xml", "a", "", DAY);
     folder_sitemap(&w->folder, "b.xml", "b", "", DAY);
     world_scan(w, "new a.xml\nnew b.xml\n");
-    struct change drop = {.kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/s/a.xml"};
+    struct change drop = {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = ORIGIN "/s/a.xml"}};
     assert_int_equal(catalogue_apply(w->c, &drop, &result), CATALOGUE_OK);
     entry_record_done(&result.entry);
     world_scan(w, "new a.xml\n");

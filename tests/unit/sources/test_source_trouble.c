@@ -196,7 +196,7 @@ static void what_another_owns_is_refused_until_it_is_free(void **state)
     world_scan(w, "");
     assert_int_equal(w->out.counts.read, 0);
     assert_string_equal(w->still, "a.xml owned-by-another\n");
-    struct change drop = {.kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/s/a.xml"};
+    struct change drop = {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = ORIGIN "/s/a.xml"}};
     assert_int_equal(catalogue_apply(w->c, &drop, &result), CATALOGUE_OK);
     entry_record_done(&result.entry);
     world_scan(w, "recovered a.xml\n");

@@ -143,9 +143,11 @@ static void a_frozen_urlset(void **state)
     write_rows(&w, 'a', "w");
     assert_int_equal(split(&w, false, &out), SPLIT_DONE);
     write_rows(&w, 'b', "a");
-    struct change freeze = {.kind = CHANGE_INDEX_FREEZE, .list = LIST_URLSET, .frozen = true};
+    struct change freeze = {
+        .kind = CHANGE_INDEX_FREEZE, .list = LIST_URLSET, .index_freeze = {.frozen = true}};
     assert_int_equal(catalogue_registry(w.c, &registry), CATALOGUE_OK);
-    freeze.index_id = registry_list_by_name(registry, ORIGIN "/s/all.xml", LIST_URLSET, NULL)->id;
+    freeze.index_freeze.index_id =
+        registry_list_by_name(registry, ORIGIN "/s/all.xml", LIST_URLSET, NULL)->id;
     registry_unref(registry);
     assert_int_equal(catalogue_apply(w.c, &freeze, &result), CATALOGUE_OK);
     assert_int_equal(split(&w, false, &out), SPLIT_BUSY);

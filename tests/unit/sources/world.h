@@ -36,9 +36,9 @@ static inline void world_open(struct world *w, uint32_t shrink_percent)
                                         .shrink_percent = shrink_percent,
                                         .default_max_pages = LIMIT_SITE_PAGES};
     assert_int_equal(catalogue_open(&options, &w->c, why, sizeof why), CATALOGUE_OK);
-    struct change site = {.kind = CHANGE_SITE_ADD, .site = {.origin = ORIGIN}};
+    struct change site = {.kind = CHANGE_SITE_ADD, .site_add = {.origin = ORIGIN}};
     assert_int_equal(catalogue_apply(w->c, &site, &result), CATALOGUE_OK);
-    struct change index = {.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN INDEX};
+    struct change index = {.kind = CHANGE_INDEX_ADD, .index_add = {.url = ORIGIN INDEX}};
     assert_int_equal(catalogue_apply(w->c, &index, &result), CATALOGUE_OK);
     w->max_removed = MAX_REMOVED_GUARDED;
     w->settings = (struct source_settings){

@@ -140,7 +140,7 @@ static void an_older_file_is_brought_forward(void **state)
     struct catalogue *c = open_catalogue(f->path);
     assert_serves(c);
     assert_sound(c);
-    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/b.xml"};
+    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = ORIGIN "/b.xml"}};
     struct change_result r;
     assert_int_equal(catalogue_apply(c, &change, &r), CATALOGUE_OK);
     entry_record_done(&r.entry);

@@ -72,10 +72,11 @@ static void open_whole(struct whole *w)
                                         .default_max_pages = LIMIT_SITE_PAGES};
     if (catalogue_open(&options, &w->c, why, sizeof why) != CATALOGUE_OK)
         fail_msg("%s", why);
-    apply(w->c,
-          &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = S1, .max_pages = 500}});
-    apply(w->c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = S1 "/sitemap_index.xml"});
-    apply(w->c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = S1 "/shop/i.xml"});
+    apply(w->c, &(struct change){.kind = CHANGE_SITE_ADD,
+                                 .site_add = {.origin = S1, .fields = {.max_pages = 500}}});
+    apply(w->c, &(struct change){.kind = CHANGE_INDEX_ADD,
+                                 .index_add = {.url = S1 "/sitemap_index.xml"}});
+    apply(w->c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_add = {.url = S1 "/shop/i.xml"}});
 }
 
 static void close_whole(struct whole *w)
@@ -101,21 +102,26 @@ static void what_the_writer_wrote_is_sound(void **state)
     }
     for (int i = 0; i < 30; i += 4) {
         snprintf(name, sizeof name, S1 "/shop/%d&%d", i, i);
-        apply(w.c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .loc = name});
+        apply(w.c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = name}});
     }
     assert_int_equal(entries_now(w.c), 22);
     is_sound(w.c);
-    apply(w.c, &(struct change){.kind = CHANGE_INDEX_REMOVE, .index_id = 2, .max_removed = 100});
+    apply(w.c, &(struct change){.kind = CHANGE_INDEX_REMOVE,
+                                .index_remove = {.index_id = 2},
+                                .max_removed = 100});
     is_sound(w.c);
     for (int i = 0; i < 30 && entries_now(w.c) > 0; i++) {
         snprintf(name, sizeof name, S1 "/shop/%d&%d", i, i);
         struct change_result result;
-        catalogue_apply(w.c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .loc = name}, &result);
+        catalogue_apply(
+            w.c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = name}},
+            &result);
         entry_record_done(&result.entry);
     }
     assert_int_equal(entries_now(w.c), 0);
     is_sound(w.c);
-    apply(w.c, &(struct change){.kind = CHANGE_SITE_REMOVE, .site_id = 1, .max_removed = 100});
+    apply(w.c, &(struct change){
+                   .kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = 1}, .max_removed = 100});
     is_sound(w.c);
     close_whole(&w);
 }

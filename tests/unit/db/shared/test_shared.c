@@ -240,7 +240,7 @@ static void what_one_writes_all_have(void **state)
                      CATALOGUE_OK);
     assert_int_equal(put_plain(&k.nodes[1].f, "https://other.example.com/x.xml", NULL).status,
                      CATALOGUE_REFUSED);
-    struct change used = {.kind = CHANGE_TOKEN_USED, .token_id = 1};
+    struct change used = {.kind = CHANGE_TOKEN_USED, .token_used = {.token_id = 1}};
     assert_int_equal(apply_plain(&k.nodes[1].f, &used).status, CATALOGUE_OK);
     assert_int_equal(head(), before);
     cluster_close(&k);
@@ -1239,9 +1239,10 @@ static void step_list(struct cluster *k, struct write_fixture *f)
                             .source = roll(k, 2) == 0 ? "a" : "b",
                             .skip = true,
                             .index_name = replaces ? index_paths[roll(k, 3)] : NULL,
-                            .replace_source = replaces && roll(k, 2) == 0 ? "a" : NULL,
                             .dry_run = roll(k, 6) == 0,
                             .max_removed = INT64_MAX};
+    if (replaces)
+        change.replace = (struct change_replace){.source = roll(k, 2) == 0 ? "a" : NULL};
     for (uint64_t i = 0; i < s.count; i++)
         draw_line(k, &lines[i]);
     struct change_result result = apply_stream(f, change, &s);
@@ -1258,9 +1259,8 @@ static void step_remove(struct cluster *k, struct write_fixture *f)
 static void undo(struct cluster *k, struct write_fixture *f, uint64_t revision)
 {
     struct change change = {.kind = CHANGE_UNDO,
-                            .revision = revision,
+                            .undo = {.revision = revision, .overwrite = roll(k, 2) == 0},
                             .pass_frozen = true,
-                            .overwrite = roll(k, 2) == 0,
                             .max_removed = INT64_MAX};
     struct change_result result = apply_plain(f, &change);
     k->groups_undone += result.status == CATALOGUE_OK && result.group != 0;
@@ -1277,13 +1277,14 @@ static void step_index(struct cluster *k, struct write_fixture *f)
     const char *url = index_paths[roll(k, 2)];
     struct change change = {
         .kind = CHANGE_INDEX_REMOVE,
-        .index_id = number_of(f,
-                              "SELECT coalesce(max(id), 0) FROM sitemap_index WHERE removed = 0"
-                              " AND '" ORIGIN "' || path = %Q",
-                              url),
+        .index_remove = {.index_id = number_of(
+                             f,
+                             "SELECT coalesce(max(id), 0) FROM sitemap_index WHERE removed = 0"
+                             " AND '" ORIGIN "' || path = %Q",
+                             url)},
         .max_removed = INT64_MAX};
     apply_plain(f, &change);
-    change = (struct change){.kind = CHANGE_INDEX_ADD, .index_url = url};
+    change = (struct change){.kind = CHANGE_INDEX_ADD, .index_add = {.url = url}};
     apply_plain(f, &change);
 }
 
@@ -1297,9 +1298,10 @@ static int64_t urlset_of(struct write_fixture *f)
 
 static void urlset_expires(struct write_fixture *f, int64_t after_s)
 {
-    struct change change = {.kind = CHANGE_URLSET_UPDATE,
-                            .index_id = urlset_of(f),
-                            .urlset = {.set = URLSET_SET_EXPIRES, .expires_s = after_s}};
+    struct change change = {
+        .kind = CHANGE_URLSET_UPDATE,
+        .urlset_update = {.index_id = urlset_of(f),
+                          .fields = {.set = URLSET_SET_EXPIRES, .expires_s = after_s}}};
     apply_plain(f, &change);
 }
 
@@ -1307,8 +1309,7 @@ static void urlset_freeze(struct write_fixture *f, bool frozen)
 {
     apply_plain(f, &(struct change){.kind = CHANGE_INDEX_FREEZE,
                                     .list = LIST_URLSET,
-                                    .index_id = urlset_of(f),
-                                    .frozen = frozen});
+                                    .index_freeze = {.index_id = urlset_of(f), .frozen = frozen}});
 }
 
 /* It is made, kept for a day only, which its rows are all past, or removed with them. */
@@ -1316,14 +1317,14 @@ static void step_urlset(struct cluster *k, struct write_fixture *f)
 {
     struct change change = {.kind = CHANGE_INDEX_REMOVE,
                             .list = LIST_URLSET,
-                            .index_id = urlset_of(f),
+                            .index_remove = {.index_id = urlset_of(f)},
                             .max_removed = INT64_MAX};
     if (roll(k, 3) == 0)
         apply_plain(f, &change);
     else if (roll(k, 3) == 0)
         urlset_expires(f, 86400);
-    change = (struct change){
-        .kind = CHANGE_URLSET_ADD, .index_url = URLSET, .urlset = {.expires_s = FOR_EVER_S}};
+    change = (struct change){.kind = CHANGE_URLSET_ADD,
+                             .urlset_add = {.url = URLSET, .fields = {.expires_s = FOR_EVER_S}}};
     apply_plain(f, &change);
 }
 
@@ -1344,7 +1345,8 @@ static void step_url(struct cluster *k, struct write_fixture *f)
     snprintf(loc, sizeof loc, ORIGIN "/m/n/p/%u", roll(k, 120));
     struct change change = put_change(loc, roll(k, 2) == 0 ? "2026-01-01" : "2026-01-02");
     if (roll(k, 3) == 0)
-        change = (struct change){.kind = CHANGE_ENTRY_REMOVE, .loc = loc, .index_name = URLSET};
+        change = (struct change){
+            .kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = loc}, .index_name = URLSET};
     change.list = LIST_URLSET;
     change.entry.index = URLSET;
     apply_plain(f, &change);
@@ -1362,13 +1364,17 @@ static void step_urls(struct cluster *k, struct write_fixture *f)
                             .index_name = URLSET,
                             .max_removed = INT64_MAX};
     uint32_t first = roll(k, 80);
+    uint64_t goes = 0;
     for (uint64_t i = 0; i < s.count; i++) {
         draw_line(k, &lines[i]);
         lines[i].wanted = first;
         lines[i].is_gone = change.kind == CHANGE_SPLIT && roll(k, 3) == 0;
-        change.split_goes += lines[i].is_gone;
-        change.split_comes += !lines[i].is_gone;
+        goes += lines[i].is_gone;
     }
+    if (change.kind == CHANGE_SPLIT)
+        change.split = (struct change_split){.comes = s.count - goes, .goes = goes};
+    else if (change.kind == CHANGE_REPLACE)
+        change.replace = (struct change_replace){.source = NULL};
     struct change_result result = apply_stream(f, change, &s);
     change_result_done(&result);
     if (result.group == 0 || roll(k, 2) == 0)
@@ -1420,13 +1426,13 @@ static void step_check(struct cluster *k, struct write_fixture *f)
         write.record.status = 200;
         write.record.hash[0] = write.record.hash[1] = roll(k, 5) + 1;
     }
-    apply_plain(f, &(struct change){.kind = CHANGE_CHECK, .checks = &write, .check_count = 1});
+    apply_plain(f, &(struct change){.kind = CHANGE_CHECK, .check = {.writes = &write, .count = 1}});
 }
 
 static void step_indexnow(struct cluster *k, struct write_fixture *f)
 {
     const char *sql = "SELECT coalesce(max(revision), 0) FROM indexnow WHERE site = %lld";
-    struct indexnow_write write = {.site_id = k->site};
+    struct change_indexnow write = {.site_id = k->site};
     write.from.revision = (uint64_t)number_of(f, sql, (long long)k->site);
     write.to.revision = (uint64_t)revision_of(f);
     apply_plain(f, &(struct change){.kind = CHANGE_INDEXNOW, .indexnow = write});
@@ -1438,13 +1444,16 @@ static void step_source(struct cluster *k, struct write_fixture *f)
                                              CHANGE_SOURCE_REMOVE};
     char name[16];
     snprintf(name, sizeof name, "s%u", roll(k, 3));
-    struct change change = {.kind = kinds[roll(k, 3)],
-                            .site_id = k->site,
-                            .made = {.name = name, .upstream = ORIGIN "/m/index.xml"},
-                            .made_set = SOURCE_SET_POLL};
-    change.made.poll_ms = (roll(k, 10) + 1) * 60000;
-    if (change.kind == CHANGE_SOURCE_ADD)
-        change.made_set |= SOURCE_SET_UPSTREAM;
+    struct change change = {.kind = kinds[roll(k, 3)]};
+    if (change.kind == CHANGE_SOURCE_REMOVE)
+        change.source_remove = (struct change_source_remove){.name = name};
+    else
+        change.source_put = (struct change_source_put){
+            .made = {.name = name,
+                     .site_id = k->site,
+                     .upstream = ORIGIN "/m/index.xml",
+                     .poll_ms = (roll(k, 10) + 1) * 60000},
+            .set = SOURCE_SET_POLL | (change.kind == CHANGE_SOURCE_ADD ? SOURCE_SET_UPSTREAM : 0)};
     apply_plain(f, &change);
 }
 
@@ -1454,13 +1463,16 @@ static void step_registry(struct cluster *k, struct write_fixture *f)
     uint8_t hash[32];
     snprintf(name, sizeof name, "t%u", roll(k, 5));
     memset(hash, (int)roll(k, 256), sizeof hash);
-    struct change change = {.kind = roll(k, 2) == 0 ? CHANGE_TOKEN_ADD : CHANGE_TOKEN_REVOKE,
-                            .token = {.name = name, .role = GRANT_ADMIN},
-                            .token_sha256 = hash};
+    struct change change = {
+        .kind = CHANGE_TOKEN_ADD,
+        .token_add = {.grant = {.name = name, .role = GRANT_ADMIN}, .sha256 = hash}};
+    if (roll(k, 2) == 0)
+        change = (struct change){.kind = CHANGE_TOKEN_REVOKE, .token_revoke = {.name = name}};
     if (roll(k, 3) == 0)
-        change = (struct change){.kind = CHANGE_SITE_UPDATE,
-                                 .site_id = k->site,
-                                 .site = {.set = SITE_SET_FROZEN, .frozen = roll(k, 8) == 0}};
+        change = (struct change){
+            .kind = CHANGE_SITE_UPDATE,
+            .site_update = {.site_id = k->site,
+                            .fields = {.set = SITE_SET_FROZEN, .frozen = roll(k, 8) == 0}}};
     apply_plain(f, &change);
 }
 

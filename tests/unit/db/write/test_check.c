@@ -4,7 +4,8 @@
 static struct change_result check(struct write_fixture *f, const struct check_write *writes,
                                   size_t count)
 {
-    return apply(f, &(struct change){.kind = CHANGE_CHECK, .checks = writes, .check_count = count});
+    return apply(
+        f, &(struct change){.kind = CHANGE_CHECK, .check = {.writes = writes, .count = count}});
 }
 
 struct seen {
@@ -370,10 +371,11 @@ static void a_poll_that_an_undo_overtook_brings_nothing_back(void **state)
         }
         struct check_record child = row_of(f, site, loc), list = list_of(f);
         freeze(f, 1);
-        struct change_result undone = apply_plain(f, &(struct change){.kind = CHANGE_UNDO,
-                                                                      .revision = made.revision,
-                                                                      .max_removed = 9,
-                                                                      .pass_frozen = true});
+        struct change_result undone =
+            apply_plain(f, &(struct change){.kind = CHANGE_UNDO,
+                                            .undo = {.revision = made.revision},
+                                            .max_removed = 9,
+                                            .pass_frozen = true});
         assert_int_equal(undone.removed, 1);
         freeze(f, 0);
         lands(f, &child, 2000);

@@ -89,15 +89,16 @@ static void what_writes_nothing_is_answered_beside_the_writer(void **state)
     assert_int_equal(bulk_numbered(f, "y", ROWS).created, ROWS);
     uint64_t second = (uint64_t)revision_of(f);
     struct change_result back = apply_plain(
-        f, &(struct change){.kind = CHANGE_UNDO, .revision = second, .max_removed = ROWS});
+        f,
+        &(struct change){.kind = CHANGE_UNDO, .undo = {.revision = second}, .max_removed = ROWS});
     assert_int_equal(back.removed, ROWS);
 
     struct change dry = list, undo = {.kind = CHANGE_UNDO, .max_removed = 2 * ROWS};
     dry.dry_run = dry.tells_rows = true;
     struct change dry_undo = undo, scan = scan_change;
     dry_undo.dry_run = dry_undo.tells_rows = true;
-    undo.revision = second;
-    dry_undo.revision = first;
+    undo.undo.revision = second;
+    dry_undo.undo.revision = first;
     scan.dry_run = scan.tells_rows = true;
     const struct job jobs[] = {
         {"a list that is there", {.kind = CHANGE_BULK}, "x", ROWS, false},
@@ -114,7 +115,7 @@ static void what_writes_nothing_is_answered_beside_the_writer(void **state)
         {"a dry restore",
          {.kind = CHANGE_RESTORE,
           .index_name = ORIGIN INDEX,
-          .revision = first,
+          .undo = {.revision = first},
           .max_removed = ROWS,
           .dry_run = true},
          NULL,
@@ -162,10 +163,11 @@ static void what_writes_is_carried_out_by_the_writer(void **state)
     assert_int_equal(revision_of(f), revision + 1);
     assert_int_equal(entry_count(f), 2 * ROWS);
     assert_int_equal(rehearsed(f), 0);
-    struct change_result back = apply_plain(f, &(struct change){.kind = CHANGE_RESTORE,
-                                                                .index_name = ORIGIN INDEX,
-                                                                .revision = (uint64_t)revision,
-                                                                .max_removed = ROWS});
+    struct change_result back =
+        apply_plain(f, &(struct change){.kind = CHANGE_RESTORE,
+                                        .index_name = ORIGIN INDEX,
+                                        .undo = {.revision = (uint64_t)revision},
+                                        .max_removed = ROWS});
     assert_int_equal(back.removed, ROWS);
     assert_int_equal(entry_count(f), ROWS);
 }

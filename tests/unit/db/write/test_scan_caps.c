@@ -57,9 +57,9 @@ static void room_that_is_lost_does_not_cheat_the_guard(void **state)
     struct source_file *old = make_files("x", 0, COUNT), *new = make_files("y", 0, COUNT);
     struct source_file *both = calloc(2 * COUNT, sizeof *both);
     scan(f, old, COUNT);
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 1}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = f->site, .fields = {.set = SITE_SET_MAX_PAGES, .max_pages = 1}}};
     assert_int_equal(apply(f, &change).status, CATALOGUE_OK);
     set_state(old, COUNT, SOURCE_FILE_GONE);
     memcpy(both, old, COUNT * sizeof *both);

@@ -152,7 +152,8 @@ static void an_index_that_went_takes_the_entries_and_leaves_the_files(void **sta
     struct write_fixture *f = *state;
     struct source_file *files = make_files("x", 0, 5);
     scan(f, files, 5);
-    struct change change = {.kind = CHANGE_INDEX_REMOVE, .index_id = f->index, .max_removed = 5};
+    struct change change = {
+        .kind = CHANGE_INDEX_REMOVE, .index_remove = {.index_id = f->index}, .max_removed = 5};
     assert_int_equal(apply(f, &change).removed, 5);
     assert_true(kept(f, "x/1.xml").found);
     assert_false(kept(f, "x/1.xml").file.has_entry);
@@ -179,7 +180,8 @@ static void a_site_that_went_and_came_is_another_one(void **state)
     struct write_fixture *f = *state;
     struct source_file *files = make_files("x", 0, 5);
     scan(f, files, 5);
-    struct change change = {.kind = CHANGE_SITE_REMOVE, .site_id = f->site, .max_removed = 5};
+    struct change change = {
+        .kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = f->site}, .max_removed = 5};
     assert_int_equal(apply(f, &change).removed, 5);
     assert_false(kept(f, "x/1.xml").file.has_entry);
     assert_int_equal(scan_by_scope(f, files, 5).rejected, 5);
@@ -217,9 +219,10 @@ static void an_index_of_another_site_takes_the_entry_there(void **state)
 {
     static const char *const cdn[] = {"cdn.example.net", NULL};
     struct write_fixture *f = *state;
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_CROSS_HOSTS, .cross_hosts = cdn}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = f->site,
+                        .fields = {.set = SITE_SET_CROSS_HOSTS, .cross_hosts = cdn}}};
     assert_int_equal(apply(f, &change).status, CATALOGUE_OK);
     add_site(f, "https://cdn.example.net", 500);
     add_index(f, "https://cdn.example.net/index.xml");

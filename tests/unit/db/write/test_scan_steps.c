@@ -131,10 +131,11 @@ static void others_write_between_the_steps(void **state)
 
     /* An undo of any of them is one of all, and the guard counts all. */
     struct change undo = {.kind = CHANGE_UNDO,
-                          .revision = (uint64_t)r.revision,
+                          .undo = {.revision = (uint64_t)r.revision},
                           .pass_frozen = true,
                           .max_removed = MAX_REMOVED_GUARDED};
-    struct change freeze = {.kind = CHANGE_INDEX_FREEZE, .index_id = f->index, .frozen = true};
+    struct change freeze = {.kind = CHANGE_INDEX_FREEZE,
+                            .index_freeze = {.index_id = f->index, .frozen = true}};
     assert_int_equal(apply(f, &freeze).status, CATALOGUE_OK);
     struct change_result back = apply_plain(f, &undo);
     assert_int_equal(back.status, CATALOGUE_OK);
@@ -154,11 +155,12 @@ static void the_undo_of_a_group_is_guarded(void **state)
     assert_true(disarm() > 1);
     assert_true(number_of(f, "SELECT count(*) FROM history_step") > 1);
     struct change undo = {.kind = CHANGE_UNDO,
-                          .revision = (uint64_t)number_of(f, "SELECT max(revision) FROM"
-                                                             " history_step"),
+                          .undo = {.revision = (uint64_t)number_of(f, "SELECT max(revision) FROM"
+                                                                      " history_step")},
                           .pass_frozen = true,
                           .max_removed = MAX_REMOVED_GUARDED};
-    struct change freeze = {.kind = CHANGE_INDEX_FREEZE, .index_id = f->index, .frozen = true};
+    struct change freeze = {.kind = CHANGE_INDEX_FREEZE,
+                            .index_freeze = {.index_id = f->index, .frozen = true}};
     assert_int_equal(apply(f, &freeze).status, CATALOGUE_OK);
     assert_int_equal(apply_plain(f, &undo).code, RULE_SHRINK_GUARD);
     assert_int_equal(in_folder(f, "x"), FILES_COUNT);

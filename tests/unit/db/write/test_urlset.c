@@ -10,7 +10,8 @@
 
 static struct change_result make(struct write_fixture *f, const char *url, unsigned with)
 {
-    struct change change = {.kind = CHANGE_URLSET_ADD, .index_url = url, .urlset = {.with = with}};
+    struct change change = {.kind = CHANGE_URLSET_ADD,
+                            .urlset_add = {.url = url, .fields = {.with = with}}};
     return apply_plain(f, &change);
 }
 
@@ -30,8 +31,10 @@ static struct change_result put_row(struct write_fixture *f, const char *loc, co
 
 static struct change_result drop_row(struct write_fixture *f, const char *loc)
 {
-    struct change change = {
-        .kind = CHANGE_ENTRY_REMOVE, .list = LIST_URLSET, .loc = loc, .index_name = URLSET};
+    struct change change = {.kind = CHANGE_ENTRY_REMOVE,
+                            .list = LIST_URLSET,
+                            .entry_remove = {.loc = loc},
+                            .index_name = URLSET};
     return apply_plain(f, &change);
 }
 
@@ -112,7 +115,8 @@ static void what_is_refused(void **state)
     assert_int_equal(make(f, URLSET, 0).status, CATALOGUE_CONFLICT);
     assert_int_equal(make(f, ORIGIN "/shop/products-2.xml", 0).code, RULE_INDEX_COVERS_INDEX);
     assert_int_equal(make(f, ORIGIN INDEX, 0).status, CATALOGUE_CONFLICT);
-    change = (struct change){.kind = CHANGE_INDEX_REMOVE, .index_id = f->index, .max_removed = 9};
+    change = (struct change){
+        .kind = CHANGE_INDEX_REMOVE, .index_remove = {.index_id = f->index}, .max_removed = 9};
     result = apply_plain(f, &change);
     assert_int_equal(result.status, CATALOGUE_CONFLICT);
     assert_string_equal(result.conflict, "has-urlsets");
@@ -165,7 +169,8 @@ static void a_page_is_no_longer_than_it_may_be(void **state)
 
 static void undo(struct write_fixture *f, int64_t revision)
 {
-    struct change change = {.kind = CHANGE_UNDO, .revision = (uint64_t)revision, .max_removed = 99};
+    struct change change = {
+        .kind = CHANGE_UNDO, .undo = {.revision = (uint64_t)revision}, .max_removed = 99};
     struct change_result result = apply_plain(f, &change);
     if (result.status != CATALOGUE_OK)
         fail_msg("undo of %" PRId64 ": %s", revision, result.detail);
@@ -216,8 +221,10 @@ static void a_removed_one_comes_back(void **state)
     fixture_reopen(f);
     int64_t id = make(f, URLSET, 0).id;
     assert_int_equal(put_row(f, ORIGIN "/shop/a", NULL).created, 1);
-    struct change remove = {
-        .kind = CHANGE_INDEX_REMOVE, .list = LIST_URLSET, .index_id = id, .max_removed = -1};
+    struct change remove = {.kind = CHANGE_INDEX_REMOVE,
+                            .list = LIST_URLSET,
+                            .index_remove = {.index_id = id},
+                            .max_removed = -1};
     assert_int_equal(apply_plain(f, &remove).code, RULE_SHRINK_GUARD);
     remove.list = LIST_INDEX; /* it is no index */
     remove.max_removed = 1;
@@ -233,7 +240,8 @@ static void a_removed_one_comes_back(void **state)
     assert_int_equal(put_row(f, ORIGIN "/shop/b", NULL).created, 1);
 
     /* With its site all of it goes and comes, entries of pages as they were. */
-    struct change site = {.kind = CHANGE_SITE_REMOVE, .site_id = f->site, .max_removed = 9};
+    struct change site = {
+        .kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = f->site}, .max_removed = 9};
     assert_int_equal(apply_plain(f, &site).status, CATALOGUE_OK);
     undo(f, revision_of(f));
     assert_int_equal(put_row(f, ORIGIN "/shop/c", NULL).created, 1);
@@ -244,20 +252,21 @@ static void it_moves_to_another_index(void **state)
 {
     struct write_fixture *f = *state;
     int64_t other = add_index(f, ORIGIN "/shop/index.xml");
-    struct change change = {
-        .kind = CHANGE_URLSET_ADD, .index_url = URLSET, .urlset = {.index = ORIGIN INDEX}};
+    struct change change = {.kind = CHANGE_URLSET_ADD,
+                            .urlset_add = {.url = URLSET, .fields = {.index = ORIGIN INDEX}}};
     int64_t id = apply_plain(f, &change).id;
     assert_int_equal(put_row(f, ORIGIN "/shop/a", NULL).created, 1);
     fixture_clock = fixture_now() + 100; /* the page does not change with its move */
-    change =
-        (struct change){.kind = CHANGE_URLSET_UPDATE,
-                        .index_id = id,
-                        .urlset = {.set = URLSET_SET_INDEX, .index = ORIGIN "/shop/index.xml"}};
+    change = (struct change){
+        .kind = CHANGE_URLSET_UPDATE,
+        .urlset_update = {.index_id = id,
+                          .fields = {.set = URLSET_SET_INDEX, .index = ORIGIN "/shop/index.xml"}}};
     assert_int_equal(apply_plain(f, &change).updated, 1);
     assert_int_equal(number_of(f, "SELECT address >> 32 FROM sitemap WHERE source < 0"), other);
     assert_int_equal(apply_plain(f, &change).unchanged, 1);
     /* What is frozen there is frozen here. */
-    struct change freeze = {.kind = CHANGE_INDEX_FREEZE, .index_id = other, .frozen = true};
+    struct change freeze = {.kind = CHANGE_INDEX_FREEZE,
+                            .index_freeze = {.index_id = other, .frozen = true}};
     assert_int_equal(apply_plain(f, &freeze).updated, 1);
     assert_int_equal(put_row(f, ORIGIN "/shop/b", NULL).code, RULE_FROZEN);
 }
@@ -265,9 +274,9 @@ static void it_moves_to_another_index(void **state)
 static void a_full_index_takes_no_row(void **state)
 {
     struct write_fixture *f = *state;
-    struct change site = {.kind = CHANGE_SITE_UPDATE,
-                          .site_id = f->site,
-                          .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 1}};
+    struct change site = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = f->site, .fields = {.set = SITE_SET_MAX_PAGES, .max_pages = 1}}};
     assert_int_equal(apply_plain(f, &site).status, CATALOGUE_OK);
     assert_int_equal(make(f, URLSET, 0).status, CATALOGUE_OK);
     int64_t second = make(f, ORIGIN "/shop/more.xml", 0).id;
@@ -346,9 +355,10 @@ static void old_news_leave(void **state)
     struct change change = row_change(ORIGIN "/shop/a", NULL);
     change.entry.index = ORIGIN "/shop/other.xml";
     assert_int_equal(apply_plain(f, &change).created, 1);
-    change = (struct change){.kind = CHANGE_URLSET_UPDATE,
-                             .index_id = other,
-                             .urlset = {.set = URLSET_SET_EXPIRES, .expires_s = 60}};
+    change =
+        (struct change){.kind = CHANGE_URLSET_UPDATE,
+                        .urlset_update = {.index_id = other,
+                                          .fields = {.set = URLSET_SET_EXPIRES, .expires_s = 60}}};
     assert_int_equal(apply_plain(f, &change).status, CATALOGUE_CONFLICT);
 }
 
@@ -357,9 +367,9 @@ static int64_t put_to_expire(struct write_fixture *f, const char *origin, int co
 {
     char url[64], loc[64];
     snprintf(url, sizeof url, "%s/expires.xml", origin);
-    struct change change = {.kind = CHANGE_URLSET_ADD,
-                            .index_url = url,
-                            .urlset = {.set = URLSET_SET_EXPIRES, .expires_s = 3600}};
+    struct change change = {
+        .kind = CHANGE_URLSET_ADD,
+        .urlset_add = {.url = url, .fields = {.set = URLSET_SET_EXPIRES, .expires_s = 3600}}};
     int64_t id = apply_plain(f, &change).id;
     struct spool *rows = catalogue_spool(f->c, UINT64_MAX);
     for (int i = 0; i < count; i++) {

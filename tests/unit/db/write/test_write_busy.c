@@ -109,7 +109,7 @@ static void let_a_crowd_in(void *context, uint64_t n)
     const struct test_stream list = {.make = make_numbered, .context = "crowd", .count = 1};
     struct turns *all = context;
     for (size_t i = 0; n == 0 && i < 4; i++) {
-        struct change change = {.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/x.xml"};
+        struct change change = {.kind = CHANGE_INDEX_ADD, .index_add = {.url = ORIGIN "/x.xml"}};
         if (i == 2)
             change =
                 (struct change){.kind = CHANGE_BULK, .source = "tests", .rows = rows_of(&list)};
@@ -220,16 +220,17 @@ static void a_urlset_of_many_pages_ends_where_another_waits(void **state)
     struct write_fixture *f = *state;
     static const char urlset[] = ORIGIN "/pages.xml", other_index[] = ORIGIN "/other.xml";
     int64_t other = add_index(f, other_index);
-    struct change add = {
-        .kind = CHANGE_URLSET_ADD, .index_url = urlset, .urlset = {.index = ORIGIN INDEX}};
+    struct change add = {.kind = CHANGE_URLSET_ADD,
+                         .urlset_add = {.url = urlset, .fields = {.index = ORIGIN INDEX}}};
     int64_t id = apply_plain(f, &add).id;
     struct test_stream s = {.make = make_scattered, .count = 300};
     struct change rows = {.kind = CHANGE_BULK, .list = LIST_URLSET, .index_name = urlset};
     assert_int_equal(apply_stream(f, rows, &s).created, 300);
     f->options.write_timeout_ms = 2000;
-    struct change move = {.kind = CHANGE_URLSET_UPDATE,
-                          .index_id = id,
-                          .urlset = {.set = URLSET_SET_INDEX, .index = other_index}};
+    struct change move = {
+        .kind = CHANGE_URLSET_UPDATE,
+        .urlset_update = {.index_id = id,
+                          .fields = {.set = URLSET_SET_INDEX, .index = other_index}}};
     for (unsigned tries = 0, ended = 0; ended == 0 && tries < 60; tries++) {
         struct answers waits;
         answers_init(&waits);

@@ -20,7 +20,8 @@ static struct site_declaration declaration(const char *origin)
 static struct change_result declare(struct write_fixture *f, const struct site_declaration *d,
                                     size_t count)
 {
-    struct change change = {.kind = CHANGE_CONFIGURE, .declared = d, .declared_count = count};
+    struct change change = {.kind = CHANGE_CONFIGURE,
+                            .configure = {.sites = d, .site_count = count}};
     return apply(f, &change);
 }
 

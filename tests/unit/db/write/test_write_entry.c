@@ -158,7 +158,7 @@ static void removes_by_id_and_by_loc(void **state)
     struct write_fixture *f = *state;
     struct change_result a = put(f, ORIGIN "/a.xml", "2026-01-02");
     put_plain(f, ORIGIN "/b.xml", NULL);
-    struct change by_id = {.kind = CHANGE_ENTRY_REMOVE, .entry_id = a.entry.id};
+    struct change by_id = {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.id = a.entry.id}};
     struct change_result r = apply(f, &by_id);
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.removed, 1);
@@ -172,7 +172,7 @@ static void removes_by_id_and_by_loc(void **state)
     assert_int_equal(position_of(f, ORIGIN "/c.xml"), 0);
     int64_t revision = revision_of(f);
     assert_int_equal(apply_plain(f, &by_id).status, CATALOGUE_NOT_FOUND);
-    by_id.entry_id = "no id";
+    by_id.entry_remove.id = "no id";
     assert_int_equal(apply_plain(f, &by_id).status, CATALOGUE_NOT_FOUND);
     assert_int_equal(revision_of(f), revision);
 
@@ -203,7 +203,8 @@ static void if_match_guards(void **state)
     change.if_match = etag;
     assert_int_equal(apply_plain(f, &change).updated, 1);
 
-    struct change removal = {.kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/a.xml", .if_match = etag};
+    struct change removal = {
+        .kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = ORIGIN "/a.xml"}, .if_match = etag};
     r = apply_plain(f, &removal);
     assert_true(r.precondition_failed);
     removal.if_match = "*";
@@ -258,9 +259,10 @@ static void cross_hosts_need_an_index(void **state)
 {
     struct write_fixture *f = *state;
     static const char *const hosts[] = {"cdn.example.net", NULL};
-    struct change update = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_CROSS_HOSTS, .cross_hosts = hosts}};
+    struct change update = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = f->site,
+                        .fields = {.set = SITE_SET_CROSS_HOSTS, .cross_hosts = hosts}}};
     assert_int_equal(apply(f, &update).updated, 1);
     struct change change = put_change("https://cdn.example.net/a.xml", NULL);
     struct change_result r = apply(f, &change);
@@ -282,12 +284,12 @@ static void tokens_of_another_site_may_not(void **state)
     struct change_result mine = put(f, ORIGIN "/a.xml", NULL);
     struct change changes[] = {
         put_change(ORIGIN "/b.xml", NULL),
-        {.kind = CHANGE_ENTRY_REMOVE, .entry_id = mine.entry.id},
-        {.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/x/i.xml"},
-        {.kind = CHANGE_INDEX_REMOVE, .index_id = f->index, .max_removed = 9},
-        {.kind = CHANGE_SITE_REMOVE, .site_id = f->site, .max_removed = 9},
-        {.kind = CHANGE_SITE_UPDATE, .site_id = f->site},
-        {.kind = CHANGE_INDEX_FREEZE, .index_id = f->index, .frozen = true},
+        {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.id = mine.entry.id}},
+        {.kind = CHANGE_INDEX_ADD, .index_add = {.url = ORIGIN "/x/i.xml"}},
+        {.kind = CHANGE_INDEX_REMOVE, .index_remove = {.index_id = f->index}, .max_removed = 9},
+        {.kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = f->site}, .max_removed = 9},
+        {.kind = CHANGE_SITE_UPDATE, .site_update = {.site_id = f->site}},
+        {.kind = CHANGE_INDEX_FREEZE, .index_freeze = {.index_id = f->index, .frozen = true}},
     };
     int64_t revision = revision_of(f);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -297,8 +299,9 @@ static void tokens_of_another_site_may_not(void **state)
         assert_true(r.forbidden);
     }
     /* Another site's entries are not even found by loc. */
-    struct change removal = {
-        .kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/a.xml", .grant.site_id = other};
+    struct change removal = {.kind = CHANGE_ENTRY_REMOVE,
+                             .entry_remove = {.loc = ORIGIN "/a.xml"},
+                             .grant.site_id = other};
     assert_int_equal(apply(f, &removal).status, CATALOGUE_NOT_FOUND);
     assert_int_equal(revision_of(f), revision);
     entry_record_done(&mine.entry);

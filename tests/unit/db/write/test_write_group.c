@@ -135,11 +135,10 @@ static void each_change_has_its_number(void **state)
         put_change(ORIGIN "/a.xml", NULL),
         put_change("https://other.example/b.xml", NULL),
         {.kind = CHANGE_TOKEN_ADD,
-         .token.name = "t",
-         .token.role = GRANT_ADMIN,
-         .token_sha256 = (const uint8_t *)sha256},
+         .token_add = {.grant = {.name = "t", .role = GRANT_ADMIN},
+                       .sha256 = (const uint8_t *)sha256}},
         put_change(ORIGIN "/a.xml", NULL),
-        {.kind = CHANGE_ENTRY_REMOVE, .loc = ORIGIN "/old.xml"},
+        {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = ORIGIN "/old.xml"}},
     };
     static const struct {
         uint64_t step;
@@ -163,9 +162,10 @@ static void each_change_has_its_number(void **state)
     /* What the next transaction makes of it: numbers go on, and none is used twice. */
     assert_int_equal(put_plain(f, ORIGIN "/c.xml", NULL).revision, found + 4);
     assert_int_equal(put_plain(f, ORIGIN "/c.xml", NULL).revision, found + 4);
-    struct change robots = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_ROBOTS, .robots = "User-agent: *\n"}};
+    struct change robots = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = f->site,
+                        .fields = {.set = SITE_SET_ROBOTS, .robots = "User-agent: *\n"}}};
     assert_int_equal(apply_plain(f, &robots).revision, found + 5);
     assert_int_equal(number_of(f, "SELECT robots_revision FROM site"), found + 5);
 }
@@ -217,12 +217,12 @@ static void what_is_submitted_is_a_copy(void **state)
         .origin = origin, .index_paths = paths, .page_pattern = pattern};
     struct change changes[] = {
         {.kind = CHANGE_SITE_ADD,
-         .index_url = index,
-         .site = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ROBOTS,
-                  .origin = origin,
-                  .cross_hosts = hosts,
-                  .robots = robots}},
-        {.kind = CHANGE_CONFIGURE, .declared = &declared, .declared_count = 1},
+         .site_add = {.index_url = index,
+                      .fields = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ROBOTS,
+                                 .cross_hosts = hosts,
+                                 .robots = robots},
+                      .origin = origin}},
+        {.kind = CHANGE_CONFIGURE, .configure = {.sites = &declared, .site_count = 1}},
         {.kind = CHANGE_ENTRY_PUT,
          .source = name,
          .entry = {.loc = loc,

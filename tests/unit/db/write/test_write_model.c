@@ -199,7 +199,7 @@ static void step_replace(struct write_fixture *f, struct model *m)
     struct change change = {.kind = CHANGE_REPLACE,
                             .index_name = index_paths[index],
                             .source = sources[source],
-                            .replace_source = by_source ? sources[source] : NULL,
+                            .replace = {.source = by_source ? sources[source] : NULL},
                             .skip = true,
                             .max_removed = LOCS};
     struct change_result r = apply_stream(f, change, &s);
@@ -234,12 +234,13 @@ static void step_replace(struct write_fixture *f, struct model *m)
 static void step_index(struct write_fixture *f, struct model *m)
 {
     int index = (int)roll(m, INDEXES - 1); /* the deepest stays: the model places there */
-    struct change change = {.kind = CHANGE_INDEX_REMOVE,
-                            .index_id = number_of(f,
-                                                  "SELECT id FROM sitemap_index WHERE removed = 0"
-                                                  " AND '" ORIGIN "' || path = %Q",
-                                                  index_paths[index]),
-                            .max_removed = LOCS};
+    struct change change = {
+        .kind = CHANGE_INDEX_REMOVE,
+        .index_remove = {.index_id = number_of(f,
+                                               "SELECT id FROM sitemap_index WHERE removed = 0"
+                                               " AND '" ORIGIN "' || path = %Q",
+                                               index_paths[index])},
+        .max_removed = LOCS};
     assert_int_equal(apply_plain(f, &change).status, CATALOGUE_OK);
     for (int loc = 0; loc < LOCS; loc++)
         if (m->entries[loc].index == index)

@@ -102,9 +102,9 @@ static void the_cap_counts_pages_of_all_indexes(void **state)
     assert_int_equal(put_plain(f, "https://small.example/a/1.xml", NULL).code, RULE_SITE_FULL);
     /* Other sites are not concerned, and a higher cap gives room. */
     assert_int_equal(put_plain(f, ORIGIN "/1.xml", NULL).created, 1);
-    struct change update = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = small,
-                            .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 3}};
+    struct change update = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = small, .fields = {.set = SITE_SET_MAX_PAGES, .max_pages = 3}}};
     assert_int_equal(apply(f, &update).updated, 1);
     assert_int_equal(put_plain(f, "https://small.example/a/1.xml", NULL).created, 1);
 }

@@ -21,9 +21,10 @@ static void remembers_a_second_version_in_one_second(void **state)
 
 static void remove_index(struct write_fixture *f)
 {
-    struct change change = {.kind = CHANGE_INDEX_REMOVE,
-                            .index_id = number_of(f, "SELECT max(id) FROM sitemap_index"),
-                            .max_removed = 99};
+    struct change change = {
+        .kind = CHANGE_INDEX_REMOVE,
+        .index_remove = {.index_id = number_of(f, "SELECT max(id) FROM sitemap_index")},
+        .max_removed = 99};
     assert_int_equal(apply(f, &change).status, CATALOGUE_OK);
 }
 

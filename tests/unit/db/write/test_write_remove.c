@@ -7,8 +7,9 @@ static void an_index_goes_at_once_and_its_rows_later(void **state)
     int64_t shop = add_index(f, ORIGIN "/shop/index.xml");
     bulk_numbered(f, "shop", 4500);
     bulk_numbered(f, "blog", 10);
-    struct change change = {
-        .kind = CHANGE_INDEX_REMOVE, .index_id = shop, .max_removed = MAX_REMOVED_GUARDED};
+    struct change change = {.kind = CHANGE_INDEX_REMOVE,
+                            .index_remove = {.index_id = shop},
+                            .max_removed = MAX_REMOVED_GUARDED};
     struct change_result r = apply(f, &change);
     assert_int_equal(r.code, RULE_SHRINK_GUARD);
     assert_int_equal(r.would_remove, 4500);
@@ -63,14 +64,14 @@ static void a_site_goes_with_all_it_has(void **state)
     put_plain(f, "https://second.example/a/1.xml", NULL);
     put_plain(f, "https://second.example/b/1.xml", NULL);
     put_plain(f, ORIGIN "/1.xml", NULL);
-    struct change token = {.kind = CHANGE_TOKEN_ADD,
-                           .token.name = "second",
-                           .token.role = GRANT_ADMIN,
-                           .token_sha256 = hash,
-                           .token.site_id = second};
+    struct change token = {
+        .kind = CHANGE_TOKEN_ADD,
+        .token_add = {.grant = {.name = "second", .role = GRANT_ADMIN, .site_id = second},
+                      .sha256 = hash}};
     assert_int_equal(apply(f, &token).status, CATALOGUE_OK);
-    struct change change = {
-        .kind = CHANGE_SITE_REMOVE, .site_id = second, .max_removed = MAX_REMOVED_GUARDED};
+    struct change change = {.kind = CHANGE_SITE_REMOVE,
+                            .site_remove = {.site_id = second},
+                            .max_removed = MAX_REMOVED_GUARDED};
     struct change_result r = apply(f, &change);
     assert_int_equal(r.code, RULE_SHRINK_GUARD);
     assert_int_equal(r.would_remove, 2);
@@ -92,7 +93,8 @@ static void the_server_purges_by_itself(void **state)
     fixture_reopen(f);
     int64_t shop = add_index(f, ORIGIN "/shop/index.xml");
     bulk_numbered(f, "shop", 5000);
-    struct change change = {.kind = CHANGE_INDEX_REMOVE, .index_id = shop, .max_removed = 5000};
+    struct change change = {
+        .kind = CHANGE_INDEX_REMOVE, .index_remove = {.index_id = shop}, .max_removed = 5000};
     assert_int_equal(apply(f, &change).removed, 5000);
     for (int i = 0; i < 2400; i++) {
         if (number_of(f, "SELECT purged FROM sitemap_index WHERE id = %lld", shop) == 1)

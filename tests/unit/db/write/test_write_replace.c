@@ -46,7 +46,7 @@ static void never_touches_anothers(void **state)
     put_plain(f, ORIGIN "/hand.xml", NULL); /* of "tests" */
     put_plain(f, ORIGIN "/hand-2.xml", NULL);
     struct change change = whole;
-    change.replace_source = "robot";
+    change.replace.source = "robot";
     change.max_told = 64;
     static const struct line first[] = {{ORIGIN "/r1.xml", NULL, 0, NULL},
                                         {ORIGIN "/r2.xml", NULL, 0, NULL},
@@ -88,7 +88,7 @@ static void acts_below_a_prefix(void **state)
     bulk_numbered(f, "shop", 3);
     bulk_numbered(f, "blog", 3);
     struct change change = whole;
-    change.replace_prefix = ORIGIN "/shop/";
+    change.replace.prefix = ORIGIN "/shop/";
     static const struct line lines[] = {{ORIGIN "/shop/0.xml", NULL, 0, NULL},
                                         {ORIGIN "/shop/9.xml", NULL, 0, NULL}};
     assert_int_equal(apply_lines(f, change, LINES(lines)).would_remove, 2);

@@ -5,7 +5,7 @@ static void a_site_is_made_once(void **state)
 {
     struct write_fixture *f = *state;
     struct change change = {.kind = CHANGE_SITE_ADD,
-                            .site = {.origin = "HTTPS://Second.Example:443/"}};
+                            .site_add = {.origin = "HTTPS://Second.Example:443/"}};
     struct change_result r = apply(f, &change);
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.created, 1);
@@ -27,8 +27,8 @@ static void a_site_is_made_once(void **state)
                {NULL, {NULL}},
                {"https://x.example", {"bad host", NULL}}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        change.site.origin = bad[i].origin;
-        change.site.alias_hosts = bad[i].hosts;
+        change.site_add.origin = bad[i].origin;
+        change.site_add.fields.alias_hosts = bad[i].hosts;
         r = apply(f, &change);
         assert_int_equal(r.status, CATALOGUE_REFUSED);
         assert_non_null(r.field);
@@ -43,9 +43,9 @@ static void a_site_and_its_first_index_are_one_change(void **state)
     static const char *const bad[] = {"https://n.example/a.html",  "https://n.example",
                                       "https://n.examplex.xml",    "https://o.example/a.xml",
                                       "https://n.example/a.xml?b", "/a.xml"};
-    struct change change = {.kind = CHANGE_SITE_ADD, .site = {.origin = "https://n.example"}};
+    struct change change = {.kind = CHANGE_SITE_ADD, .site_add = {.origin = "https://n.example"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        change.index_url = bad[i];
+        change.site_add.index_url = bad[i];
         struct change_result r = apply(f, &change);
         assert_int_equal(r.status, CATALOGUE_REFUSED);
         assert_int_equal(r.code, RULE_INDEX_PATH);
@@ -55,7 +55,7 @@ static void a_site_and_its_first_index_are_one_change(void **state)
                      0);
     assert_int_equal(revision_of(f), revision);
 
-    change.index_url = "HTTPS://N.Example:443/a/../sitemap_index.xml";
+    change.site_add.index_url = "HTTPS://N.Example:443/a/../sitemap_index.xml";
     struct change_result r = apply(f, &change);
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.created, 1);
@@ -70,28 +70,30 @@ static void a_site_is_changed_where_it_differs(void **state)
 {
     struct write_fixture *f = *state;
     static const char *const hosts[] = {"b.example", "A.example", "b.example", NULL};
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS,
-                                     .cross_hosts = hosts,
-                                     .alias_hosts = hosts}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = f->site,
+                        .fields = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS,
+                                   .cross_hosts = hosts,
+                                   .alias_hosts = hosts}}};
     struct change_result r = apply(f, &change);
     assert_int_equal(r.updated, 1);
     assert_int_equal(number_of(f, "SELECT count(*) FROM site_host"), 4);
     int64_t revision = revision_of(f);
     static const char *const same[] = {"a.example", "b.example", NULL};
-    change.site.cross_hosts = same;
+    change.site_update.fields.cross_hosts = same;
     r = apply(f, &change);
     assert_int_equal(r.unchanged, 1);
     assert_int_equal(revision_of(f), revision);
-    change.site = (struct site_fields){.set = SITE_SET_ALIAS_HOSTS};
+    change.site_update.fields = (struct site_fields){.set = SITE_SET_ALIAS_HOSTS};
     assert_int_equal(apply(f, &change).updated, 1);
     assert_int_equal(number_of(f, "SELECT count(*) FROM site_host WHERE kind = 'cross'"), 2);
     assert_int_equal(number_of(f, "SELECT count(*) FROM site_host WHERE kind = 'alias'"), 0);
-    change.site_id = 99;
+    change.site_update.site_id = 99;
     assert_int_equal(apply(f, &change).status, CATALOGUE_NOT_FOUND);
-    change.site_id = f->site;
-    change.site = (struct site_fields){.set = SITE_SET_MAX_PAGES, .max_pages = UINT32_MAX};
+    change.site_update.site_id = f->site;
+    change.site_update.fields =
+        (struct site_fields){.set = SITE_SET_MAX_PAGES, .max_pages = UINT32_MAX};
     assert_int_equal(apply(f, &change).status, CATALOGUE_FULL);
 }
 
@@ -99,12 +101,13 @@ static struct change_result set_aliases(struct write_fixture *f, int64_t site_id
                                         const char *first, const char *second)
 {
     const char *const hosts[] = {first, second, NULL};
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = site_id,
-                            .override_managed = managed,
-                            .site = {.set = SITE_SET_ALIAS_HOSTS | (managed ? SITE_SET_MANAGED : 0),
-                                     .alias_hosts = hosts,
-                                     .managed = managed}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = site_id,
+                        .fields = {.set = SITE_SET_ALIAS_HOSTS | (managed ? SITE_SET_MANAGED : 0),
+                                   .alias_hosts = hosts,
+                                   .managed = managed}},
+        .override_managed = managed};
     return apply(f, &change);
 }
 
@@ -126,7 +129,7 @@ static void an_alias_belongs_to_one_site(void **state)
 {
     struct write_fixture *f = *state;
     int64_t last = apply(f, &(struct change){.kind = CHANGE_SITE_ADD,
-                                             .site = {.origin = "https://zz.example"}})
+                                             .site_add = {.origin = "https://zz.example"}})
                        .id;
     assert_int_equal(set_aliases(f, f->site, false, "a.example", "b.example:8443").updated, 1);
     assert_int_equal(asked(f, "a.example"), f->site);
@@ -138,9 +141,9 @@ static void an_alias_belongs_to_one_site(void **state)
         assert_string_equal(r.field, "alias_hosts");
         const char *const hosts[] = {taken[i], NULL};
         r = apply(f, &(struct change){.kind = CHANGE_SITE_ADD,
-                                      .site = {.origin = "https://zzz.example",
-                                               .set = SITE_SET_ALIAS_HOSTS,
-                                               .alias_hosts = hosts}});
+                                      .site_add = {.origin = "https://zzz.example",
+                                                   .fields = {.set = SITE_SET_ALIAS_HOSTS,
+                                                              .alias_hosts = hosts}}});
         assert_int_equal(r.status, CATALOGUE_CONFLICT);
     }
     assert_int_equal(asked(f, "new.example"), 0);
@@ -165,10 +168,11 @@ static void hosts_are_bounded(void **state)
         snprintf(names[i], sizeof names[i], "h%d.example", i);
         hosts[i] = names[i];
     }
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS}};
-    change.site.cross_hosts = hosts;
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = f->site,
+                        .fields = {.set = SITE_SET_CROSS_HOSTS | SITE_SET_ALIAS_HOSTS}}};
+    change.site_update.fields.cross_hosts = hosts;
     struct change_result r = apply(f, &change);
     assert_int_equal(r.status, CATALOGUE_FULL);
     assert_string_equal(r.field, "cross_hosts");
@@ -201,7 +205,8 @@ static void an_index_is_checked(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct change change = {
-            .kind = CHANGE_INDEX_ADD, .index_url = cases[i].url, .page_pattern = cases[i].pattern};
+            .kind = CHANGE_INDEX_ADD,
+            .index_add = {.url = cases[i].url, .page_pattern = cases[i].pattern}};
         struct change_result r = apply(f, &change);
         if (r.status != cases[i].status || (cases[i].url && r.code != cases[i].code))
             fail_msg("%s: %s %s", cases[i].url, catalogue_status_word(r.status),
@@ -215,9 +220,10 @@ static void a_higher_cap_must_not_cover_a_loc(void **state)
 {
     struct write_fixture *f = *state;
     put_plain(f, ORIGIN "/sitemap_index-501.xml", NULL);
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 501}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .site_update = {.site_id = f->site,
+                        .fields = {.set = SITE_SET_MAX_PAGES, .max_pages = 501}}};
     struct change_result r = apply(f, &change);
     assert_int_equal(r.code, RULE_INDEX_COVERS_LOC);
     drop(f, ORIGIN "/sitemap_index-501.xml");
@@ -227,22 +233,21 @@ static void a_higher_cap_must_not_cover_a_loc(void **state)
 static void the_configurations_sites_are_its_own(void **state)
 {
     struct write_fixture *f = *state;
-    struct change add = {
-        .kind = CHANGE_SITE_ADD,
-        .override_managed = true,
-        .site = {.set = SITE_SET_MANAGED, .origin = "https://managed.example", .managed = true}};
+    struct change add = {.kind = CHANGE_SITE_ADD,
+                         .override_managed = true,
+                         .site_add = {.fields = {.set = SITE_SET_MANAGED, .managed = true},
+                                      .origin = "https://managed.example"}};
     int64_t id = apply(f, &add).id;
     struct change changes[] = {
-        {.kind = CHANGE_INDEX_ADD, .index_url = "https://managed.example/i.xml"},
+        {.kind = CHANGE_INDEX_ADD, .index_add = {.url = "https://managed.example/i.xml"}},
         {.kind = CHANGE_SITE_UPDATE,
-         .site_id = id,
-         .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 3}},
+         .site_update = {.site_id = id, .fields = {.set = SITE_SET_MAX_PAGES, .max_pages = 3}}},
         {.kind = CHANGE_INDEX_REMOVE, .max_removed = 9},
-        {.kind = CHANGE_SITE_REMOVE, .site_id = id, .max_removed = 9},
+        {.kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = id}, .max_removed = 9},
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         if (i == 2) {
-            changes[i].index_id = number_of(f, "SELECT max(id) FROM sitemap_index");
+            changes[i].index_remove.index_id = number_of(f, "SELECT max(id) FROM sitemap_index");
             /* Entries are everyone's. */
             put_plain(f, "https://managed.example/a.xml", NULL);
         }
@@ -258,10 +263,9 @@ static void tokens_have_names(void **state)
 {
     struct write_fixture *f = *state;
     uint8_t hash[32] = {7};
-    struct change add = {.kind = CHANGE_TOKEN_ADD,
-                         .token.name = "deploy",
-                         .token.role = GRANT_ADMIN,
-                         .token_sha256 = hash};
+    struct change add = {
+        .kind = CHANGE_TOKEN_ADD,
+        .token_add = {.grant = {.name = "deploy", .role = GRANT_ADMIN}, .sha256 = hash}};
     struct change_result r = apply(f, &add);
     assert_int_equal(r.created, 1);
     int64_t id = r.id;
@@ -269,13 +273,13 @@ static void tokens_have_names(void **state)
     assert_int_equal(r.status, CATALOGUE_CONFLICT);
     assert_int_equal(r.id, id);
     assert_int_equal(number_of(f, "SELECT site IS NULL FROM token"), 1);
-    add.token.name = "no good";
+    add.token_add.grant.name = "no good";
     assert_int_equal(apply(f, &add).code, RULE_NAME);
-    add.token.name = "other";
-    add.token.site_id = 77;
+    add.token_add.grant.name = "other";
+    add.token_add.grant.site_id = 77;
     assert_int_equal(apply(f, &add).status, CATALOGUE_NOT_FOUND);
-    struct change used = {.kind = CHANGE_TOKEN_USED, .token_id = id},
-                  revoke = {.kind = CHANGE_TOKEN_REVOKE, .token.name = "deploy"};
+    struct change used = {.kind = CHANGE_TOKEN_USED, .token_used = {.token_id = id}},
+                  revoke = {.kind = CHANGE_TOKEN_REVOKE, .token_revoke = {.name = "deploy"}};
     int64_t revision = revision_of(f);
     assert_int_equal(apply(f, &used).status, CATALOGUE_OK);
     assert_int_equal(number_of(f, "SELECT count(*) FROM local_token_use"), 1);
@@ -290,13 +294,12 @@ static void a_revoked_token_writes_nothing(void **state)
 {
     struct write_fixture *f = *state;
     uint8_t hash[32] = {7}, other_hash[32] = {8};
-    struct change add = {.kind = CHANGE_TOKEN_ADD,
-                         .token.name = "deploy",
-                         .token.role = GRANT_ADMIN,
-                         .token_sha256 = hash};
+    struct change add = {
+        .kind = CHANGE_TOKEN_ADD,
+        .token_add = {.grant = {.name = "deploy", .role = GRANT_ADMIN}, .sha256 = hash}};
     int64_t id = apply(f, &add).id;
     struct change write = {.kind = CHANGE_SITE_ADD,
-                           .site = {.origin = "https://late.example"},
+                           .site_add = {.origin = "https://late.example"},
                            .grant = {.role = GRANT_ADMIN},
                            .bearer_id = id,
                            .bearer_sha256 = other_hash};
@@ -311,9 +314,9 @@ static void a_revoked_token_writes_nothing(void **state)
     write.grant.site_id = 1; /* it is for all sites */
     assert_true(apply(f, &write).revoked);
     write.grant.site_id = 0;
-    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token.name = "deploy"};
+    struct change revoke = {.kind = CHANGE_TOKEN_REVOKE, .token_revoke = {.name = "deploy"}};
     apply(f, &revoke);
-    add.token_sha256 = other_hash;
+    add.token_add.sha256 = other_hash;
     apply(f, &add);
     assert_true(apply(f, &write).revoked);
     write.bearer_id = apply(f, &add).id; /* CONFLICT tells the id that is there */
@@ -327,27 +330,28 @@ static void an_expired_token_writes_nothing(void **state)
     struct write_fixture *f = *state;
     uint8_t hash[32] = {9};
     fixture_clock = 1000000;
-    struct change add = {.kind = CHANGE_TOKEN_ADD,
-                         .token = {.name = "short", .role = GRANT_WRITE, .expires_at = 1000010},
-                         .token_sha256 = hash};
+    struct change add = {
+        .kind = CHANGE_TOKEN_ADD,
+        .token_add = {.grant = {.name = "short", .role = GRANT_WRITE, .expires_at = 1000010},
+                      .sha256 = hash}};
     struct change write = put_change(ORIGIN "/short.xml", NULL);
     write.bearer_id = apply(f, &add).id;
     write.bearer_sha256 = hash;
-    write.grant = add.token;
+    write.grant = add.token_add.grant;
     struct change_result r = apply(f, &write);
     assert_int_equal(r.status, CATALOGUE_OK);
     change_result_done(&r);
     write.grant.role = GRANT_ADMIN; /* not what its row says */
     assert_true(apply(f, &write).revoked);
-    write.grant = add.token;
+    write.grant = add.token_add.grant;
     write.grant.expires_at = 0;
     assert_true(apply(f, &write).revoked);
-    write.grant = add.token;
+    write.grant = add.token_add.grant;
     struct change site = {.kind = CHANGE_SITE_ADD,
-                          .site = {.origin = "https://role.example"},
+                          .site_add = {.origin = "https://role.example"},
                           .bearer_id = write.bearer_id,
                           .bearer_sha256 = hash,
-                          .grant = add.token};
+                          .grant = add.token_add.grant};
     r = apply(f, &site);
     assert_true(r.forbidden && r.code == RULE_OUTSIDE_TOKEN);
     fixture_clock = 1000010;

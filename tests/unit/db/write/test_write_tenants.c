@@ -9,12 +9,13 @@ static struct change_result set_hosts(struct write_fixture *f, int64_t site, int
                                       unsigned which, const char *host)
 {
     const char *const hosts[] = {host, NULL}, *const none[] = {NULL};
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .grant.site_id = token,
-                            .site_id = site,
-                            .site = {.set = which,
-                                     .cross_hosts = which & SITE_SET_CROSS_HOSTS ? hosts : none,
-                                     .alias_hosts = which & SITE_SET_ALIAS_HOSTS ? hosts : none}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .grant.site_id = token,
+        .site_update = {.site_id = site,
+                        .fields = {.set = which,
+                                   .cross_hosts = which & SITE_SET_CROSS_HOSTS ? hosts : none,
+                                   .alias_hosts = which & SITE_SET_ALIAS_HOSTS ? hosts : none}}};
     return apply(f, &change);
 }
 
@@ -79,7 +80,7 @@ static void a_claim_never_beats_the_origin(void **state)
                      1);
     /* What A has it may still take out, and its token touches nothing of B's. */
     struct change drop_it = {
-        .kind = CHANGE_ENTRY_REMOVE, .loc = B "/1.xml", .grant.site_id = f->site};
+        .kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = B "/1.xml"}, .grant.site_id = f->site};
     assert_int_equal(apply_plain(f, &drop_it).removed, 1);
     assert_int_equal(apply_plain(f, &drop_it).status, CATALOGUE_NOT_FOUND);
     assert_int_equal(index_of(f, B "/1.xml"), b_index);
@@ -150,7 +151,7 @@ static void http_and_https_are_one_site(void **state)
                                          "https://www.example.com:80"};
     for (size_t i = 0; i < sizeof second / sizeof *second; i++) {
         struct change_result r =
-            apply(f, &(struct change){.kind = CHANGE_SITE_ADD, .site = {.origin = second[i]}});
+            apply(f, &(struct change){.kind = CHANGE_SITE_ADD, .site_add = {.origin = second[i]}});
         assert_int_equal(r.status, CATALOGUE_REFUSED);
         assert_int_equal(r.code, RULE_HOST_TAKEN);
         assert_string_equal(r.field, "origin");
@@ -158,10 +159,11 @@ static void http_and_https_are_one_site(void **state)
     }
     /* Another port is another server. */
     add_site(f, "http://www.example.com:8080", 0);
-    assert_int_equal(apply(f, &(struct change){.kind = CHANGE_SITE_ADD,
-                                               .site = {.origin = "https://www.example.com:8080"}})
-                         .code,
-                     RULE_HOST_TAKEN);
+    assert_int_equal(
+        apply(f, &(struct change){.kind = CHANGE_SITE_ADD,
+                                  .site_add = {.origin = "https://www.example.com:8080"}})
+            .code,
+        RULE_HOST_TAKEN);
     /* A catalogue of before has both, each with entries of its own, and goes on taking them. */
     run_sql(f, "INSERT INTO site(origin, managed, max_pages) VALUES ('http://www.example.com', 0,"
                " 500); UPDATE catalogue SET registry_revision = registry_revision + 1,"
@@ -177,17 +179,18 @@ static void http_and_https_are_one_site(void **state)
 static void a_token_of_one_site_raises_no_cap(void **state)
 {
     struct write_fixture *f = *state;
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .grant.site_id = f->site,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_MAX_PAGES, .max_pages = 501}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .grant.site_id = f->site,
+        .site_update = {.site_id = f->site,
+                        .fields = {.set = SITE_SET_MAX_PAGES, .max_pages = 501}}};
     struct change_result r = apply(f, &change);
     assert_int_equal(r.status, CATALOGUE_REFUSED);
     assert_int_equal(r.code, RULE_ALL_SITES);
     assert_string_equal(r.field, "max_indexes");
-    change.site.max_pages = 400;
+    change.site_update.fields.max_pages = 400;
     assert_int_equal(apply(f, &change).updated, 1);
-    change.site.max_pages = 401;
+    change.site_update.fields.max_pages = 401;
     assert_int_equal(apply(f, &change).code, RULE_ALL_SITES);
     change.grant.site_id = 0;
     assert_int_equal(apply(f, &change).updated, 1);
@@ -209,10 +212,11 @@ static const char *const *hosts_of(size_t count)
 static void what_a_site_may_have_is_bounded(void **state)
 {
     struct write_fixture *f = *state;
-    struct change change = {.kind = CHANGE_SITE_UPDATE,
-                            .grant.site_id = f->site,
-                            .site_id = f->site,
-                            .site = {.set = SITE_SET_ALIAS_HOSTS, .alias_hosts = hosts_of(101)}};
+    struct change change = {
+        .kind = CHANGE_SITE_UPDATE,
+        .grant.site_id = f->site,
+        .site_update = {.site_id = f->site,
+                        .fields = {.set = SITE_SET_ALIAS_HOSTS, .alias_hosts = hosts_of(101)}}};
     struct change_result r = apply(f, &change);
     assert_int_equal(r.status, CATALOGUE_FULL);
     assert_string_equal(r.field, "alias_hosts");
@@ -220,7 +224,7 @@ static void what_a_site_may_have_is_bounded(void **state)
     assert_int_equal(apply(f, &change).updated, 1);
     /* What it has it may keep, and have less of. */
     change.grant.site_id = f->site;
-    change.site.alias_hosts = hosts_of(100);
+    change.site_update.fields.alias_hosts = hosts_of(100);
     assert_int_equal(apply(f, &change).updated, 1);
 
     for (int i = 1; i < 500; i++) {
@@ -228,7 +232,8 @@ static void what_a_site_may_have_is_bounded(void **state)
         snprintf(url, sizeof url, ORIGIN "/%d/i.xml", i);
         add_index(f, url);
     }
-    r = apply(f, &(struct change){.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/x/i.xml"});
+    r = apply(f,
+              &(struct change){.kind = CHANGE_INDEX_ADD, .index_add = {.url = ORIGIN "/x/i.xml"}});
     assert_int_equal(r.status, CATALOGUE_FULL);
     assert_string_equal(r.field, "url");
     /* More of them, of before, are served and can go. */
@@ -261,16 +266,17 @@ static void names_are_not_looked_up_one_by_one(void **state)
     struct write_fixture *f = *state;
     struct change change = {
         .kind = CHANGE_SITE_UPDATE,
-        .site_id = f->site,
-        .site = {.set = SITE_SET_ALIAS_HOSTS | SITE_SET_CROSS_HOSTS | SITE_SET_MAX_PAGES,
-                 .alias_hosts = hosts_of(1000),
-                 .cross_hosts = hosts_of(1),
-                 .max_pages = 85899}};
+        .site_update = {
+            .site_id = f->site,
+            .fields = {.set = SITE_SET_ALIAS_HOSTS | SITE_SET_CROSS_HOSTS | SITE_SET_MAX_PAGES,
+                       .alias_hosts = hosts_of(1000),
+                       .cross_hosts = hosts_of(1),
+                       .max_pages = 85899}}};
     assert_int_equal(apply(f, &change).updated, 1);
     uint64_t before = statements(f);
     int64_t x = add_index(f, ORIGIN "/x/i.xml");
     assert_true(statements(f) - before < 2100);
-    struct change remove = {.kind = CHANGE_INDEX_REMOVE, .index_id = x};
+    struct change remove = {.kind = CHANGE_INDEX_REMOVE, .index_remove = {.index_id = x}};
     assert_int_equal(apply(f, &remove).status, CATALOGUE_OK);
 
     /* Each loc in the way costs a few. */
@@ -279,12 +285,12 @@ static void names_are_not_looked_up_one_by_one(void **state)
     before = statements(f);
     x = add_index(f, ORIGIN "/x/i.xml");
     assert_true(statements(f) - before < 2100 + 6 * 1000);
-    remove.index_id = x;
+    remove.index_remove.index_id = x;
     assert_int_equal(apply(f, &remove).status, CATALOGUE_OK);
 
     /* The last page's name is found behind all of them, and under an alias. */
     put_plain(f, ORIGIN "/x/i-85899.xml.gz", NULL);
-    struct change again = {.kind = CHANGE_INDEX_ADD, .index_url = ORIGIN "/x/i.xml"};
+    struct change again = {.kind = CHANGE_INDEX_ADD, .index_add = {.url = ORIGIN "/x/i.xml"}};
     struct change_result r = apply(f, &again);
     assert_int_equal(r.code, RULE_INDEX_COVERS_LOC);
     assert_non_null(strstr(r.detail, "/x/i-85899.xml.gz"));
@@ -322,7 +328,8 @@ static void cross_hosts_cost_no_other_site(void **state)
         snprintf(origin, sizeof origin, "https://s%d.example", i);
         struct change change = {
             .kind = CHANGE_SITE_ADD,
-            .site = {.origin = origin, .set = SITE_SET_CROSS_HOSTS, .cross_hosts = hosts_of(1000)}};
+            .site_add = {.origin = origin,
+                         .fields = {.set = SITE_SET_CROSS_HOSTS, .cross_hosts = hosts_of(1000)}}};
         assert_int_equal(apply(f, &change).status, CATALOGUE_OK);
         assert_int_equal(
             set_hosts(f, apply(f, &change).id, 0, SITE_SET_CROSS_HOSTS, "www.example.com").updated,

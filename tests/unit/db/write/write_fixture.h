@@ -91,7 +91,8 @@ static inline int64_t add_site(struct write_fixture *f, const char *origin, uint
 {
     struct change change = {
         .kind = CHANGE_SITE_ADD,
-        .site = {.set = SITE_SET_MAX_PAGES, .origin = origin, .max_pages = max_pages}};
+        .site_add = {.fields = {.set = SITE_SET_MAX_PAGES, .max_pages = max_pages},
+                     .origin = origin}};
     struct change_result result = apply(f, &change);
     assert_int_equal(result.status, CATALOGUE_OK);
     return result.id;
@@ -99,7 +100,7 @@ static inline int64_t add_site(struct write_fixture *f, const char *origin, uint
 
 static inline int64_t add_index(struct write_fixture *f, const char *url)
 {
-    struct change change = {.kind = CHANGE_INDEX_ADD, .index_url = url};
+    struct change change = {.kind = CHANGE_INDEX_ADD, .index_add = {.url = url}};
     struct change_result result = apply(f, &change);
     if (result.status != CATALOGUE_OK)
         fail_msg("%s: %s: %s", url, catalogue_status_word(result.status), result.detail);
@@ -133,7 +134,7 @@ static inline struct change_result put_plain(struct write_fixture *f, const char
 
 static inline struct change_result drop(struct write_fixture *f, const char *loc)
 {
-    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .loc = loc};
+    struct change change = {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = loc}};
     return apply_plain(f, &change);
 }
 
