@@ -1,3 +1,5 @@
+/* Sets one setting from the file, the environment or an option, and keeps the level that set it: a
+ * higher level wins, and two lines of one level are a mistake. */
 #include "config/config.h"
 
 #include <stdio.h>

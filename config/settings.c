@@ -1,3 +1,5 @@
+/* The table of settings: for each its section, key, kind, default, bounds and help text. The
+ * parser, check-config, the manual page and the default file follow from it. */
 #include "config/settings.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Finds the known word with the smallest edit distance to a mistyped one. */
 #include "config/suggest.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* The commands of `sitemapd share`: init, grant, upgrade and status. */
 #include "db/shared.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Applies the configuration to the catalogue at the start and at each reload: sites, tokens, the
+ * first token, robots files. */
 #include "server/configured.h"
 
 #include <errno.h>

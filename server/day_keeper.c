@@ -1,3 +1,4 @@
+/* A thread that saves the sizes of sites every five minutes. */
 #include "server/day_keeper.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Runs the command line. */
 #include "server/cli/cli.h"
 #include "server/serve.h"
 

@@ -1,3 +1,4 @@
+/* Switches to the configured user, and drops capabilities. */
 #include "server/privileges.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* A reload: reads the configuration again, reports what needs a restart, and applies the rest. */
 #include "server/serve_state.h"
 
 #include <time.h>

@@ -1,3 +1,4 @@
+/* Writes the access log and the log of failed requests, and counts crawlers. */
 #include "server/request_log.h"
 
 #include <errno.h>

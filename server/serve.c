@@ -1,3 +1,5 @@
+/* Starts and stops every part in order: signals, watchdog, certificates, health of the catalogue.
+ */
 #include "server/serve.h"
 
 #include <pthread.h>

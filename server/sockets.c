@@ -1,3 +1,4 @@
+/* Divides the file descriptors between the listeners, and finds sockets that systemd passed. */
 #include "server/sockets.h"
 
 #include <fcntl.h>

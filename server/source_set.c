@@ -1,3 +1,4 @@
+/* Follows the registry and the configuration: starts, changes and stops sources. */
 #include "server/source_set.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* Recognises network file systems by statfs(2), and measures free space. */
 #include "db/file/filesystem.h"
 
 #include <errno.h>

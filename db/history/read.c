@@ -1,3 +1,5 @@
+/* Queries over the history: lists of changes with filters, one change with its rows, and what
+ * IndexNow still has to be sent. */
 #include "db/history/read.h"
 
 #include <string.h>

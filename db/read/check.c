@@ -1,3 +1,5 @@
+/* Reads results of polls and of scans: single ones, lists by state, and files and entries that
+ * nothing polls. */
 #include "db/check.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Looks things up in a registry: sites by host, indexes by path, and the index that a loc belongs
+ * to. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,5 @@
+/* Reads the registry from the file: sites, hosts, indexes, urlsets, sources and tokens, then the
+ * maps for lookups. */
 #include "db/read/registry_store.h"
 
 #include <stdlib.h>

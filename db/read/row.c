@@ -1,3 +1,4 @@
+/* Reads rows of entries, and makes and parses their opaque ids. */
 #include "db/read/row.h"
 
 #include <inttypes.h>

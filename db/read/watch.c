@@ -1,3 +1,5 @@
+/* Waits for commits of any process: inotify on the write-ahead log, then a look at the index of
+ * the log at growing intervals. */
 #include "db/file/watch.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Chooses the rows that a record's number selects and hashes them. */
 #include "db/shared/digest.h"
 
 #include <gnutls/crypto.h>

@@ -1,3 +1,5 @@
+/* Copies a snapshot into a new file, applies the newer records, and replaces the catalogue's file.
+ */
 #include "db/shared/join.h"
 
 #include <errno.h>

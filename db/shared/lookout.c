@@ -1,3 +1,5 @@
+/* The thread that follows the log: waits for notifications, fetches records, and passes them to
+ * the writer. */
 #include "db/shared/lookout.h"
 
 #include "db/file/handle.h"

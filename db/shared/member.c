@@ -1,3 +1,5 @@
+/* Connects the writer's transactions to the log: takes the lock, follows, sends effects, commits
+ * there and then here. */
 #include "db/shared/member.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Packs and unpacks the body of a record, and computes the chain of hashes. */
 #include "db/shared/record.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* The node's state under one lock: what the writer and the lookout saw, for any thread that asks.
+ */
 #include "db/shared/standing.h"
 
 #include <stdio.h>

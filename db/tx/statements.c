@@ -1,3 +1,4 @@
+/* Prepares each statement of the writer once and keeps it. */
 #include "db/tx/statements.h"
 
 #include <string.h>

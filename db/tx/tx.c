@@ -1,3 +1,5 @@
+/* The state of a write transaction: revision, clock, registry, and when it should yield to others.
+ */
 #include "db/tx/tx.h"
 
 #include <assert.h>

@@ -1,3 +1,5 @@
+/* Begins, commits and rolls back a transaction, with the effects of a shared catalogue and the
+ * history. */
 #include "db/write/commit.h"
 
 #include <assert.h>

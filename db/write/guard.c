@@ -1,3 +1,5 @@
+/* Compares what a change would leave with the peak of the last days, or with the part that it
+ * replaces. */
 #include "db/write/guard.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* Finds the lowest free position of a list, and keeps the counts of pages and segments up to date.
+ */
 #include "db/write/occupancy.h"
 
 #include <stdlib.h>

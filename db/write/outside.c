@@ -1,3 +1,5 @@
+/* Finds revisions that other processes made, and reports them with the indexes that they changed.
+ */
 #include "db/write/outside.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The queue of writes: two lines, bounds for each site, deadlines. */
 #include "db/write/queue.h"
 
 #include <string.h>

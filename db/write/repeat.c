@@ -1,3 +1,4 @@
+/* Stores and finds the results of requests with an Idempotency-Key. */
 #include "db/write/repeat.h"
 
 #include <string.h>

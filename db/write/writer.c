@@ -1,3 +1,5 @@
+/* The writer's thread: takes requests from the queue, applies them, commits, answers, and follows
+ * the state of the file and of the log. */
 #include "db/write/writer.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Maps statuses of the catalogue, rules and readers to HTTP problems. */
 #include "server/api/errors.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Writes metric families in the text format of Prometheus. */
 #include "server/api/exposition.h"
 
 #include <inttypes.h>

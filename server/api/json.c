@@ -1,3 +1,4 @@
+/* JSON of entries and of objects whose members are rows of a table. */
 #include "server/api/json.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Receives the body of a list piece by piece, parses and spools it. */
 #include "server/api/upload.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Parses and matches ranges of addresses. */
 #include "server/base/address_range.h"
 
 #include <arpa/inet.h>

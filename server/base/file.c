@@ -1,3 +1,4 @@
+/* Reads files that an operator named, within a limit. */
 #include "server/base/file.h"
 
 #include <errno.h>

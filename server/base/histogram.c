@@ -1,3 +1,4 @@
+/* Counts values in buckets. */
 #include "server/base/histogram.h"
 
 #define US 1000u

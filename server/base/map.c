@@ -1,3 +1,4 @@
+/* A hash map with linear probing; entries are never removed. */
 #include "server/base/map.h"
 
 #include <stdlib.h>

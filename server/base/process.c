@@ -1,3 +1,4 @@
+/* Parses /proc/self. */
 #include "server/base/process.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* A growable string: appending, formatting, JSON escapes. */
 #include "server/base/str.h"
 
 #include <stdarg.h>

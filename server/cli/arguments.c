@@ -1,3 +1,4 @@
+/* Parses the command line by the table of commands, with suggestions for mistyped words. */
 #include "server/cli/arguments.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Output of commands: colours, progress, tables, notes and errors. */
 #include "server/cli/output.h"
 
 #include <inttypes.h>

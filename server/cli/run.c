@@ -1,3 +1,4 @@
+/* Parses the command line and runs the command. */
 #include "server/cli/cli.h"
 
 #include <poll.h>

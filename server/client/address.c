@@ -1,3 +1,4 @@
+/* Decides which addresses may be connected to: public ones, and those that the operator allows. */
 #include "server/client/address.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+/* One blocking request. */
 #include "server/client/client.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Follows redirects, each checked like the first request. */
 #include "server/client/hop.h"
 
 #include <string.h>

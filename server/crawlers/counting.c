@@ -1,3 +1,9 @@
+/* How it works. A fetch is named by its User-Agent (names.c), checked by its address where ranges
+ * are configured (ranges.c), and counted: in the totals, in the day's sum (days.c), and where it
+ * was sent a page in the ledger (ledger.c).
+ *
+ * A reload brings another table of names, whose places are others. What is counted goes by *slots*:
+ * a name gets one when it is first configured and keeps it for the process's life. */
 #include "server/crawlers/crawlers.h"
 
 #include <pthread.h>
@@ -12,13 +18,6 @@
 #include "server/crawlers/days.h"
 #include "server/crawlers/ledger.h"
 #include "server/crawlers/names.h"
-
-/* How it works. A fetch is named by its User-Agent (names.c), checked by its address where ranges
- * are configured (ranges.c), and counted: in the totals, in the day's sum (days.c), and where it
- * was sent a page in the ledger (ledger.c).
- *
- * A reload brings another table of names, whose places are others. What is counted goes by *slots*:
- * a name gets one when it is first configured and keeps it for the process's life. */
 
 const struct histogram_bounds crawler_lag_bounds = {
     .count = 13,

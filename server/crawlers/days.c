@@ -1,3 +1,4 @@
+/* Daily counts of each crawler and site in a fixed number of rows. */
 #include "server/crawlers/days.h"
 
 #include <pthread.h>

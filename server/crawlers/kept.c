@@ -1,3 +1,4 @@
+/* Restores what an earlier run stored, and merges what imports left. */
 #include "server/crawlers/kept.h"
 
 #include <string.h>

@@ -1,8 +1,3 @@
-#include "server/crawlers/ledger.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-
 /* How it works. A page's record has the version that is published now, and a list of rows, one for
  * each crawler that ever asked for it: so a change finds every crawler that it concerns, and
  * who adds a row knows whether that version is still the present one. That is what keeps an old
@@ -28,6 +23,10 @@
  * A site takes a place while it has fewer than SHARE times those that are free: alone it gets three
  * quarters, each of two three sevenths, and so on, and another finds some, however many indexes and
  * urlsets a site has. */
+#include "server/crawlers/ledger.h"
+
+#include <pthread.h>
+#include <stdlib.h>
 
 #define STRIPES 64u
 #define BUCKETS 32768u /* a multiple of STRIPES */

@@ -1,3 +1,4 @@
+/* Sums up the rows of the ledger and the days for each crawler. */
 #include "server/crawlers/summary.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Loads certificates and keys, checks that they match, and reads when they expire. */
 #include "server/crypto/tls.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Generates tokens and hashes them. */
 #include "server/crypto/token.h"
 
 #include <gnutls/crypto.h>

@@ -1,3 +1,4 @@
+/* The order of the checks: robots.txt, the index, its pages, its sitemaps. */
 #include "server/doctor/doctor.h"
 
 #include <stdio.h>

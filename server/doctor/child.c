@@ -1,3 +1,4 @@
+/* Checks the sitemaps that an index lists: a sample of them, and the robots.txt of other hosts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Requests, findings, and the checks of caching: ETag, Vary, conditional requests. */
 #include "server/doctor/visit.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Parses and binds listening addresses, with a sentence for each failure. */
 #include "server/http/address.h"
 
 #include <arpa/inet.h>

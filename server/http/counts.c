@@ -1,3 +1,4 @@
+/* Counters of requests by listener, route and status, without locks. */
 #include "server/http/counts.h"
 
 #include <stdatomic.h>

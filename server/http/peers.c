@@ -1,3 +1,4 @@
+/* Connections of each address, in a search tree. */
 #include "server/http/peers.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+/* Builds replies: prebuilt ones of pages, small ones of the API, files, ranges. */
 #include "server/http/reply.h"
 
 #include <inttypes.h>

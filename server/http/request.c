@@ -1,3 +1,4 @@
+/* What handlers see of a request, and how they answer it. */
 #include "server/http/request.h"
 
 #include <stdlib.h>

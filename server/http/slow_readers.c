@@ -1,3 +1,4 @@
+/* Keeps the places for slow readers and for uncompressed pages, and chooses whom to cut off. */
 #include "server/http/slow_readers.h"
 
 #include <arpa/inet.h>

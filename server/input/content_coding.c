@@ -1,3 +1,4 @@
+/* Parses Content-Encoding. */
 #include "server/input/content_coding.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Removes content codings and gzip, splits lines, and bounds what input expands to. */
 #include "server/input/frame.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Searches the beginning of an HTML page for the marks of bot walls and maintenance pages. */
 #include "server/input/html_page.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Reads a JSON object by a table of its fields. */
 #include "server/input/json_fields.h"
 
 #include <jansson.h>

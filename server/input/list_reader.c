@@ -1,3 +1,4 @@
+/* Detects the format of a list and passes its bytes to that format's handler. */
 #include "server/input/reader.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Sets up Expat: namespaces, bounds, positions, text of elements. */
 #include "server/input/xml.h"
 
 #include <stdio.h>

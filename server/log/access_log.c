@@ -1,3 +1,4 @@
+/* Formats lines of the access log, and reports when its file cannot be written. */
 #include "server/log/access_log.h"
 
 #include <errno.h>

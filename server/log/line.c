@@ -1,3 +1,4 @@
+/* Builds one line of bounded length, with escapes. */
 #include "server/log/line.h"
 
 #include <stdbool.h>

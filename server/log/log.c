@@ -1,3 +1,4 @@
+/* Formats log lines and passes them to the writer's thread. */
 #include "server/log/log.h"
 
 #include <errno.h>

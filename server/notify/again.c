@@ -1,3 +1,4 @@
+/* Growing intervals between retries, or Retry-After. */
 #include "server/notify/again.h"
 
 #include "server/client/client.h"

@@ -1,13 +1,3 @@
-#include "server/pages/cache.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <xxhash.h>
-
-#include "server/base/clock.h"
-#include "server/pages/workers.h"
-
 /* How it works. `lock` guards the table, the lists and all that is in a place; it is held for
  * pointers only, never over I/O, SQL, compression, a callback or the freeing of a resource. What is
  * current is changed under the place's own lock too: so a GET of a page, which has the place from
@@ -32,6 +22,15 @@
  * The least used: each kind has its places in memory in a list, the newest first. The eviction
  * comes from the old end. What was used since it last came by goes to the new end again. So a
  * GET leaves a mark, and moves nothing. */
+#include "server/pages/cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "server/base/clock.h"
+#include "server/pages/workers.h"
 
 #define FIRST_CAPACITY 64u
 /* Loads that lose the race against changes this often answer those who asked before them. */

@@ -1,3 +1,4 @@
+/* Deflates segments, joins them into one gzip member, and combines their CRCs. */
 #include "server/pages/gzip_page.h"
 
 #include <limits.h>

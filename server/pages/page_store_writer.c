@@ -1,3 +1,4 @@
+/* The thread that writes settled pages to the page store. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -1,3 +1,10 @@
+/* How it works. One thread waits for commits and runs passes; a pool of threads builds what the
+ * cache wants loaded; HTTP threads only take references and wait. A pass raises `wanted` of each
+ * page that moved before the change is announced, then renders what is in memory. The race of
+ * a commit against a build is the cache's (cache.c).
+ *
+ * Locks, the outer first: pass_lock, site_map_lock; the cache's are taken within either. None is
+ * held over rendering, compression or a callback. */
 #include "server/pages/publisher.h"
 
 #include <stdio.h>
@@ -12,14 +19,6 @@
 #include "server/rules/page/render.h"
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
-
-/* How it works. One thread waits for commits and runs passes; a pool of threads builds what the
- * cache wants loaded; HTTP threads only take references and wait. A pass raises `wanted` of each
- * page that moved before the change is announced, then renders what is in memory. The race of
- * a commit against a build is the cache's (cache.c).
- *
- * Locks, the outer first: pass_lock, site_map_lock; the cache's are taken within either. None is
- * held over rendering, compression or a callback. */
 
 /* A page with more changed segments than this (a bulk) is dropped, not rebuilt: the next reader
  * builds it on another thread, and acknowledgements do not wait for it. */

@@ -1,3 +1,4 @@
+/* Reference counting of a resource and its budget. */
 #include "server/pages/resource.h"
 
 #include <stdlib.h>

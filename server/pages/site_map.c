@@ -1,3 +1,4 @@
+/* Builds the tables of hosts and paths of all sites from a registry, and robots.txt. */
 #include "server/pages/site_map.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* A pool of threads with a queue for each site group. */
 #include "server/pages/workers.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* The table of codes: word and sentence of each. */
 #include "server/rules/code.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Normalises the fields of an entry, and formats it as JSON. */
 #include "server/rules/entry.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Keeps a bounded number of findings and counts the rest. */
 #include "server/rules/findings.h"
 
 #include <stdlib.h>

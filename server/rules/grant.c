@@ -1,3 +1,4 @@
+/* Checks of a token's scope. */
 #include "server/rules/grant.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Parses and normalises W3C Datetimes, and converts calendar dates. */
 #include "server/rules/lastmod.h"
 
 #include <stdbool.h>

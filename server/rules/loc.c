@@ -1,3 +1,4 @@
+/* Explains what is wrong with the text of a loc. */
 #include "server/rules/loc.h"
 
 #include <stdbool.h>

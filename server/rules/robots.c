@@ -1,3 +1,4 @@
+/* Parses robots.txt: groups, rules with wildcards, Sitemap lines. */
 #include "server/rules/robots.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Names of pages of an index, and the check that a loc is in an index's directory. */
 #include "server/rules/scope.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Parses a URL in one pass and writes its normal form. */
 #include "server/rules/url.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* Sentences of /readyz and status about sources. */
 #include "server/sources/reasons.h"
 
 #include <inttypes.h>

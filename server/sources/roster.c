@@ -1,3 +1,4 @@
+/* Builds and looks up the list of remote sources. */
 #include "server/sources/roster.h"
 
 #include <stdatomic.h>

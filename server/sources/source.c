@@ -1,3 +1,4 @@
+/* The thread of a folder: waits for changes, scans, retries and logs. */
 #include "server/sources/source.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* All folder sources of the server: starts, stops, scans on request, opens files. */
 #include "server/sources/sources.h"
 
 #include <errno.h>

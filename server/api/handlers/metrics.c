@@ -1,3 +1,4 @@
+/* GET /metrics: every metric, from memory. */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,3 +1,5 @@
+/* The public listener: pages, robots.txt, aliases, files, and the text of the root without a site.
+ */
 #include <stdlib.h>
 #include <string.h>
 

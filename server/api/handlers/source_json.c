@@ -1,3 +1,4 @@
+/* JSON of a source's settings. */
 #include "server/api/handlers/handlers.h"
 
 #include <stdio.h>

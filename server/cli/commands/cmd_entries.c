@@ -1,3 +1,4 @@
+/* The commands add, remove, list, export and render, for sitemaps and page URLs. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The commands serve, check-config and healthcheck. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The commands token add, list and revoke. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

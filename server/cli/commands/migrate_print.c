@@ -1,3 +1,4 @@
+/* Prints what migrate found: configuration or commands, and the rules of web servers. */
 #include "server/cli/commands/migrate.h"
 
 #include <inttypes.h>

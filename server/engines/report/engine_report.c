@@ -1,3 +1,4 @@
+/* What engines reported, as JSON for the API and the command line. */
 #include "server/engines/report/engine_report.h"
 
 #include <inttypes.h>

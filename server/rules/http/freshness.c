@@ -1,3 +1,4 @@
+/* Parses Cache-Control, Age, Expires and Retry-After. */
 #include "server/rules/http/freshness.h"
 
 #include <string.h>

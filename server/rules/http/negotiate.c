@@ -1,3 +1,4 @@
+/* Parses Accept-Encoding, If-None-Match, If-Modified-Since and Range, and decides the answer. */
 #include "server/rules/http/negotiate.h"
 
 #include <stdio.h>

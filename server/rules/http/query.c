@@ -1,3 +1,4 @@
+/* Splits and decodes a query in place. */
 #include "server/rules/http/query.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The table of extensions: names and namespaces. */
 #include "server/rules/page/extension.h"
 
 #include <stdio.h>

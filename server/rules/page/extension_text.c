@@ -1,3 +1,4 @@
+/* Reads and writes the texts within a fragment. */
 #include "server/rules/page/extension_text.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Builds, validates and shows the fragment of a page URL. */
 #include "server/rules/page/fragment.h"
 
 #include <inttypes.h>

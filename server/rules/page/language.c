@@ -1,3 +1,4 @@
+/* Parses language tags. */
 #include "server/rules/page/language.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* Writes the XML of pages. */
 #include "server/rules/page/render.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Validates the fields of a video, and keeps them in canonical form. */
 #include "server/rules/page/video.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Walks a folder depth first, and matches names against patterns. */
 #include "server/sources/folder/walk.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Keeps inotify watches for the folders that a walk found. */
 #include "server/sources/folder/watch.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Derives the state of a sitemap from a response. */
 #include "server/sources/remote/child.h"
 
 #include <stdio.h>

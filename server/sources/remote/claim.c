@@ -1,3 +1,4 @@
+/* Decides the date of a sitemap after a poll. */
 #include "server/sources/remote/claim.h"
 
 #include <string.h>

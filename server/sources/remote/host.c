@@ -1,3 +1,4 @@
+/* The schedule and the pace of a host. */
 #include "server/sources/remote/host.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Debts of sites for the one place where sitemaps are split. */
 #include "server/sources/remote/share.h"
 
 #include <stdlib.h>

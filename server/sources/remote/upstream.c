@@ -1,3 +1,4 @@
+/* Reads an upstream's index, and hands its members over as a scan. */
 #include "server/sources/remote/upstream.h"
 
 #include <stdio.h>
