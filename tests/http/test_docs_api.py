@@ -139,6 +139,17 @@ def test_the_page_names_what_the_document_does(server):
         assert any(re.fullmatch(template, path) for template in templates), path
 
 
+def test_the_page_names_every_member_and_invents_none(server):
+    """The rows of objects.def and bodies.def against tables, sentences and examples of the page."""
+    schemas = server.api("GET", "/openapi.json").json()["components"]["schemas"]
+    members = {member: name for name, schema in schemas.items() for member in schema.get("properties", ())}
+    told = set(re.findall(r"`([a-z_0-9]+)`|\"([a-z_0-9]+)\":|[`?&]([a-z_0-9]+)=", TEXT))
+    assert [(n, m) for m, n in members.items() if m not in set().union(*told)] == []
+    tables = re.findall(r"^\| (?:field|member)[^|]*\|[^\n]*\n\|[- |]+\n((?:\|[^\n]*\n)+)", TEXT, re.M)
+    named = [m for table in tables for row in table.splitlines() for m in re.findall(r"`([a-z_0-9]+)`", row.split("|")[1])]
+    assert len(tables) >= 7 and [m for m in named if m not in members] == []
+
+
 def test_the_comparison_is_strict():
     same = {"a": 1, "b": ["x-…"], "c": "\0"}
     assert agrees({"a": 1, "b": ["x-7"], "c": None}, same) is None
