@@ -11,26 +11,25 @@
 
 typedef enum handled route_hook(void *context, struct request *request);
 
-/* health.c, metrics.c, console.c: answered at once */
-route_hook health_alive, health_ready, metrics_get;
-route_hook openapi_get, console_redirect, console_get;
-/* sitemaps.c; the body of POST and PUT is upload.c's */
-route_hook sitemaps_list, sitemap_get, sitemap_delete, sitemaps_delete;
-route_hook sitemaps_post_begin, sitemaps_put_begin;
-/* sites.c, indexes.c */
-route_hook sites_list, site_get, sites_post, site_patch, site_delete;
-route_hook indexes_list, index_get, indexes_post, index_patch, index_delete, render_get;
-/* tokens.c */
-route_hook token_get, tokens_list, token_delete;
-/* crawlers.c */
-route_hook crawlers_list, crawler_pages;
-/* engines.c, stats.c */
-route_hook engines_list, engine_sitemaps, stats_get;
-/* sources.c, source_changes.c, checks.c, changes.c, copy.c */
-route_hook sources_list, source_scan, sources_post, source_patch, source_delete;
-route_hook checks_list, check_poll, changes_get, backup_get;
-/* history.c */
-route_hook history_list, history_get, history_undo, diff_get, restore_post;
+/* The hooks of calls.def, each in the file of its noun. */
+#define FIRST(hook_, ...) hook_
+#define BY(...)           FIRST(__VA_ARGS__, )
+#define BY_PAGES(...)     FIRST(__VA_ARGS__, )
+#define TAG(...)
+#define OPEN(path_, label_, by_, ...)                     extern route_hook by_;
+#define CALL(role_, method_, path_, label_, by_, ...)     extern route_hook by_;
+#define DOCUMENT(role_, method_, path_, label_, by_, ...) extern route_hook by_;
+#define UPLOAD(method_, path_, label_, by_, ...)          extern route_hook by_;
+#include "server/api/calls.def"
+#undef FIRST
+#undef BY
+#undef BY_PAGES
+#undef TAG
+#undef OPEN
+#undef CALL
+#undef DOCUMENT
+#undef UPLOAD
+route_hook console_redirect, console_get; /* console.c */
 
 /* The calls that are more than a struct call: route.call_size. */
 extern const size_t upload_size, removal_size, site_write_size, index_write_size;
