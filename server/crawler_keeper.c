@@ -148,7 +148,7 @@ static void write_news(struct crawler_keeper *k)
 
 /* What `sitemapd crawlers import` left. It belongs to the first of what is then written: a kill in
  * between counts nothing twice. */
-static enum catalogue_status take_in(struct crawler_keeper *k)
+static enum catalogue_status merge_imported(struct crawler_keeper *k)
 {
     struct catalogue_view *view;
     enum catalogue_status status = CATALOGUE_OK;
@@ -166,7 +166,7 @@ static enum catalogue_status take_in(struct crawler_keeper *k)
 /* ---- a shared catalogue -------------------------------------------------------------------- */
 
 /* What is kept may be gone: a snapshot took the file's place. */
-static void look(struct crawler_keeper *k)
+static void reload_if_replaced(struct crawler_keeper *k)
 {
     struct crawlers_begun begun;
     struct catalogue_view *view;
@@ -220,7 +220,7 @@ static void keep_news(struct crawler_keeper *k)
     if (shared && k->shared.phase == SHARED_JOINING)
         return;
     if (shared)
-        look(k);
+        reload_if_replaced(k);
     write_news(k);
     if (shared)
         report_nodes(k);
@@ -232,7 +232,7 @@ static void keep(void *context)
     struct crawler_keeper *k = context;
 
     while (thread_wait(&k->thread, 1000 * (k->joined ? EACH_SECONDS : JOIN_SECONDS))) {
-        take_in(k);
+        merge_imported(k);
         keep_news(k);
     }
 }
@@ -266,7 +266,7 @@ struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct 
     k->crawlers = crawlers;
     status = read_kept(k);
     if (status == CATALOGUE_OK)
-        status = take_in(k);
+        status = merge_imported(k);
     if (status != CATALOGUE_OK)
         goto failed;
     if (thread_start(&k->thread, "crawlers", keep, k))

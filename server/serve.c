@@ -384,7 +384,7 @@ static void app_announce(const struct app *app)
 /* How long a stop waits for the requests under way; a bulk load may take its time. */
 #define STOP_TIMEOUT_MS 60000u
 
-static void note(void *context, const char *event, const char *detail)
+static void log_catalogue_event(void *context, const char *event, const char *detail)
 {
     const struct app *app = context;
     const char *database = app->config->database;
@@ -442,7 +442,7 @@ static bool open_catalogue(struct app *app)
         .default_max_pages = LIMIT_SITE_PAGES,
         .history_keep_ms = config->history_keep_ms,
         .history_max_bytes = config->history_max_bytes,
-        .event = note,
+        .event = log_catalogue_event,
         .event_context = app,
         .shared = {.database = config->shared_database,
                    .schema = config->shared_schema,
@@ -529,7 +529,7 @@ static bool start_publisher(struct app *app)
         .attach_context = &app->context.cache_fields,
         .page_is = app->context.crawlers == NULL ? NULL : record_page,
         .page_is_context = app->context.crawlers,
-        .event = note,
+        .event = log_catalogue_event,
         .event_context = app,
     };
     enum catalogue_status status = publisher_start(&options, &app->context.publisher);
@@ -718,7 +718,7 @@ static bool is_alive(const struct app *app, uint32_t within_ms)
 }
 
 /* One of the two where it has come, else 0. Takes it. */
-static int take_either(int one, int other)
+static int poll_signal(int one, int other)
 {
     const struct timespec now = {0};
     sigset_t both;
@@ -739,7 +739,7 @@ static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
     struct timespec half = {.tv_sec = watchdog_ms / 2000,
                             .tv_nsec = (long)(watchdog_ms / 2 % 1000) * 1000000};
     int number = sigtimedwait(signals, NULL, watchdog_ms > 0 ? &half : NULL);
-    int stop_number = take_either(SIGTERM, SIGINT);
+    int stop_number = poll_signal(SIGTERM, SIGINT);
     if (stop_number != 0)
         return stop_number;
     return number < 0 ? 0 : number;
@@ -754,7 +754,7 @@ static void wait_for_end(struct app *app, const sigset_t *signals)
         int number = next_signal(signals, watchdog_ms);
         if (number == SIGHUP) {
             reload(app);
-            number = take_either(SIGUSR1, SIGUSR1); /* it may be behind SIGHUP for ever, too */
+            number = poll_signal(SIGUSR1, SIGUSR1); /* it may be behind SIGHUP for ever, too */
         }
         if (number == SIGUSR1) {
             access_log_reopen(app->context.access_log);

@@ -172,7 +172,7 @@ static bool is_missing(const struct config_source *source)
            (stat(source->directory, &found) != 0 || !S_ISDIR(found.st_mode));
 }
 
-static void say(struct shared_node *n, const struct config *config)
+static void publish_sections(struct shared_node *n, const struct config *config)
 {
     struct str out = STR_INIT;
     size_t most = config->site_count + config->token_count + config->source_count + 1, count = 0;
@@ -321,7 +321,7 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
  * is, and must not take it for nobody's. */
 static bool announce(struct shared_node *n, const struct config *config)
 {
-    say(n, config);
+    publish_sections(n, config);
     if (catalogue_shared_exchange(n->catalogue, EXCHANGE_MS))
         return true;
     log_failure("configuration", "timeout: PostgreSQL did not answer in time");
@@ -342,7 +342,7 @@ static void declare(struct shared_node *n, int64_t now)
     n->declare_at = now + n->retry_ms;
 }
 
-static void look(struct shared_node *n)
+static void check_state(struct shared_node *n)
 {
     struct shared_state state;
     int64_t now = clock_now_ms();
@@ -352,7 +352,7 @@ static void look(struct shared_node *n)
     report_changes(n, &state);
     leave_polls(n);
     if (now >= n->say_at) {
-        say(n, n->config);
+        publish_sections(n, n->config);
         n->say_at = now + SAY_EACH_MS;
     }
     if (!n->declared && state.phase == SHARED_JOINED && state.away_ms == 0 &&
@@ -367,7 +367,7 @@ static void node_run(void *context)
 
     do {
         pthread_mutex_lock(&n->lock);
-        look(n);
+        check_state(n);
         wait_ms = n->declared ? LOOK_MS : 100;
         pthread_mutex_unlock(&n->lock);
     } while (thread_wait(&n->thread, wait_ms));

@@ -95,7 +95,7 @@ static struct listener_socket *place_for(struct sockets *s, const char *name)
     return s->admin.fd < 0 ? &s->admin : NULL;
 }
 
-static bool take(struct sockets *s, int fd, const char *name)
+static bool use_socket(struct sockets *s, int fd, const char *name)
 {
     char why[256], what[64];
     struct listener_socket *place = place_for(s, name);
@@ -115,7 +115,7 @@ static bool take(struct sockets *s, int fd, const char *name)
     return true;
 }
 
-static bool take_given(struct sockets *s)
+static bool use_given_sockets(struct sockets *s)
 {
     char *names, *rest;
     int count = given_count(&names);
@@ -126,7 +126,7 @@ static bool take_given(struct sockets *s)
     rest = names;
     for (int i = 0; done && i < count; i++) {
         char *name = rest == NULL ? "" : strsep(&rest, ":");
-        done = take(s, FIRST_FD + i, name);
+        done = use_socket(s, FIRST_FD + i, name);
     }
     free(names);
     return done;
@@ -147,7 +147,7 @@ static bool open_one(const char *label, const char *address, struct listener_soc
 bool sockets_open(const struct config *config, struct sockets *out)
 {
     *out = (struct sockets){{.fd = -1}, {.fd = -1}};
-    return take_given(out) && open_one("admin", config->admin_listen, &out->admin) &&
+    return use_given_sockets(out) && open_one("admin", config->admin_listen, &out->admin) &&
            open_one("public", config->listen, &out->public);
 }
 

@@ -389,7 +389,7 @@ static bool serves_children(const struct source_plan *plan)
 
 static const enum log_level levels[] = {LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO};
 
-static void tell(void *context, int level, const char *event, const char *detail)
+static void log_remote_event(void *context, int level, const char *event, const char *detail)
 {
     (void)context;
     log_event(level >= 0 && level < 3 ? levels[level] : LOG_LEVEL_DEBUG, event, "%s", detail);
@@ -461,7 +461,7 @@ static bool source_serves(void *context, const char *source)
     struct roster *roster = roster_hold(&set->remotes);
     const struct remote_settings *found = roster_find(roster, source);
     bool serves = found != NULL && found->serve;
-    roster_let_go(roster);
+    roster_release(roster);
     return serves;
 }
 
@@ -473,7 +473,7 @@ static void each_serving(void *context, bool (*each)(void *each_context, const c
     bool more = true;
     for (size_t i = 0; more && i < roster_count(roster); i++)
         more = !roster_at(roster, i)->serve || each(each_context, roster_at(roster, i)->name);
-    roster_let_go(roster);
+    roster_release(roster);
 }
 
 static void child_changed(void *context, int64_t site_id)
@@ -520,7 +520,7 @@ static struct child_store *make_store(struct source_set *set, const struct confi
         .each_source = each_serving,
         .fetch = source_set_fetch_child,
         .changed = child_changed,
-        .event = tell,
+        .event = log_remote_event,
         .context = set,
     };
     struct child_store *store = folder.failed ? NULL : child_store_new(&options);
@@ -602,9 +602,9 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
     bool done = roster != NULL && sites != NULL && !agent.failed &&
                 remote_start(&options, &set->remote, why, why_size);
     if (done)
-        roster_put(&set->remotes, roster);
+        roster_add(&set->remotes, roster);
     else
-        roster_let_go(roster);
+        roster_release(roster);
     str_done(&agent);
     free(sites);
     return done;
@@ -622,10 +622,10 @@ static bool change_remote(struct source_set *set, const struct source_plan *plan
         roster != NULL && sites != NULL && !agent.failed &&
         remote_reconfigure(set->remote, &bounds, plan->remote_count, plan->remotes, why, why_size);
     if (done)
-        roster_put(&set->remotes, roster);
+        roster_add(&set->remotes, roster);
     else
-        roster_let_go(roster);
-    remote_look(set->remote); /* sites may be checked now that were not */
+        roster_release(roster);
+    remote_wake(set->remote); /* sites may be checked now that were not */
     str_done(&agent);
     free(sites);
     return done;
@@ -649,8 +649,8 @@ static void report_unnamed(struct source_set *set, const struct source_plan *pla
                 "%s: was removed from the configuration: %s is no longer read; its entries stay",
                 name, folder ? "the folder" : "the upstream");
     }
-    roster_let_go(roster);
-    sources_let_go(list);
+    roster_release(roster);
+    sources_release(list);
 }
 
 static void record_followed(struct source_set *set, const struct registry *registry)
@@ -785,7 +785,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         .catalogue = c,
         .count = plan->count,
         .settings = plan->settings,
-        .event = tell,
+        .event = log_remote_event,
         .event_context = set,
         .scanned = scanned,
         .scanned_context = set,
@@ -862,8 +862,8 @@ struct roster_place *source_set_roster(struct source_set *set)
     return set == NULL ? NULL : &set->remotes;
 }
 
-static void look_at_folder(const struct source_list *list, size_t at, notify_each *each,
-                           void *context)
+static void report_folder(const struct source_list *list, size_t at, notify_each *each,
+                          void *context)
 {
     char origin[LOC_MAX_CHARS + 1] = "";
     struct source_health health;
@@ -881,8 +881,8 @@ static void look_at_folder(const struct source_list *list, size_t at, notify_eac
                   });
 }
 
-static void look_at_remote(struct remote *remote, const struct remote_settings *settings,
-                           notify_each *each, void *context, uint64_t *bad)
+static void add_remote_reasons(struct remote *remote, const struct remote_settings *settings,
+                               notify_each *each, void *context, uint64_t *bad)
 {
     bool placed = settings->index != NULL && strstr(settings->index, "://") != NULL;
     const char *text = placed ? settings->index : settings->upstream;
@@ -914,11 +914,11 @@ void source_set_look(void *source_set, notify_each *each, void *each_context)
     uint64_t bad = 0, all;
 
     for (size_t at = 0; at < sources_count(list); at++)
-        look_at_folder(list, at, each, each_context);
+        report_folder(list, at, each, each_context);
     for (size_t at = 0; set->remote != NULL && at < roster_count(roster); at++)
-        look_at_remote(set->remote, roster_at(roster, at), each, each_context, &bad);
-    roster_let_go(roster);
-    sources_let_go(list);
+        add_remote_reasons(set->remote, roster_at(roster, at), each, each_context, &bad);
+    roster_release(roster);
+    sources_release(list);
     if (set->remote == NULL)
         return;
     remote_counts_get(set->remote, &counts);

@@ -144,9 +144,9 @@ void care_look_around(struct writer *w)
     server_lock_hold(&w->lock, w->catalogue->path, ignored, sizeof ignored);
     bool moved = log_index_moved(&w->index);
     /* A lock file that was made again says nothing yet. */
-    if ((moved || !w->lock.noted) && tx_look(&w->tx) == CATALOGUE_OK) {
+    if ((moved || !w->lock.noted) && tx_refresh(&w->tx) == CATALOGUE_OK) {
         writer_saw(w);
-        outside_look(&w->outside, &w->tx);
+        outside_check(&w->outside, &w->tx);
     } else if (moved) {
         log_index_forget(&w->index);
     }

@@ -89,7 +89,7 @@ static void keep_entry(struct block *block, struct entry *entry)
 #define keep_setting_span(field)
 #define KEEP_SETTING(bit, kind, field, ...) keep_setting_##kind(field)
 
-static void keep_made(struct block *block, struct source_made *made)
+static void copy_source(struct block *block, struct source_made *made)
 {
     keep_text(block, &made->name);
     SOURCE_SETTINGS(KEEP_SETTING)
@@ -165,7 +165,7 @@ static void keep_urlset_fields(struct block *block, struct urlset_fields *to);
 /* How a member of this type is kept; where `block` is in scope. */
 #define KEEP(at) _Generic((at), \
     const char **: keep_text, const char *const **: keep_list, const uint8_t **: keep_hash, \
-    struct grant *: keep_grant, struct source_made *: keep_made, \
+    struct grant *: keep_grant, struct source_made *: copy_source, \
     struct site_fields *: keep_site_fields, struct urlset_fields *: keep_urlset_fields, \
     struct engine_site *: keep_engine_site, struct engine_day *: keep_plain, \
     struct indexnow_position *: keep_plain, bool *: keep_plain, unsigned *: keep_plain, \

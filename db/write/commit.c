@@ -111,7 +111,7 @@ static enum catalogue_status read_catalogue(struct tx *tx)
     return status;
 }
 
-enum catalogue_status tx_look(struct tx *tx)
+enum catalogue_status tx_refresh(struct tx *tx)
 {
     return sqlite3_get_autocommit(tx->db) ? read_catalogue(tx) : CATALOGUE_OK;
 }

@@ -14,7 +14,7 @@ bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db
 void tx_done(struct tx *tx);
 
 /* Between two transactions: reads what another process may have written since. */
-enum catalogue_status tx_look(struct tx *tx);
+enum catalogue_status tx_refresh(struct tx *tx);
 /* BEGIN IMMEDIATE, and forgets what another process's revision has made untrue. */
 enum catalogue_status tx_begin(struct tx *tx);
 /* The change under way is over. Where it wrote something it gets the next revision, which is its

@@ -283,8 +283,8 @@ enum catalogue_status occupancy_load_segments(struct tx *tx, const struct occupa
 }
 
 /* Loads which positions of segment `s` (0 to 99) are taken. */
-static enum catalogue_status load_taken(struct tx *tx, const struct occupancy_index *index,
-                                        struct occupancy_page *page, uint32_t s)
+static enum catalogue_status load_positions(struct tx *tx, const struct occupancy_index *index,
+                                            struct occupancy_page *page, uint32_t s)
 {
     struct occupancy_segments *segments = page->segments;
     if (bit_is_set(segments->known, s))
@@ -360,7 +360,7 @@ static enum catalogue_status find_in_page(struct tx *tx, struct occupancy_index 
     page->segments->first_open = s;
     if (s == PAGE_SEGMENTS)
         return CATALOGUE_CORRUPT; /* the page said that it has room */
-    status = load_taken(tx, index, page, s);
+    status = load_positions(tx, index, page, s);
     if (status != CATALOGUE_OK)
         return status;
     const uint64_t *taken = page->segments->taken[s];
@@ -387,7 +387,7 @@ static enum catalogue_status try_wanted(struct tx *tx, struct occupancy_index *i
     enum catalogue_status status = occupancy_load_segments(tx, index, page);
     uint32_t s = room->wanted % LIMIT_PAGE_ENTRIES / SEGMENT_POSITIONS;
     if (status == CATALOGUE_OK)
-        status = load_taken(tx, index, page, s);
+        status = load_positions(tx, index, page, s);
     if (status == CATALOGUE_OK)
         *free_there = !bit_is_set(page->segments->taken[s], room->wanted % SEGMENT_POSITIONS);
     return status;
@@ -626,7 +626,7 @@ struct second {
  * second need not be the very last. */
 #define SECOND_LAST_PAGES 4096
 
-static bool is_gone(const struct occupancy_index *index, const struct occupancy_page *page)
+static bool is_removed(const struct occupancy_index *index, const struct occupancy_page *page)
 {
     return page->had_content && (index->buried || page->entries == 0);
 }
@@ -645,7 +645,7 @@ static enum catalogue_status read_second(struct tx *tx, struct second *out)
         for (struct occupancy_page *page = index->dirty_pages; page != NULL;
              page = page->next_dirty) {
             asked |= comes_new(index, page);
-            out->told |= is_gone(index, page) && page->changed_at >= out->at;
+            out->told |= is_removed(index, page) && page->changed_at >= out->at;
         }
     }
     if (!asked || out->told)

@@ -59,7 +59,7 @@ static enum catalogue_status compare(struct outside *o, struct tx *tx, const cha
     return status;
 }
 
-enum catalogue_status outside_look(struct outside *o, struct tx *tx)
+enum catalogue_status outside_check(struct outside *o, struct tx *tx)
 {
     return tx->options->event != NULL ? compare(o, tx, tx->epoch, tx->revision) : CATALOGUE_OK;
 }

@@ -25,8 +25,8 @@ struct outside {
     char names[OUTSIDE_NAMES][OUTSIDE_NAME_SIZE];
 };
 
-/* After tx_begin or tx_look. A failure of the engine: the transaction may be gone. */
-enum catalogue_status outside_look(struct outside *o, struct tx *tx);
+/* After tx_begin or tx_refresh. A failure of the engine: the transaction may be gone. */
+enum catalogue_status outside_check(struct outside *o, struct tx *tx);
 /* After an own commit. */
 void outside_committed(struct outside *o, const struct tx *tx);
 /* Hands over what was seen, unless it did so just now. */

@@ -66,8 +66,8 @@ static bool has_room(const struct change_result *result)
 }
 
 /* `scope` is what a row has as its site. */
-static bool is_seen(const struct preview *p, const struct change *change, int64_t scope,
-                    const char *loc)
+static bool is_visible(const struct preview *p, const struct change *change, int64_t scope,
+                       const char *loc)
 {
     const struct registry_index *urlset =
         scope < 0 ? registry_list_by_id(p->registry, -scope) : NULL;
@@ -147,9 +147,9 @@ static enum catalogue_status report_row(const struct preview *p, struct tx *tx,
 
 /* ---- the removal of an index or a site */
 
-static enum catalogue_status report_gone(const struct preview *p, struct tx *tx,
-                                         const struct change *change, sqlite3_stmt *at,
-                                         struct change_result *result)
+static enum catalogue_status report_removed(const struct preview *p, struct tx *tx,
+                                            const struct change *change, sqlite3_stmt *at,
+                                            struct change_result *result)
 {
     struct change_row *row = next_row(result);
     struct put_row was;
@@ -161,7 +161,7 @@ static enum catalogue_status report_gone(const struct preview *p, struct tx *tx,
     size_t len = strnlen(text, LOC_MAX_CHARS);
     memcpy(loc, text, len);
     loc[len] = '\0';
-    if (!is_seen(p, change, scope, loc))
+    if (!is_visible(p, change, scope, loc))
         return CATALOGUE_OK;
     put_row_read(tx, at, &was);
     enum catalogue_status status = make_record(p, tx, loc, &was, &row->before);
@@ -187,7 +187,7 @@ static enum catalogue_status report_index(const struct preview *p, struct tx *tx
     while (has_room(result) && *looked_at < ROWS_LOOKED_AT &&
            (status = statement_first(rows, &found)) == CATALOGUE_OK && found) {
         ++*looked_at;
-        status = report_gone(p, tx, change, rows, result);
+        status = report_removed(p, tx, change, rows, result);
         if (status != CATALOGUE_OK)
             break;
     }
@@ -225,7 +225,7 @@ enum catalogue_status preview_report(struct preview *p, struct tx *tx, const str
     /* A change in steps told rows of the steps before. */
     for (uint32_t i = 0;
          status == CATALOGUE_OK && part != NULL && i < part->count && has_room(result); i++)
-        if (is_seen(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
+        if (is_visible(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))
             status = report_row(p, tx, part, &part->rows[i], result);
     return status;
 }

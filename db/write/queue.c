@@ -55,7 +55,7 @@ static bool has_place(struct queue *q, const struct write_request *request)
            (request->change.grant.site_id == 0 || group_of(q, request)->waiting < (q->max + 1) / 2);
 }
 
-static void record_taken(struct queue *q, const struct write_request *request)
+static void record_popped(struct queue *q, const struct write_request *request)
 {
     q->depth--;
     group_of(q, request)->waiting--;
@@ -167,7 +167,7 @@ static bool bring_forward(struct queue *q, bool dry)
     return true;
 }
 
-struct write_request *queue_take(struct queue *q, enum queue_turn turn)
+struct write_request *queue_pop(struct queue *q, enum queue_turn turn)
 {
     struct request_line *line = turn == QUEUE_SMALL ? &q->small : &q->alone;
     struct write_request *first, **end;
@@ -181,7 +181,7 @@ struct write_request *queue_take(struct queue *q, enum queue_turn turn)
     first = line->first;
     end = &line->first;
     while (*end != NULL && count < max) {
-        record_taken(q, *end);
+        record_popped(q, *end);
         end = &(*end)->next;
         count++;
     }
@@ -194,7 +194,7 @@ struct write_request *queue_take(struct queue *q, enum queue_turn turn)
     return count > 0 ? first : NULL;
 }
 
-struct write_request *queue_take_own(struct queue *q)
+struct write_request *queue_pop_own(struct queue *q)
 {
     struct write_request *found, **at;
     pthread_mutex_lock(&q->lock);
@@ -203,7 +203,7 @@ struct write_request *queue_take_own(struct queue *q)
         at = &(*at)->next;
     found = *at;
     if (found != NULL) {
-        record_taken(q, found);
+        record_popped(q, found);
         *at = found->next;
         if (*at == NULL)
             q->alone.last = at;
@@ -238,8 +238,8 @@ void queue_skip_group(struct queue *q, int site_group)
     pthread_mutex_unlock(&q->lock);
 }
 
-static void take_expired(struct queue *q, struct request_line *line, int64_t now_ms,
-                         struct request_line *out)
+static void unlink_expired(struct queue *q, struct request_line *line, int64_t now_ms,
+                           struct request_line *out)
 {
     struct write_request *request = line->first;
     line_init(line);
@@ -247,7 +247,7 @@ static void take_expired(struct queue *q, struct request_line *line, int64_t now
         struct write_request *next = request->next;
         if (request->deadline_ms <= now_ms && !request->begun) {
             line_append(out, request);
-            record_taken(q, request);
+            record_popped(q, request);
         } else {
             line_append(line, request);
         }
@@ -255,20 +255,20 @@ static void take_expired(struct queue *q, struct request_line *line, int64_t now
     }
 }
 
-struct write_request *queue_take_expired(struct queue *q, int64_t now_ms)
+struct write_request *queue_pop_expired(struct queue *q, int64_t now_ms)
 {
     struct request_line expired;
     line_init(&expired);
     pthread_mutex_lock(&q->lock);
     if (q->depth > 0) {
-        take_expired(q, &q->small, now_ms, &expired);
-        take_expired(q, &q->alone, now_ms, &expired);
+        unlink_expired(q, &q->small, now_ms, &expired);
+        unlink_expired(q, &q->alone, now_ms, &expired);
     }
     pthread_mutex_unlock(&q->lock);
     return expired.first;
 }
 
-void queue_give_back(struct queue *q, bool alone, struct write_request *list)
+void queue_return(struct queue *q, bool alone, struct write_request *list)
 {
     struct request_line *line = alone ? &q->alone : &q->small;
     struct write_request **end = &list;

@@ -79,19 +79,19 @@ bool queue_has(struct queue *q, bool alone);
 /* Up to QUEUE_BATCH_MAX small changes in order of arrival, or one that goes alone: of the site (by
  * its token) that has had none for longest, so that nobody's lists, however many, hold up another's
  * for longer than one of them takes. NULL where none waits. The caller owns the list. */
-struct write_request *queue_take(struct queue *q, enum queue_turn turn);
+struct write_request *queue_pop(struct queue *q, enum queue_turn turn);
 /* True where the next one that goes alone is a dry run. */
 bool queue_next_is_dry(struct queue *q);
 /* The first that writes only what is the node's own; NULL where none waits. */
-struct write_request *queue_take_own(struct queue *q);
+struct write_request *queue_pop_own(struct queue *q);
 /* The site group whose turn it is to go alone; NO_SITE_GROUP: none waits. */
 int queue_next_group(struct queue *q);
 /* It has its turn elsewhere: here others come first. */
 void queue_skip_group(struct queue *q, int site_group);
 /* All whose deadline has passed. */
-struct write_request *queue_take_expired(struct queue *q, int64_t now_ms);
+struct write_request *queue_pop_expired(struct queue *q, int64_t now_ms);
 /* Restores what was taken last, before all that came since: it waits as if it had stayed. */
-void queue_give_back(struct queue *q, bool alone, struct write_request *list);
+void queue_return(struct queue *q, bool alone, struct write_request *list);
 /* Puts what goes alone, and is not done, behind all that wait. */
 void queue_go_on(struct queue *q, struct write_request *request);
 /* True where a write waits that came by another token than one of this site, with no more time than

@@ -136,13 +136,13 @@ static void rehearse(struct rehearsal *r, struct write_request *request)
         writer_answer(r->writer, request);
     } else {
         request->turn = keeps ? TX_DECIDED : TX_FINAL;
-        writer_take_back(r->writer, request);
+        writer_requeue(r->writer, request);
     }
 }
 
 static void answer_expired(struct rehearsal *r)
 {
-    struct write_request *expired = queue_take_expired(&r->queue, clock_now_ms());
+    struct write_request *expired = queue_pop_expired(&r->queue, clock_now_ms());
     writer_answer_failed(r->writer, expired, CATALOGUE_BUSY, "timeout: the catalogue was busy");
 }
 
@@ -151,7 +151,7 @@ static void rehearsal_run(void *context)
     struct rehearsal *r = context;
     for (;;) {
         answer_expired(r);
-        struct write_request *request = queue_take(&r->queue, QUEUE_ALONE);
+        struct write_request *request = queue_pop(&r->queue, QUEUE_ALONE);
         if (request != NULL)
             rehearse(r, request);
         else if (queue_is_closed(&r->queue))
@@ -171,7 +171,7 @@ bool rehearsal_start(struct rehearsal *r, struct writer *writer)
     return false;
 }
 
-void rehearsal_take(struct rehearsal *r, struct write_request *request)
+void rehearsal_pop(struct rehearsal *r, struct write_request *request)
 {
     request->deadline_ms = clock_now_ms() + r->writer->catalogue->options.write_timeout_ms;
     if (queue_push(&r->queue, request) != QUEUE_TAKEN)

@@ -26,8 +26,8 @@ static sqlite3_stmt *of_key(struct tx *tx, enum statement which, const struct ch
 }
 
 /* `row` stands on the kept one. */
-static enum catalogue_status take_kept(sqlite3_stmt *row, const struct change *change,
-                                       struct change_result *result)
+static enum catalogue_status load_stored(sqlite3_stmt *row, const struct change *change,
+                                         struct change_result *result)
 {
     const void *hash = sqlite3_column_blob(row, 0);
     if (hash == NULL || sqlite3_column_bytes(row, 0) != HASH_BYTES)
@@ -62,7 +62,7 @@ enum catalogue_status repeat_find(struct tx *tx, const struct change *change,
     bool found;
     enum catalogue_status status = statement_first(row, &found);
     if (status == CATALOGUE_OK && found)
-        status = take_kept(row, change, result);
+        status = load_stored(row, change, result);
     sqlite3_reset(row);
     return status;
 }

@@ -240,7 +240,7 @@ static enum catalogue_status take_over(struct writer *w)
 {
     struct served last;
     bool known = true;
-    enum catalogue_status status = tx_look(&w->tx);
+    enum catalogue_status status = tx_refresh(&w->tx);
     if (status == CATALOGUE_OK)
         w->was_served = w->was_served || server_lock_last_served(&w->lock, &last);
     /* An older state of a node's file goes on as the log did. */
@@ -249,7 +249,7 @@ static enum catalogue_status take_over(struct writer *w)
     if (status == CATALOGUE_OK && !known) {
         status = renew(w);
         if (status == CATALOGUE_OK)
-            status = tx_look(&w->tx);
+            status = tx_refresh(&w->tx);
     }
     if (status == CATALOGUE_OK)
         writer_saw(w);
@@ -280,7 +280,7 @@ static bool is_pressed(void *context, int64_t site_id)
 }
 
 /* A change in steps ends the one at hand where anybody waits, or the server stops. For tx. */
-static bool gives_way(void *context)
+static bool should_yield(void *context)
 {
     struct writer *w = context;
     struct member *member = w->catalogue->member;
@@ -339,7 +339,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     sqlite3_busy_handler(w->db, on_busy, w);
     w->tx.shared = &w->shared;
     w->tx.is_pressed = is_pressed;
-    w->tx.gives_way = gives_way;
+    w->tx.gives_way = should_yield;
     w->tx.pressed_context = w;
     checkpoint_attach(&w->checkpoint, w->db, w->catalogue->options.server);
     log_index_find(&w->index, w->db);
@@ -473,7 +473,7 @@ void writer_answer_failed(struct writer *w, struct write_request *list,
 static void record_moved(struct writer *w)
 {
     tx_forget(&w->tx);
-    if (tx_look(&w->tx) == CATALOGUE_OK) {
+    if (tx_refresh(&w->tx) == CATALOGUE_OK) {
         outside_committed(&w->outside, &w->tx);
         writer_saw(w);
         atomic_store(&w->committed, w->tx.revision);
@@ -582,7 +582,7 @@ static enum catalogue_status begin_here(struct writer *w, int64_t lock_until_ms)
     w->lock_until_ms = lock_until_ms;
     enum catalogue_status status = tx_begin(&w->tx);
     if (status == CATALOGUE_OK) {
-        status = outside_look(&w->outside, &w->tx);
+        status = outside_check(&w->outside, &w->tx);
         if (status != CATALOGUE_OK)
             tx_rollback(&w->tx);
     } else if (w->catalogue->member != NULL) {
@@ -592,7 +592,7 @@ static enum catalogue_status begin_here(struct writer *w, int64_t lock_until_ms)
 }
 
 /* Lists of other nodes come before those that wait here. */
-static void put_lists_off(struct writer *w)
+static void postpone_lists(struct writer *w)
 {
     w->list_at_ms = clock_now_ms() + WRITER_LIST_MS;
 }
@@ -602,7 +602,7 @@ static void pass_lists(struct writer *w)
 {
     if (w->catalogue->member != NULL && w->db != NULL &&
         member_pass(w->catalogue->member, queue_has(&w->queue, true)))
-        put_lists_off(w);
+        postpone_lists(w);
 }
 
 /* BEGIN; `for_queue`: while the requests still wait there. */
@@ -650,11 +650,11 @@ static bool removes_index(const struct write_request *request)
 }
 
 /* Ends the list behind `last`, and lets what follows wait for its turn again. */
-static void put_off(struct writer *w, struct write_request *last)
+static void postpone(struct writer *w, struct write_request *last)
 {
     struct write_request *rest = last->next;
     last->next = NULL;
-    queue_give_back(&w->queue, false, rest);
+    queue_return(&w->queue, false, rest);
 }
 
 static void name_unknown(const struct writer *w, char *why, size_t size)
@@ -675,7 +675,7 @@ static void go_on(struct writer *w, struct write_request *request)
         queue_go_on(&w->queue, request);
 }
 
-void writer_take_back(struct writer *w, struct write_request *request)
+void writer_requeue(struct writer *w, struct write_request *request)
 {
     if (request->turn == TX_FINAL)
         forget_result(request);
@@ -722,7 +722,7 @@ static void carry_out(struct writer *w, struct write_request *list)
         if (removes_index(r))
             w->purge_pending = true;
         if (r->next != NULL && clock_now_ns() - began_ns > WRITER_BATCH_MS * 1000000ull)
-            put_off(w, r);
+            postpone(w, r);
     }
     bool changed = tx->revision != before;
     /* Where PostgreSQL did not take it, the statement that ended by that is not the cause. */
@@ -753,7 +753,7 @@ static void carry_out(struct writer *w, struct write_request *list)
     if (list != NULL && list->result.undecided) {
         forget_result(list);
         list->clock_offset = tx->clock_offset;
-        rehearsal_take(&w->rehearsal, list);
+        rehearsal_pop(&w->rehearsal, list);
         return;
     }
     if (!keep)
@@ -798,14 +798,14 @@ static bool is_near_its_end(struct writer *w)
 }
 
 /* One transaction of small changes, or of the next one that goes alone. */
-static void take_turn(struct writer *w, enum queue_turn turn)
+static void run_turn(struct writer *w, enum queue_turn turn)
 {
     bool alone = turn != QUEUE_SMALL;
     enum catalogue_status status = writer_usable(w);
     if (status != CATALOGUE_OK) {
         static const char gone[] = "the catalogue file is gone or was replaced";
         writer_record(w, status, gone);
-        writer_answer_failed(w, queue_take(&w->queue, turn), status, gone);
+        writer_answer_failed(w, queue_pop(&w->queue, turn), status, gone);
         return;
     }
     status = writer_begin(w, true, turn);
@@ -816,7 +816,7 @@ static void take_turn(struct writer *w, enum queue_turn turn)
         return;
     }
     if (status == CATALOGUE_BUSY && w->catalogue->member != NULL && alone) {
-        put_lists_off(w);
+        postpone_lists(w);
         return;
     }
     if (status == CATALOGUE_BUSY) {
@@ -834,12 +834,12 @@ static void take_turn(struct writer *w, enum queue_turn turn)
     if (status != CATALOGUE_OK) {
         if (status != CATALOGUE_CANCELLED)
             writer_record_failed(w, status, w->tx.why);
-        writer_answer_failed(w, queue_take(&w->queue, turn), status, w->tx.why);
+        writer_answer_failed(w, queue_pop(&w->queue, turn), status, w->tx.why);
         if (!alone) /* others' lists wait for what can be written, not for as long as any come */
             pass_lists(w);
         return;
     }
-    struct write_request *list = queue_take(&w->queue, turn);
+    struct write_request *list = queue_pop(&w->queue, turn);
     if (list == NULL) {
         tx_commit(&w->tx);
         return;
@@ -868,7 +868,7 @@ static bool serve_own(struct writer *w)
     struct write_request *request = NULL;
     if (w->catalogue->member != NULL && writer_usable(w) == CATALOGUE_OK &&
         !atomic_load(&w->shared.abandoned))
-        request = queue_take_own(&w->queue);
+        request = queue_pop_own(&w->queue);
     if (request == NULL)
         return false;
     w->waits_for_queue = false;
@@ -897,12 +897,12 @@ static bool serve_queue(struct writer *w)
     enum queue_turn turn = QUEUE_SMALL;
     if (alone && wait_ms <= 0 && (w->alone_next || !small))
         turn = queue_next_is_dry(&w->queue) ? QUEUE_DRY : QUEUE_ALONE;
-    take_turn(w, turn);
+    run_turn(w, turn);
     return true;
 }
 
 /* Of a shared catalogue one node purges and drops what is too old, for all. */
-static bool takes_care(const struct writer *w)
+static bool does_maintenance(const struct writer *w)
 {
     return w->catalogue->options.server && catalogue_leads(w->catalogue, "care");
 }
@@ -923,14 +923,14 @@ static void writer_run(void *context)
         if (serve_own(w))
             continue;
         if (serve_queue(w)) {
-            if (takes_care(w))
+            if (does_maintenance(w))
                 care_some(w);
             continue;
         }
         if (queue_is_closed(&w->queue))
             return;
         if (w->catalogue->options.server) {
-            if (takes_care(w) && (care_purge_some(w) || care_some(w)))
+            if (does_maintenance(w) && (care_purge_some(w) || care_some(w)))
                 continue;
             care_look_around(w);
         }
@@ -942,7 +942,7 @@ static void answer_expired(void *context)
 {
     struct writer *w = context;
     while (queue_wait_expired(&w->queue)) {
-        struct write_request *expired = queue_take_expired(&w->queue, clock_now_ms());
+        struct write_request *expired = queue_pop_expired(&w->queue, clock_now_ms());
         if (w->catalogue->member != NULL &&
             standing_away_ms(member_standing(w->catalogue->member)) > 0)
             writer_answer_failed(w, expired, CATALOGUE_SHARED_AWAY, "PostgreSQL cannot be reached");

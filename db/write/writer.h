@@ -129,7 +129,7 @@ void writer_answer(struct writer *w, struct write_request *request);
 void writer_answer_failed(struct writer *w, struct write_request *list,
                           enum catalogue_status status, const char *why);
 /* Queues a request again that was rehearsed. Any thread. */
-void writer_take_back(struct writer *w, struct write_request *request);
+void writer_requeue(struct writer *w, struct write_request *request);
 
 /* For what the writer's thread does besides (care.c): whether there is a file to write to; a
  * transaction's begin, for what is queued or not, its commit, and that it failed; and that the
@@ -148,7 +148,7 @@ const char *writer_who_holds(const struct writer *w);
 bool rehearsal_start(struct rehearsal *r, struct writer *writer);
 /* Takes the request over, to answer it or to hand it back to the writer's queue. The writer's
  * thread. */
-void rehearsal_take(struct rehearsal *r, struct write_request *request);
+void rehearsal_pop(struct rehearsal *r, struct write_request *request);
 /* Ends what is under way, which is answered CANCELLED. Thread safe. */
 void rehearsal_abandon(struct rehearsal *r);
 /* Ends the thread; what waits is answered CANCELLED. Behind the writer's own thread, once. */

@@ -95,7 +95,7 @@ static void give(struct reading *r, const char *loc)
     r->taken += !r->full;
 }
 
-static bool take_page(void *context, const struct entry *entry)
+static bool add_page(void *context, const struct entry *entry)
 {
     struct reading *r = context;
     struct page page = page_of(entry);
@@ -130,7 +130,7 @@ static bool read_copy(struct reading *r, const char *end)
                                            .max_entries = SITEMAP_FILE_MAX_URLS,
                                            .max_ratio = MAX_RATIO,
                                            .now = time(NULL)};
-    const struct reader_sink sink = {.context = r, .entry = take_page, .reject = pass_over};
+    const struct reader_sink sink = {.context = r, .entry = add_page, .reject = pass_over};
     char name[CHILD_PATH_SIZE], loc[LOC_MAX_CHARS + 1];
     uint64_t from;
     name_of(r->changes, end, name);

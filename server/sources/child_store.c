@@ -583,12 +583,12 @@ static void add_stored(struct round *r, const struct stored *file)
 }
 
 /* A file beside its place is somebody's at this moment, or was left by a crash. */
-static bool is_left_over(const struct stat *st)
+static bool is_leftover(const struct stat *st)
 {
     return time(NULL) - st->st_ctim.tv_sec > LOOK_MS / 1000;
 }
 
-static void look_at_file(struct round *r, int64_t site_id, int site_fd, const char *name)
+static void check_copy(struct round *r, int64_t site_id, int site_fd, const char *name)
 {
     struct stat st;
     struct head head;
@@ -598,7 +598,7 @@ static void look_at_file(struct round *r, int64_t site_id, int site_fd, const ch
     bool file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool whole = strlen(name) == HASH_CHARS;
     bool stays = whole ? file && read_head(fd, &head) && is_wanted(r->store, site_id, &head)
-                       : file && !is_left_over(&st);
+                       : file && !is_leftover(&st);
     close(fd);
     if (file && !stays)
         remove_file(r->store, site_fd, name, st.st_ino);
@@ -624,8 +624,7 @@ static bool wants_changes(struct child_store *s, int64_t site_id)
 
 /* Drops a replaced copy of what is no longer served or wanted, and one whose changes nobody sent
  * for long. */
-static void look_at_replaced_file(struct round *r, int site_fd, int fd, const char *name,
-                                  bool wanted)
+static void check_replaced_file(struct round *r, int site_fd, int fd, const char *name, bool wanted)
 {
     struct stat st;
     char copy[HASH_CHARS + 1];
@@ -640,7 +639,7 @@ static void look_at_replaced_file(struct round *r, int site_fd, int fd, const ch
         r->unsent += wanted && served && strlen(name) == HASH_CHARS;
 }
 
-static void look_at_replaced(struct round *r, int64_t site_id, int site_fd)
+static void find_replaced(struct round *r, int64_t site_id, int site_fd)
 {
     bool wanted = wants_changes(r->store, site_id);
     int fd = openat(site_fd, CHILD_CHANGED, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -653,7 +652,7 @@ static void look_at_replaced(struct round *r, int64_t site_id, int site_fd)
     }
     while ((file = readdir(files)) != NULL)
         if (file->d_name[0] != '.')
-            look_at_replaced_file(r, site_fd, fd, file->d_name, wanted);
+            check_replaced_file(r, site_fd, fd, file->d_name, wanted);
     closedir(files);
     if (!wanted)
         unlinkat(site_fd, CHILD_CHANGED, AT_REMOVEDIR);
@@ -675,8 +674,8 @@ static void look_at_site(struct round *r, int folder, const char *name)
     const struct dirent *file;
     while (!stops(r->store) && !r->failed && (file = readdir(files)) != NULL)
         if (file->d_name[0] != '.')
-            look_at_file(r, site_id, dirfd(files), file->d_name);
-    look_at_replaced(r, site_id, fd);
+            check_copy(r, site_id, dirfd(files), file->d_name);
+    find_replaced(r, site_id, fd);
     closedir(files);
     child_store_lock_places(r->store);
     unlinkat(folder, name, AT_REMOVEDIR); /* where it is empty */
@@ -785,7 +784,7 @@ static void make_room(struct round *r)
 }
 
 /* Looks at all files. Past the bound replaced copies go first, all of them, then copies. */
-static void look_at_files(struct round *r)
+static void check_copies(struct round *r)
 {
     struct child_store *s = r->store;
     look_at_all(r);
@@ -872,7 +871,7 @@ static void fetch_missing(struct round *r)
     r->wanted = 0;
 }
 
-static bool look_at_source(void *context, const char *source)
+static bool check_copies_of_source(void *context, const char *source)
 {
     struct round *r = context;
     r->after = 0;
@@ -893,10 +892,10 @@ static bool look_at_source(void *context, const char *source)
 
 /* Finds what is missing and fetches it. A full store fetches nothing until what is missing, taken
  * for as large as the rest, has room. */
-static void look_for_missing(struct round *r)
+static void collect_missing(struct round *r)
 {
     struct child_store *s = r->store;
-    s->options.each_source(s->options.context, look_at_source, r);
+    s->options.each_source(s->options.context, check_copies_of_source, r);
     uint64_t missing = r->missing - r->fetched;
     uint64_t each = r->copies > 0 ? r->bytes / r->copies : 0;
     atomic_store(&s->missing, missing);
@@ -909,11 +908,11 @@ static bool look(struct child_store *s, struct round *r)
 {
     bool was_full = atomic_load(&s->full);
     *r = (struct round){.store = s, .until_ms = clock_now_ms() + LOOK_MS};
-    look_at_files(r);
+    check_copies(r);
     if (!r->failed && !stops(s)) {
         atomic_store(&s->bytes, r->bytes);
         atomic_store(&s->copies, r->copies);
-        look_for_missing(r);
+        collect_missing(r);
     }
     free(r->all);
     bool ended = clock_now_ms() < r->until_ms;

@@ -19,11 +19,11 @@ void roster_place_init(struct roster_place *place)
 
 void roster_place_done(struct roster_place *place)
 {
-    roster_let_go(place->roster);
+    roster_release(place->roster);
     pthread_mutex_destroy(&place->lock);
 }
 
-void roster_let_go(struct roster *roster)
+void roster_release(struct roster *roster)
 {
     if (roster == NULL ||
         atomic_fetch_sub_explicit(&roster->references, 1, memory_order_acq_rel) != 1)
@@ -48,17 +48,17 @@ struct roster *roster_new(const struct remote_settings *settings, size_t count)
     }
     if (!failed)
         return roster;
-    roster_let_go(roster);
+    roster_release(roster);
     return NULL;
 }
 
-void roster_put(struct roster_place *place, struct roster *roster)
+void roster_add(struct roster_place *place, struct roster *roster)
 {
     pthread_mutex_lock(&place->lock);
     struct roster *before = place->roster;
     place->roster = roster;
     pthread_mutex_unlock(&place->lock);
-    roster_let_go(before);
+    roster_release(before);
 }
 
 struct roster *roster_hold(struct roster_place *place)

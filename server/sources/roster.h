@@ -24,10 +24,10 @@ void roster_place_done(struct roster_place *place);
  * NULL: out of memory. */
 struct roster *roster_new(const struct remote_settings *settings, size_t count);
 /* Puts it in the place of the one before; takes the reference over. */
-void roster_put(struct roster_place *place, struct roster *roster);
+void roster_add(struct roster_place *place, struct roster *roster);
 /* The present one, held; NULL: none was put there. Any thread. */
 struct roster *roster_hold(struct roster_place *place);
-void roster_let_go(struct roster *roster); /* takes NULL */
+void roster_release(struct roster *roster); /* takes NULL */
 
 /* NULL is as an empty one. What is reported is borrowed. */
 size_t roster_count(const struct roster *roster);

@@ -240,7 +240,7 @@ static const char *name_of(const struct record *kept, const struct record *now)
     return NULL;
 }
 
-bool scan_take(struct scan_pass *pass, const struct record *kept, struct record *now)
+bool scan_compare(struct scan_pass *pass, const struct record *kept, struct record *now)
 {
     bool missing = now->file.state == SOURCE_FILE_LISTED && kept != NULL && !kept->file.has_entry;
     if (kept != NULL && record_equal(kept, now) && !missing && !kept->moved && !pass->resubmit)
@@ -276,7 +276,7 @@ bool scan_quarantine(struct scan_pass *pass, const struct record *kept, struct r
     now->file.state = SOURCE_FILE_QUARANTINED;
     now->file.problem = code;
     now->file.detail = detail;
-    return scan_take(pass, kept, now);
+    return scan_compare(pass, kept, now);
 }
 
 bool scan_problem(struct scan_pass *pass, const char *path, const char *code, const char *detail,
@@ -293,7 +293,7 @@ bool scan_problem(struct scan_pass *pass, const char *path, const char *code, co
 /* ---- the change --------------------------------------------------------------------------- */
 
 /* Adds what is kept and not seen. False: out of memory. */
-static bool scan_add_gone(struct scan_pass *pass)
+static bool scan_add_removed(struct scan_pass *pass)
 {
     for (size_t i = 0; i < pass->kept.count; i++) {
         const struct record *kept = &pass->kept.at[i];
@@ -583,7 +583,7 @@ static bool is_elsewhere(struct scan_pass *pass, struct catalogue_view *view,
 }
 
 /* Whose pages the files may list. */
-static bool take_hosts(struct scan_pass *pass, const struct registry_site *site)
+static bool copy_hosts(struct scan_pass *pass, const struct registry_site *site)
 {
     if (site == NULL)
         return true;
@@ -620,7 +620,7 @@ static bool load_view(struct scan_pass *pass, struct catalogue_view *view)
     enum catalogue_status status = catalogue_view_registry(view, &pass->registry);
     if (status != CATALOGUE_OK)
         return fail_status(pass, status);
-    bool ok = check_place(pass, pass->registry, &place) && take_hosts(pass, place.site);
+    bool ok = check_place(pass, pass->registry, &place) && copy_hosts(pass, place.site);
     if (ok) {
         status = catalogue_view_source_files(view, pass->options->settings->name, SOURCE_FILES_ALL,
                                              keep_row, pass);
@@ -666,7 +666,7 @@ void scan_run(const struct scan_options *options, struct scan_outcome *out)
     *out = (struct scan_outcome){.status = CATALOGUE_CANCELLED};
     if (kind->begin(options->place, &pass)) {
         if (load(&pass) && kind->find(options->place, &pass) && !scan_is_stopped(&pass)) {
-            if (scan_add_gone(&pass)) {
+            if (scan_add_removed(&pass)) {
                 record_sort(&pass.found);
                 record_unique(&pass.found);
                 scan_apply(&pass);

@@ -53,8 +53,8 @@ struct source_kind {
     /* Opens what is to be looked at, before the catalogue is read. False, told by scan_fail, where
      * it cannot be. `end` follows where it was true. */
     bool (*begin)(void *place, struct scan_pass *pass);
-    /* Hands over every file there is by scan_meet, scan_take and scan_problem. False: the scan ends
-     * and changes nothing (scan_fail told why, it was stopped, or memory is out). */
+    /* Hands over every file there is by scan_meet, scan_compare and scan_problem. False: the scan
+     * ends and changes nothing (scan_fail told why, it was stopped, or memory is out). */
     bool (*find)(void *place, struct scan_pass *pass);
     void (*end)(void *place);
     /* The normalised URL of a path; a RULE_… where it has none. */
@@ -125,7 +125,7 @@ struct record *scan_meet(struct scan_pass *pass, const char *path);
 struct record scan_from_kept(const struct record *kept, const char *path);
 /* Takes what was found of a file, unless it is just what is kept. These three: false when out of
  * memory. */
-bool scan_take(struct scan_pass *pass, const struct record *kept, struct record *now);
+bool scan_compare(struct scan_pass *pass, const struct record *kept, struct record *now);
 /* The same of a file that is refused. */
 bool scan_quarantine(struct scan_pass *pass, const struct record *kept, struct record *now,
                      const char *code, const char *detail);

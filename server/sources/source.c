@@ -17,7 +17,7 @@
 #include "server/base/text.h"
 #include "server/input/sitemap_file.h"
 
-static struct scan_request *source_take_request(struct source *s);
+static struct scan_request *source_next_request(struct source *s);
 
 enum { LEVEL_ERROR, LEVEL_WARNING, LEVEL_INFO };
 
@@ -403,7 +403,7 @@ void source_run(void *source)
     struct source *s = source;
     scan_if_leads(s);
     while (!thread_stops(&s->thread)) {
-        struct scan_request *request = source_take_request(s);
+        struct scan_request *request = source_next_request(s);
         if (request != NULL) {
             serve_request(s, request);
             continue;
@@ -490,7 +490,7 @@ void source_refuse_request(struct scan_request *request)
 void source_answer_requests(struct source *s)
 {
     struct scan_request *request;
-    while ((request = source_take_request(s)) != NULL)
+    while ((request = source_next_request(s)) != NULL)
         source_refuse_request(request);
 }
 
@@ -558,7 +558,7 @@ void source_request(struct source *s, struct scan_request *request)
 }
 
 /* The first request, now the caller's; NULL where there is none. */
-static struct scan_request *source_take_request(struct source *s)
+static struct scan_request *source_next_request(struct source *s)
 {
     pthread_mutex_lock(&s->lock);
     struct scan_request *first = s->requests;

@@ -78,7 +78,7 @@ static void source_list_add(struct source_list *list, struct source *source)
     list->at[list->count++] = source;
 }
 
-void sources_let_go(struct source_list *list)
+void sources_release(struct source_list *list)
 {
     if (list == NULL || atomic_fetch_sub_explicit(&list->references, 1, memory_order_acq_rel) != 1)
         return;
@@ -302,7 +302,7 @@ static struct source_list *list_for(struct sources *s, const struct source_list 
         source = source_new(&settings[i], &s->options, reason, sizeof reason);
         if (source == NULL) {
             snprintf(why, why_size, "source \"%.64s\": %s", settings[i].name, reason);
-            sources_let_go(list);
+            sources_release(list);
             return NULL;
         }
         source->number = ++s->started;
@@ -345,7 +345,7 @@ bool sources_reconfigure(struct sources *s, size_t count, const struct source_se
     pthread_mutex_lock(&s->lock);
     s->list = list;
     pthread_mutex_unlock(&s->lock);
-    sources_let_go(old);
+    sources_release(old);
     return all;
 }
 
@@ -363,7 +363,7 @@ void sources_stop(struct sources *s)
     if (s == NULL)
         return;
     sources_end(s);
-    sources_let_go(s->list);
+    sources_release(s->list);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -460,7 +460,7 @@ void sources_scan(struct sources *s, size_t number, int64_t max_removed, bool dr
         source_request(source, request);
     else
         source_refuse_request(request);
-    sources_let_go(list);
+    sources_release(list);
 }
 
 enum catalogue_status source_scan_once(const struct source_settings *settings,
@@ -512,7 +512,7 @@ int sources_open_file(struct sources *s, size_t number, const char *path)
     errno = ENOENT;
     int fd = source == NULL ? -1 : open_beneath(&source->settings, path);
     int error = errno;
-    sources_let_go(list);
+    sources_release(list);
     errno = error;
     return fd;
 }
@@ -534,6 +534,6 @@ bool sources_match(struct sources *s, const char *origin, const char *url_path, 
         *number = source->number;
         memcpy(path, found, strlen(found) + 1);
     }
-    sources_let_go(list);
+    sources_release(list);
     return best > 0;
 }

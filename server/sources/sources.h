@@ -121,7 +121,7 @@ void sources_stop(struct sources *s);
  * whatever a reload does meanwhile. Any thread; never waits for I/O. To be held briefly. */
 struct source_list;
 struct source_list *sources_hold(struct sources *s);
-void sources_let_go(struct source_list *list); /* takes NULL */
+void sources_release(struct source_list *list); /* takes NULL */
 size_t sources_count(const struct source_list *list);
 /* The place in the list of the source with this name; SIZE_MAX where there is none. */
 size_t sources_find(const struct source_list *list, const char *name);

@@ -357,7 +357,7 @@ static void forget_aside(struct split *s)
     s->aside = NULL;
 }
 
-static bool put_aside(struct split *s, const struct entry *entry, uint32_t at)
+static bool set_aside(struct split *s, const struct entry *entry, uint32_t at)
 {
     if (!bits_set(&s->aside_at, at))
         return end_with(s, SPLIT_NO_MEMORY);
@@ -407,10 +407,10 @@ static bool take_entry(void *context, const struct entry *read)
     s->out->urls++;
     s->has |= entry->extensions != NULL ? extensions_of(entry->extensions) & IF_ANY : 0;
     return add_row(s, &hash) &&
-           (s->aside == NULL || filter_has(&s->known, &hash) || put_aside(s, entry, (uint32_t)at));
+           (s->aside == NULL || filter_has(&s->known, &hash) || set_aside(s, entry, (uint32_t)at));
 }
 
-static bool take_reject(void *context, const struct rejection *rejection)
+static bool add_reject(void *context, const struct rejection *rejection)
 {
     struct split *s = context;
     (void)rejection;
@@ -488,7 +488,7 @@ static bool read_file(struct split *s)
                                            .now = s->file->now,
                                            .map = s->file->map};
     const struct reader_sink sink = {
-        .context = s, .entry = take_entry, .reject = take_reject, .remark = take_remark};
+        .context = s, .entry = take_entry, .reject = add_reject, .remark = take_remark};
     struct reader *reader = reader_new(&options, &sink);
     char *bytes = malloc(READ_BYTES);
     bool read = false;
@@ -784,7 +784,7 @@ void split_report_done(const struct split_result *split, char *out, size_t size)
              split->created, split->updated, split->removed);
 }
 
-void split_report_left_out(const struct split_result *split, char *out, size_t size)
+void split_report_dropped(const struct split_result *split, char *out, size_t size)
 {
     const struct {
         uint64_t count;

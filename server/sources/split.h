@@ -65,7 +65,7 @@ const struct registry_index *split_urlset(const struct registry *r, const struct
 /* For people: what it did to the urlset, or would do; and what of the file is not in it, "" where
  * all is. */
 void split_report_done(const struct split_result *split, char *out, size_t size);
-void split_report_left_out(const struct split_result *split, char *out, size_t size);
+void split_report_dropped(const struct split_result *split, char *out, size_t size);
 
 /* Blocks for as long as it takes. One file at a time in a process. */
 enum split_status split_run(const struct split_file *file, struct split_result *out);

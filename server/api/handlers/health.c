@@ -66,7 +66,7 @@ static void append_sources(struct reasons *r, struct sources *sources)
                                               .held = health.state.held,
                                               .refused = health.state.quarantined});
     }
-    sources_let_go(list);
+    sources_release(list);
 }
 
 /* The same of remote ones: crawlers are served what was known last. */
@@ -87,7 +87,7 @@ static void append_remotes(struct reasons *r, const struct app_context *app)
                                               .refused = status.refused,
                                               .states = status.states});
     }
-    roster_let_go(roster);
+    roster_release(roster);
     if (app->remote == NULL)
         return;
     remote_counts_get(app->remote, &counts);

@@ -401,7 +401,7 @@ static void metrics_append_sources(struct str *out, struct sources *sources)
     size_t families = sizeof source_families / sizeof source_families[0];
     for (size_t i = 0; sources_count(list) > 0 && i < families; i++)
         append_family(out, i, list);
-    sources_let_go(list);
+    sources_release(list);
 }
 
 static void append_histogram(struct str *out, const char *name, const char *help,
@@ -483,7 +483,7 @@ static void metrics_append_remote(struct str *out, const struct app_context *app
     struct roster *roster = roster_hold(app->remotes);
 
     append_upstreams(out, app->remote, roster);
-    roster_let_go(roster);
+    roster_release(roster);
     append_polls(out, app->remote);
 }
 

@@ -203,8 +203,8 @@ static bool is_managed(const struct app_context *app, const char *name)
     const struct remote_settings *remote = roster_find(roster, name);
     bool managed = (at != SIZE_MAX && sources_settings(list, at)->managed) ||
                    (remote != NULL && remote->managed) || sources_at_rest_has(app->at_rest, name);
-    roster_let_go(roster);
-    sources_let_go(list);
+    roster_release(roster);
+    sources_release(list);
     return managed;
 }
 

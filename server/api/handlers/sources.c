@@ -231,7 +231,7 @@ static bool list_folders(struct listing *l)
         append_folder(&l->call->request->reply.body, l->report, l->registry);
         source_report_done(l->report);
     }
-    sources_let_go(list);
+    sources_release(list);
     return good;
 }
 
@@ -254,7 +254,7 @@ static bool list_remotes(struct listing *l)
         append_remote(&l->call->request->reply.body, l->call, settings, l->report, l->registry);
         source_report_done(l->report);
     }
-    roster_let_go(roster);
+    roster_release(roster);
     return good;
 }
 
@@ -483,8 +483,8 @@ static enum found find_source(struct scan_call *scan, const struct registry *reg
         scan->remote = true;
         sees = may_see_remote(&request->grant, registry, remote);
     }
-    roster_let_go(roster);
-    sources_let_go(list);
+    roster_release(roster);
+    sources_release(list);
     return at == SIZE_MAX && !scan->remote ? FOUND_NONE : sees ? FOUND_SEEN : FOUND_HIDDEN;
 }
 

@@ -170,7 +170,7 @@ static void set_identity(struct folder *f, struct record *now, const struct stat
 
 /* Leaves a file that is being written for the next scan. False: it was left before, or nobody
  * comes back. */
-static bool leave(struct folder *f, const char *path, uint32_t again_ms)
+static bool leave_file(struct folder *f, const char *path, uint32_t again_ms)
 {
     bool failed = false;
     if (f->pass->options->alone || record_find(&f->unsettled, path) != NULL)
@@ -187,7 +187,7 @@ static bool refuse(struct folder *f, const struct record *kept, struct record *n
     uint32_t settle_ms = f->settings->settle_ms;
     bool known = kept != NULL && kept->file.state == SOURCE_FILE_QUARANTINED;
     /* Written to so lately, it may be half of what it will be. */
-    if (!known && age_ms >= 0 && age_ms < settle_ms && leave(f, now->file.path, settle_ms))
+    if (!known && age_ms >= 0 && age_ms < settle_ms && leave_file(f, now->file.path, settle_ms))
         return !f->pass->out_of_memory;
     now->file.line = file->line;
     now->file.column = file->column;
@@ -270,7 +270,7 @@ static bool judge(struct folder *f, const struct record *kept, struct record *no
             sitemap_remarks_write(&file->remarks, remarks);
             now->file.remarks = remarks[0] != '\0' ? remarks : NULL;
         } /* else the date last served is kept: it is not to run backwards later either */
-        return scan_take(f->pass, kept, now);
+        return scan_compare(f->pass, kept, now);
     }
     *now = (struct record){.file = {.path = now->file.path,
                                     .state = SOURCE_FILE_IGNORED,
@@ -278,7 +278,7 @@ static bool judge(struct folder *f, const struct record *kept, struct record *no
                                     .inode = now->file.inode,
                                     .size = now->file.size,
                                     .mtime_ns = now->file.mtime_ns}};
-    return scan_take(f->pass, kept, now);
+    return scan_compare(f->pass, kept, now);
 }
 
 /* ---- splitting */
@@ -301,7 +301,7 @@ static bool is_unsettled(const struct folder *f, const struct record *kept, int6
     return !f->pass->options->alone && !known && age_ms >= 0 && age_ms < f->settings->settle_ms;
 }
 
-static bool put_off_split(struct folder *f, const char *path)
+static bool postpone_split(struct folder *f, const char *path)
 {
     struct record *kept = record_find(&f->pass->kept, path);
     if (kept != NULL)
@@ -339,7 +339,7 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     if (file.fd < 0 || fstat(file.fd, &st) != 0) {
         if (file.fd >= 0)
             close(file.fd);
-        return put_off_split(f, now->file.path); /* it went, or will be reported then */
+        return postpone_split(f, now->file.path); /* it went, or will be reported then */
     }
     int64_t read_at_ms = clock_unix_ms();
     enum split_status status = split_run(&file, &out);
@@ -353,7 +353,7 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
         return false;
     case SPLIT_CHANGING:
     case SPLIT_BUSY:
-        return put_off_split(f, now->file.path);
+        return postpone_split(f, now->file.path);
     case SPLIT_REFUSED:
         now->file.line = out.line;
         now->file.column = out.column;
@@ -363,7 +363,7 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     }
     now->file.state = SOURCE_FILE_IGNORED;
     now->file.lastmod = now->file.newest_lastmod = NULL;
-    split_report_left_out(&out, left_out, sizeof left_out);
+    split_report_dropped(&out, left_out, sizeof left_out);
     split_report_done(&out, did, sizeof did);
     snprintf(told, sizeof told, "%s%s%s", did, *left_out != '\0' ? "; " : "", left_out);
     now->file.detail = told;
@@ -371,7 +371,7 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     now->file.urls = out.urls - out.repeated;
     now->file.bytes = out.bytes;
     memcpy(now->file.hash, out.hash, sizeof now->file.hash);
-    return scan_take(f->pass, kept, now);
+    return scan_compare(f->pass, kept, now);
 }
 
 /* `last`: no other try comes in this scan. */
@@ -383,7 +383,7 @@ static bool read_and_check(struct folder *f, struct record *kept, const char *pa
     char text[128];
     bool failed = false;
     struct url loc;
-    location_loc(&f->location, path, &loc); /* it has one: look_at_file has looked */
+    location_loc(&f->location, path, &loc); /* it has one: check_folder_file has looked */
     struct sitemap_expect expect = scan_expect(f->pass, path, &loc);
     int64_t read_at_ms = clock_unix_ms();
     struct record now = scan_from_kept(kept, path);
@@ -413,7 +413,7 @@ static bool read_and_check(struct folder *f, struct record *kept, const char *pa
             f->pass->out_of_memory = failed || record_add(&f->changing, &again) == NULL;
             return !f->pass->out_of_memory;
         }
-        if (leave(f, path, f->settings->settle_ms))
+        if (leave_file(f, path, f->settings->settle_ms))
             return !f->pass->out_of_memory;
         return scan_quarantine(f->pass, kept, &now, "changing", "is being written continuously");
     case READ_DONE:
@@ -427,7 +427,7 @@ static bool read_and_check(struct folder *f, struct record *kept, const char *pa
 }
 
 /* Decides about a file that is there. False: the pass ends. */
-static bool look_at_file(struct folder *f, const char *path, const struct stat *st)
+static bool check_folder_file(struct folder *f, const char *path, const struct stat *st)
 {
     struct record *kept = scan_meet(f->pass, path);
     struct url loc;
@@ -447,7 +447,7 @@ static bool look_at_file(struct folder *f, const char *path, const struct stat *
         now.file.state = SOURCE_FILE_LISTED;
         now.file.device = st->st_dev;
     }
-    return scan_take(f->pass, kept, &now);
+    return scan_compare(f->pass, kept, &now);
 }
 
 /* Reads again those that were changing. False: the pass ends. */
@@ -489,7 +489,7 @@ static bool visit_folder(void *context, int fd, const char *path)
 static bool visit_file(void *context, const char *path, const struct stat *st)
 {
     struct folder *f = context;
-    return !scan_is_stopped(f->pass) && look_at_file(f, path, st);
+    return !scan_is_stopped(f->pass) && check_folder_file(f, path, st);
 }
 
 static bool visit_problem(void *context, const char *path, const char *code, const char *detail,

@@ -343,7 +343,7 @@ struct walk {
 static enum walk_status list(struct walk *w, int fd);
 
 /* A path for people: what is not text is shown as \xNN, what is too long is cut. */
-static void show_path(const char *path, char out[SOURCE_MAX_PATH_BYTES + 1])
+static void format_path(const char *path, char out[SOURCE_MAX_PATH_BYTES + 1])
 {
     size_t len = 0, left = strlen(path);
     while (left > 0 && len + 8 < SOURCE_MAX_PATH_BYTES) {
@@ -361,7 +361,7 @@ static void show_path(const char *path, char out[SOURCE_MAX_PATH_BYTES + 1])
     snprintf(out + len, 4, "%s", left > 0 ? "..." : "");
 }
 
-static enum walk_status told(bool go_on)
+static enum walk_status is_reported(bool go_on)
 {
     return go_on ? WALK_DONE : WALK_STOPPED;
 }
@@ -373,8 +373,8 @@ static enum walk_status problem(struct walk *w, const char *code, const char *de
         return WALK_DONE;
     bool as_is = w->path_len <= SOURCE_MAX_PATH_BYTES && is_clean(w->path, w->path_len);
     if (!as_is)
-        show_path(w->path, shown);
-    return told(
+        format_path(w->path, shown);
+    return is_reported(
         w->visit->problem(w->visit->context, as_is ? w->path : shown, code, detail, folder));
 }
 
@@ -402,7 +402,7 @@ static enum walk_status visit_file(struct walk *w, const struct stat *st)
         return problem(w, "path-too-long", "its path is too long", false);
     if (!S_ISREG(st->st_mode))
         return unreadable(w, ENXIO, false);
-    return told(w->visit->file(w->visit->context, w->path, st));
+    return is_reported(w->visit->file(w->visit->context, w->path, st));
 }
 
 /* A folder that holds itself, by way of a symlink (or of a mount). */

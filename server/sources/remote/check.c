@@ -82,8 +82,8 @@ struct settled {
 };
 
 /* A whole good answer. */
-static void take_content(struct poll *p, const struct fetch_reply *reply,
-                         const struct sitemap_file *file, struct settled *s)
+static void apply_content(struct poll *p, const struct fetch_reply *reply,
+                          const struct sitemap_file *file, struct settled *s)
 {
     struct check_record *record = &s->write.record;
     struct claim_content before = {.one_lastmod = record->one_lastmod};
@@ -125,7 +125,7 @@ static void take_content(struct poll *p, const struct fetch_reply *reply,
 }
 
 /* The same where it was split: what dates it are the pages of its urlset. */
-static void take_split(struct poll *p, const struct sitemap_file *file, struct settled *s)
+static void apply_split(struct poll *p, const struct sitemap_file *file, struct settled *s)
 {
     struct check_record *record = &s->write.record;
     s->dates.first = (record->hash[0] | record->hash[1]) == 0;
@@ -142,12 +142,12 @@ static void take_split(struct poll *p, const struct sitemap_file *file, struct s
     if (s->dates.changed)
         remote_report(p->remote, 2, "source-file-split", p->source->settings->name,
                       "%s: its %" PRIu64 " page URLs are a urlset: %s%s%s", record->loc, file->urls,
-                      split_did(p), split_left_out(p) != NULL ? "; " : "",
-                      split_left_out(p) != NULL ? split_left_out(p) : "");
+                      split_did(p), split_describe_dropped(p) != NULL ? "; " : "",
+                      split_describe_dropped(p) != NULL ? split_describe_dropped(p) : "");
 }
 
 /* Its list is read again, once that is in the catalogue. */
-static void ask_for_list(struct poll *p)
+static void request_list(struct poll *p)
 {
     if (p->source == NULL)
         return;
@@ -162,7 +162,7 @@ static void record_split(struct poll *p, struct check_record *record)
     if (is == ((record->marks & CHECK_SPLIT) != 0))
         return;
     set_mark(record, CHECK_SPLIT, is);
-    ask_for_list(p);
+    request_list(p);
 }
 
 /* The registered date moved since the last poll, and the content did not. */
@@ -200,9 +200,9 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
     const struct check_record before = p->record;
     struct interval_bounds bounds = run_bounds(p->remote);
     if (!v->same && split_was(p))
-        take_split(p, file, s);
+        apply_split(p, file, s);
     else if (!v->same)
-        take_content(p, reply, file, s);
+        apply_content(p, reply, file, s);
     if (!v->same && !split_was(p))
         keep_copy(p, file, s->write.lastmod_to);
     if (!v->same)
@@ -218,12 +218,12 @@ static void settle_good(struct poll *p, const struct child_verdict *v,
     set_mark(record, CHECK_REDIRECTED, p->hops > 0);
     if (record->marks & CHECK_DROPPED) {
         set_mark(record, CHECK_DROPPED, false);
-        ask_for_list(p);
+        request_list(p);
     }
     record->good_at = p->now;
     record->failures = 0;
     record->problem = NULL;
-    record->detail = v->same && before.problem == NULL ? before.detail : split_left_out(p);
+    record->detail = v->same && before.problem == NULL ? before.detail : split_describe_dropped(p);
     record->line = 0;
     record->interval_s = s->dates.first ? interval_first(bounds)
                                         : interval_next(record->interval_s, changed, bounds);
@@ -243,7 +243,7 @@ static bool is_same_trouble(enum check_state a, enum check_state b)
 }
 
 /* A client that requests it where it is served sees this server's copy. */
-static const char *say_where(struct poll *p, const char *detail)
+static const char *append_origin(struct poll *p, const char *detail)
 {
     struct url loc;
     if (!url_split(p->record.loc, strlen(p->record.loc), &loc) || url_same_origin(&loc, &p->url))
@@ -259,13 +259,13 @@ static uint32_t settle_bad(struct poll *p, const struct child_verdict *v,
     struct interval_bounds bounds = run_bounds(p->remote);
     record->failures = is_same_trouble(p->record.state, v->state) ? record->failures + 1 : 1;
     record->problem = v->problem;
-    record->detail = *v->detail ? say_where(p, v->detail) : NULL;
+    record->detail = *v->detail ? append_origin(p, v->detail) : NULL;
     record->line = v->line;
     int64_t since = record->failures == 1 ? p->now : record->since;
     if (p->source != NULL && interval_is_none(v->state) && !(record->marks & CHECK_DROPPED) &&
         interval_drops(record->failures, since, p->now, p->source->settings->drop_after_s)) {
         set_mark(record, CHECK_DROPPED, true);
-        ask_for_list(p);
+        request_list(p);
     }
     return interval_trouble(v->state, record->failures, bounds);
 }
@@ -339,10 +339,10 @@ static bool read_entry_late(struct poll *p)
 }
 
 /* It is polled again soon, and nothing comes of this poll. */
-static void put_again(struct poll *p)
+static void requeue(struct poll *p)
 {
-    run_put(p->remote, p->host,
-            (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
+    run_enqueue(p->remote, p->host,
+                (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
 }
 
 /* A poll for the sake of a copy alone that found what was known, or nothing: the copy is kept, and
@@ -358,11 +358,11 @@ static bool settle_copy(struct poll *p, const struct child_verdict *v, struct re
         return false;
     if (known)
         keep_copy(p, file, NULL);
-    remote_ask_fail(p->ask, "");
+    remote_request_fail(p->ask, "");
     p->ask = NULL;
     poll_count(r, child_result(v, false), reply->got_bytes, clock_now_ms() - p->began_ms);
-    run_put(r, p->host,
-            (struct due){p->record.id, (uint32_t)p->record.next_at, p->record.interval_s});
+    run_enqueue(r, p->host,
+                (struct due){p->record.id, (uint32_t)p->record.next_at, p->record.interval_s});
     return true;
 }
 
@@ -378,7 +378,7 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     uint32_t wait;
     if (v->state == CHECK_GOOD && !v->same && !split_was(p) && !p->entry_read &&
         !read_entry_late(p)) {
-        put_again(p);
+        requeue(p);
         return;
     }
     record->state = v->state;
@@ -387,7 +387,7 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     if (v->state == CHECK_GOOD) {
         settle_good(p, v, reply, file, &s);
         wait = record->interval_s;
-        if (public_look_differs(p, record)) {
+        if (public_check_differs(p, record)) {
             uint32_t trouble = interval_trouble(record->state, record->failures, run_bounds(r));
             wait = trouble < wait ? trouble : wait;
         }
@@ -406,11 +406,11 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     if (!run_write(r, &s.write)) {
         r->load = true; /* it is polled again, from what the catalogue keeps */
         if (p->ask != NULL)
-            remote_ask_fail(p->ask, "out of memory");
+            remote_request_fail(p->ask, "out of memory");
         p->ask = NULL;
     }
     if (p->ask != NULL && p->ask->copied != NULL) { /* it is there */
-        remote_ask_fail(p->ask, "");
+        remote_request_fail(p->ask, "");
         p->ask = NULL;
     }
     if (p->ask != NULL) {
@@ -418,7 +418,8 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
         r->waiting = p->ask;
         p->ask->check_id = record->id;
     }
-    run_put(r, p->host, (struct due){record->id, (uint32_t)record->next_at, record->interval_s});
+    run_enqueue(r, p->host,
+                (struct due){record->id, (uint32_t)record->next_at, record->interval_s});
 }
 
 /* ---- beginning ------------------------------------------------------------------------------ */
@@ -437,7 +438,7 @@ static bool keep_record(struct poll *p, const struct check_record *from)
 }
 
 /* Whose pages it may list. */
-static bool take_hosts(struct poll *p)
+static bool copy_hosts(struct poll *p)
 {
     const struct registry_site *site = p->site;
     size_t count = 0;
@@ -475,7 +476,7 @@ static bool is_mapped_anew(const struct poll *p)
 }
 
 /* Whether it is asked for only as it is new: it has validators, and was read whole of late. */
-static bool asks_what_is_new(const struct poll *p)
+static bool is_conditional(const struct poll *p)
 {
     const struct check_record *k = &p->record;
     return k->state == CHECK_GOOD && split_is_as_kept(p) && has_copy(p) &&
@@ -500,15 +501,14 @@ static enum catalogue_status read_child(struct poll *p, struct catalogue_view *v
     p->source = run_source(p->remote, p->record.source);
     bool wanted = *p->record.source != '\0' ? p->source != NULL && p->source->settings->check
                                             : p->site != NULL && p->site->check;
-    if (!wanted || p->site == NULL || !run_ask_url(p->source, p->record.loc, &p->url))
+    if (!wanted || p->site == NULL || !run_request_url(p->source, p->record.loc, &p->url))
         return CATALOGUE_NOT_FOUND;
     if (of_site(p->remote, p->record.site_id) > RUN_SHARE)
         return CATALOGUE_BUSY;
     p->splits = split_can(p);
-    if (!take_hosts(p))
+    if (!copy_hosts(p))
         return CATALOGUE_NO_MEMORY;
-    return !asked && p->source != NULL && asks_what_is_new(p) &&
-                   !(p->record.marks & CHECK_DATE_STALE)
+    return !asked && p->source != NULL && is_conditional(p) && !(p->record.marks & CHECK_DATE_STALE)
                ? CATALOGUE_OK
                : read_entry(p, view);
 }
@@ -527,14 +527,14 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due,
         catalogue_view_end(view);
     }
     *why = status != CATALOGUE_OK && status != CATALOGUE_NOT_FOUND ? not_now : NULL;
-    const char *put_off = status == CATALOGUE_OK ? split_put_off(p, asked != NULL) : NULL;
+    const char *put_off = status == CATALOGUE_OK ? split_requeue(p, asked != NULL) : NULL;
     if (put_off != NULL) {
         *why = asked != NULL ? put_off : NULL;
     } else if (status == CATALOGUE_OK) {
         const struct check_record *k = &p->record;
-        bool whole = !asks_what_is_new(p);
+        bool whole = !is_conditional(p);
         poll_headers(p, whole ? NULL : k->etag, whole ? NULL : k->last_modified);
-        *why = poll_ask(p) ? NULL : not_now;
+        *why = poll_request(p) ? NULL : not_now;
     }
     if (status != CATALOGUE_OK || put_off != NULL || *why != NULL) {
         if (p != NULL)
@@ -544,6 +544,6 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due,
     poll_enter_host(p);
     p->ask = p->splits ? NULL : asked;
     if (asked != NULL && p->splits) /* the caller must not wait that long */
-        remote_ask_answer(asked, &p->record, "");
+        remote_request_answer(asked, &p->record, "");
     return true;
 }

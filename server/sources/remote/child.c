@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void say(struct child_verdict *out, enum check_state state, const char *problem,
-                const char *detail)
+static void report_child(struct child_verdict *out, enum check_state state, const char *problem,
+                         const char *detail)
 {
     out->state = state;
     out->problem = problem;
@@ -35,11 +35,11 @@ static const char *fetch_word(enum fetch_status status)
 static void check_failure(const struct child_answer *a, struct child_verdict *out)
 {
     if (a->fetch == FETCH_STOPPED) { /* more bytes than any sitemap may have */
-        say(out, CHECK_BROKEN, "file-too-large", "is larger than 50 MiB");
+        report_child(out, CHECK_BROKEN, "file-too-large", "is larger than 50 MiB");
         out->host = HOST_ANSWERED;
         return;
     }
-    say(out, CHECK_UNREACHABLE, fetch_word(a->fetch), a->reply->why);
+    report_child(out, CHECK_UNREACHABLE, fetch_word(a->fetch), a->reply->why);
     out->host = a->fetch == FETCH_PROTOCOL                                 ? HOST_ANSWERED
                 : a->fetch == FETCH_NO_MEMORY || a->fetch == FETCH_ADDRESS ? HOST_DROPPED
                                                                            : HOST_FAILED;
@@ -58,14 +58,14 @@ static bool is_accident(const struct child_answer *a)
     return !bad || a->now - before->since < PAGE_STAYS_S;
 }
 
-static void say_refused(const struct fetch_reply *reply, const char *problem, const char *what,
-                        struct child_verdict *out)
+static void report_refused(const struct fetch_reply *reply, const char *problem, const char *what,
+                           struct child_verdict *out)
 {
     char detail[256];
     snprintf(detail, sizeof detail,
              "answers %u%s%.120s to this server; crawlers may get another response", reply->status,
              *what != '\0' ? " with " : "", what);
-    say(out, CHECK_REFUSED, problem, detail);
+    report_child(out, CHECK_REFUSED, problem, detail);
 }
 
 static void check_file(const struct child_answer *a, struct child_verdict *out)
@@ -80,22 +80,22 @@ static void check_file(const struct child_answer *a, struct child_verdict *out)
         out->state = CHECK_GOOD;
         return;
     case SITEMAP_FILE_EMPTY:
-        say(out, CHECK_EMPTY, file->code, file->detail);
+        report_child(out, CHECK_EMPTY, file->code, file->detail);
         return;
     case SITEMAP_FILE_INDEX:
-        say(out, CHECK_NOT_A_SITEMAP, file->code, file->detail);
+        report_child(out, CHECK_NOT_A_SITEMAP, file->code, file->detail);
         return;
     case SITEMAP_FILE_PAGE:
     case SITEMAP_FILE_OTHER:
         snprintf(detail, sizeof detail, "%s%s", file->detail,
                  is_accident(a) ? ", where a sitemap was" : "");
-        say(out, is_accident(a) ? CHECK_BROKEN : CHECK_NOT_A_SITEMAP, file->code, detail);
+        report_child(out, is_accident(a) ? CHECK_BROKEN : CHECK_NOT_A_SITEMAP, file->code, detail);
         return;
     case SITEMAP_FILE_WALL:
-        say_refused(a->reply, file->code, file->detail, out);
+        report_refused(a->reply, file->code, file->detail, out);
         return;
     case SITEMAP_FILE_BROKEN:
-        say(out, CHECK_BROKEN, file->code, file->detail);
+        report_child(out, CHECK_BROKEN, file->code, file->detail);
         return;
     }
 }
@@ -106,15 +106,15 @@ static void evaluate_status(const struct child_answer *a, struct child_verdict *
     unsigned status = a->reply->status;
     snprintf(detail, sizeof detail, "answers %u", status);
     if (status == 404 || status == 410)
-        say(out, CHECK_GONE, "gone", detail);
+        report_child(out, CHECK_GONE, "gone", detail);
     else if (status == 401 || status == 403 || status == 429 || status == 451)
-        say_refused(a->reply, "refused", "", out);
+        report_refused(a->reply, "refused", "", out);
     else if (status == 202) /* a challenge (AWS WAF): nobody accepts a GET for later */
-        say_refused(a->reply, "bot-wall", "", out);
+        report_refused(a->reply, "bot-wall", "", out);
     else if (status >= 500)
-        say(out, CHECK_UNREACHABLE, "server-error", detail);
+        report_child(out, CHECK_UNREACHABLE, "server-error", detail);
     else
-        say(out, CHECK_UNREACHABLE, "unexpected-status", detail);
+        report_child(out, CHECK_UNREACHABLE, "unexpected-status", detail);
 }
 
 static void record_host(const struct child_answer *a, struct child_verdict *out)
@@ -137,9 +137,9 @@ void child_check(const struct child_answer *a, struct child_verdict *out)
     }
     record_host(a, out);
     if (fetch_is_wall(a->reply)) {
-        say_refused(a->reply, "bot-wall", "", out);
+        report_refused(a->reply, "bot-wall", "", out);
     } else if (a->hop != HOP_END) {
-        say(out, CHECK_UNREACHABLE, "redirect", hop_sentence(a->hop));
+        report_child(out, CHECK_UNREACHABLE, "redirect", hop_sentence(a->hop));
     } else if (a->reply->status == 304 && a->conditional) {
         out->state = CHECK_GOOD;
         out->same = true;

@@ -67,7 +67,7 @@ bool due_add(struct due_heap *h, struct due due)
     return true;
 }
 
-struct due due_take(struct due_heap *h)
+struct due due_pop(struct due_heap *h)
 {
     struct due first = h->at[0];
     h->at[0] = h->at[--h->count];

@@ -26,7 +26,7 @@ struct due_heap {
 
 bool due_add(struct due_heap *h, struct due due); /* false: out of memory */
 /* Takes the first out. The heap is not empty. */
-struct due due_take(struct due_heap *h);
+struct due due_pop(struct due_heap *h);
 /* Those of `ids`, ascending, are due at `at`; with `at` 0 they go. How many were found. */
 size_t due_move(struct due_heap *h, const int64_t *ids, size_t count, uint32_t at);
 /* The clock was set: all are due so many seconds later. */

@@ -13,27 +13,27 @@
 #define FULL_EVERY_S (7 * 86400)
 #define LIST_FRESH_S 3600u
 /* Answers all of them: with a result, or a failure. */
-static void answer_asks(struct remote_ask **asks, const struct change_result *result,
-                        const char *failure)
+static void answer_requests(struct remote_ask **asks, const struct change_result *result,
+                            const char *failure)
 {
     while (*asks != NULL) {
         struct remote_ask *ask = *asks;
         *asks = ask->next;
         ask->scanned(ask->context, result, failure);
-        remote_ask_free(ask);
+        remote_request_free(ask);
     }
 }
 
-void list_fail_asks(struct poll *p, const char *failure)
+void list_fail_requests(struct poll *p, const char *failure)
 {
-    answer_asks(&p->asks, NULL, failure);
-    answer_asks(&p->dry_asks, NULL, failure);
-    answer_asks(&p->source->asks, NULL, failure);
-    answer_asks(&p->source->dry_asks, NULL, failure);
+    answer_requests(&p->asks, NULL, failure);
+    answer_requests(&p->dry_asks, NULL, failure);
+    answer_requests(&p->source->asks, NULL, failure);
+    answer_requests(&p->source->dry_asks, NULL, failure);
 }
 
 /* Those who ask for a scan from here on want another one. */
-static void take_asks(struct poll *p)
+static void collect_requests(struct poll *p)
 {
     struct remote_source *s = p->source;
     p->dry_asks = s->dry_asks;
@@ -100,8 +100,8 @@ static void fail_list(struct poll *p, const char *code, const char *why)
     if (news)
         remote_report(r, 1, "source-scan-failed", s->settings->name, "%s: %s; nothing changes",
                       code, why);
-    answer_asks(&p->asks, NULL, why);
-    answer_asks(&p->dry_asks, NULL, why);
+    answer_requests(&p->asks, NULL, why);
+    answer_requests(&p->dry_asks, NULL, why);
 }
 
 static void list_works(struct poll *p)
@@ -204,7 +204,7 @@ int64_t list_answered(const struct poll *p, const struct fetch_reply *reply)
     return answered;
 }
 
-static void take_scan(struct poll *p, const struct list_found *found)
+static void on_scan(struct poll *p, const struct list_found *found)
 {
     struct remote *r = p->remote;
     struct remote_source *s = p->source;
@@ -228,9 +228,9 @@ static void take_scan(struct poll *p, const struct list_found *found)
     keep(&s->modified, poll_kept_header(&found->reply, "Last-Modified", CHECK_MODIFIED_MAX_BYTES));
     poll_claimed(p);
     if (p->asks != NULL)
-        split_let_through(r, s, p->now, list_most_removed(p->asks));
+        split_admit(r, s, p->now, list_most_removed(p->asks));
     atomic_store(&r->look_soon, true);
-    answer_asks(&p->asks, &out->result, "");
+    answer_requests(&p->asks, &out->result, "");
 }
 
 /* A poll that only dry runs asked for is over: all but these is as it was. */
@@ -276,7 +276,7 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
         end(p, v, reply);
         return false;
     }
-    take_asks(p);
+    collect_requests(p);
     if (v->state == CHECK_GOOD) {
         code = upstream_finish(p->upstream, why, sizeof why);
         if (code == NULL)
@@ -292,7 +292,7 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
                   "of the old server";
     }
     if (p->dry_run) {
-        answer_asks(&p->dry_asks, NULL, failure);
+        answer_requests(&p->dry_asks, NULL, failure);
         end_dry(p);
         return false;
     }
@@ -304,12 +304,12 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
 void list_scanned(struct poll *p, const struct list_found *found)
 {
     const struct scan_outcome *dry = &found->dry;
-    answer_asks(&p->dry_asks, dry->applied ? &dry->result : NULL, dry->failure);
+    answer_requests(&p->dry_asks, dry->applied ? &dry->result : NULL, dry->failure);
     if (p->dry_run) {
         end_dry(p);
         return;
     }
-    take_scan(p, found);
+    on_scan(p, found);
     end(p, &found->verdict, &found->reply);
 }
 
@@ -321,8 +321,8 @@ static void refuse_list(struct remote *r, struct remote_source *source, const ch
     pthread_mutex_lock(&r->lock);
     source->status.polling = false;
     pthread_mutex_unlock(&r->lock);
-    answer_asks(&source->asks, NULL, failure);
-    answer_asks(&source->dry_asks, NULL, failure);
+    answer_requests(&source->asks, NULL, failure);
+    answer_requests(&source->dry_asks, NULL, failure);
 }
 
 /* Whether what is kept of it has no validators any more, as after an undo of what it named. */
@@ -366,7 +366,7 @@ bool list_begin(struct remote *r, struct remote_source *source)
     pthread_mutex_lock(&r->lock);
     source->status.polling = true;
     pthread_mutex_unlock(&r->lock);
-    if (!poll_ask(p)) {
+    if (!poll_request(p)) {
         poll_free(p);
         refuse_list(r, source, "out of memory");
         return false;

@@ -16,7 +16,7 @@ struct once {
     bool headed, decided;
 };
 
-static bool may_ask(void *context, const struct url *to)
+static bool may_request(void *context, const struct url *to)
 {
     const struct once *o = context;
     return url_same_origin(&o->upstream, to);
@@ -96,7 +96,7 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
         .take_bytes = POLL_BODY_MAX_BYTES,
         .context = o,
     };
-    struct follow follow = {.request = &request, .allowed = may_ask, .context = o};
+    struct follow follow = {.request = &request, .allowed = may_request, .context = o};
     enum fetch_status status = fetch_follow(&follow, &reply);
     if (o->decided && status == FETCH_STOPPED)
         reply.status = 200; /* no whole answer, but one that was read far enough */

@@ -36,7 +36,7 @@ static bool is_host_of(const struct registry_site *site, const struct url *url)
 }
 
 /* Origins of the site, its other hosts, the upstream. */
-static bool may_ask(void *context, const struct url *to)
+static bool may_request(void *context, const struct url *to)
 {
     const struct poll *p = context;
     bool of_site = is_host_of(p->site, to);
@@ -76,7 +76,7 @@ void poll_headers(struct poll *p, const char *etag, const char *modified)
     add_header(p, "If-Modified-Since", modified);
 }
 
-void poll_take_head(struct poll *p, const struct fetch_reply *reply)
+void poll_read_head(struct poll *p, const struct fetch_reply *reply)
 {
     char codings[CODINGS_TEXT];
     const char *coding = fetch_header_joined(reply, "Content-Encoding", codings, sizeof codings);
@@ -94,7 +94,7 @@ static bool take_body(void *context, const struct fetch_reply *reply, const char
     struct poll *p = context;
     if (reply->status != 200)
         return true;
-    poll_take_head(p, reply);
+    poll_read_head(p, reply);
     if (p->list ? upstream_feed(p->upstream, bytes, len)
                 : sitemap_verifier_feed(p->verifier, bytes, len))
         return true;
@@ -169,7 +169,7 @@ const char *poll_connect(const struct poll *p, const struct url *url, bool *look
     return NULL;
 }
 
-bool poll_ask(struct poll *p)
+bool poll_request(struct poll *p)
 {
     bool looks;
     struct remote *r = p->remote;
@@ -227,7 +227,7 @@ void poll_free(struct poll *p)
     sitemap_verifier_free(p->verifier);
     child_copy_drop(p->copy);
     split_end_free(p->ended);
-    public_look_free(p->look);
+    public_check_free(p->look);
     registry_unref(p->registry);
     remote_plan_free(p->plan);
     record_list_done(&p->texts);
@@ -250,8 +250,8 @@ struct poll *poll_new(struct remote *r, struct remote_host *host)
     return p;
 }
 
-void poll_leave_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
-                     int64_t retry_after_s)
+void poll_release_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
+                       int64_t retry_after_s)
 {
     if (p->splits) {
         p->host->apart--;
@@ -275,14 +275,14 @@ void poll_cancel(struct poll *p, const char *failure)
     if (p->transfer != NULL)
         fetch_loop_remove(r->loop, p->transfer);
     if (!p->scans)
-        poll_leave_host(p, HOST_DROPPED, 0, -1);
+        poll_release_host(p, HOST_DROPPED, 0, -1);
     if (p->ask != NULL)
-        remote_ask_fail(p->ask, failure);
+        remote_request_fail(p->ask, failure);
     if (p->list)
-        list_fail_asks(p, failure);
+        list_fail_requests(p, failure);
     else
-        run_put(r, p->host,
-                (struct due){p->record.id, (uint32_t)p->record.next_at, p->record.interval_s});
+        run_enqueue(r, p->host,
+                    (struct due){p->record.id, (uint32_t)p->record.next_at, p->record.interval_s});
     if (p->scans ? list_scan_drop(p) : split_drop(p))
         unlink_poll(p);
     else
@@ -338,15 +338,15 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
     if (!p->list)
         split_check(p, &verdict);
     if (p->look != NULL) {
-        public_look_end(p, &verdict);
+        public_check_end(p, &verdict);
         return;
     }
-    poll_leave_host(p, verdict.host, reply->took_ms, verdict.retry_after_s);
-    if (public_look_begin(p, &verdict, reply, found))
+    poll_release_host(p, verdict.host, reply->took_ms, verdict.retry_after_s);
+    if (public_check_begin(p, &verdict, reply, found))
         return;
     if (p->list && list_settle(p, &verdict, reply))
         return;
-    if (!p->list && !split_put_later(p, reply->got_bytes))
+    if (!p->list && !split_postpone(p, reply->got_bytes))
         check_settle(p, &verdict, reply, found);
     poll_free(p);
 }
@@ -358,11 +358,11 @@ void poll_done(void *context, enum fetch_status status, struct fetch_reply *repl
     enum hop_verdict hop = HOP_END;
     p->transfer = NULL;
     if (status == FETCH_OK)
-        hop = hop_next(reply->status, reply->redirect.data, &p->url, p->hops, may_ask, p, &to);
+        hop = hop_next(reply->status, reply->redirect.data, &p->url, p->hops, may_request, p, &to);
     if (hop == HOP_FOLLOW) {
         p->url = to;
         p->hops++;
-        if (poll_ask(p))
+        if (poll_request(p))
             return;
         status = FETCH_NO_MEMORY;
         hop = HOP_END;

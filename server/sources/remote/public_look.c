@@ -51,8 +51,8 @@ static bool is_due(struct poll *p)
     return true;
 }
 
-bool public_look_begin(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply,
-                       const struct sitemap_file *found)
+bool public_check_begin(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply,
+                        const struct sitemap_file *found)
 {
     struct public_look *l;
     struct url url;
@@ -75,21 +75,21 @@ bool public_look_begin(struct poll *p, const struct child_verdict *v, struct fet
     p->hops = 0;
     poll_headers(p, NULL, NULL);
     poll_enter_host(p);
-    if (!poll_ask(p)) {
+    if (!poll_request(p)) {
         const struct child_verdict nothing = {.state = CHECK_UNREACHABLE};
-        public_look_end(p, &nothing);
+        public_check_end(p, &nothing);
     }
     return true;
 }
 
-void public_look_end(struct poll *p, const struct child_verdict *v)
+void public_check_end(struct poll *p, const struct child_verdict *v)
 {
     struct public_look *l = p->look;
     struct url url;
     bool looks;
     url_split(p->record.loc, strlen(p->record.loc), &url);
     const char *connect = poll_connect(p, &url, &looks);
-    poll_leave_host(p, HOST_DROPPED, 0, -1); /* another server: it does not slow what polls ask */
+    poll_release_host(p, HOST_DROPPED, 0, -1); /* another server: it does not slow what polls ask */
     if (interval_is_none(v->state)) {
         l->differs = true;
         snprintf(l->detail, sizeof l->detail, "by its public address it %s%.120s; %.60s has it",
@@ -106,7 +106,7 @@ void public_look_end(struct poll *p, const struct child_verdict *v)
     poll_free(p);
 }
 
-bool public_look_differs(const struct poll *p, struct check_record *record)
+bool public_check_differs(const struct poll *p, struct check_record *record)
 {
     if (p->look == NULL || !p->look->differs)
         return false;
@@ -117,7 +117,7 @@ bool public_look_differs(const struct poll *p, struct check_record *record)
     return true;
 }
 
-void public_look_free(struct public_look *l)
+void public_check_free(struct public_look *l)
 {
     if (l != NULL)
         fetch_reply_done(&l->reply);

@@ -146,7 +146,7 @@ void remote_fetch_copy(struct remote *r, int64_t site_id, const char *loc,
                        void (*done)(void *context), void *context);
 /* Something was registered or a site's `check` is another: looks for what is to be watched within
  * seconds rather than a minute. */
-void remote_look(struct remote *r);
+void remote_wake(struct remote *r);
 
 /* One poll of a list for the command line, without a thread: what `sitemapd scan` does. */
 struct scan_once;

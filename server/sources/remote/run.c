@@ -103,7 +103,7 @@ struct remote_source *run_source(struct remote *r, const char *name)
     return NULL;
 }
 
-bool run_ask_url(const struct remote_source *source, const char *loc, struct url *out)
+bool run_request_url(const struct remote_source *source, const char *loc, struct url *out)
 {
     struct url url;
     if (!url_split(loc, strlen(loc), &url))
@@ -113,7 +113,7 @@ bool run_ask_url(const struct remote_source *source, const char *loc, struct url
     return true;
 }
 
-void run_put(struct remote *r, struct remote_host *host, struct due due)
+void run_enqueue(struct remote *r, struct remote_host *host, struct due due)
 {
     if (!due_add(&host->heap, due))
         r->load = true; /* found again in the catalogue, once there is memory */
@@ -231,8 +231,8 @@ static void answer_polls(struct remote *r, enum catalogue_status status)
         r->landing = ask->next;
         enum catalogue_status found =
             view != NULL ? catalogue_view_check(view, ask->check_id, &record) : status;
-        remote_ask_answer(ask, found == CATALOGUE_OK ? &record : NULL,
-                          found == CATALOGUE_OK ? "" : "the catalogue rejected it");
+        remote_request_answer(ask, found == CATALOGUE_OK ? &record : NULL,
+                              found == CATALOGUE_OK ? "" : "the catalogue rejected it");
     }
     if (view != NULL)
         catalogue_view_end(view);
@@ -242,7 +242,7 @@ static void answer_all(struct remote_ask *asks, const char *failure)
 {
     while (asks != NULL) {
         struct remote_ask *next = asks->next;
-        remote_ask_fail(asks, failure);
+        remote_request_fail(asks, failure);
         asks = next;
     }
 }
@@ -449,7 +449,7 @@ static void source_done(struct remote_source *s)
 }
 
 /* From now on it is the thread's, and nobody frees it. */
-static struct remote_plan *take_wanted(struct remote *r)
+static struct remote_plan *collect_wanted(struct remote *r)
 {
     pthread_mutex_lock(&r->lock);
     struct remote_plan *plan = r->wanted;
@@ -523,9 +523,9 @@ static void move_sources(struct remote *r, const struct remote_plan *plan,
 }
 
 /* Settings that have changed. */
-static void take_plan(struct remote *r)
+static void apply_plan(struct remote *r)
 {
-    struct remote_plan *plan = take_wanted(r), *old = r->plan;
+    struct remote_plan *plan = collect_wanted(r), *old = r->plan;
     if (plan == NULL)
         return;
     struct remote_source *sources = make_sources(plan), *ended = r->sources;
@@ -562,11 +562,11 @@ static void take_plan(struct remote *r)
 
 /* ---- what is asked for ---------------------------------------------------------------------- */
 
-static void ask_scan(struct remote *r, struct remote_ask *ask)
+static void request_scan(struct remote *r, struct remote_ask *ask)
 {
     struct remote_source *s = run_source(r, ask->name);
     if (s == NULL) {
-        remote_ask_fail(ask, "source not found");
+        remote_request_fail(ask, "source not found");
         return;
     }
     struct remote_ask **of_its_kind = ask->dry_run ? &s->dry_asks : &s->asks;
@@ -574,7 +574,7 @@ static void ask_scan(struct remote *r, struct remote_ask *ask)
     for (const struct remote_ask *a = *of_its_kind; a != NULL; a = a->next)
         waiting++;
     if (waiting >= SCANS_OF_SOURCE) {
-        remote_ask_fail(ask, "busy: too many scans are waiting for it; retry later");
+        remote_request_fail(ask, "busy: too many scans are waiting for it; retry later");
         return;
     }
     ask->next = *of_its_kind;
@@ -592,7 +592,7 @@ static const struct poll *find_poll(const struct remote *r, int64_t id)
 }
 
 /* Polls it out of its turn. False: it waits for its host, or for what is under way. */
-static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
+static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
 {
     struct catalogue_view *view;
     struct check_record k;
@@ -608,7 +608,7 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
         status = catalogue_view_check_by_loc(view, ask->site_id, ask->loc, &k);
         if (status == CATALOGUE_OK) {
             due = (struct due){k.id, (uint32_t)k.next_at, k.interval_s};
-            has_url = run_ask_url(run_source(r, k.source), ask->loc, &url);
+            has_url = run_request_url(run_source(r, k.source), ask->loc, &url);
         }
         catalogue_view_end(view); /* and with it the record's texts */
     }
@@ -617,17 +617,17 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
         status = CATALOGUE_NOT_FOUND; /* it is there now */
     struct remote_host *host = status == CATALOGUE_OK && has_url ? run_host(r, &url) : NULL;
     if (host == NULL) {
-        remote_ask_fail(ask, "it is not polled");
+        remote_request_fail(ask, "it is not polled");
         return true;
     }
     if (host_rests(&host->pace, now_ms)) {
-        remote_ask_fail(
+        remote_request_fail(
             ask, "its host is resting after 429, 503 or a failed connection; it is polled later");
         return true;
     }
     const struct poll *polled = find_poll(r, due.id);
     if (polled != NULL && polled->splits) {
-        remote_ask_fail(ask, "conflict: it is already being fetched or split; retry later");
+        remote_request_fail(ask, "conflict: it is already being fetched or split; retry later");
         return true;
     }
     if (polled != NULL || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
@@ -636,8 +636,8 @@ static bool ask_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
     due_move(&host->heap, &due.id, 1, 0);
     if (!check_begin(r, host, due, ask, &why)) {
         if (why != NULL)
-            run_put(r, host, due);
-        remote_ask_fail(ask, why != NULL ? why : "it is not polled");
+            run_enqueue(r, host, due);
+        remote_request_fail(ask, why != NULL ? why : "it is not polled");
     }
     return true;
 }
@@ -657,13 +657,13 @@ static void end_waits(struct remote *r, int64_t now_ms)
 {
     for (struct poll *p = r->polls; p != NULL; p = p->next)
         if (p->ask != NULL && p->ask->copied != NULL && now_ms > p->ask->until_ms) {
-            remote_ask_fail(p->ask, "");
+            remote_request_fail(p->ask, "");
             p->ask = NULL;
         }
 }
 
 /* How long until they are looked at again. */
-static int64_t serve_asks(struct remote *r, int64_t now_ms)
+static int64_t serve_requests(struct remote *r, int64_t now_ms)
 {
     end_waits(r, now_ms);
     pthread_mutex_lock(&r->lock);
@@ -681,12 +681,12 @@ static int64_t serve_asks(struct remote *r, int64_t now_ms)
         asks = ask->next;
         ask->next = NULL;
         if (ask->name != NULL) {
-            ask_scan(r, ask);
+            request_scan(r, ask);
         } else if (ask->copied != NULL && now_ms > ask->until_ms) {
-            remote_ask_fail(ask, "");
+            remote_request_fail(ask, "");
         } else if (is_crowded(kept, ask->site_id)) {
-            remote_ask_fail(ask, "busy: too many polls of its site are waiting; retry later");
-        } else if (!ask_poll(r, ask, now_ms)) {
+            remote_request_fail(ask, "busy: too many polls of its site are waiting; retry later");
+        } else if (!request_poll(r, ask, now_ms)) {
             *end = ask;
             end = &ask->next;
         }
@@ -773,16 +773,16 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
         if (looked == LOOKED_MOST) /* many that are watched no more */
             return 0;
         const char *why;
-        struct due due = due_take(&host->heap);
+        struct due due = due_pop(&host->heap);
         if (is_unwritten(r, due.id)) { /* the clock jumped: it is due before that has landed */
             run_flush(r);
             due.at = (uint32_t)now + 1;
-            run_put(r, host, due);
+            run_enqueue(r, host, due);
             continue;
         }
         if (!check_begin(r, host, due, NULL, &why) && why != NULL) {
             due.at = (uint32_t)(now + RETRY_MS / 1000);
-            run_put(r, host, due);
+            run_enqueue(r, host, due);
             return TICK_MS;
         }
     }
@@ -820,7 +820,7 @@ static void measure(struct remote *r, int64_t now, int64_t now_ms)
 }
 
 /* Set back, the clock would let nothing be due for as long. */
-static void look_at_clock(struct remote *r, int64_t now_ms)
+static void check_clock(struct remote *r, int64_t now_ms)
 {
     int64_t offset = clock_unix_ms() - now_ms;
     int64_t set = (offset - r->clock_offset) / 1000;
@@ -838,7 +838,7 @@ static void look_at_clock(struct remote *r, int64_t now_ms)
 
 /* Of a shared catalogue one node polls; the others do what they are asked. Who takes it over goes
  * on from what the catalogue has by then. */
-static void look_who_leads(struct remote *r)
+static void check_leadership(struct remote *r)
 {
     bool led = r->leads;
     r->leads = catalogue_leads(r->catalogue, REMOTE_LEAD);
@@ -850,20 +850,20 @@ static void look_who_leads(struct remote *r)
 static int64_t step(struct remote *r)
 {
     int64_t now_ms = clock_now_ms();
-    take_plan(r);
+    apply_plan(r);
     if (r->plan == NULL) /* no memory yet */
         return TICK_MS;
     land(r);
     split_step(r);
     list_scan_step(r);
-    look_who_leads(r);
-    look_at_clock(r, now_ms);
+    check_leadership(r);
+    check_clock(r, now_ms);
     load(r, now_ms);
     load_fresh(r);
     if (r->load)
         return TICK_MS;
     run_sweep_hosts(r);
-    int64_t wait = serve_asks(r, now_ms);
+    int64_t wait = serve_requests(r, now_ms);
     int64_t now = run_now();
     wait = least(wait, begin_lists(r, now));
     wait = least(wait, begin_children(r, now, now_ms));

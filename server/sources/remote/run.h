@@ -228,12 +228,12 @@ bool remote_settings_equal(const struct remote_settings *a, const struct remote_
 const struct address_guard *remote_guard(const struct remote_plan *plan,
                                          const struct remote_settings *source,
                                          const struct registry_site *site);
-void remote_ask_free(struct remote_ask *ask);
+void remote_request_free(struct remote_ask *ask);
 /* Answers it with a failure and frees it. */
-void remote_ask_fail(struct remote_ask *ask, const char *failure);
+void remote_request_fail(struct remote_ask *ask, const char *failure);
 /* The same of a poll, with the row that it came to (NULL: `failure` says why there is none). */
-void remote_ask_answer(struct remote_ask *ask, const struct check_record *record,
-                       const char *failure);
+void remote_request_answer(struct remote_ask *ask, const struct check_record *record,
+                           const char *failure);
 /* The thread. */
 void remote_run(void *remote);
 
@@ -244,11 +244,11 @@ struct remote_host *run_host(struct remote *r, const struct url *url); /* NULL: 
 void run_sweep_hosts(struct remote *r);
 struct remote_source *run_source(struct remote *r, const char *name); /* NULL: none */
 /* Where the sitemap at a loc is asked for; `source` may be NULL. False: it has no such outline. */
-bool run_ask_url(const struct remote_source *source, const char *loc, struct url *out);
+bool run_request_url(const struct remote_source *source, const char *loc, struct url *out);
 int64_t run_now(void);
 uint32_t run_chance(struct remote *r);
 /* Puts a sitemap back into its host's heap. */
-void run_put(struct remote *r, struct remote_host *host, struct due due);
+void run_enqueue(struct remote *r, struct remote_host *host, struct due due);
 /* By how much intervals of the host count longer: 1 or more. */
 double run_stretch(const struct remote *r, const struct remote_host *host);
 struct interval_bounds run_bounds(const struct remote *r);
@@ -261,18 +261,18 @@ void run_flush(struct remote *r);
 struct poll *poll_new(struct remote *r, struct remote_host *host); /* NULL: no memory */
 void poll_free(struct poll *p);
 void poll_headers(struct poll *p, const char *etag, const char *modified);
-bool poll_ask(struct poll *p); /* false: no memory */
+bool poll_request(struct poll *p); /* false: no memory */
 /* Where to connect to for the origin of `url`, past the web server that crawlers use; NULL: where
  * its name leads. `*looks`: and then to look at some by their public address (public_look.c). */
 const char *poll_connect(const struct poll *p, const struct url *url, bool *looks);
 /* Passes what the head says on to the reader of the body. Before each piece; the first call counts.
  */
-void poll_take_head(struct poll *p, const struct fetch_reply *reply);
+void poll_read_head(struct poll *p, const struct fetch_reply *reply);
 /* It is asked: from now on it counts for its host's pace. */
 void poll_enter_host(struct poll *p);
 /* It was answered, or given up. */
-void poll_leave_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
-                     int64_t retry_after_s);
+void poll_release_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
+                       int64_t retry_after_s);
 /* The answer is there: follows it, or settles and frees the poll. */
 void poll_done(void *poll, enum fetch_status status, struct fetch_reply *reply);
 /* Drops it; a sitemap goes back into its heap. */
@@ -295,13 +295,13 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
 /* ---- public_look.c */
 /* Asks for a good sitemap by its public address, where that is due: true, and the poll settles
  * later. Takes over the reply. */
-bool public_look_begin(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply,
-                       const struct sitemap_file *found);
+bool public_check_begin(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply,
+                        const struct sitemap_file *found);
 /* It was answered: settles and frees the poll. */
-void public_look_end(struct poll *p, const struct child_verdict *v);
+void public_check_end(struct poll *p, const struct child_verdict *v);
 /* True where the public address has no sitemap: then the record says so. */
-bool public_look_differs(const struct poll *p, struct check_record *record);
-void public_look_free(struct public_look *look); /* takes NULL */
+bool public_check_differs(const struct poll *p, struct check_record *record);
+void public_check_free(struct public_look *look); /* takes NULL */
 
 /* ---- list.c */
 /* The result of a list that was read. */
@@ -318,7 +318,7 @@ bool list_begin(struct remote *r, struct remote_source *source);
 bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply);
 void list_scanned(struct poll *p, const struct list_found *found);
 /* Those who ask for a scan of the list, also for the next one. */
-void list_fail_asks(struct poll *p, const char *failure);
+void list_fail_requests(struct poll *p, const char *failure);
 int64_t list_most_removed(const struct remote_ask *asks);
 int64_t list_answered(const struct poll *p, const struct fetch_reply *reply);
 
@@ -341,9 +341,9 @@ bool split_can(const struct poll *p);
 bool split_is_as_kept(const struct poll *p);
 /* Why it does not begin now (another one is under way, or has its turn; its site had more than its
  * share; its urlset is frozen), and it is requeued, unless `asked`. NULL: it may begin. */
-const char *split_put_off(struct poll *p, bool asked);
+const char *split_requeue(struct poll *p, bool asked);
 /* A scan may remove so many: of what it splits, too, which is polled for that. */
-void split_let_through(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed);
+void split_admit(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed);
 /* In place of fetch_loop_add. False: no memory, no thread. */
 bool split_begin(struct poll *p);
 /* Gives it up, where it is under way: true, and it is freed later. */
@@ -356,11 +356,11 @@ void split_end_free(struct split_end *e); /* takes NULL */
 /* The result: whether it was split; what of it is in no urlset (NULL: nothing); what it was
  * found to be (false: nothing was); whether nothing came of it, so that it was requeued. */
 bool split_was(const struct poll *p);
-const char *split_left_out(const struct poll *p);
+const char *split_describe_dropped(const struct poll *p);
 /* Of one that was: what it did to its urlset. */
 const char *split_did(const struct poll *p);
 bool split_found(const struct poll *p, struct sitemap_file *out);
-bool split_put_later(struct poll *p, uint64_t got_bytes);
+bool split_postpone(struct poll *p, uint64_t got_bytes);
 /* Corrects what an answer says alone. */
 void split_check(const struct poll *p, struct child_verdict *v);
 /* How long it waits at least, by what it fetched. */

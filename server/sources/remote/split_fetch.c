@@ -50,7 +50,7 @@ struct split_fetch {
     struct poll *poll;
     struct fetch_loop *wake; /* of the thread of polls */
     struct thread thread;
-    atomic_bool over, let_go;
+    atomic_bool over, released;
     int64_t began_ms;
     struct split_file file;
     bool has_urlset, fetched;
@@ -107,7 +107,7 @@ static bool take(void *context, const struct fetch_reply *reply, const char *byt
     struct split_end *e = f->end;
     if (reply->status != 200)
         return true;
-    poll_take_head(f->poll, reply);
+    poll_read_head(f->poll, reply);
     if (!keep_bytes(f, bytes, len))
         return false;
     if (!e->read && !sitemap_verifier_feed(f->poll->verifier, bytes, len)) {
@@ -140,11 +140,11 @@ static void fetch_file(struct split_fetch *f)
     request.context = f;
     f->end->status = FETCH_NO_MEMORY;
     if (loop != NULL && fetch_loop_add(loop, &request, on_fetched) != NULL)
-        while (!f->fetched && !thread_stops(&f->thread) && !atomic_load(&f->let_go))
+        while (!f->fetched && !thread_stops(&f->thread) && !atomic_load(&f->released))
             if (!fetch_loop_poll(loop, TURN_MS))
                 thread_wait(&f->thread, TURN_MS);
     fetch_loop_free(loop);
-    if (!f->fetched && atomic_load(&f->let_go)) {
+    if (!f->fetched && atomic_load(&f->released)) {
         snprintf(sent, sizeof sent, "only %" PRIu64 " bytes received so far", f->written);
         fail(f, "too-slow", "timeout: another site's sitemap is waiting to be fetched", sent);
     }
@@ -205,7 +205,7 @@ static void split(struct split_fetch *f)
                                     .hash = {out.hash[0], out.hash[1]},
                                     .code = ""};
     split_report_done(&out, e->did, sizeof e->did);
-    split_report_left_out(&out, e->left_out, sizeof e->left_out);
+    split_report_dropped(&out, e->left_out, sizeof e->left_out);
 }
 
 static bool is_to_split(const struct split_fetch *f)
@@ -215,7 +215,7 @@ static bool is_to_split(const struct split_fetch *f)
     return is_large(file) || (good && f->has_urlset);
 }
 
-static void take_answer(struct split_fetch *f)
+static void on_answer(struct split_fetch *f)
 {
     struct split_end *e = f->end;
     char detail[96];
@@ -240,7 +240,7 @@ static void split_fetch_run(void *context)
         fail(f, "no-space", "cannot create a file beside the catalogue", strerrordesc_np(errno));
     } else {
         fetch_file(f);
-        take_answer(f);
+        on_answer(f);
         close(f->file.fd);
     }
     atomic_store(&f->over, true);
@@ -303,17 +303,18 @@ static const char *why_not_now(struct poll *p, bool asked)
                : NULL;
 }
 
-const char *split_put_off(struct poll *p, bool asked)
+const char *split_requeue(struct poll *p, bool asked)
 {
     const char *why = p->splits ? why_not_now(p, asked) : NULL;
     if (why != NULL && !asked)
-        run_put(p->remote, p->host,
-                (struct due){p->record.id, (uint32_t)(run_now() + AGAIN_S), p->record.interval_s});
+        run_enqueue(
+            p->remote, p->host,
+            (struct due){p->record.id, (uint32_t)(run_now() + AGAIN_S), p->record.interval_s});
     return why;
 }
 
 /* Whether the guard lets its rows go, of those of its source that are split. NULL: it does not. */
-static bool *let_of(const struct remote_source *s, const char *loc)
+static bool *allowance_of(const struct remote_source *s, const char *loc)
 {
     const char *const *splits = s->settings->splits;
     for (size_t i = 0; s->split_let != NULL && splits[i] != NULL; i++)
@@ -324,7 +325,7 @@ static bool *let_of(const struct remote_source *s, const char *loc)
 
 static int64_t max_removed_of(const struct remote_source *s, const char *loc)
 {
-    const bool *let = let_of(s, loc);
+    const bool *let = allowance_of(s, loc);
     return let != NULL && *let ? s->split_removed : MAX_REMOVED_GUARDED;
 }
 
@@ -336,7 +337,7 @@ static void hurry(struct remote *r, const struct check_record *k, int64_t now)
         due_move(&r->hosts[i]->heap, &k->id, 1, (uint32_t)at);
 }
 
-void split_let_through(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed)
+void split_admit(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed)
 {
     const char *const *splits = s->settings->splits;
     struct catalogue_view *view;
@@ -417,12 +418,12 @@ static struct poll *collect(struct remote *r, bool *dropped)
     return p;
 }
 
-static void let_go(struct remote *r)
+static void release_poll(struct remote *r)
 {
     struct split_fetch *f = r->split;
     int64_t now_ms = clock_now_ms();
     if (shares_lets_go(&r->shares, f->poll->record.site_id, now_ms - f->began_ms, now_ms))
-        atomic_store(&f->let_go, true); /* where it is fetched still */
+        atomic_store(&f->released, true); /* where it is fetched still */
 }
 
 void split_step(struct remote *r)
@@ -431,7 +432,7 @@ void split_step(struct remote *r)
     if (r->split == NULL)
         return;
     if (!atomic_load(&r->split->over)) {
-        let_go(r);
+        release_poll(r);
         return;
     }
     struct poll *p = collect(r, &dropped);
@@ -443,7 +444,7 @@ void split_step(struct remote *r)
     struct fetch_reply reply = e->reply;
     e->reply = (struct fetch_reply){.status = 0};
     p->decided = e->decided;
-    bool *let = let_of(p->source, p->record.loc);
+    bool *let = allowance_of(p->source, p->record.loc);
     if (let != NULL && (e->split || reply.status == 304))
         *let = false;
     poll_done(p, e->status, &reply);
@@ -471,7 +472,7 @@ const char *split_did(const struct poll *p)
     return p->ended->did;
 }
 
-const char *split_left_out(const struct poll *p)
+const char *split_describe_dropped(const struct poll *p)
 {
     return split_was(p) && *p->ended->left_out ? p->ended->left_out : NULL;
 }
@@ -483,13 +484,14 @@ bool split_found(const struct poll *p, struct sitemap_file *out)
     return p->ended != NULL && p->ended->read;
 }
 
-bool split_put_later(struct poll *p, uint64_t got_bytes)
+bool split_postpone(struct poll *p, uint64_t got_bytes)
 {
     if (p->ended == NULL || !p->ended->later)
         return false;
-    run_put(p->remote, p->host,
-            (struct due){p->record.id, (uint32_t)(run_now() + split_wait(p, got_bytes, LATER_S)),
-                         p->record.interval_s});
+    run_enqueue(p->remote, p->host,
+                (struct due){p->record.id,
+                             (uint32_t)(run_now() + split_wait(p, got_bytes, LATER_S)),
+                             p->record.interval_s});
     return true;
 }
 

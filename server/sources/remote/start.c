@@ -83,38 +83,38 @@ void remote_stop(struct remote *r)
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-void remote_ask_free(struct remote_ask *ask)
+void remote_request_free(struct remote_ask *ask)
 {
     free(ask->name);
     free(ask->loc);
     free(ask);
 }
 
-void remote_ask_answer(struct remote_ask *ask, const struct check_record *record,
-                       const char *failure)
+void remote_request_answer(struct remote_ask *ask, const struct check_record *record,
+                           const char *failure)
 {
     if (ask->copied != NULL)
         ask->copied(ask->context);
     else
         ask->polled(ask->context, record, failure);
-    remote_ask_free(ask);
+    remote_request_free(ask);
 }
 
-void remote_ask_fail(struct remote_ask *ask, const char *failure)
+void remote_request_fail(struct remote_ask *ask, const char *failure)
 {
     if (ask->scanned == NULL) {
-        remote_ask_answer(ask, NULL, failure);
+        remote_request_answer(ask, NULL, failure);
         return;
     }
     ask->scanned(ask->context, NULL, failure);
-    remote_ask_free(ask);
+    remote_request_free(ask);
 }
 
 /* Takes `ask` over, whole or half made. */
 static void submit(struct remote *r, struct remote_ask *ask, bool whole)
 {
     if (!whole) {
-        remote_ask_fail(ask, "out of memory");
+        remote_request_fail(ask, "out of memory");
         return;
     }
     pthread_mutex_lock(&r->lock);
@@ -126,7 +126,7 @@ static void submit(struct remote *r, struct remote_ask *ask, bool whole)
     }
     pthread_mutex_unlock(&r->lock);
     if (stopped)
-        remote_ask_fail(ask, "the server is stopping");
+        remote_request_fail(ask, "the server is stopping");
 }
 
 void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool dry_run,
@@ -174,7 +174,7 @@ void remote_fetch_copy(struct remote *r, int64_t site_id, const char *loc,
     submit(r, ask, ask->loc != NULL);
 }
 
-void remote_look(struct remote *r)
+void remote_wake(struct remote *r)
 {
     atomic_store(&r->look_soon, true);
     pthread_mutex_lock(&r->lock);

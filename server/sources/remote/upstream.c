@@ -268,7 +268,7 @@ static enum rule_code loc(const void *place, const char *path, struct url *out)
     return url_parse(path, strlen(path), out, NULL);
 }
 
-static void look_at_claims(struct upstream *u, struct scan_pass *pass)
+static void check_claims(struct upstream *u, struct scan_pass *pass)
 {
     for (size_t i = 0; i < u->members.count && !u->claims_are_now; i++) {
         const struct source_file *file = &u->members.at[i].file;
@@ -291,7 +291,7 @@ static void record_claimed(struct upstream *u, const char *path)
     u->claimed[u->claimed_count++] = path;
 }
 
-static bool take_good(struct upstream *u, struct scan_pass *pass, const struct source_file *file)
+static bool on_member(struct upstream *u, struct scan_pass *pass, const struct source_file *file)
 {
     struct record *kept = scan_meet(pass, file->path);
     struct record *dropped = record_find(&u->dropped, file->path);
@@ -307,12 +307,12 @@ static bool take_good(struct upstream *u, struct scan_pass *pass, const struct s
     now.moved = kept != NULL && !text_equal(kept->file.lastmod, now.file.lastmod);
     if (kept != NULL && claim != NULL && !text_equal(kept->file.claim, claim))
         record_claimed(u, file->path);
-    return scan_take(pass, kept, &now);
+    return scan_compare(pass, kept, &now);
 }
 
 /* Its entries are its urlset's. */
-static bool take_split(struct scan_pass *pass, const struct source_file *file,
-                       const struct source_file *split)
+static bool add_split_member(struct scan_pass *pass, const struct source_file *file,
+                             const struct source_file *split)
 {
     struct record *kept = scan_meet(pass, file->path);
     struct record now = scan_from_kept(kept, file->path);
@@ -322,10 +322,10 @@ static bool take_split(struct scan_pass *pass, const struct source_file *file,
     now.file.urls = split->urls;
     now.file.bytes = split->bytes;
     memcpy(now.file.hash, split->hash, sizeof now.file.hash);
-    return scan_take(pass, kept, &now);
+    return scan_compare(pass, kept, &now);
 }
 
-static bool take_problem(struct scan_pass *pass, const struct record *member)
+static bool add_problem(struct scan_pass *pass, const struct record *member)
 {
     struct record *kept = scan_meet(pass, member->file.path);
     struct record now = scan_from_kept(kept, member->file.path);
@@ -339,14 +339,14 @@ static bool find(void *place, struct scan_pass *pass)
     struct upstream *u = place;
     if (!keep_split(u, pass))
         return false;
-    look_at_claims(u, pass);
+    check_claims(u, pass);
     for (size_t i = 0; i < u->members.count; i++) {
         const struct record *member = &u->members.at[i];
         const struct record *split = record_find(&u->split, member->file.path);
         if (scan_is_stopped(pass) ||
-            !(member->file.problem != NULL ? take_problem(pass, member)
-              : split != NULL              ? take_split(pass, &member->file, &split->file)
-                                           : take_good(u, pass, &member->file)))
+            !(member->file.problem != NULL ? add_problem(pass, member)
+              : split != NULL              ? add_split_member(pass, &member->file, &split->file)
+                                           : on_member(u, pass, &member->file)))
             return false;
     }
     return true;

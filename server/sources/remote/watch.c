@@ -29,7 +29,7 @@ static int64_t first_poll(struct remote *r, const struct remote_source *source, 
 {
     struct url url;
     int64_t now = run_now();
-    struct remote_host *host = run_ask_url(source, loc, &url) ? run_host(r, &url) : NULL;
+    struct remote_host *host = run_request_url(source, loc, &url) ? run_host(r, &url) : NULL;
     if (host == NULL)
         return now;
     double at = host->spread_at > (double)now ? host->spread_at : (double)now;
@@ -80,7 +80,7 @@ static bool is_wanted(struct remote *r, const char *source, int64_t site_id, boo
     return of != NULL && (list || of->settings->check);
 }
 
-static bool take_left(void *context, const struct check_named *row)
+static bool on_unwatched(void *context, const struct check_named *row)
 {
     struct gather *g = context;
     struct check_write write = {.kind = CHECK_REMOVE, .record = {.id = row->id}};
@@ -105,7 +105,7 @@ static void next_phase(struct remote *r, enum look_phase phase, size_t at)
     r->look.after_id = 0;
 }
 
-static enum catalogue_status look_at_source(struct remote *r, struct catalogue_view *view)
+static enum catalogue_status watch_source(struct remote *r, struct catalogue_view *view)
 {
     size_t count = r->plan->count;
     while (r->look.at < count && !r->plan->settings[r->look.at].check)
@@ -144,12 +144,12 @@ static enum catalogue_status look_at_site(struct remote *r, struct catalogue_vie
     return status;
 }
 
-static enum catalogue_status look_at_left(struct remote *r, struct catalogue_view *view)
+static enum catalogue_status remove_unwatched(struct remote *r, struct catalogue_view *view)
 {
     struct gather g = {.remote = r};
     int64_t last;
     enum catalogue_status status =
-        catalogue_view_checks_named(view, r->look.after_id, LOOKED, &last, take_left, &g);
+        catalogue_view_checks_named(view, r->look.after_id, LOOKED, &last, on_unwatched, &g);
     for (size_t i = 0; g.removed_count > 0 && i < r->host_count; i++)
         due_move(&r->hosts[i]->heap, g.removed, g.removed_count, 0);
     r->look.removed = r->look.removed || g.removed_count > 0;
@@ -160,7 +160,7 @@ static enum catalogue_status look_at_left(struct remote *r, struct catalogue_vie
 }
 
 /* The catalogue could not be read: all of it is looked at again. */
-static void give_up_pass(struct remote *r)
+static void abandon_pass(struct remote *r)
 {
     r->look.revision = 0;
     next_phase(r, LOOK_REST, 0);
@@ -190,16 +190,16 @@ static enum catalogue_status look(struct remote *r, struct catalogue_view *view)
                               r->look.phase != LOOK_REST && r->batch_count == 0;
          slices++) {
         if (r->look.phase == LOOK_SOURCES)
-            status = look_at_source(r, view);
+            status = watch_source(r, view);
         else if (r->look.phase == LOOK_SITES)
             status = look_at_site(r, view);
         else
-            status = look_at_left(r, view);
+            status = remove_unwatched(r, view);
     }
     return status;
 }
 
-static void record_took(struct remote *r, int64_t began_ms, int64_t now_ms)
+static void record_duration(struct remote *r, int64_t began_ms, int64_t now_ms)
 {
     r->look.took_ms += now_ms - began_ms;
     int64_t rest = interval_rest_ms(r->look.took_ms);
@@ -220,7 +220,7 @@ void watch_step(struct remote *r, int64_t now_ms)
     }
     r->look.next_ms = now_ms + REST_LEAST_MS;
     if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK) {
-        give_up_pass(r);
+        abandon_pass(r);
         return;
     }
     enum catalogue_status status = CATALOGUE_OK;
@@ -229,9 +229,9 @@ void watch_step(struct remote *r, int64_t now_ms)
         status = look(r, view);
     catalogue_view_end(view);
     if (looks)
-        record_took(r, now_ms, clock_now_ms());
+        record_duration(r, now_ms, clock_now_ms());
     if (status != CATALOGUE_OK)
-        give_up_pass(r);
+        abandon_pass(r);
     if (r->batch_count > 0)
         run_flush(r);
     if (r->look.phase == LOOK_REST && r->look.removed) {
@@ -267,7 +267,7 @@ static bool load_row(void *context, const struct check_due *row)
     /* What came later than was loaded is loaded when that lands. */
     if (l->fresh && (source == NULL || !source->fresh || row->id > r->max_id))
         return true;
-    if (!wanted || site == NULL || !run_ask_url(source, row->loc, &url))
+    if (!wanted || site == NULL || !run_request_url(source, row->loc, &url))
         return true;
     struct remote_host *host = run_host(r, &url);
     if (host == NULL)
@@ -286,13 +286,13 @@ static bool load_row(void *context, const struct check_due *row)
 }
 
 /* Those of a source that was there before may be in a heap still. */
-static void put_rows(struct loading *l)
+static void apply_rows(struct loading *l)
 {
     struct remote *r = l->remote;
     for (size_t i = 0; l->fresh && l->taken > 0 && i < r->host_count; i++)
         due_move(&r->hosts[i]->heap, l->ids, l->taken, 0);
     for (size_t i = 0; i < l->taken; i++)
-        run_put(r, l->hosts[i], l->dues[i]);
+        run_enqueue(r, l->hosts[i], l->dues[i]);
     l->taken = 0;
 }
 
@@ -319,7 +319,7 @@ static bool load_rows(struct remote *r, int64_t after, bool fresh, int64_t *last
         if (status == CATALOGUE_OK)
             status = catalogue_view_checks_due(view, l->after, LOAD_ROWS, load_row, l);
         catalogue_view_end(view);
-        put_rows(l);
+        apply_rows(l);
     }
     *last = l->after;
     free(l);

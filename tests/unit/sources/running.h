@@ -87,7 +87,7 @@ static inline bool report_first(struct running *r, struct source_report *report)
 {
     struct source_list *list = sources_hold(r->s);
     bool good = sources_report(list, 0, report);
-    sources_let_go(list);
+    sources_release(list);
     return good;
 }
 

@@ -635,7 +635,7 @@ static void watch_registered(const struct change *put)
     assert_int_equal(catalogue_apply(world.c, put, &result), CATALOGUE_OK);
     change_result_done(&result);
     start();
-    remote_look(world.r);
+    remote_wake(world.r);
     assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
 }
 
@@ -752,7 +752,7 @@ static void a_date_in_a_frozen_site_is_reported(void **state)
     set_all_good();
     set("/list.xml", "200 OK", LIST MEMBER("/a.xml", "") "</sitemapindex>", world.site);
     start();
-    remote_look(world.r);
+    remote_wake(world.r);
     assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
     assert_int_equal(catalogue_apply(world.c, &freeze, &result), CATALOGUE_OK);
     poll_changed("/a.xml", URLSET PAGE("7", DATED("2026-01-07")) "</urlset>");

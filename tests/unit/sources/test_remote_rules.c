@@ -219,7 +219,7 @@ static void the_first_is_taken_first(void **state)
     due_shift(&h, 100);
     uint32_t before = 0;
     for (size_t i = 0; h.count > 0; i++) {
-        struct due due = due_take(&h);
+        struct due due = due_pop(&h);
         assert_true(due.at >= before);
         assert_true(due.id != 3 && due.id != 500);
         assert_true(i > 1 || due.id == 7 || due.id == 999);
@@ -363,7 +363,7 @@ static void hosts_that_nothing_is_polled_of_are_forgotten(void **state)
             if (first)
                 kept[i] = host;
             if (first && i == 0)
-                run_put(&r, host, (struct due){1, 1, 900});
+                run_enqueue(&r, host, (struct due){1, 1, 900});
             host->pace.running = first && i == 1;
             if (round > 0 || i >= 2)
                 kept[2]->has_list = true;

@@ -18,7 +18,7 @@ static void files_are_found_and_opened(void **state)
     assert_true(sources_find(list, "none") == SIZE_MAX);
     assert_string_equal(sources_url(list, 0), ORIGIN "/s/");
     size_t number = sources_number(list, 0);
-    sources_let_go(list);
+    sources_release(list);
     assert_true(sources_match(r->s, ORIGIN, "/s/b/a%20b.xml", &at, path));
     assert_int_equal(at, number);
     assert_string_equal(path, "b/a b.xml");

@@ -32,7 +32,7 @@ static size_t first_number(struct running *r)
 {
     struct source_list *list = sources_hold(r->s);
     size_t number = sources_number(list, 0);
-    sources_let_go(list);
+    sources_release(list);
     return number;
 }
 
@@ -85,7 +85,7 @@ static void what_is_held_stays_and_is_nobody_elses(void **state)
     assert_true(sources_report(list, 0, &report));
     assert_string_equal(report.directory, r->w.folder.path);
     source_report_done(&report);
-    sources_let_go(list);
+    sources_release(list);
     assert_false(sources_match(r->s, ORIGIN, "/s/a.xml", &number, path));
 
     reload(r, 1); /* the same name and folder, and yet another one */
@@ -111,14 +111,14 @@ static void what_is_the_same_goes_on(void **state)
     struct source_list *list = sources_hold(r->s);
     assert_int_equal(sources_count(list), 2);
     assert_int_equal(sources_number(list, sources_find(list, "products")), number);
-    sources_let_go(list);
+    sources_release(list);
     /* What cannot be changes nothing. */
     settings[1].url = ORIGIN "/no-slash";
     assert_false(sources_reconfigure(r->s, 2, settings, why, sizeof why));
     list = sources_hold(r->s);
     assert_int_equal(sources_count(list), 2);
     assert_int_equal(sources_number(list, sources_find(list, "products")), number);
-    sources_let_go(list);
+    sources_release(list);
 }
 
 struct reader {
@@ -155,7 +155,7 @@ static void *read_all(void *context)
                 sources_scan(s, sources_number(list, at), 0, false, on_answer, reader);
             }
         }
-        sources_let_go(list);
+        sources_release(list);
         if (sources_match(s, ORIGIN, "/s/a.xml", &number, path)) {
             int fd = sources_open_file(s, number, path);
             if (fd >= 0)
