@@ -9,14 +9,13 @@ RUN set -eu; . /packages.sh; apt-get update -q; \
     DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends ca-certificates $build_packages; \
     rm -rf /var/lib/apt/lists/*
 COPY . /src
-RUN cd /src && cmake --preset release -B /build && cmake --build /build --target sitemapd
-COPY deploy/container/collect /collect
-RUN sh /collect /build/sitemapd /image
+RUN cd /src && cmake --preset release -B /build && cmake --build /build --target sitemapd && strip /build/sitemapd
+RUN /src/deploy/container/collect /build/sitemapd /image
 
 FROM scratch
 COPY --from=build /image/ /
 
-# The admin listener is on all addresses of the container: whoever runs it decides who reaches them.
+# The admin listener is on all addresses of the container: publish it only where it is to be reached.
 ENV SITEMAPD_LISTEN=0.0.0.0:8080 \
     SITEMAPD_ADMIN_LISTEN=0.0.0.0:8081 \
     SITEMAPD_DATABASE=/var/lib/sitemapd/catalogue.db
@@ -34,4 +33,5 @@ ARG REVISION=unknown
 LABEL org.opencontainers.image.title="sitemapd" \
     org.opencontainers.image.description="Serves crawlers a sitemap index that is always valid and always fresh" \
     org.opencontainers.image.version="${VERSION}" \
-    org.opencontainers.image.revision="${REVISION}"
+    org.opencontainers.image.revision="${REVISION}" \
+    org.opencontainers.image.licenses="LicenseRef-Undeclared"

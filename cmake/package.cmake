@@ -4,8 +4,6 @@
 option(SITEMAPD_PACKAGE "Make a package" OFF)
 set(SITEMAPD_PACKAGE_MAINTAINER "" CACHE STRING
   "Who is asked about the package, as Name <mail>; empty: as DEBFULLNAME and DEBEMAIL say")
-set(SITEMAPD_PACKAGE_LICENCE "" CACHE STRING
-  "The licence that the owner has given, as its SPDX identifier; empty: none is declared")
 
 # Every setting in it is a comment, so that an upgrade may change a default and asks only those who changed
 # something.
@@ -40,18 +38,17 @@ if(NOT maintainer MATCHES "^[^<>,\n]*[^<>, \n] <[^<>@ \n]+@[^<>@ \n]+>$")
     "  cmake --preset package -D SITEMAPD_PACKAGE_MAINTAINER=\"Your Name <you@example.com>\"")
 endif()
 
-# LICENSE or COPYING at the top goes with it whole, once the owner has put one there.
-file(GLOB licence_files LICEN[CS]E* COPYING*)
-install(FILES ${licence_files} DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(SITEMAPD_PACKAGE_LICENCE)
-  set(licence "Licence: ${SITEMAPD_PACKAGE_LICENCE}")
-else()
-  set(licence "Licence: none is declared. All rights are the owner's; ask before you pass this package on.")
-  message(WARNING "SITEMAPD_PACKAGE_LICENCE is not set: the package says that no licence is declared, "
-    "so nobody but its owner may pass it on")
+if(NOT EXISTS ${PROJECT_SOURCE_DIR}/LICENSE)
+  message(WARNING "No licence is declared (deploy/release/licence does it): the package says that nobody but its owner may pass it on")
 endif()
-file(WRITE ${PROJECT_BINARY_DIR}/package/copyright "sitemapd\n${licence}\nPackage made by: ${maintainer}\n")
-install(FILES ${PROJECT_BINARY_DIR}/package/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
+set(copyright ${PROJECT_BINARY_DIR}/package/copyright)
+add_custom_command(OUTPUT ${copyright}
+  COMMAND ${CMAKE_COMMAND} -E env EMULATOR=${CMAKE_CROSSCOMPILING_EMULATOR}
+    sh -c "\"$@\" >\"$0\"" ${copyright} ${PROJECT_SOURCE_DIR}/deploy/debian/copyright $<TARGET_FILE:sitemapd> "${maintainer}"
+  DEPENDS sitemapd deploy/debian/copyright deploy/lib/linked
+  VERBATIM)
+add_custom_target(package_copyright ALL DEPENDS ${copyright})
+install(FILES ${copyright} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME sitemapd)
@@ -64,6 +61,10 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+# Packages of one version for two releases of Debian have two names, and the newer release's is the newer package.
+file(STRINGS /etc/os-release debian REGEX "^VERSION_ID=")
+string(REGEX REPLACE "[^0-9.]" "" debian "${debian}")
+set(CPACK_DEBIAN_PACKAGE_RELEASE "1+deb${debian}")
 set(CPACK_DEBIAN_PACKAGE_SECTION web)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
   "Keeps a catalogue of a site's sitemap files and serves crawlers a sitemap

@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NO_ARGUMENT = ("kubernetes/run", "openapi-lint/run", "coverage")
 TELL = (
     "buckets/run", "coverage", "console/run", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run", "mutate/run",
-    "openapi-lint/run", "package/run", "proxies/run", "run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
+    "openapi-lint/run", "package/run", "proxies/run", "release/run", "run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
 )
 WRONG = [
     *((name, ["surplus"]) for name in NO_ARGUMENT),
@@ -25,6 +25,7 @@ WRONG = [
     ("lint/run", ["surplus.c"]), ("lint/run", ["server"]), ("lint/run", ["server/serve.h"]), ("lint/run", ["README.md"]), ("lint/run", ["--surplus"]), ("lint/run", ["--scripts", "surplus"]),
     ("metrics/run", ["surplus"]), ("metrics/run", ["--bin"]), ("metrics/run", ["--bin", "surplus"]), ("metrics/run", ["--bin", "server"]),
     ("package/run", ["buster"]), ("package/run", ["--surplus"]),
+    ("release/run", ["buster"]), ("release/run", ["bookworm", "trixie"]),
     ("run", ["--surplus"]), ("run", ["--repeat"]), ("run", ["--repeat", "0"]), ("run", ["--repeat", "many"]), ("run", ["--failed", "surplus"]),
     ("soak/run", ["an hour"]), ("soak/run", ["0"]), ("soak/run", ["1", "2"]), ("soak/run", ["-5"]),
     ("stress/sources", ["long"]), ("stress/sources", ["5", "seed"]), ("stress/sources", ["5", "6", "7"]),
