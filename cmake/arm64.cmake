@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Cross-builds for arm64 with Debian's crossbuild-essential-arm64 and the :arm64 packages of the libraries:
 # cmake --preset package --toolchain cmake/arm64.cmake. deploy/release/build does it.
 set(CMAKE_SYSTEM_NAME Linux)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Sets SITEMAPD_COMMIT to the first 12 digits of the commit that this source is of; "" where that is not known.
 # The source of a release has it in deploy/release/commit (git archive writes it there); a clone asks git.
 file(STRINGS ${CMAKE_SOURCE_DIR}/deploy/release/commit SITEMAPD_COMMIT LIMIT_COUNT 1)

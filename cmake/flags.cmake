@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # One interface target carries every flag, so that no other file names one.
 add_library(sitemapd_flags INTERFACE)
 target_compile_features(sitemapd_flags INTERFACE c_std_17)

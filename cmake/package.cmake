@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # What the .deb has beside the program, and CPack's settings for it. `cmake --preset package -D
 # SITEMAPD_PACKAGE_MAINTAINER="Name <mail>"`, then `cmake --build --preset package --target package`;
 # tests/package/run does it in Debian 12 and 13.

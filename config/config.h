@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The configuration: every setting, its default, and where it may come from.
  * flag over environment over file over default. */
 #pragma once

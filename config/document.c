@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The documented default configuration: config/sitemapd.conf is its output (a test compares), and
  * `sitemapd check-config --defaults` prints it. Every setting is a comment with its default, or
  * with an example where it has none, so that the file changes nothing and an upgrade may change a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sets one setting from the file, the environment or an option, and keeps the level that set it: a
  * higher level wins, and two lines of one level are a mistake. */
 #include "config/config.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads the file, line by line: `[section]`, `[section "name"]`, `key = value`, and comments, which
  * begin with ; or # and have a line of their own. Nothing is guessed, cut or joined: what could be
  * meant in two ways is a mistake, and every mistake is reported with its line. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The table of settings: for each its section, key, kind, default, bounds and help text. The
  * parser, check-config, the manual page and the default file follow from it. */
 #include "config/settings.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The settings: one table that the file, the environment and flags all go through. Internal to
  * config/ and its tests. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Finds the known word with the smallest edit distance to a mistyped one. */
 #include "config/suggest.h"
 

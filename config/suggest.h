@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* "Did you mean": the known word that a mistyped one is closest to. */
 #pragma once
 

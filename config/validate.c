@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What only the whole shows: sites that contradict each other or themselves, listeners in each
  * other's way. */
 #include <errno.h>

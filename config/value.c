@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* From a value's text to the field of its setting: the little grammars, a table of kinds, which is
  * behind reading a value, comparing two and freeing one, and the message for a mistake. */
 #include "config/settings.h"

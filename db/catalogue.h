@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The catalogue: sites, indexes, entries, tokens, kept durably; one writer, many readers. This is
  * the header that others include; its subjects are headers of their own: what may be changed
  * (db/change.h), what can be read (db/view.h), an entry (db/entry.h), with which machines it is

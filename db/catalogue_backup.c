@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A consistent copy of the catalogue while others read and write. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* sitemapd check: SQLite's own integrity check, then the counts, positions and references that no
  * constraint of the schema covers. Each finding is a sentence. */
 #include <sqlite3.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Opens and closes a catalogue for a process: the connection of its writer, its views, the watch
  * of the file and, for a node, the shared log. */
 #include "db/catalogue.h"

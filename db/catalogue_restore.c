@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Puts a backup in the place of a catalogue. The copy is proved before anything of the old file is
  * touched, and begins a new life of its own:
  *

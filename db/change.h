@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Writes: what may be changed, its result, and the queue to the one writer. Part of
  * db/catalogue.h, whose rules hold: a write is submitted and answered later. */
 #pragma once

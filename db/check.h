@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the catalogue keeps of sitemaps that are read where they are: a row for each URL that is
  * watched, with how its last poll went and when the next one is due, and one for each list of a
  * remote source. Part of db/catalogue.h: read through a view, written by CHANGE_CHECK. Rows make no

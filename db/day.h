@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How large each site was on each day; this node's own, in no revision. Part of db/catalogue.h,
  * whose rules hold. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What search engines say of a site's sitemaps, as this node asked them last (server/engines); in
  * no revision, and not sent to other nodes. Part of db/catalogue.h, whose rules hold. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One entry as the catalogue holds it: what reads and writes answer with. Part of
  * db/catalogue.h. */
 #pragma once

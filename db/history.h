@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The history: what each change did, by whom, read from a view. Part of db/catalogue.h, whose rules
  * hold. What is older than catalogue_view_history_from reports is not there, or not whole. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How far the page URLs of a site's urlsets were told to search engines (IndexNow), and what comes
  * next. Part of db/catalogue.h, whose rules hold. It makes no revision, and is the catalogue's, not
  * a node's: a node that takes over goes on where another ended. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The registry: an immutable picture of the catalogue's small things (sites, hosts, indexes, which
  * pages exist, tokens) at one revision. Built by catalogue_view_registry, shared by reference
  * counting, never changed. All read functions are thread safe. */

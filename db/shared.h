@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A catalogue that several machines share: what others see of it. Part of db/catalogue.h; what lies
  * behind is in db/shared/. Each node keeps the whole catalogue in a file of its own; PostgreSQL
  * gives the lock, the order and durability. A catalogue of one machine pays nothing for it: all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The commands of `sitemapd share`: init, grant, upgrade and status. */
 #include "db/shared.h"
 

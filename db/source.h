@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the catalogue keeps of directory sources: each file as it was last read, and how the last
  * scan went. A scan is one change: entries and files move in one transaction, or not at all. */
 #pragma once

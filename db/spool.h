@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A spool: the checked rows of a change, entries or files of a source, on their way to the writer.
  * A few lie in memory, many in a bounded, nameless file, so that no slow sender holds the write
  * lock and a list of any size has bounded memory. One thread at a time. */

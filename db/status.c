@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The table of db/status.h. */
 #include "db/status.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a call of the catalogue returns, in one table: the stable word, the HTTP status of a reply
  * with it, its Retry-After in seconds (0: none), and a sentence for people. Part of db/catalogue.h.
  * 503 always means: not applied, nothing of it; repeat the request. 504: it is not known. */

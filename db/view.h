@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads: views of one consistent revision. Part of db/catalogue.h. */
 #pragma once
 

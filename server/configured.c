@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Applies the configuration to the catalogue at the start and at each reload: sites, tokens, the
  * first token, robots files. */
 #include "server/configured.h"

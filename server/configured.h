@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a start makes sure of in the catalogue: the configuration's sites, those of `--site`, and a
  * token. Each is safe to repeat: a second start changes nothing. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A thread that saves the crawlers' counts once a minute, and loads them at the start. */
 #include "server/crawler_keeper.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Keeps what the crawlers' ledger knows in the catalogue: read at the start, written behind by a
  * thread, once a minute while there is anything new, and at the stop. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A thread that saves the sizes of sites every five minutes. */
 #include "server/day_keeper.h"
 

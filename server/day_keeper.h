@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Keeps in the catalogue how large each site was on each day: looked at now and then where anything
  * has changed, and at the stop. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Runs the command line. */
 #include "server/cli/cli.h"
 #include "server/serve.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Switches to the configured user, and drops capabilities. */
 #include "server/privileges.h"
 

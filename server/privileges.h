@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the process may do: less than it was started with, before it reads from the network. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A reload: reads the configuration again, reports what needs a restart, and applies the rest. */
 #include "server/serve_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Writes the access log and the log of failed requests, and counts crawlers. */
 #include "server/request_log.h"
 

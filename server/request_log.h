@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the logs tell of requests: a line of the access log for each, and one of the log for each
  * that the server itself failed; and the crawlers' ledger. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Starts and stops every part in order: signals, watchdog, certificates, health of the catalogue.
  */
 #include "server/serve.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The assembly: the one place that sees every part. Opens the catalogue, starts publisher and
  * listeners, and ends them in the order that loses nothing. */
 #pragma once

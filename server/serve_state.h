@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The running server: what its start, its reload and its stop share. Internal to the assembly. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Logs the state of a node, and declares the configuration once the node has joined. */
 #include "server/shared_node.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A server as a node of a shared catalogue: what waits until it has joined, which is what the
  * configuration declares; what it says of itself to the other nodes; and what the log reports
  * PostgreSQL. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Divides the file descriptors between the listeners, and finds sockets that systemd passed. */
 #include "server/sockets.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How many connections each listener may have, so that there are always descriptors for the
  * catalogue: clients of one listener must starve neither the other nor the files. Thread safe but
  * for descriptors_raise. */

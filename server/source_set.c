@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Follows the registry and the configuration: starts, changes and stops sources. */
 #include "server/source_set.h"
 

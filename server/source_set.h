@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The sources of a running server: the folders' threads, the one of the remote ones, and the files
  * that are served. Two steps end it: the threads first, so that nobody waits for a scan; the rest
  * once no request can ask for a file any more. */

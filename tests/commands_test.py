@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What the commands under tests/ have in common: `--help` tells what they are, wrong usage is refused in a
 line with exit 2 before anything is installed or built, and a program that does not build is told."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """For all tests in Python: none hangs for ever."""
 
 import faulthandler

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The documents as they are installed: their links lead somewhere, what they refer to lies where they say, and the
 alerts and the table of symptoms know each other."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Checks who includes whom (ARCHITECTURE.md), and a few other rules of the tree that no compiler
 knows. Usage: include_rules.py ROOT. Prints `file:line: message` for each breach; exit 1 if any."""
 

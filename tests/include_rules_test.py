@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The rules' own test: a tree without fault passes, and each planted fault is found where it is."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What deploy/lib/packages.sh takes for installed, and what it has apt-get install: with Debian's own dpkg-query
 on a database of our making, and an apt-get that only tells what it was asked."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Decides when a checkpoint runs and in which mode, by the size of the write-ahead log. */
 #include "db/file/checkpoint.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* When the write-ahead log goes back into the file. Only the server's writer does it, between two
  * transactions, only where the log has grown, and only where something was committed since it last
  * went back whole: SQLite before 3.51.3 has a rare bug when two checkpoints run back to back

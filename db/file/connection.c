@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Opens SQLite connections with the pragmas that every connection needs, and maps result codes to
  * statuses and sentences. */
 #include "db/file/connection.h"

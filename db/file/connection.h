@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One SQLite connection with the settings that every connection to a catalogue must have, and the
  * mapping of SQLite's results. Internal to db/, where alone sqlite3.h is included. */
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Turns the commented schema into a C string, without its comments and in single spaces, so that a
 # comment can be mended without changing what a catalogue's file holds:
 # cmake -DINPUT=schema.sql -DOUTPUT=schema_sql.c -P embed_sql.cmake

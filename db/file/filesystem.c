@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Recognises network file systems by statfs(2), and measures free space. */
 #include "db/file/filesystem.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Whether a path lies on a network filesystem. WAL keeps its index in memory that all processes
  * share, which no network filesystem has (https://www.sqlite.org/wal.html, "Disadvantages"): two
  * hosts would corrupt the file without a word, and locks are not to be trusted on many of them.

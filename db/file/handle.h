@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a catalogue handle is made of. Internal to db/: the writer (writer.c) and the readers
  * (view_pool.c, watch.c) share only what stands here.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Opening a catalogue's file: what may be opened, what is made first, and the settings that every
  * connection has. */
 #include <errno.h>

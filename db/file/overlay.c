@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* An SQLite VFS whose main file is read-only: pages that are written go to a temporary file
  * (overlay.h). */
 #include "db/file/overlay.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A private, writable connection to a catalogue file: it sees the file as it is when it is opened,
  * and what it writes is seen by nobody and never reaches the file. Internal to db/.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Which version of the schema a file has, and how it gets this program's.
  *
  * Version 1 is schema.sql. Each later version is a step from the one before it, in `steps` below: a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The tables of a catalogue file and its forward-only migrations. Internal to db/. */
 #pragma once
 

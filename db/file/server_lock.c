@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The lock file of a server: fcntl(2) locks, the process id of the owner, and the state that was
  * served last. */
 #include "db/file/server_lock.h"

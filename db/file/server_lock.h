@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One server a catalogue, and which one it was: a lock on `<database>.lock`, beside the file that
  * links lead to. The kernel drops it with the process, however that ends. It belongs to the path
  * and not with the database's file, so that a backup may be renamed into that one's place beneath a

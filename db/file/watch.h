@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The watch: what says whether there is something newer, and its connection to the file. Internal
  * to the watch: watch.c waits, opens the file and finds it again. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What differs in an index between two revisions: of each entry that the changes in between touched
  * the first state before and the last one after.
  *

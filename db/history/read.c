@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Queries over the history: lists of changes with filters, one change with its rows, and what
  * IndexNow still has to be sent. */
 #include "db/history/read.h"

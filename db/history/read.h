@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parts of the history as a view has them, for those who tell of it. Internal to db/history/. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* sqlite3_preupdate_hook is declared only where it is asked for. */
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include "db/history/recorder.h"

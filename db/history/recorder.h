@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Collects what each change does to entries and writes it into the history, in the change's own
  * transaction. Internal to db/; the writer's thread.
  *

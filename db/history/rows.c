@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Packs and unpacks the rows of a change (the format is in rows.h). */
 #include "db/history/rows.h"
 

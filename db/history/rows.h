@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The rows of a change: what each entry that it touched was before and is after it. A part is a few
  * thousand of them, in the order in which they were written, packed into one blob beside a Bloom
  * filter of their locs. Internal to db/; no engine here. One thread for one part.

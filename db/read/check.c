@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads results of polls and of scans: single ones, lists by state, and files and entries that
  * nothing polls. */
 #include "db/check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is kept of crawlers (db/crawler.h): what this node saw, what the nodes of a shared catalogue
  * told, and what logs report that the ledger is to import. */
 #include <endian.h>

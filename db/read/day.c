@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The sums of days (db/day.h). */
 #include "db/read/view_pool.h"
 

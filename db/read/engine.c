@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is kept of search engines (db/engine.h). */
 #include "db/read/view_pool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Lists of entries: by index and position, or, with a prefix, by site and loc. Each index or site
  * is one range of a b-tree; the next one is looked up when the last is done. */
 #include <stdio.h>

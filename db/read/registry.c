@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Looks things up in a registry: sites by host, indexes by path, and the index that a loc belongs
  * to. */
 #include <stdlib.h>

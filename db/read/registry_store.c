@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads the registry from the file: sites, hosts, indexes, urlsets, sources and tokens, then the
  * maps for lookups. */
 #include "db/read/registry_store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A registry while it is made, and the maps behind its lookups. Internal to db/: registry_store.c
  * fills one, registry.c looks things up in it; everybody else sees `struct registry`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads rows of entries, and makes and parses their opaque ids. */
 #include "db/read/row.h"
 

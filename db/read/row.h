@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The opaque text id of an entry: index, position and serial. Found by its address without an
  * index of its own, and never valid for another entry, since a serial is given once.
  * Internal to db/. Pure functions, thread safe. */

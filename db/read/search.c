@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A look through an index, a bounded part of it a call: its rows are read lean (by position from
  * the front of their records, by loc from the index on locs), and only what the filter holds is
  * read whole. 200,000 rows of 60 characters take 20 ms so, and whole ones five to fifteen times

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Directory sources: their files, how they stand, and what the file of an entry holds. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Views: what the publisher reads, all of one revision. */
 #include <stdio.h>
 #include <string.h>

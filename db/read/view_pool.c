@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Lends read connections to views, and reopens them after the file was replaced. */
 #include "db/read/view_pool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The read connections of a handle and what a view is. Internal to db/, the read side.
  *
  * Invariants:

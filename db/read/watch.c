@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Waits for commits of any process: inotify on the write-ahead log, then a look at the index of
  * the log at growing intervals. */
 #include "db/file/watch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Chooses the rows that a record's number selects and hashes them. */
 #include "db/shared/digest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Whether nodes at the same record hold the same rows. Each DIGEST_EACH records every node takes a
  * digest of some rows of each table; which ones the record's number says, so that all take the same
  * and come round to all rows in time. Its cost has a bound, however large the catalogue. Internal

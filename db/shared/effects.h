@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Effects: what a transaction did to the rows of the tables that all nodes hold alike, as row
  * operations in the order of their execution. Internal to db/; the writer's thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Copies a snapshot into a new file, applies the newer records, and replaces the catalogue's file.
  */
 #include "db/shared/join.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How a node joins a shared catalogue, and returns to it where its past is not the log's: a
  * snapshot is fetched into a file beside the catalogue's and made this node's. The log's newer
  * records are applied to it there. Only then does it replace all that the catalogue's file holds:

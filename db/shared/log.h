@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The log that the nodes of a shared catalogue have in common, as one of them sees it: the lock
  * that reaches over all machines, the order, durability. Internal to db/. On PostgreSQL:
  * db/shared/pg/pg_log.c; unit tests put a log in memory in its place (struct shared_log_calls).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The thread that follows the log: waits for notifications, fetches records, and passes them to
  * the writer. */
 #include "db/shared/lookout.h"

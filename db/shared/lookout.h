@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The thread by which a node of a shared catalogue looks out: it waits to be notified of what
  * others wrote, and looks for it now and then. Where the file is empty or its past is not the log's
  * it fetches a copy of the catalogue and brings it to the log's head. It passes what it finds or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Connects the writer's transactions to the log: takes the lock, follows, sends effects, commits
  * there and then here. */
 #include "db/shared/member.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A node's part in a shared catalogue: what ties the writer's transactions to the log (log.h), so
  * that SQLite's write lock reaches over all machines. Internal to db/.
  *

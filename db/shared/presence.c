@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Two threads of a node: one renews its lease and the names that it leads, one takes snapshots and
  * trims the log. */
 #include "db/shared/presence.h"

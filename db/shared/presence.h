@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a node is for the others as long as it is connected: the lease of its release, the names
  * that it leads, its row among the nodes; and the snapshots, which one node takes for all. On
  * connections and threads of its own, so that no write waits for it. Internal to db/. */

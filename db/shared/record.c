@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Packs and unpacks the body of a record, and computes the chain of hashes. */
 #include "db/shared/record.h"
 

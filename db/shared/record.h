@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A record's body on its way into the log and out of it, and the chain that makes a log one past:
  * what every log has in common. A body is given in pieces of any size and lies there packed (zlib,
  * level 1) in parts of at most a MiB; its hash is that of the packed bytes, so that it does not

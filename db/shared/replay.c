@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Applies records of other nodes to the file, each in a transaction with the node's place in the
  * log. */
 #include "db/shared/replay.h"

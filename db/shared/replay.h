@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The file as a replay of the log: its place there, which is in the file and moves in each
  * record's own transaction, and records of others, applied to it one by one. What cannot be applied
  * leaves nothing behind. Internal to db/shared; the writer's thread. */

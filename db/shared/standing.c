@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The node's state under one lock: what the writer and the lookout saw, for any thread that asks.
  */
 #include "db/shared/standing.h"

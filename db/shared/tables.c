@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Lists the tables of the schema that are shared, with their columns, from the schema itself. */
 #include "db/shared/tables.h"
 

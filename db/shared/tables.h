@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The tables that all nodes of a shared catalogue hold alike, as effects name them: all but
  * SQLite's own and those named local_. Internal to db/shared. */
 #pragma once

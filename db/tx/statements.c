@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Prepares each statement of the writer once and keeps it. */
 #include "db/tx/statements.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The statements that the writer runs per change (statements.def), each prepared once and kept for
  * as long as the connection. Internal to db/. */
 #pragma once

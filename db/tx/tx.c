@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The state of a write transaction: revision, clock, registry, and when it should yield to others.
  */
 #include "db/tx/tx.h"

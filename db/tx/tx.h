@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A write transaction, and what the writer remembers between two of them: the file's revision,
  * its registry and the occupancy. Internal to db/; one thread, the writer's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the writer does between writes (writer.h). */
 #include "db/write/writer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A change's own copy of what it points to, and the end of its result. The copy is one block behind
  * it, so that nothing is borrowed from who submitted it. It is walked twice, first to count and
  * then to copy. What a kind points to follows from its members (db/change.h): each type of member

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Begins, commits and rolls back a transaction, with the effects of a shared catalogue and the
  * history. */
 #include "db/write/commit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The life of a write transaction (db/tx/tx.h): it begins, each change of it ends, and it is
  * committed or rolled back, with the occupancy, the history's recorder and the effects of a shared
  * catalogue. Internal to db/; one thread, the writer's.

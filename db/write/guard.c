@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Compares what a change would leave with the peak of the last days, or with the part that it
  * replaces. */
 #include "db/write/guard.h"

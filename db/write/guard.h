@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The shrink guard, one rule for whatever acts on sets of entries: what would leave an index with
  * too little of its peak of the last days, or with nothing, is refused unless that many removals
  * were approved. A single removal is never refused; it lowers the peak instead, and an approved

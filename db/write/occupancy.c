@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Finds the lowest free position of a list, and keeps the counts of pages and segments up to date.
  */
 #include "db/write/occupancy.h"

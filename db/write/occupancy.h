@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The occupancy: how full pages and segments are and which positions are taken, for the lists
  * (indexes and urlsets) that the writer touched lately; and what the running transaction has
  * changed of it, written in one go before COMMIT. Internal to db/; one thread, the writer's.

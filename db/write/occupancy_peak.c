@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The peaks of an index, a row for each of the last days: what the shrink guard (guard.h) compares
  * with. A day's peak is the most entries that the index had at a transaction's end; a single
  * removal lowers all of them, an approved set starts them again. */

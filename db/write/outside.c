@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Finds revisions that other processes made, and reports them with the indexes that they changed.
  */
 #include "db/write/outside.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What other processes commit while a server has the catalogue open: commands on its file, mostly.
  * Each transaction of the writer begins with a look at the revision, and an idle writer looks once
  * a second; revisions that it did not make itself are reported (catalogue_options.event) with the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Collects the rows of a dry run before it is rolled back. */
 #include "db/write/preview.h"
 

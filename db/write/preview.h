@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a dry run would do, row by row: the first CHANGE_ROWS_TOLD entries that would differ,
  * gathered before the change is rolled back. Internal to db/; the writer's thread.
  *

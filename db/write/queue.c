@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The queue of writes: two lines, bounds for each site, deadlines. */
 #include "db/write/queue.h"
 

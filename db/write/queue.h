@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The writes that wait for the writer: bounded, each with a deadline, after which it is taken out
  * and can no more be applied. Two lines: small changes, which share transactions, and those that
  * need one alone. Internal to db/. Thread safe unless it says otherwise. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Long changes that may turn out to write nothing, tried where they keep nobody waiting.
  *
  * A dry run, and a list, undo or restore that finds all as it is, may take seconds for a large

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Stores and finds the results of requests with an Idempotency-Key. */
 #include "db/write/repeat.h"
 

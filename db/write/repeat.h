@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Changes that may be sent twice (struct change, .key): the result of the first is kept in its own
  * transaction, so that it is known exactly where the change is. A day of them, REPEAT_ROWS and
  * REPEAT_BYTES of a token, the oldest of which make room. Internal to db/; the writer's thread. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A row is a struct whose strings stand first. In the spool it is the length of each string (with
  * its NUL; 0: NULL), the struct's other members as they are, and the strings.
  *

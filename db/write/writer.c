@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The writer's thread: takes requests from the queue, applies them, commits, answers, and follows
  * the state of the file and of the log. */
 #include "db/write/writer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The writer: one thread, one connection, the queue in front of it. It takes all the small changes
  * that wait into one transaction (group commit: they share one fsync) and each bulk, replace or
  * scan into its own, by turns, so that a small change waits for at most one bulk. Internal to db/.

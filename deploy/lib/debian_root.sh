@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Sourced by the commands that need another Debian than the machine's: makes its root from the
 # machine's own package sources. Needs root and mmdebstrap.
 

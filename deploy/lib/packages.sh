@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Sourced by deploy/quickstart and the commands below tests/: installs missing Debian packages and shows progress.
 
 build_packages="gcc libc6-dev cmake ninja-build pkg-config libmicrohttpd-dev libsqlite3-dev zlib1g-dev

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Makes a manual page of a template: copies it, and puts in what the tables of commands and
  * settings hold, so that the page has no word that the program does not. A build tool. Usage:
  * manual TEMPLATE, with lines @COMMANDS@, @COMMON@, @ENVIRONMENT@, @SETTINGS@. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Identifies the token of a request, and counts wrong ones for each address. */
 #include "server/api/auth.h"
 

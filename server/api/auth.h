@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who may call the API: bearer tokens of the catalogue and of the environment (RFC 6750), and a
  * bound on guessing.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A call of the API: what a handler keeps between its hooks, and the two ways in which it is
  * answered later: a read on a worker thread, a write by the catalogue's writer. No HTTP thread ever
  * waits for either. Internal to server/api/.

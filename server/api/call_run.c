@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A call from its request to its reply: its query and body, a read on a worker, a write by the
  * writer. */
 #include "server/api/call.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The admin listener's table: a route for each call of calls.def, and the console's. */
 #include "server/api/call.h"
 #include "server/api/copy.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A place is had while the file is made, by turns: of each site's tokens one is made or waits for
  * it, of tokens for all sites a few, so that a client that asks again and again, or leaves, keeps
  * no other waiting for more than what is before it. A whole file has no place. Until its last byte

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Answers that are too long for memory: made on the disk first, at its speed, and then sent, so
  * that a slow client holds neither a reader of the catalogue nor its log. Few at once, on threads
  * of their own, so that other calls do not wait for them. Internal to server/api/. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the rows of calls.def, objects.def and bodies.def are. The server reads requests and writes
  * answers by them; openapi.c makes /openapi.json of them at build time.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Turns files into a C table, struct embedded_file NAME_files[] (handlers.h):
 # cmake -DNAME=… -DINPUTS=FILE,FILE… -DOUTPUT=… -DVERSION=… -P embed.cmake
 # The version is put in, so that a document names the build that it describes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Maps statuses of the catalogue, rules and readers to HTTP problems. */
 #include "server/api/errors.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What went wrong, as HTTP: the one place where the words of the catalogue, the rules and the
  * readers get a status. Each fills a reply with an RFC 9457 problem. Internal to server/api/. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Writes metric families in the text format of Prometheus. */
 #include "server/api/exposition.h"
 

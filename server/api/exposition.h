@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The Prometheus text format 0.0.4, by hand
  * (https://prometheus.io/docs/instrumenting/exposition_formats/). A family is announced once, its
  * samples follow at once. Names are written out whole, so that they can be searched for. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The API on a catalogue's file, in the process that asks: the same table of calls and the same
  * handlers as behind the listener, without sockets. What the command line runs where no --server is
  * named. It asks as the operator, for all sites, with role admin. One thread at a time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* JSON of entries and of objects whose members are rows of a table. */
 #include "server/api/json.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* JSON of answers: objects as their rows say, and entries as server/rules/entry.h writes them.
  * Internal to server/api/. */
 #pragma once

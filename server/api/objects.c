@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The rows of objects.def and bodies.def, and the sentences that several of them have. */
 #include "server/api/objects.h"
 

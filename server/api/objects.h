@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The objects of the API as C has them, of the rows of objects.def and bodies.def.
  *
  * An answer is a struct json_NAME, which json_append_object (json.h) writes: a member that is NULL,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Writes /openapi.json from the rows of calls.def, objects.def and bodies.def. A build tool. Usage:
  * openapi FILE. A row that names an object which does not exist fails the build.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Idempotency-Key: a write that may be sent twice, because its answer was lost, is applied once
  * (draft-ietf-httpapi-idempotency-key-header). The same key with the same method, target and body
  * is answered within a day what the first one was; with others it is 422.

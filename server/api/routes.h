@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The handlers: public pages and robots.txt; the admin API under /v1; health, metrics, OpenAPI.
  * They see no socket: each takes a struct request and fills its reply. */
 #pragma once

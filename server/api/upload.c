@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Receives the body of a list piece by piece, parses and spools it. */
 #include "server/api/upload.h"
 

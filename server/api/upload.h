@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Entries on their way in: the body of POST and PUT /v1/sitemaps and /v1/urls. A small body that is
  * one good entry is taken as it is. Any other is read as it arrives, judged, and spooled until its
  * transaction takes it: a small one at its end on the HTTP thread, a large or compressed one piece

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses and matches ranges of addresses. */
 #include "server/base/address_range.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* "10.0.0.7", "fd00::/8": ranges of addresses. One of IPv6 holds no IPv4 address, not even ::/0,
  * unless it lies within ::ffff:0:0/96. Pure functions, thread safe. */
 #pragma once

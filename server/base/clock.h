@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The clocks: one function for each that is read. Durations, deadlines and ages are of the
  * monotonic clock, which nobody sets; people and files get Unix time. Any thread, no
  * error. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads files that an operator named, within a limit. */
 #include "server/base/file.h"
 

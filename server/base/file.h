@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Files that an operator named, which may be anything: what lies behind a pipe is waited for with
  * FILE_ANY alone, since a reload reads them too. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Counts values in buckets. */
 #include "server/base/histogram.h"
 

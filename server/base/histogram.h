@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Histograms: how many of the values measured so far lie in which range, and their sum. Whole
  * numbers in a base unit of the caller's (nanoseconds, changes); what a reader is shown is scaled
  * where it is written. Fixed size, no allocation. */

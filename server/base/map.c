@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A hash map with linear probing; entries are never removed. */
 #include "server/base/map.h"
 

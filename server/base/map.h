@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* An open-addressing hash map from a key's hash to a number, such as the key's place in an array.
  * The keys are the owner's, and so is comparing them, since two may share a hash:
  *

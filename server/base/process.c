@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses /proc/self. */
 #include "server/base/process.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the kernel says of this process: memory, descriptors, CPU time. Read from /proc/self, which
  * is memory: no disk is waited for. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A cursor over borrowed text, for the small grammars of dates and header fields. Each function
  * takes what it names and moves on, or returns false and stays where it was. */
 #pragma once

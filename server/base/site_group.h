@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who shares a turn, or a share of places, where sites have them: the sites whose ids differ by a
  * multiple of SITE_GROUPS. So what holds them has a bound, and one site's tokens meet few others.
  */

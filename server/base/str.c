@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A growable string: appending, formatting, JSON escapes. */
 #include "server/base/str.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A growable byte string with a sticky out-of-memory flag: append freely, check once.
  *
  * All functions: O(1) amortised, no errno, not thread safe for one object. After a failed

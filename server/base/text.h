@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Character classes of ASCII alone: <ctype.h> follows the locale, protocols do not. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Zeros are what PTHREAD_MUTEX_INITIALIZER and PTHREAD_COND_INITIALIZER are in glibc and musl, and
  * what is initialised so has nothing to destroy. Waits name their clock each time
  * (pthread_cond_clockwait), so the condition variable needs no attributes. */

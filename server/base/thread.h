@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A thread of an object: it starts with a name, sleeps until it is woken or a time is over, and
  * ends when it is asked to. Times are of CLOCK_MONOTONIC.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses the command line by the table of commands, with suggestions for mistyped words. */
 #include "server/cli/arguments.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The words of the command line: what the commands are, which options each takes, and what was
  * given. Internal to server/cli/ and its tests. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The command line: reads the words, finds the command, runs it. Commands work on the catalogue
  * file directly, whether or not a server runs on it. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Completion of command lines. One command knows what may stand next: `sitemapd complete -- WORD…`
  * takes the words typed so far, the last one (maybe empty) as far as the cursor, and prints a line
  * for each way to go on: the whole word, a tab, what it means. A line `:file` or `:folder` leaves

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Prints help: the overview, a group, a command. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Finds sites, indexes and urlsets by what a user typed, with suggestions. */
 #include "server/cli/names.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What people name on the command line, found in what the API lists; what is not there is reported
  * with the nearest name that is. Sites and lists are the API's objects, borrowed from the backend.
  * Internal to server/cli/. */

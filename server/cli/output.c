@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Output of commands: colours, progress, tables, notes and errors. */
 #include "server/cli/output.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Colours, only where a person looks: on a terminal that can (TERM is set and not "dumb") and
  * without NO_COLOR (https://no-color.org). Internal to server/cli/. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses the command line and runs the command. */
 #include "server/cli/cli.h"
 

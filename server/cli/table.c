@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The commands, each with its options and examples: what help, completion, the manual page and
  * the parser know of them. The examples are as people type them; a test runs those that a machine
  * can. */

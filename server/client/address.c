@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Decides which addresses may be connected to: public ones, and those that the operator allows. */
 #include "server/client/address.h"
 

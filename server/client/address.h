@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Where a request may connect to, where the URL is not the operator's own word: the public
  * internet, and what the operator allows besides. Checked is the very address that is connected to,
  * so that no spelling of a private one and no name that changes its mind gets by. Pure functions,

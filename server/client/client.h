@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The one HTTP/1.1 client of the house, on libcurl: plain or TLS, bounded in time and bytes. It
  * shows an answer as it came, encodings included, follows no redirect, and takes nothing from the
  * environment: no proxy, no .netrc. Bodies stream both ways. */

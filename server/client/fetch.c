@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One blocking request. */
 #include "server/client/client.h"
 

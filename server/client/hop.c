@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Follows redirects, each checked like the first request. */
 #include "server/client/hop.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Redirects, followed by hand: each hop is a new request, and none leads where the first could not
  * have gone. What an answer asks for is a pure function, thread safe; a caller with one request at
  * a time has it done by fetch_follow. */

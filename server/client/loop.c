@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A multi handle of libcurl. Transfers are in a list, so that freeing the loop finds those that
  * are under way. What is worth keeping (connections, names, trusted certificates) is the multi
  * handle's; a few easy handles are kept, reset, since making one costs more than a small request.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Many requests at once on one thread: a loop that is polled, and wakes for what other threads have
  * to say. Connections are kept and used again. One thread makes, polls and frees it; only
  * fetch_loop_wake is anybody's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* libcurl decodes chunks, and reports what is wrong with them; content encodings stay as sent. It
  * hands header lines on as they came, so what it is lenient about (a line without a colon, a
  * transfer coding that it would undo, heads without end) is checked here, line by line. The TLS

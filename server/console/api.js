@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The server's API, and the only file that calls it. The token is kept for this tab and this origin
  * (sessionStorage), is sent in Authorization alone, and is forgotten with the first 401.
  * No cookie: cookies are shared between ports. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The parts of all views: elements, tables, fields, dialogs, numbers and times as text.
  * Text from the server becomes a text node or the value of an attribute, never markup. */
 

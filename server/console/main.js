@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The frame: sign-in, the view that the address (#/view/…) names, notices of changes. A view is a function
  * (context, address) that calls the API and returns {title, content}. */
 import * as api from './api.js';

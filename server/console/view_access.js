@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Access: the token that is signed in, and for role admin all tokens and their revocation. None is made here, since
  * a stolen token could make others that outlive it: a dialog composes the command that makes one. */
 import {get, remove} from './api.js';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Crawlers: how far each is up to date, in words; one crawler with its pages and days. */
 import {get} from './api.js';
 import {enginesTable} from './view_engines.js';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What search engines report of the sitemaps: each engine in a line; one engine with its sites, sitemaps and days. */
 import {get} from './api.js';
 import {ago, badge, chart, count, el, further, link, none, number, outside, section, soft, table, time, to} from './dom.js';

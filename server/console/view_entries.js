@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sitemaps of indexes and page URLs of urlsets, 100 at a time by cursor. Search by prefix (indexed), by substring or
  * warnings (a scan in steps). One entry. Register, change, remove. */
 import {get, getTagged, post, remove} from './api.js';

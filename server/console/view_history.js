@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* History: what changed, when, by whom and where, found by date, site and more; undo and restore, with a preview
  * (a dry run) first. */
 import {get, post} from './api.js';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Overview: health, totals, crawlers, sources, indexes and the latest changes. */
 import {get} from './api.js';
 import {ago, badge, codeOf, count, el, further, lines, link, none, number, section, table, time, to} from './dom.js';

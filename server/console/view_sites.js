@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sites with their indexes and urlsets: size, freeze and thaw, add; one list with its pages, the crawlers that have
  * them, and its replacement from a file. */
 import {get, getTagged, patch, post, put} from './api.js';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sources: the state of each folder or remote index, scan now, removals held by the shrink guard, add and remove.
  * Checks of remote sitemaps. Problems: everything that needs attention. */
 import {get, post, remove} from './api.js';

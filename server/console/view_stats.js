@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Charts of the last 90 days: sizes, fetches and delays by crawler, what search engines found; each with its numbers. */
 import {get} from './api.js';
 import {chart, el, field, link, none, number, searchForm, section, soft, span, table, to} from './dom.js';

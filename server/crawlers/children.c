@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The last fetch of each crawler for sitemaps that are served here, in a table of fixed size. */
 #include "server/crawlers/children.h"
 

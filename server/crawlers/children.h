@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* When each crawler last fetched the sitemaps that this server serves beside its pages: files of
  * folders and copies of remote sitemaps. Internal to server/crawlers/. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who fetches what: for each crawler and page the version that it holds, and since when it lacks a
  * newer one; sums for each day and site; counts for metrics.
  *

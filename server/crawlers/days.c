@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Daily counts of each crawler and site in a fixed number of rows. */
 #include "server/crawlers/days.h"
 

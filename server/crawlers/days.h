@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sums of each day (UTC) for each crawler and site. Internal to server/crawlers/. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Restores what an earlier run stored, and merges what imports left. */
 #include "server/crawlers/kept.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Fills the ledger from what a catalogue keeps of it (db/crawler.h). */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How it works. A page's record has the version that is published now, and a list of rows, one for
  * each crawler that ever asked for it: so a change finds every crawler that it concerns, and
  * who adds a row knows whether that version is still the present one. That is what keeps an old

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The ledger: for each page its present version, and for each crawler that came the one it holds.
  * Internal to server/crawlers/. */
 #pragma once

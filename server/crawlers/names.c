@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Finds product tokens in a User-Agent: one pass over its words, a hash lookup for each. */
 #include "server/crawlers/names.h"
 

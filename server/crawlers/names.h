@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who a crawler is: the table of names with the product tokens and address ranges of each. A table
  * is immutable once made (but for its cache, which is atomic); any thread may ask it. Internal to
  * server/crawlers/. */

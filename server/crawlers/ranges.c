@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads files of address ranges, sorts them, and finds an address by binary search. */
 #include "server/crawlers/ranges.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The addresses that a crawler comes from: ranges read from files, asked by binary search. A set is
  * filled by one thread and immutable from ranges_seal on; then any thread may ask. Internal to
  * server/crawlers/. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sums up the rows of the ledger and the days for each crawler. */
 #include "server/crawlers/summary.h"
 

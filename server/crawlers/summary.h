@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the ledger says of each crawler over many pages: for the API and the command line. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Loads certificates and keys, checks that they match, and reads when they expire. */
 #include "server/crypto/tls.h"
 

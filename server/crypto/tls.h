@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* TLS of the two listeners: each one's certificate and its key, which a reload may replace while
  * connections go on, and what is sent past the HTTP library. The only TLS use of GnuTLS. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Generates tokens and hashes them. */
 #include "server/crypto/token.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* API tokens: made at random, kept as SHA-256. Thread safe. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The order of the checks: robots.txt, the index, its pages, its sitemaps. */
 #include "server/doctor/doctor.h"
 

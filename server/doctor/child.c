@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Checks the sitemaps that an index lists: a sample of them, and the robots.txt of other hosts. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Fetches a public address as crawlers do, through whatever proxies stand before it, and checks
  * what it gets: the page, its compression, caching and conditional answers, robots.txt, the index
  * and a sample of the sitemaps that it lists. */

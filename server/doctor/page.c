@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Checks the index itself: how it is reached, its type, encoding, entries and dates. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* robots.txt: whether it is there, names the index, and lets crawlers in. */
 #include <inttypes.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Requests, findings, and the checks of caching: ETag, Vary, conditional requests. */
 #include "server/doctor/visit.h"
 

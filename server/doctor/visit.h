@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the checks share: the options, the counts, how to ask and how to tell. Internal to
  * server/doctor/. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Bing Webmaster Tools, the JSON of IWebmasterApi: GetFeeds, GetFeedDetails, SubmitFeed. The key is
  * part of each target, which is therefore never logged. */
 #include <stdlib.h>

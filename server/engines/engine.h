@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One search engine: how it is asked and what it answers. Internal to server/engines/; the thread's
  * own. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The JWT of a service account: RFC 7519, signed with RSASSA-PKCS1-v1_5 and SHA-256 (RFC 7518 3.3).
  */
 #include <gnutls/abstract.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Values of the engines' answers: numbers and times in the ways that they write them. */
 #include <ctype.h>
 #include <stdlib.h>

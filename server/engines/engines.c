@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Each engine has a schedule by the catalogue: when each site was asked, and when it is next. A
  * look finds the site that is due longest, and asks for its sitemaps; then it submits the indexes
  * that the engine does not list, and writes what came. So a restart asks nobody too early, and what

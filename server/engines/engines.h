@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* [engine "google"], [engine "bing"]: asks search engines what they say of the sitemaps of each
  * site, submits its indexes, and keeps the answers in the catalogue (db/engine.h). One thread, one
  * request at a time. Part of the assembly. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Google Search Console, as https://developers.google.com/webmaster-tools/v1/sitemaps describes it:
  * a service account asks for a token by a JWT (RFC 7523 2.1), and with it for sitemaps. */
 #include <stdlib.h>

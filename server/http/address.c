@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses and binds listening addresses, with a sentence for each failure. */
 #include "server/http/address.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Socket addresses: where to listen, who is asking, whom to trust. No microhttpd here. */
 #pragma once
 

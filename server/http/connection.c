@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Connections, from their start to their end, and who ends them. Four concepts share the list under
  * connections_lock:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Counters of requests by listener, route and status, without locks. */
 #include "server/http/counts.h"
 

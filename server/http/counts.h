@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What was answered: how often each status on each route, how long it took, and how many bytes went
  * in which encoding. Fixed tables of atomics, striped so that the threads of a pool do not take the
  * same cache line from each other. */

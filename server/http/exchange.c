@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* An exchange: one request and its reply, on its connection's thread. libmicrohttpd calls
  *
  * - exchange_target with the request line: the target is copied before the library cuts it up;

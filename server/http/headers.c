@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A request's header, from the library's records to what the exchange may rely on, in this order:
  * how it is taken over (header_read), where libmicrohttpd 0.9.75 has folded, hidden or cut fields;
  * the client that a listed proxy speaks for (forwarded_client); ids of requests; which route a path

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a request must not be: shapes by which two servers in a row see different requests
  * (RFC 9112 11.2), hosts by which a browser is led to the admin listener (DNS rebinding), targets
  * that are none. Pure and thread safe, but for what takes a header over. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the files of the listener share: the listener, its connections, and the exchange (one
  * request and its reply) that each connection holds, one after another. Internal to server/http/.
  *

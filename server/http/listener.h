@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A listener: one libmicrohttpd daemon with its threads, limits and deadlines, that turns
  * connections into requests, finds their routes, and sends replies. The only users of
  * microhttpd.h are server/http/. */

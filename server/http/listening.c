@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A listener: workers, each a daemon of libmicrohttpd with a thread that accepts connections and
  * serves them, and the thread of the deadlines (connection.c).
  *

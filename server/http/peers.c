@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Connections of each address, in a search tree. */
 #include "server/http/peers.h"
 

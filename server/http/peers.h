@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How many connections, or what else, each client address holds. An IPv6 client has a whole /64 to
  * itself, so that is what is counted there. Not thread safe: its owner's lock covers it. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Builds replies: prebuilt ones of pages, small ones of the API, files, ranges. */
 #include "server/http/reply.h"
 

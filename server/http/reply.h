@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How a resource is answered: which representation, whether the client has it already, which part
  * of it (RFC 9110 12.5.3, 13.2.2, 14.2), and the responses that libmicrohttpd sends.
  *

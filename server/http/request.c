@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What handlers see of a request, and how they answer it. */
 #include "server/http/request.h"
 

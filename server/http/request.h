@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A request and its reply, as handlers see them: no socket, no library. A test fills a request by
  * hand and calls any handler; the listener fills it from libmicrohttpd. */
 #pragma once

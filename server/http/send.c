@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How a reply leaves: queued in the library once the request is whole, a page as it was made with
  * its snapshot, all else from request.reply; or, where that is too late or the library has no
  * memory for it, to the socket itself. What every reply has is added here. */

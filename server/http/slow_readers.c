@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Keeps the places for slow readers and for uncompressed pages, and chooses whom to cut off. */
 #include "server/http/slow_readers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who reads which page or file, so that what slow readers keep can be taken back: the memory that
  * they hold, and the places of those for whom a page is inflated. Knows connections by their
  * descriptor only; no microhttpd here. Thread safe.

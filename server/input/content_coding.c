@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses Content-Encoding. */
 #include "server/input/content_coding.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a Content-Encoding header field says of a body (RFC 9110 8.4). Pure, thread safe. */
 #pragma once
 

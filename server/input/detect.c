@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a file is that does not begin as a sitemap does: damaged, packed in a way that crawlers do
  * not read, or of another kind. Declared in frame.h. */
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Validates one entry: loc, lastmod, digest and extensions, in the order in which findings are
  * reported. */
 #include "server/input/entry_validate.h"

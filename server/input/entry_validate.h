@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The one check that every format's fields go through: raw text in, an entry or a rejection
  * out. Internal to input. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Removes content codings and gzip, splits lines, and bounds what input expands to. */
 #include "server/input/frame.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What every input goes through, whatever its format: bytes -> (gunzip) -> (host map) -> block ->
  * handler. The frame removes the content codings of an HTTP answer (RFC 9110 8.4), then the file's
  * own gzip, strips a byte order mark and leading white space, bounds the decoded bytes and shows

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A byte-wise state machine over XML or text that replaces origins in places that hold URLs. */
 #include "server/input/host_rewriter.h"
 

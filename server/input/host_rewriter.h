@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Puts what is read of an upstream through a host map, before anything else sees it: so dates,
  * remarks, copies and pages are of what is served here.
  *

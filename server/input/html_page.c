@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Searches the beginning of an HTML page for the marks of bot walls and maintenance pages. */
 #include "server/input/html_page.h"
 

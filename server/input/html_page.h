@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What an HTML page is that came where a sitemap was due: a page like any other, the challenge of a
  * bot wall, or a maintenance page. Recognised by the names that such pages use for their own parts,
  * and by what they say to people. Pure, thread safe. */

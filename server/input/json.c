@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* JSON, in three steps: a body is split into its elements as the bytes arrive, by counting brackets
  * outside strings, so that only one element is held (an object or an array of them: json_stream;
  * lines: ndjson); an element becomes raw fields, of the common form without a tree

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads a JSON object by a table of its fields. */
 #include "server/input/json_fields.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A small JSON object read by a table of its fields: what the API takes for sites and indexes. */
 #pragma once
 

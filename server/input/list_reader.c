@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Detects the format of a list and passes its bytes to that format's handler. */
 #include "server/input/reader.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads lists of sitemaps, or of page URLs, in every format there is, as the bytes arrive: XML (a
  * sitemap index, or a sitemap with its extensions), NDJSON, a JSON object or array, a plain list of
  * URLs; each also gzipped. Checks and normalises each entry

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The extensions of a page in a sitemap: images, alternates, news and videos. They are checked by
  * the rules of server/rules/page/fragment.h, as `import --urlset` checks them, and what breaks a
  * rule is a remark: crawlers read the page all the same, without that part. */

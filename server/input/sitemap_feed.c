@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* An RSS or Atom feed, which a sitemap index may list like a sitemap (sitemaps.org, "Other Sitemap
  * formats"): its entries are its pages. sitemap_urlset.c hands it the elements. What a feed says,
  * for its hash, is the link and the date of each entry: titles and the date of the build aside. */

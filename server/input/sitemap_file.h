@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is remarked of a sitemap that is good as a whole: for each rule how many break it, where the
  * first ones stand and what the first one says. Bounded, however many there are. Plain values;
  * pure functions, thread safe. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the two forms of a sitemap (XML, text) work on: the hash of what it says, what is known of
  * its pages, and its verdict. Internal to server/input/. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A urlset, or a feed (sitemap_feed.c), as XML, tag by tag as the bytes arrive: every tag and text
  * goes into the hash, and of each url the loc and the lastmod are checked at their end. What a file
  * is that breaks before its root is known is recognised by its prolog: meant as a sitemap, or

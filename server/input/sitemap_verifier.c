@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The verifier is a frame (frame.h) whose handler is a text list (here) or a urlset
  * (sitemap_urlset.c). Both say what they read to one hash and one count of pages; the verdict is
  * made of those at the end. */

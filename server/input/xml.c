@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sets up Expat: namespaces, bounds, positions, text of elements. */
 #include "server/input/xml.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Expat for both XML formats, a sitemap index and a urlset: places, bounds on what it holds whole,
  * what is not well-formed, names, and the text of an element. Internal to server/input/. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A list as XML, a sitemap index or, of page URLs, a urlset, element by element as the bytes
  * arrive: each <sitemap> or <url> is gathered and handed on at its end. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Formats lines of the access log, and reports when its file cannot be written. */
 #include "server/log/access_log.h"
 

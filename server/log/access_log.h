@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The access log: one line for each answered request. `combined` is the format of that name that
  * Apache and nginx write, to the letter; `json` has more. What comes from outside is escaped, so
  * that no request forges a line; tokens and the Authorization header never are in it. A caller

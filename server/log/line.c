@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Builds one line of bounded length, with escapes. */
 #include "server/log/line.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A line that is being put together. What finds no room is left out, its end always does. Text
  * from outside goes through an escape, so that it can neither end the line nor speak to a terminal.
  */

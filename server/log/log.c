@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Formats log lines and passes them to the writer's thread. */
 #include "server/log/log.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The log: one line per event on stderr, `text` or `json`. Only server/ code logs; libraries
  * (rules, config, db, input, pages) return what happened. Thread safe; control characters are
  * escaped, so that nothing from outside forges a line.

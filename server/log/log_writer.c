@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A lock-free ring of lines, and the thread that writes them to a file or descriptor. */
 #include "server/log/log_writer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A bounded ring of lines: any number of threads put lines in without waiting for anybody, one
  * thread takes them out. Where there is no room a line is refused: the caller never waits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Growing intervals between retries, or Retry-After. */
 #include "server/notify/again.h"
 

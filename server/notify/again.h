@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* When a notification that was not accepted is sent again. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A site's batch is what its history has behind the kept position, part by part: no more than
  * BATCH_MAX_URLS and, by a part, BATCH_MAX_BYTES, each URL once. Sites take turns, and one looks at
  * LOOK_PARTS at most: where these have nothing to send, the position moves behind them alone, once

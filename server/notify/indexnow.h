@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* [site] indexnow_key: notifies search engines that take part (indexnow.org) which page URLs came,
  * changed or went: of urlsets, and of mirrored sitemaps that this server serves. One thread, which
  * reads the history's rows of urlsets from where it ended (db/indexnow.h), sends them in batches by

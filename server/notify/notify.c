@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What was last known of each source is compared with what it says now; each difference is an
  * event, a line of JSON. Lines wait by kind, and those of one kind go together, once a minute at
  * most: a whole site that fails is one request, not a thousand. What is not taken (anything but a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* [notify] url: notifies another server, by a POST of JSON lines, when a source begins to fail,
  * when the shrink guard holds removals back, when sitemaps of it can be read no more, when one is
  * gone, when the index bears an old date of one, and when each is well again. One thread, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Lists of waiting requests, resumed when a revision is published or their deadline has passed. */
 #include "server/pages/await.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who waits for a revision: acknowledgements of writes, and long polls. Internal to pages/. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How it works. `lock` guards the table, the lists and all that is in a place; it is held for
  * pointers only, never over I/O, SQL, compression, a callback or the freeing of a resource. What is
  * current is changed under the place's own lock too: so a GET of a page, which has the place from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The cache of resources: the pages and the served files that are in memory, in one table, against
  * one budget, with one list of who waits and one eviction. What a kind is made of, its loader
  * knows: the publisher builds pages, served_file.c reads files.

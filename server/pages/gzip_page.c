@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Deflates segments, joins them into one gzip member, and combines their CRCs. */
 #include "server/pages/gzip_page.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Deflates one piece of a page at a time: each a fresh raw stream that ends on a byte boundary, so
  * that pieces can be joined in any order (RFC 1951 3.2.3). A reset begins and Z_SYNC_FLUSH ends it:
  * the bytes of Z_FULL_FLUSH, which would only clear again what the reset clears. Internal to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The file format of stored pages: reads and writes them, and validates what it reads. */
 #include "server/pages/page_store.h"
 

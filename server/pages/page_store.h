@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A page as a file: what the page store keeps of a snapshot, to bytes and back. Holds the deflated
  * segments alone; frame, checksum and etags are rebuilt by gzip_page_snapshot, so that none of
  * them can disagree with the segments. In the byte order of the machine, and says so. Internal to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The thread that writes settled pages to the page store. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How it works. One thread waits for commits and runs passes; a pool of threads builds what the
  * cache wants loaded; HTTP threads only take references and wait. A pass raises `wanted` of each
  * page that moved before the change is announced, then renders what is in memory. The race of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The publisher: finds every change of the catalogue, whatever its cause, and keeps snapshots and
  * the site map fresh, so that no acknowledged write is ever hidden.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a publisher is made of, for its own file and for the keeper of stored pages
  * (page_store_writer.c). Internal to pages. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reference counting of a resource and its budget. */
 #include "server/pages/resource.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A resource: immutable bytes ready to send with their validators, of a page or of a served file.
  * Shared by reference counting and counted against a budget. Thread safe.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Loads files and copies of sitemaps into the cache, with dates that never go back. */
 #include "server/pages/served_file.h"
 

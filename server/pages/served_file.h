@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Served files: the cache's loader of files, by (source, path). What it answers is at most a second
  * old (SERVED_FILES_FRESH_MS): a younger hit is served from memory; for an older one a worker looks
  * at the file first, and reads it only where its device, inode, size or times have moved.

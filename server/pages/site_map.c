@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Builds the tables of hosts and paths of all sites from a registry, and robots.txt. */
 #include "server/pages/site_map.h"
 

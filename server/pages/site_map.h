@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The site map: from a request's host and path to a page, robots.txt or an alias; made whole from
  * one registry and never changed. What HTTP asks of it is in publisher.h. Internal to pages. */
 #pragma once

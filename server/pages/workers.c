@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A pool of threads with a queue for each site group. */
 #include "server/pages/workers.h"
 

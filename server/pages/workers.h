@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A small pool of threads for what must not run on an HTTP thread: cold builds, API reads, parsing
  * of bodies. Jobs run by turns of the sites that they are for, those of a site in the order given:
  * a client with many waits behind its own only. Thread safe. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The table of codes: word and sentence of each. */
 #include "server/rules/code.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The stable words for what the rules refuse or remark. The API, the command line, sources and
  * logs show these words and no others (kebab-case, never changed once released). */
 #pragma once

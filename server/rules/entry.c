@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Normalises the fields of an entry, and formats it as JSON. */
 #include "server/rules/entry.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What every door (API, command line, sources) hands on: one sitemap, or one page URL of a urlset,
  * checked and normalised, on its way to the catalogue. Plain values; the strings are borrowed. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Keeps a bounded number of findings and counts the rest. */
 #include "server/rules/findings.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is to be reported of single rows of a list: which were refused, and what was remarked on
  * those that were taken. All are counted, a bounded number is kept. Not thread safe. */
 #pragma once

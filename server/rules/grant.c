@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Checks of a token's scope. */
 #include "server/rules/grant.h"
 

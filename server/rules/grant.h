@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a token may: its scope, and each question about it as one function. The callers (the API
  * before it reads, the writer in its transaction, a list) asks here, so that a rule stands once.
  *

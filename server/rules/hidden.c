@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The table is of Unicode 15: what has the property White_Space or the category Cf (format), but
  * for ASCII. */
 #include "server/rules/hidden.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* White space and format characters of Unicode beyond ASCII, which do not show and come along when
  * a URL is copied from a page or a table: U+00A0, U+2003, U+200B, U+FEFF and their like. Around a
  * URL of a list they are dropped with a remark, within one they are refused by name. Pure

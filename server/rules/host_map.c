@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses the pairs of origins and maps URLs in both directions. */
 #include "server/rules/host_map.h"
 

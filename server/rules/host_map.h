@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The host map of a mirror: pairs of origins, of which the second takes the place of the first in
  * what is read of an upstream (a CMS lists its own host; the site has another). Never changed once
  * it is made; pure functions, thread safe. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses and normalises W3C Datetimes, and converts calendar dates. */
 #include "server/rules/lastmod.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The proleptic Gregorian calendar in UTC: what lastmod and HTTP dates share. libc's own would
  * consult time zones and locales. Pure functions, thread safe. */
 #pragma once

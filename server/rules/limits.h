@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The protocol's limits (sitemaps.org protocol, Google's index limits) and the units that the
  * catalogue and the publisher share. Nothing here can be set by an operator; what can is in
  * config/config.h. */

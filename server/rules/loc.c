@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Explains what is wrong with the text of a loc. */
 #include "server/rules/loc.h"
 

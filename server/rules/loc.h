@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a loc that is accepted may still be wrong about, by its own text. Pure, thread safe. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses robots.txt: groups, rules with wildcards, Sitemap lines. */
 #include "server/rules/robots.h"
 

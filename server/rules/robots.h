@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* robots.txt (RFC 9309): the only reader of it, for a site's own text, `doctor` and `migrate`. A
  * text is read as it is sent, of any encoding: bytes that are not UTF-8 are bytes of a value. Pure
  * functions, thread safe. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Names of pages of an index, and the check that a loc is in an index's directory. */
 #include "server/rules/scope.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Which index may hold a loc, and what an index calls its pages. Pure functions, thread safe. */
 #pragma once
 

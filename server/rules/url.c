@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses a URL in one pass and writes its normal form. */
 #include "server/rules/url.h"
 

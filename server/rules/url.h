@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* URLs: parse, check and normalise once, at the door (RFC 3986 6.2).
  * Pure functions, thread safe. */
 #pragma once

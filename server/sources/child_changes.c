@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* SITE/changed/HASH is the copy that was sent last, SITE/changed/HASH.now the one that is compared
  * with it, by the hashes of each page's loc and of its lastmod and extensions. */
 #include "server/sources/child_changes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Which page URLs of served sitemaps were added, changed or removed, for IndexNow. A copy that
  * another replaces is kept, as a hard link in SITE/changed/ of the child store, until the
  * difference of the two was sent: a crash loses nothing, and each change is sent at least once,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* On disk: FOLDER/SITE/HASH, where HASH is that of the loc. A file begins with a head of three
  * lines, a mark, the hash of the content with the time of writing, and the loc, and the sitemap
  * follows. The loc in it shows what the file is a copy of, whatever two locs hash to; the hash

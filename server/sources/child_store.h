@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The child store: copies on disk of the sitemaps that remote sources with `serve` list, so that
  * this server serves them itself, also while their origin is down. A copy is the sitemap as it was
  * last read and found good, its content codings removed (RFC 9110 8.4).

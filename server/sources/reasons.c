@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sentences of /readyz and status about sources. */
 #include "server/sources/reasons.h"
 

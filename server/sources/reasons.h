@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What /readyz and `status` report about sources and watched sitemaps: the codes and sentences, and
  * what counts as a problem. One rule: whatever a crawler cannot use is a reason. Thread safe. */
 #pragma once

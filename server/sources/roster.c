@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Builds and looks up the list of remote sources. */
 #include "server/sources/roster.h"
 

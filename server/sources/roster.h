@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The remote sources that there are, as a picture that is never changed: who shows them or looks
  * one up holds it, whatever a reload does meanwhile. (Of folders that is struct source_list.) */
 #pragma once

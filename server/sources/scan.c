@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Compares what a source has with what the catalogue keeps, and submits the difference. */
 #include "server/sources/scan.h"
 

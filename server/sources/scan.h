@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One pass over a source: which files there are, what the catalogue keeps of them, and what
  * differs, handed over as one change. Internal to server/sources/; on the caller's thread.
  *

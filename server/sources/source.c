@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The thread of a folder: waits for changes, scans, retries and logs. */
 #include "server/sources/source.h"
 

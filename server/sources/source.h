@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One directory source: its settings, its thread, and what is known of it. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* All folder sources of the server: starts, stops, scans on request, opens files. */
 #include "server/sources/sources.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sources: how the catalogue learns of files by itself. A directory source watches a folder of
  * sitemap files, verifies each once per change, and publishes what changed in one transaction.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The file is read once to check it and to learn what it has:
  *
  *   keep    the hashes of each row that the urlset has of this source go to a pile, a bounded part

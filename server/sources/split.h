@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A file that is past the limits of a sitemap is split: its page URLs become the rows of a urlset
  * at the file's own URL, and what differs from night to night is what is written. It is read
  * as a stream, now and then twice, and checked as a whole before anything is applied; memory is

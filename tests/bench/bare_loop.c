@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

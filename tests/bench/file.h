@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reading a whole file, for the bench programs. */
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What the rows of tests/bench/run share: processes pinned to a core, their CPU time, raw HTTP over
 one connection, wrk, and our server."""
 import json

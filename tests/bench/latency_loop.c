@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <microhttpd.h>
 #include <signal.h>
 #include <stdbool.h>

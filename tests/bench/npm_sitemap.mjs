@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 // node npm_sitemap.mjs OUT COUNT ROUNDS: writes a gzipped index of COUNT entries with the package
 // `sitemap`, in the two ways of its documentation, and prints the time of each round as JSON. Piped
 // into gzip each of its small pieces goes to another thread; collected first, they go at once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """remote_origin.py COUNT MEMBERS URLS: a host of sitemaps on a port of 127.0.0.2, which it prints. It
 answers /list-1.xml to /list-COUNT.xml with sitemap indexes of MEMBERS each, /counts with how often it
 was asked for what, and whatever else with 304 where the request is conditional, else with a sitemap of

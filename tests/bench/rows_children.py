@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Mirrored sitemaps that are served from copies: beside a folder's file, what a host map costs, and
 what 300,000 copies take of memory."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """GETs beside nginx at its best, which serves the same bytes from a file, beside a bare epoll loop,
 and beside libmicrohttpd alone: what no server on it goes below."""
 import gzip

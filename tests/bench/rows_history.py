@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What the history costs: the server's CPU with and without it, for the same writes."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What crawlers notice of writes that go on beside them, and what a connection costs."""
 import json
 import os

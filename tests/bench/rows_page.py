@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What a page costs to make and to keep."""
 import gzip
 import os

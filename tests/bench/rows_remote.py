@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What 300,000 sitemaps cost that lie on one host elsewhere: CPU of their polls and of a day, memory,
 room on the disk, starting and stopping, and what crawlers notice.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What something that runs beside each request costs: the ledger of crawlers, the access log. CPU time
 of the server's process for each request (utime + stime, threads of its own included), with it off and
 in each of its forms.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Page URLs beside entries: one to its fresh bytes, a bulk, GETs of their pages; and files that are split."""
 import os
 import random

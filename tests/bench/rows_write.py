@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Writes: one registration until it is seen, bulks and small commits beside bare SQLite, and the
 npm package that writes an index whole."""
 import os

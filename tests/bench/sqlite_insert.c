@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The table of tests/bench/run: one row for each thing measured, its peer, and the goal."""
 import json
 import statistics

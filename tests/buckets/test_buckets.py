@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A folder source that rclone keeps in step with a bucket, and pages that are published to one."""
 
 import gzip

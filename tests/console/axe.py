@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Every view and dialog by axe-core (WCAG 2.2 AA and its best practices): no violation, in light, dark and at
 390 px, and nothing is wider than the screen. Run by tests/console/run --full."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What drives a browser at the console: Debian's chromium, by its driver."""
 
 import json

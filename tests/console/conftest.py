@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """One server and one browser for all tests of the console. What the browser's console tells as an
 error fails the test that caused it, and so does a request to elsewhere."""
 

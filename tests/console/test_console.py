@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The console in a browser: what a person sees and does, by hand and by keyboard, and what it must not do."""
 
 import calendar

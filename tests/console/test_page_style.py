@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """An index page as a browser shows it, with page_style: a list under a sentence, light and dark, on a desk and on a
 phone; and how long a full page takes to be painted, beside the browser's own tree."""
 

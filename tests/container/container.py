@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Containers of the image under test, on the host's network. Docker's command line and the standard
 library only."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The image, built and run for real: what is in it, what it needs, and that nothing is lost when it is
 restarted, upgraded, stopped under load or killed."""
 

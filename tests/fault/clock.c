@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A clock that a test sets (LD_PRELOAD), for tests/fault alone: the system's, and the seconds that
  * the shared page $FAULT_CLOCK begins with, an int64. What counts time that nobody can set goes on
  * as it is. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The fixtures of tests/http, and a program whose disk fails as it is told (shim.h)."""
 
 import errno

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Rounds of kill -9, or of power cuts, under load: tests/fault/run crash|power [--rounds N] [--seed S].
 
 In each round the program is started, put under load, and killed at a random instant, some of them while it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Clients that know what must be in the catalogue after a crash.
 
 Each works alone on locs of its own, one transaction at a time, over the clients of tests/http/test_mixed.py. So

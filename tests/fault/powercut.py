@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What a power cut leaves on the disk, worked out from the journal that the shim wrote (shim.h).
 
 What was synced is there. Of each file's writes since its last sync any part may be: none, those up to some

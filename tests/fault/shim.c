@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The calls that the shim stands in for. */
 #include "tests/fault/shim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A library that stands between the real program and the disk (LD_PRELOAD), for tests/fault alone.
  * It sees the files beneath $FAULT_FOLDER and does one or both of:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the shim knows: its rules, its journal, its folder. */
 #include "tests/fault/shim.h"
 

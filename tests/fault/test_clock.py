@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A clock that was ahead for a while, and a catalogue that was written meanwhile: it is told, the dates come back to the clock with
 what changes next, and no date ever gives a 304 for other bytes."""
 

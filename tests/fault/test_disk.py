@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The disk fails under the running server: the writer is told why, nothing is half done, crawlers are served
 from memory, /readyz tells, and all is well again, without a restart, when the cause has gone."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A day under a set clock: how often search engines are asked, and that a token is renewed."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A split whose disk is full to the brim, or whose server is killed in the middle of a step: nothing is half applied, no scratch
 file stays, and the next scan does all of it."""
 

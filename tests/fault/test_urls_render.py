@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A urlset and its index over random changes, under a clock that jumps: each of their pages is, byte for byte, what a naive
 renderer makes of the rows that a model has, at the positions that an export tells; its tag and its date in the index change
 exactly when its bytes do. A page of news has 1,000 rows at most, so a few thousand make several; that several were there, and

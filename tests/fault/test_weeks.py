@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Weeks of a remote source in seconds: an origin whose sitemaps behave as those of WordPress, Yoast, Shopify, Next.js and a bucket do,
 and a clock that is set ahead. Also: a server killed in mid-poll, and a clock that is set back."""
 

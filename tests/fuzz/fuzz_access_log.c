@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Lines of access logs: what is read has all that an import takes from it. */
 #include "tests/fuzz/require.h"
 

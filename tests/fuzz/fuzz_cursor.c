@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Ids and cursors, which clients are to give back as they got them: what is read is what would be
  * written, to the byte. */
 #include "tests/fuzz/require.h"

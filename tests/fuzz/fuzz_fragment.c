@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What reads a fragment back: of any text JSON comes out that is well-formed as far as brackets and
  * strings go, and the parts of a text are no more than it is. */
 #include "tests/fuzz/require.h"

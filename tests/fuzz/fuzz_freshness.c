@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Cache-Control, Age, Retry-After and dates as any server may send them. */
 #include "tests/fuzz/require.h"
 

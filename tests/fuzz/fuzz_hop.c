@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Locations as any server may send them: none leads past what is allowed. */
 #include "tests/fuzz/require.h"
 

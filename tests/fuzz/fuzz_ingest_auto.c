@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Bodies whose format is told by content: any cut, one outcome. */
 #include "tests/fuzz/fuzz_ingest_cuts.h"
 

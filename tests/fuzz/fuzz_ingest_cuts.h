@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* For the fuzz targets of server/input: however an input is cut, a reader says the same of it. */
 #pragma once
 

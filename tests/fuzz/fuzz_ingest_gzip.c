@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Gzip: any bytes behind the magic in any cut have one outcome; and a text that is packed in
  * members (stored blocks, made here) reads as the text itself does. */
 #include "tests/fuzz/fuzz_ingest_cuts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* JSON bodies and NDJSON: any cut, one outcome; and a body of one object comes to the same as
  * json_entry_parse. */
 #include "tests/fuzz/fuzz_ingest_cuts.h"

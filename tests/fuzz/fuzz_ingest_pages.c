@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Page URLs in every format: any cut, one outcome; whatever is taken is fit for the catalogue, its
  * fragment canonical (transcript.h). */
 #include "tests/fuzz/fuzz_ingest_cuts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Index XML: any cut, one outcome; whatever is taken is fit for the catalogue. */
 #include "tests/fuzz/fuzz_ingest_cuts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The small objects of the API (sites, indexes): what is read has the types that were asked for,
  * and what is refused says why, in text that a reply may hold. */
 #include "tests/fuzz/require.h"

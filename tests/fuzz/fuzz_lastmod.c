@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* lastmod: what is stored is stored the same again, and is an XSD date wherever it renders. */
 #include "tests/fuzz/require.h"
 

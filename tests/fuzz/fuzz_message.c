@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the listener judges of a request: framing, Host, target, path. The input is the request as
  * it would stand on the wire, split here into what a parser hands over, so that a field or a target
  * may hold any byte but the line's end. */

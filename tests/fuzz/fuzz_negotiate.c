@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Accept-Encoding, entity-tags and dates as anyone on the net may send them. */
 #include "tests/fuzz/require.h"
 

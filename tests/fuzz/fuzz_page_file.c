@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Files of stored pages, as a disk or a hand may leave them. The first byte chooses what is mended
  * behind the fuzzer's back, so that it gets past the key and the hash to the tables. */
 #include "tests/fuzz/require.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Query strings: what is read, written again, reads the same. */
 #include "tests/fuzz/require.h"
 

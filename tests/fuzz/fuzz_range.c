@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Range and If-Range as anyone on the net may send them, for files of any size: the first bytes of
  * the input are the size. */
 #include "tests/fuzz/require.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Files of address ranges, as an operator's site may hand them out when it is broken or worse. */
 #include "tests/fuzz/require.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* robots.txt of another's server: lines cover the text, what is taken out of one lies within it,
  * and a line that crawlers can use means what its author meant. */
 #include "tests/fuzz/require.h"

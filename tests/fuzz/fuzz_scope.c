@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Which index may hold which loc: an index path, a line's end, and a loc. What is held lies below
  * the index's directory, byte for byte, and nothing of it leads out again. */
 #include "tests/fuzz/require.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sitemap files: whatever arrives, and in whatever pieces, one and the same verdict, within its
  * own terms; and gzip changes nothing of it. */
 #include <zlib.h>

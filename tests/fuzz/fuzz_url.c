@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Locs, origins, hosts, index paths, page patterns: whatever is accepted is in its normal form, and
  * is that form's only spelling. */
 #include "tests/fuzz/require.h"

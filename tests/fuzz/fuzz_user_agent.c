@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The classifier of User-Agent fields: its cache says what it said, and who names
  * no product of a crawler at the start of a word is nobody. */
 #include "tests/fuzz/require.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A property that a fuzz target holds its module to. Not assert: release flags compile that away.
  */
 #pragma once

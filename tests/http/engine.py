@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """An engine that takes IndexNow's page URLs, and servers that tell it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A strict reader of the Prometheus text format 0.0.4, for our own /metrics: it refuses what the
 format forbids, and what `promtool check metrics` would complain about. Standard library only."""
 

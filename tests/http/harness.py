@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What the tests over HTTP share: a raw HTTP client that shows every byte, the program as server and
 as command, and a naive renderer to compare with. Standard library only."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Requests that nobody honest sends: a generator, the same for the same seed.
 
 Each is (kind, bytes). REFUSED: whatever stands in it, no part of it may be answered with success; a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Servers that share a catalogue through a PostgreSQL of the test's own, and what tests ask of them."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A catalogue with some of everything and what was served of it, for tests of backup, restore and upgrade."""
 
 import hashlib

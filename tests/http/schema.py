@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """JSON Schema (2020-12) as far as openapi.json uses it. Strict: a keyword or format that is not known
 here is an error of the document. With `closed`, every member of an object must be described, although
 the document leaves replies open for members to come: what the server says today is in it."""

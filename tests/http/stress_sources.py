@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A folder in turmoil while crawlers fetch: tests/stress/sources [SECONDS] [SEED].
 
 Files are written at once and in pieces, broken, renamed, deleted and touched at random. No index reply

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Who may call the API, from where, and what of it shows: the rows of docs/security.md's table that no other file tests."""
 
 import hashlib

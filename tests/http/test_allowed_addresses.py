@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """[fetch] allow_address: open to what the configuration names, and to nobody who names hosts by the API."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The admin listener: tokens, the calls under /v1, errors, metrics and health."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Lists to POST /v1/sitemaps: their forms, all or nothing, what they cost others and the server."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """GET /v1/changes: what a CDN purge needs. Told once it is published, held until there is something,
 for thousands at once, and in terms that outlive a restart."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Sitemaps of remote sources with `serve = yes`: served here, from copies, also while their origin is down."""
 
 import contextlib

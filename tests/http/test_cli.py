@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The command line: every command, its exit status, its words."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The command line on a server (--server) and on a file: the same script of commands tells the same
 and exits the same on both. What differs is what the two are called, and when things happened."""
 

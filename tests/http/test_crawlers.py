@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """/v1/crawlers: which version of each page every crawler holds, and since when it lacks a newer one."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A page's gzip member is made of pieces: whoever decodes gzip must take it for one plain member."""
 
 import gzip

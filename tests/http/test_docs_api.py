@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """docs/api.md is true: its examples are run as a reader would, in their order and by a shell, and what
 each answers is compared with what stands under it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """`sitemapd doctor`: before a good server it finds nothing; each fault that a proxy, a robots.txt, an
 index or a sitemap can have is found, with what to do."""
 

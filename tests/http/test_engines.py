@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What search engines report: asked, submitted once, kept, shown; and no secret anywhere."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """If-Match on a list or a PUT: it is applied while the index's entries are what the client saw, else not
 at all; and a dry run, which tells what it would do and leaves everything as it was."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The reader of /metrics refuses what is wrong: each fault is found, and a good text passes."""
 
 import pytest

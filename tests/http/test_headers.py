@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Headers, cookies and targets of every size: each request has one reply, well-formed, and of our making as far as the
 connection's memory goes (max_header_bytes and 8 KiB), to the byte."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """/v1/history, /v1/diff, undo and restore: what each change did, by whom, and back again; and a model
 that keeps every state of the catalogue."""
 

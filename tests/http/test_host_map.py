@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Mirrors with a host map: a CMS lists its own host, and the site has another."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Clients that mean harm, or cannot help it. Whatever they send, others are answered, and memory,
 descriptors and the catalogue stay within their bounds."""
 

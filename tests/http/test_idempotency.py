@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Idempotency-Key: a write that is sent twice is applied once, and answered the same, also after a crash."""
 
 import gzip

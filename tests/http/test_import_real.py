@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Index files as they are found in the world. Each oddity has a twin here in words of our own, which
 always runs; the files themselves, where they lie beside the repository (SITEMAPD_SAMPLES), must
 come out exactly as the table says."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """IndexNow: the key's file, what the history has no longer, and when an engine that refuses is asked again."""
 
 import sqlite3

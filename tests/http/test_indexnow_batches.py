@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """IndexNow: many page URLs, in batches, over restarts and a kill."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """IndexNow of mirrored sitemaps: pages that a poll finds added, changed or removed in one that this server serves."""
 
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Both listeners over IPv6: addresses as they are printed, asked, logged, trusted and counted."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The logs as an operator meets them: the access log in both formats, whole when the server has stopped and after a
 logrotate; request ids from the request to every line that it causes; what the journal gets; a full disk."""
 import json

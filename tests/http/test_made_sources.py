@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Sources made by API and command line: what they may read, whose they are, and that they run at once."""
 
 import json

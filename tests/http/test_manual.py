@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The manual pages hold every command, option and setting, and tools find no fault in them."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What a newcomer does wrong, and what the program says of it: what is wrong and what to do."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """/metrics: what it says is what was done, it is in the format, and it answers whatever the disk
 does. Which names there are is test_metrics_names.py's."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What the documents, the alerts and the dashboard say of metrics is what the server exports, and
 what it exports is documented: names, and labels with their values."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Everything at once, and SIGTERM in the middle of it: what was acknowledged is there afterwards, what was refused
 with 503 is not, and of what was never answered each list is there whole or not at all."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Sites as programs make them, taken over by the documented steps: `migrate --serve` against the old server, its output as the configuration,
 the web server's rules. All sitemaps are then served here, word for word, also once the old server is gone."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """[notify]: who is told when a source begins to fail, and when it is well again."""
 
 import itertools

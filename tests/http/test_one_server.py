@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A catalogue has one server: a second is refused, whatever path leads it there and however the first one ended."""
 
 import os

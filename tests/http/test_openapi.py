@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """/openapi.json is true: every operation and every status that it documents is provoked on the running
 server and the reply held against it, and nothing is answered, routed or read that it does not name."""
 

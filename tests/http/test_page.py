@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The public listener: index pages and robots.txt, byte for byte and header for header."""
 
 import email.utils

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Pages kept on disk: a restart, however it came about, serves the same bytes without rendering, and
 what is on disk is never believed against the catalogue."""
 

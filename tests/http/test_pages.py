@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Pages: where one ends and the next begins, what a change touches, what a site may have."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What is asked of hosts elsewhere (probe, import URL, migrate), against an origin of many faults:
 where requests may go, what they take, and what is told."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Random registrations, changes and removals from the API and from other processes at once: what is
 served in the end is what a naive renderer makes of the catalogue, byte for byte."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """deploy/proxies/purge and the purge calls of CDNs: each page that changed, once it succeeds; signed as they want it."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Reads of the API: lists and their cursors, filters, and the conditions of reads and writes."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """SIGHUP: a configuration read again in a running server. A bad one changes nothing."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What the sitemap files of a folder hold that crawlers can make nothing of: told by rule, line and column, in the
 API, the log, the metrics and by `scan`; left out of the index where no page of it is of use."""
 

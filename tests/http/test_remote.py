@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Remote sources against an origin of many faults: nothing it sends costs more than its own poll, and nothing it says leads elsewhere."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """[source] upstream with split: a sitemap elsewhere that is past the limits becomes a urlset at its URL."""
 
 import contextlib

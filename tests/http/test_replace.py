@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """PUT /v1/sitemaps: an index, or a part of it, becomes the list; what does not differ stays as it is;
 what would drop too much is held."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Backup and restore, and the upgrade of a catalogue to a later schema: that of the program as the next release
 would be (SITEMAPD_NEXT_BIN)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A site's own robots.txt: set by API, command line and configuration, served with the Sitemap lines
 behind it, each URL once."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Export and import: the copy serves the same bytes under the same tags, page by page, free positions
 and all; and a second run of the same is no change."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A crawler that sites really meet: Scrapy's SitemapSpider reads the index, the gzipped index and
 robots.txt, and follows what they list."""
 

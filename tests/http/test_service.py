@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What a service manager sees: readiness, reload, watchdog, sockets handed over; and what the process
 may do: users, file modes, memory."""
 

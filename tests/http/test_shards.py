@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Sites that are divided between servers: which host is whose, for proxies, and the sums of all."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """One catalogue on three machines: three servers with a file each, and a PostgreSQL that the test starts. The short
 form of tests/shared/run."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """/v1/crawlers of a catalogue on several machines: each node tells what crawlers fetched from all of them."""
 
 import contextlib

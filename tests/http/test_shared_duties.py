@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What one node does for all of a shared catalogue (folders, upstreams, IndexNow), and nodes whose configurations differ."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Lists on several nodes in a loop, and what small writes wait for meanwhile: a figure of a dozen long lists."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A shared catalogue whose PostgreSQL is away, refuses, waits for a standby or is too old, and upgrades of its form."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Several catalogues in one database of PostgreSQL, each in a schema of its own."""
 
 from concurrent import futures

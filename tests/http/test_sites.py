@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Sites and indexes: which host is whose, where a loc belongs, what the configuration owns, what
 goes when one is removed, and the robots.txt of each."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Clients that read slowly, from one address or many: whoever else asks is answered."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Directory sources from outside: folders of sitemap files that the real program reads, watches and serves."""
 
 import base64

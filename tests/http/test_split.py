@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """[source] split: a file past the limits of a sitemap becomes a urlset at its URL."""
 
 import contextlib

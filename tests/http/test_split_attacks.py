@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """[source] split, in a folder that somebody who means harm writes to: what he puts there is refused in bounded time and memory, no
 other file of the machine is read, nobody else waits, and the good file beside it is split as ever."""
 

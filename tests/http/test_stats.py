@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Sums of days: GET /v1/stats, and how large sites were."""
 import datetime
 import sqlite3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Ends, planned and not: what was acknowledged is there afterwards. And beginnings that cannot be."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What a person sees: colours on a terminal and nowhere else, help that fits it, completions."""
 
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The public listener's own TLS: the same replies as without, to the byte, through Python's ssl and curl."""
 
 import os

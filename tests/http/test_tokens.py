@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What a token may: every call of the API with each kind of token, and the rules that a scope is made of."""
 
 import hashlib

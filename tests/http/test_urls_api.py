@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Page URLs through the API: what a token may touch, and what is told of what it may not; a row's way
 through write, page, history and undo."""
 

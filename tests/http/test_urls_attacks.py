@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Who has a token of a part and means harm: what is another's stays as it was, byte by byte, and whose work it
 is waits for nobody."""
 

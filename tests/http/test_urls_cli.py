@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Page URLs by the command line: what a shop and a news site do with them, and what is told."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Pages of urlsets under schemas of our own: the frame, images, videos, alternates and news."""
 
 import os

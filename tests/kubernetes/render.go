@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 // render CHART RELEASE NAMESPACE [VALUES]...: renders a chart as `helm template` does, for the subset that the chart uses.
 // Helm itself is in no package of Debian; its parts are: Go's templates, sprig's functions, the YAML and the JSON
 // schema library. What Helm adds is here: merged values, include, required, toYaml and the like. Not here: charts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 // strict FILE...: decodes each document by Kubernetes' own types, where a field that they do not have,
 // that stands twice, or that has another type is an error, and checks what types cannot tell: that
 // selectors find the pods, ports have names, and the disruption budget lets a node drain.

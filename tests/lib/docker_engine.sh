@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Sourced: a Docker engine of our own that leaves the machine's network as it is: no bridge, no
 # packet rules; builds and containers use the host's network. Needs root.
 

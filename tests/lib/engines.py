@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A Google and a Bing that answer as Search Console and Webmaster Tools do: `sitemaps` is what they
 list, `calls` what was asked, `fault` (status, body, headers) what they say instead."""
 

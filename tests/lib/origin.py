@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A web server of many faults: answers each path with the bytes it is given, whatever they are."""
 
 import gzip

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What stands between a client and a PostgreSQL: a connection pooler as PgBouncer is, which gives each session, or each
 transaction, a server process; and a server that says it is of another release. For `trust` alone. Standard library."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """PostgreSQL of a test's own: a cluster in a folder, on a free port of loopback, as an unprivileged user where root
 runs the tests (PostgreSQL refuses root). Standard library, and Debian's `postgresql`. All that is started ends with
 the test's process, whatever ends that."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Sourced after deploy/lib/packages.sh: the program that a command tries.
 
 # find_program COMMAND: exports SITEMAPD_BIN, a whole path. Where it is not set already, it is the release

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """A network between two ends, by hand: a port of loopback that leads to another, each direction some time later, and that
 can be cut: then it stands still, as a network that is gone, until it is mended. Standard library, a process of its own, so
 that what it carries waits for no test. Run by itself: relay.py TARGET_PORT DELAY_MS; prints its port; a line `cut` or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 # Sourced by the commands under tests/, at the tree's top, before they install or build anything: what
 # a command says of itself, and what it says to wrong usage.
 
@@ -6,7 +7,7 @@
 tell_usage() {
     case ${2-} in
     --help | -h)
-        sed -n '2,/^[^#]/{/^[^#]/d;s/^# \{0,1\}//;p}' "$1"
+        sed -n '2,/^[^#]/{/SPDX/d;/^[^#]/d;s/^# \{0,1\}//;p}' "$1"
         exit 0
         ;;
     esac

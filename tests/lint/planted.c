@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Not part of any program: each tool must find its defect here, or tests/lint/run trusts neither.
  */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The attackers: each runs in a process of its own until it is ended, from loopback addresses other
 than the honest client's. `crowd` keeps a number of connections open and opens another for each that
 the server ends; `flood` opens as many as it can."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The honest client: asks for a page at an even pace, in turn on a connection that it keeps and on a
 new one, and tells how long each took. It comes before everybody else on the processors, where it may,
 so that what it measures is the server and not its own turn; how late it was woken is measured too."""

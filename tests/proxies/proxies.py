@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The proxies of deploy/proxies, started on loopback with the examples as they are; only addresses and
 paths are this run's."""
 

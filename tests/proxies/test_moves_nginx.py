@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Sites as programs make them move behind a real nginx, with the rules that `migrate` prints: a switch, a look from outside, and the CMS
 switched off, under a crawl as well."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """What crawlers get through each proxy is what sitemapd sent: bytes, tags, encodings, and who it is for."""
 
 import contextlib

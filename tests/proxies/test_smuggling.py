@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Requests that two servers in a row might read in two ways, thrown at each proxy. Behind each stands a
 backend that writes down every byte: whatever a proxy makes of them, what it passes on must be whole
 requests that can be read in one way only, and none that it did not mean. Prints the table that

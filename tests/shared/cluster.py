@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """Three nodes that share one catalogue over a pair of PostgreSQLs, the standby synchronous, each node behind relays of its
 own (tests/lib/relay.py): what rounds, soak, day and figures all start. And what all nodes have to agree on."""
 

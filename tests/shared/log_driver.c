@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* log_driver DATABASE EPOCH|- NODE|- SCHEMA|-: a node's log (db/shared/log.h) by hand. A line on
  * stdin is a call, a line of JSON on stdout its answer; the tests beside it (test_log.py) break
  * what is beneath. */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """tests/shared/run: see there. What breaks is in rounds.py, the soak in soak.py; here are the day and the figures."""
 
 import argparse

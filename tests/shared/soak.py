@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """tests/shared/run --only soak: three nodes, the standby synchronous, 20 ms of network between nodes and PostgreSQL, and mild
 load of all kinds, restarts among it, for as long as is asked. Watched: what is answered; memory, descriptors and files of
 each node; the log and its snapshots in PostgreSQL. In the end all nodes hold and serve the same. Prints a line a minute."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The log that nodes have in common (db/shared/log.h), on a real PostgreSQL that is killed, stopped, promoted and
 lied to: what each call comes to, and that yes and no are certain."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """The short form of rounds.py: each of what breaks, once, but for what takes long."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """tests/soak/run: see there. Prints a line for each minute and the verdict."""
 
 import os

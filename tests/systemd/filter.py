@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """filter.py UNIT TRACE: of the system calls in TRACE (of strace), those that UNIT's SystemCallFilter
 lines deny. Exit 1 where the program needs one of them."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The running test's own file, for tests that start it again as another process. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Where unit tests put their files: in TMPDIR, or in /tmp. Commits wait for a disk, so tests/run
  * gives the builds with sanitizers a TMPDIR in memory; the plain build's stay on the disk. */
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
 """One life of the server under memcheck: it starts, is written to, read from and reloaded, and ends. A block
 that is lost, or a read of what was never written, ends it with status 99, and `Server.stop` says so."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The cluster as a whole: founded once, and looked at by people. */
 #include <assert.h>
 #include <gnutls/crypto.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The line in which site groups (log.h) wait for the turn of a list, over all nodes. Who waits has
  * an advisory lock, always a shared one, whose key has group and number: so all see who is
  * before them, and a node that is lost is in nobody's way. A group has one place, whichever node

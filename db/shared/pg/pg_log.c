@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Appends records to the log in PostgreSQL and reads them, and takes the lock and the turn of a
  * list. */
 #include "db/shared/pg/pg_log.h"

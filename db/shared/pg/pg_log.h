@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A log on PostgreSQL (its tables: pg_cluster.c): what the files behind db/shared/log.h share. A
  * transaction there is open from a `begin` that said yes to its `commit` or `rollback`; it holds
  * the advisory lock "write", and every record is the row behind the last.

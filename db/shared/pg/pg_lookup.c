@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Resolves a host name on a thread, with a deadline. */
 #include "db/shared/pg/pg_lookup.h"
 

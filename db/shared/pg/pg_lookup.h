@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Host names to addresses, with an end: the resolver's own is many seconds where a name server is
  * silent, and libpq would wait for it. One thread for one look-up. */
 #pragma once

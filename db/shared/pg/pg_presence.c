@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a node is for the others as long as it is connected: names that it alone holds, the lease of
  * its release, its row among the nodes. Locks belong to the session and go with it. */
 #include <assert.h>

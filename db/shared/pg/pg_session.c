@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Connects to PostgreSQL and runs statements, each step by poll(2) with a deadline. */
 #include "db/shared/pg/pg_session.h"
 

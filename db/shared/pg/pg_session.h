@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A session with PostgreSQL whose every step has an end: connecting, asking and waiting are poll(2)
  * on libpq's socket until a deadline (clock_now_ms), and a session that missed one is dropped,
  * since what it was asked may come yet. A stopped server still acknowledges TCP; only the own clock

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Snapshots: a catalogue's file, packed, in parts that are each committed alone, so that no
  * transaction lasts as long as a slow upload. The row in `snapshot` comes last and makes it count;
  * parts without one are what an upload that broke off has left. */

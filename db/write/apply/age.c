@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The age of page URLs in urlsets with expires_s, and the batches in which those that are too old
  * go. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Carries out one change inside the writer's transaction. Internal to db/; the writer's thread.
  *
  * Every apply_ function first decides by reads, then writes: where it sets result->status to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What polls of watched sitemaps came to, in the writer's transaction: rows, and the dates of
  * entries by compare and set. A date that somebody registered since the poll began is theirs and
  * stays; so does that of an entry with a digest, which says itself when it changed. Internal to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is kept of crawlers, in the writer's transaction.
  *
  * A file has the rows of one ledger: local_crawler names the epoch that they are good in (index ids

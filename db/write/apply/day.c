@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* CHANGE_SITE_DAYS: how large sites were on a day. */
 #include "db/write/apply/apply.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* From a change to what carries it out: the table of kinds, and what each of them has around it,
  * the check of its token, what is known of its key, its preview and its history. */
 #include "db/history/recorder.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* CHANGE_ENGINE: what a search engine said of a site's sitemaps. */
 #include "db/write/apply/apply.h"
 

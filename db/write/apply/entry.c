@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Decides where an entry goes and writes it: place, owner, dates, room, row, history. */
 #include "db/write/apply/entry.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One entry on its way into the catalogue: where it goes, what is there, room for it, the write.
  * A single registration, a bulk and a replace all go this way. Internal to db/; the writer's
  * thread. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Adds, freezes and removes indexes, and checks the names of their pages. */
 #include <stdio.h>
 #include <string.h>

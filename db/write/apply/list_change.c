@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What bulk, replace and scan have in common: counts, refusals, and giving way to other writes. */
 #include <errno.h>
 #include <stdatomic.h>

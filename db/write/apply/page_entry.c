@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The entries that the pages of a urlset are in its index (entry.h). The entry of a page goes the
  * way of any other, so put_room and put_write of a page URL come back here to themselves, once. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Dropping what a removed index left, a bounded batch at a time. */
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The results of changes: how each kind of refusal is worded. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A scan of a directory source on its way into the catalogue. Internal to db/; the writer's thread.
  *
  * The files are read up to four times: to count what would be removed, to count what would be

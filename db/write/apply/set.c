@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sets of entries: a bulk, which goes line by line as a single registration does, and a replace.
  * The writer's thread.
  *

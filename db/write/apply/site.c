@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sites: made, changed, removed. The writer's thread; each decides by reads before it writes.
  *
  * - Hosts that are added to a site's lists or taken from them are made into whole lists first,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sources that API or command line make. Each is of one site, and lists in no other: whose token
  * may change it follows from that, and its scans are held to it.
  *

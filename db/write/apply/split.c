@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A split: what differs between a urlset and the file that is split into it, step by step. The
  * writer's thread.
  *

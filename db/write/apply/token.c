@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Tokens: made, revoked, judged, noted as used. The writer's thread.
  *
  * A token's row never changes: what it may is its id's for good, so that a grant that was read when

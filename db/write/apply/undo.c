@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Undoing a change, and restoring an index: rows are put back as they were before. The writer's
  * thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Undoing the removal of an index or a site. The writer's thread.
  *
  * A removal drops no row: it marks, and the rows go a day later (apply_purge). Until then the mark

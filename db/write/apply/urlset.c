@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Making and changing a urlset, and how far IndexNow was notified. */
 #include <stdio.h>
 #include <string.h>

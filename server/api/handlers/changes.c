@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* GET /v1/changes: the pages that changed since a revision, with long polls. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/checks: how sitemaps that are read where they are were found, and a poll on demand. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the build embeds (embed.cmake): /openapi.json, which openapi.c makes, and /console/, the
  * files of server/console/. They hold no data, so they need no token; what they show they ask the
  * API for, with the token that a person gave them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/engines: what search engines say of sitemaps, as it is kept in the catalogue. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the admin listener's table (calls.def) names, by the noun's file, and what nouns tell of
  * each other. Internal to server/api/. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /healthz: the process answers. /readyz: crawlers get what they ask for, and how well. */
 #include <inttypes.h>
 #include <stdio.h>

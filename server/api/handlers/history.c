@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/history, /v1/diff, /v1/restore: what changed, by whom, and back again. A token of one site
  * sees and puts back what is its site's, and nothing of others, not even in a count. */
 #include <inttypes.h>

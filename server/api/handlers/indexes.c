@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/indexes and /v1/urlsets: a sitemap index of a site, or a urlset that is a sitemap of it, with
  * its pages. What differs is the call's noun, and what a urlset has more. */
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* GET /metrics: every metric, from memory. */
 #include <stdio.h>
 #include <time.h>

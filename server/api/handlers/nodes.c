@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The state of the nodes of a shared catalogue for /readyz. */
 #include "server/api/handlers/nodes.h"
 

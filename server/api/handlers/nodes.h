@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The nodes of a shared catalogue, as /readyz tells of them, and what each says of itself to the
  * others: a configuration that is not like theirs, a folder that it has not. Internal to server/;
  * the assembly says, the API tells. */

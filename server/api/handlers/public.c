@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The public listener: pages, robots.txt, aliases, files, and the text of the root without a site.
  */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/sitemaps and /v1/urls: the entries of indexes, the page URLs of urlsets; what they are called
  * is the call's noun. What comes in as a body upload.c has read when it is submitted here. */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/sites: what a site is like, and what the catalogue may change of it. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* POST, PATCH and DELETE of sources: what they are like is judged by the writer; here, what a
  * configuration opens to them. Where to connect to, whom to trust and what to log in with only the
  * configuration says: a token must not turn the server against its own network or disk. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* JSON of a source's settings. */
 #include "server/api/handlers/handlers.h"
 

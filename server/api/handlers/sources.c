@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/sources: how the directory sources stand, and a scan on demand. */
 #include <inttypes.h>
 #include <stdio.h>

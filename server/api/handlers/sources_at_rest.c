@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How sources stand where nothing in this process runs them: what the catalogue remembers, and what
  * any process can see. No server is asked. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* GET /v1/stats: what was served, fetched and found on each day, for the console's charts. */
 #include <inttypes.h>
 #include <stdlib.h>

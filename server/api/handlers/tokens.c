@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/token: who one is; /v1/tokens: those of one's scope, and the end of one. None is made here:
  * who can make tokens by a token keeps a way in past its end. */
 #include <string.h>

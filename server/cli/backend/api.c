@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A call of the API by either way, and what its answer says. */
 #include "server/cli/backend/api.h"
 

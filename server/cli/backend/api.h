@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How a command asks: a call of the API, by method, path, query and body, whose JSON answer it
  * prints. There are two ways to the same handlers: over HTTP to the server that --server names
  * (over_http.c), and in this process on the catalogue's file (in_process.c). What goes wrong is

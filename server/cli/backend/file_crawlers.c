@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A ledger is made of the pages as they are now and of what is kept, as a server does at its start,
  * and says the same of them. */
 #include "server/cli/backend/file_crawlers.h"

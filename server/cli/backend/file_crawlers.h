@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who is a crawler, by the configuration, and what a catalogue keeps of them. Internal to
  * server/cli/. */
 #pragma once

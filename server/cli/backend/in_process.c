@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The way without a server: the API's handlers run in this process on the catalogue's file
  * (server/api/inside.h), also while a server works on it. */
 #include <stdlib.h>

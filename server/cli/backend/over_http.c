@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The way over HTTP: by the token of the environment or of a file, to the server that --server
  * names. */
 #include <errno.h>

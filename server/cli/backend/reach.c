@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Requests a URL as a poll would, follows redirects, and classifies the response. */
 #include "server/cli/backend/reach.h"
 

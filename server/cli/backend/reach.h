@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What commands ask of hosts elsewhere, as the polls of a remote source do: by the same client and
  * guard of addresses, redirects followed by hand. `probe`, `import URL`, `migrate`. Internal to
  * server/cli/. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A list of entries on its way to a server: it goes as NDJSON by way of a file, since its length is
  * sent first; the server knows its lines by the order in which they are sent, the user by where
  * they stood. And the registry of a server, put together from what it lists: by it an import tells

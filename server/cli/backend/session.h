@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a command works with: its arguments, the configuration, the catalogue; and how it tells
  * what went wrong. Internal to server/cli/. */
 #pragma once

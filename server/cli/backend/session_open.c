@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Chooses the backend of a command, the file or a server, and checks which options it supports. */
 #include "server/cli/backend/session.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `backup`, `restore` and `check`. */
 #include <errno.h>
 #include <fcntl.h>

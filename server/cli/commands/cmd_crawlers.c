@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `crawlers`: up to when each crawler has seen all changes, and which pages one holds. */
 #include <inttypes.h>
 #include <stdio.h>

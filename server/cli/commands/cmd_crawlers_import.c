@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `crawlers import`: what an access log of a CDN or proxy tells of crawlers, for the ledger.
  *
  * A visit counts for the sums of its day where a crawler asked for a page, a registered sitemap or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `doctor`: shows what server/doctor finds, and what a server says of itself. */
 #include <inttypes.h>
 #include <string.h>

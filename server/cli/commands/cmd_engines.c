@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `engines`: what search engines say of the sitemaps. */
 #include <inttypes.h>
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The commands add, remove, list, export and render, for sitemaps and page URLs. */
 #include <inttypes.h>
 #include <stdlib.h>

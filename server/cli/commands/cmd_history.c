@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `history`, `diff` and `undo`: what was changed, by whom, and back again. Rows are printed as they
  * come: a change may have touched a million entries. */
 #include <inttypes.h>

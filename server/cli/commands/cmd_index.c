@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `index`, `urlset`, `freeze` and `thaw`. */
 #include <inttypes.h>
 #include <string.h>

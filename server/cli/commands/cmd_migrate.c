@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `migrate`: looks at a site's robots.txt, its indexes and a sample of their sitemaps, and prints
  * what takes them over (migrate_print.c). Nothing that it prints is refused by this program: what
  * cannot be taken over as it is becomes a comment that says why. */

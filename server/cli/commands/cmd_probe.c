@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `probe`: one poll of a remote source shown: where it leads, what answers, and what a source would
  * make of it. */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* sitemapd scan: one pass over a folder of sitemap files, or one poll of an upstream's list,
  * without a server. */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The commands serve, check-config and healthcheck. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `shard map`: which host is whose, in the form that a proxy reads, and whether what is deployed
  * still says so.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `share`: one catalogue on several machines. */
 #include <inttypes.h>
 #include <unistd.h>

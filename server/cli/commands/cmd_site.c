@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `site`: what its options say becomes the body of a request; what a site is like now, and was
  * before, the API tells. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* sitemapd source: sources that the catalogue keeps, made, changed and removed; and all that there
  * are. A running server has them running within moments. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `status`: what is served, and how it stands, at a glance. */
 #include <inttypes.h>
 #include <string.h>

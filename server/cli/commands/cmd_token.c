@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The commands token add, list and revoke. */
 #include <stdio.h>
 #include <stdlib.h>

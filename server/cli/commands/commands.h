@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The commands, one function each; see table.c. Each returns an exit status and has
  * told what went wrong. Internal to server/cli/. */
 #pragma once

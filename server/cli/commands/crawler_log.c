@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses a line of an access log: JSON with the fields of CDNs, or the combined format. */
 #include "server/cli/commands/crawler_log.h"
 

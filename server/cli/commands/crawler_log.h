@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Access logs of proxies and CDNs, for `crawlers import`: the combined format, and one JSON object
  * a line, gzipped or not. Read as a stream. Internal to server/cli/. */
 #pragma once

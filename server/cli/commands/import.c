@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `import`: reads a list into spools, one for each change that applies it (all of the list; with
  * --replace one for each index), checks what several changes or a refusal make worth checking,
  * applies them one after the other, and tells what was found. One thread, but for what the writer

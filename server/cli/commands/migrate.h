@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What `migrate` found of a site (cmd_migrate.c), and what it prints of it: a configuration or
  * commands, and the rules of a web server (migrate_print.c). Internal to server/cli/. */
 #pragma once

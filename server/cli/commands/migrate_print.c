@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Prints what migrate found: configuration or commands, and the rules of web servers. */
 #include "server/cli/commands/migrate.h"
 

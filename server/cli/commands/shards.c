@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Opens the servers that a command about several shards names, and shows their status. Nothing is
  * kept between two commands: what a shard is, its server says. */
 #include "server/cli/commands/shards.h"

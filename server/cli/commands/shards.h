@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Servers that each have a catalogue of their own, between which the sites are divided. Internal to
  * server/cli/commands/. */
 #pragma once

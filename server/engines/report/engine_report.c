@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What engines reported, as JSON for the API and the command line. */
 #include "server/engines/report/engine_report.h"
 

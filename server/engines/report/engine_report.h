@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is kept of search engines (db/engine.h) as JSON: what the API answers and the command line
  * shows. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses Cache-Control, Age, Expires and Retry-After. */
 #include "server/rules/http/freshness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What an answer says of how long it stands and when to ask again, on header text alone. Pure
  * functions, thread safe; inputs are NUL-terminated header values or NULL where absent. HTTP dates
  * are read by http_date_parse (server/rules/http/negotiate.h). */

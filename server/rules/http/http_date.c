@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses the three date formats of RFC 9110 5.6.7, and writes the first. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses Accept-Encoding, If-None-Match, If-Modified-Since and Range, and decides the answer. */
 #include "server/rules/http/negotiate.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Content negotiation and preconditions of HTTP, on header text alone (RFC 9110 12.5.3, 13.1).
  * Pure functions, thread safe; inputs are NUL-terminated header values or NULL where absent. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Splits and decodes a query in place. */
 #include "server/rules/http/query.h"
 

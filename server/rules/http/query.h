@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The query of a request target: `name=value&…`, percent-decoded, `+` is a space
  * (application/x-www-form-urlencoded). Pure, thread safe. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The table of extensions: names and namespaces. */
 #include "server/rules/page/extension.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What page URLs may bear beside loc and lastmod, and the namespaces that a urlset's frame declares
  * for it. Pure, thread safe. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads and writes the texts within a fragment. */
 #include "server/rules/page/extension_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The texts within extensions. Pure, thread safe. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Builds, validates and shows the fragment of a page URL. */
 #include "server/rules/page/fragment.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The fragment: what a page URL bears beside loc and lastmod (server/rules/page/extension.h), as it
  * is in its <url> behind the lastmod, gathered part by part from JSON or from a sitemap, and
  * shown again as JSON. What is checked, as Google Search Central documents it:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Parses language tags. */
 #include "server/rules/page/language.h"
 

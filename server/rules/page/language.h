@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Language tags (BCP 47: RFC 5646), as hreflang and news name a language. Well-formed by the
  * grammar of section 2.1, but for tags of old that are exceptions there (i-klingon) and for those
  * of private use alone (x-klingon); whether a subtag is registered is not asked. Pure, thread safe.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How a browser shows a page: a processing instruction with the style sheet in its address
  * (xml-stylesheet, W3C REC 2010; data: URLs, RFC 2397). Crawlers skip it, and it is not an element,
  * so that the page stays valid under its schema. In the page and not in a file of its own: a file

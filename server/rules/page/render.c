@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Writes the XML of pages. */
 #include "server/rules/page/render.h"
 

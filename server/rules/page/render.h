@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The XML of pages, of indexes and of urlsets: head, entries, tail, and what they weigh. Pure,
  * thread safe. The output is valid under siteindex.xsd, or sitemap.xsd and those of the extensions,
  * and has no byte before the XML declaration. */

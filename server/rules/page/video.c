@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Validates the fields of a video, and keeps them in canonical form. */
 #include "server/rules/page/video.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A video of a page URL, as Google Search Central documents it ("Video sitemaps"), field by field,
  * each made canonical at once. Thread safe for different objects.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* openat2(2) with RESOLVE_BENEATH, or a walk without links. */
 #include "server/sources/folder/beneath.h"
 

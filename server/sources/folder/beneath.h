@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Opens what lies below a folder, and nothing else: no symlink, dot segment or race leads out of
  * it. With openat2(2) the kernel sees to that in one step (RESOLVE_BENEATH); where it has none
  * (before Linux 5.6, or a sandbox refuses the call) no symlink is followed at all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A scan of a folder: walks it, reads changed files, validates them, and collects what differs. */
 #include "server/sources/folder/folder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A folder of sitemap files as a source: what a scan asks of it (scan.h), and how it says that
  * something has changed. Internal to server/sources/; one thread. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Walks a folder depth first, and matches names against patterns. */
 #include "server/sources/folder/walk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Which paths of a folder are a source's files, by name alone. Pure, thread safe.
  *
  * A pattern without a slash is compared with a file's name, at any depth; one with a slash with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Keeps inotify watches for the folders that a walk found. */
 #include "server/sources/folder/watch.h"
 

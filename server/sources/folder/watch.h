@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* inotify over a folder and all below it. Folders are named by the walk, before each is
  * listed, so that nothing falls between listing and watching; what a walk did not name any more
  * (moved away, excluded) is released. One thread. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One poll of a sitemap that is watched: what is known of it before, and what is written of what
  * came of it. */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Derives the state of a sitemap from a response. */
 #include "server/sources/remote/child.h"
 

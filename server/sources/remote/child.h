@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What an answer says of a watched sitemap: its state, why, and how the host did. What its bytes
  * are, server/input/sitemap_file.h has checked. For server/sources/remote/ and commands that show
  * it; pure functions, thread safe. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Decides the date of a sitemap after a poll. */
 #include "server/sources/remote/claim.h"
 

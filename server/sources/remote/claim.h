@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Honest dates: a sitemap's content says whether it changed, and who publishes it says when. Pure
  * functions, thread safe; times are Unix seconds. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The schedule and the pace of a host. */
 #include "server/sources/remote/host.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* When a host is asked for what: how long a watched sitemap waits, which one of a host's is next (a
  * heap by time, 16 bytes each, one thread's), and how fast the host may be asked. Pure functions
  * and plain values: seconds where not said, chance and clocks are passed in. */

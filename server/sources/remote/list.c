@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The list of a source: what its answer says, handed over as a scan (list_scan.c), and what is kept
  * of it. */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The scan of a list that was read, on a thread of its own: it waits for its turn among the writes,
  * which others' lists may keep it from, and polls wait for neither. One at a time, in the order in
  * which they came, so that one list's rows are in memory. The poll, and what it points to, is the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One poll of a list on the caller's thread, for the command line. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The settings of remote sources, and a plan: a set of them with the bounds that all share. */
 #include "server/sources/remote/remote.h"
 

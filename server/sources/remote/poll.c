@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One poll, of a list (list.c) or of a watched sitemap (check.c): the request and its redirects,
  * its life, and what the answer says. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A second look at a sitemap that a poll found good past the web server (`connect`): by its public
  * address, as crawlers get it. After a switch that is too wide the web server leads it elsewhere,
  * and polls alone would never see that. Of each source some sitemaps are looked at so once a day,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Remote sources: sitemaps that lie elsewhere. One thread polls the lists (upstream sitemap
  * indexes) of all remote sources, hands what they name to the catalogue as a scan, and polls the
  * sitemaps themselves, at a pace that each host bears, so that the index served has true dates and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The thread: what is due begins, what came is handed over, and between the two it waits. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The thread of remote sources: what its parts share. Internal to server/sources/remote/.
  *
  * Invariants:

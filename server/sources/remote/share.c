@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Debts of sites for the one place where sitemaps are split. */
 #include "server/sources/remote/share.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How the one place in which a sitemap is fetched and split (split_fetch.c) is shared by sites.
  * Plain values; milliseconds of a clock that nobody sets, passed in. One thread.
  *

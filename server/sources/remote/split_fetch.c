@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A sitemap that the operator names to be split (`split`), which may be past the limits of one: it
  * is fetched into a nameless file beside the catalogue, verified meanwhile as any other, and, where
  * it is past them or has its urlset already, split from there (server/sources/split.h).

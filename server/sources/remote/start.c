@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Starting, reconfiguring and stopping the thread that polls, and what others ask of it. */
 #include "server/sources/remote/remote.h"
 

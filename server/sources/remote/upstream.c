@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads an upstream's index, and hands its members over as a scan. */
 #include "server/sources/remote/upstream.h"
 

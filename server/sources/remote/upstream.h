@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A list: the sitemap index of an upstream, read as it arrives, and handed over as a scan. An
  * upstream that is a sitemap (urlset) itself is a list that names itself alone: sites without an
  * index have no other. What is

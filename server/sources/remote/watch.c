@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is to be watched: what the lists of remote sources name, and entries of sites with `check`.
  * A pass looks at all of it in steps that are short for the catalogue. It begins once something
  * changed that polls did not, within seconds, and at once where it is known that something has; but

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/alloc/alloc.h"
 
 #include <dlfcn.h>

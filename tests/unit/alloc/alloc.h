@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Allocations that fail, in every library of the process: malloc, calloc, realloc and strdup of the
  * test's program stand in for all others, also in front of a sanitizer's. */
 #pragma once

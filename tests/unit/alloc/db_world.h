@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A catalogue in a folder of its own, in calls that may run out of memory. */
 #pragma once
 

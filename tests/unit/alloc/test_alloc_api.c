@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The handlers: where memory runs out the client is told so (503, or the listener's own 500), and a
  * 503 means that nothing was applied. */
 #include "tests/unit/alloc/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The command line: where memory runs out a command ends with a sentence and status 1 or 2, never
  * by a crash, and the catalogue is whole: the same command does its work the next time. */
 #include "tests/unit/alloc/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The configuration: where memory runs out it is told or the function says no, and all is freed. */
 #include "tests/unit/alloc/alloc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The catalogue: where memory runs out, within SQLite too, a write is answered NO_MEMORY and
  * nothing of it is there, and the file stays whole. Reads: test_alloc_db_read.c. */
 #include "server/rules/page/extension.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The catalogue: where memory runs out a read, a check or a backup says so. */
 #include "tests/unit/alloc/db_world.h"
 

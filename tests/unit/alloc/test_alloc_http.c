@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The listener's own: a header whose lines cannot be joined, and the replies of a page. */
 #include "server/http/reply.h"
 #include "server/http/request.h"

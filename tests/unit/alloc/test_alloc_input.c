@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The readers, the verifier of sitemap files, the spool, and the rules that allocate: where memory
  * runs out, it is told as that, and what was handed on before is what would have been. */
 #include "tests/unit/alloc/alloc.h"

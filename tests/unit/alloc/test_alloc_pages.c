@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The publisher: where memory runs out a page is not there for a while, but never an old one after
  * a write was acknowledged; and it comes back by itself. */
 #include "tests/unit/alloc/alloc.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The server: where memory runs out while it starts, serves or stops, it ends with a sentence and
  * status 1, or serves; SIGTERM ends it with status 0, and the next start serves what is in the
  * catalogue. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A scan: where memory runs out it fails as a whole, nothing is refused or gone for it, and the
  * next one does what it would have done. */
 #include "tests/unit/alloc/alloc.h"

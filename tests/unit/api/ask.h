@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A way to ask the admin table's handlers as the listener would, without sockets. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The text format: what is written down here is what a scraper reads. */
 #include <setjmp.h>
 #include <stdarg.h>

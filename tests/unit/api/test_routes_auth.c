@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who may call: tokens, their sites, and the bound on wrong ones. */
 #include "tests/unit/api/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Paths that no page has: files of sources, or 404. */
 #include "tests/unit/api/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Health, metrics, the API's description, and how errors become HTTP. */
 #include "server/api/errors.h"
 #include "tests/unit/api/world.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/sitemaps: one entry. */
 #include "tests/unit/api/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/sites, /v1/indexes, /v1/changes. */
 #include "tests/unit/api/world.h"
 

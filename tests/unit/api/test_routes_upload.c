@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/sitemaps: lists, replaces, and bodies of every size and shape. */
 #include "tests/unit/api/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A whole server without sockets: a catalogue in a folder of its own, its publisher and workers.
  * Asked as in ask.h. */
 #pragma once

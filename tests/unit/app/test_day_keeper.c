@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The sums of a day are written while the server runs, not at its stop alone. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Descriptors: connections never take all of them (sockets.h). */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a robots_file may be once the configuration was judged (configured.c). */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Privileges: the folder that root makes for another user (privileges.c). */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Where a value is counted. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A map from hashes to numbers: what was added is found, whoever shares its hash. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the kernel says of this process, against what the process does. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Threads of objects: a wake that comes early counts, a stop ends every sleep, and zeros are a
  * lock. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* cmocka with its prerequisites, for the tests of the command line. */
 #pragma once
 

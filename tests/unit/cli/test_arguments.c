@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How words become a command with its options. */
 #include "tests/unit/cli/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The table of commands holds what the parser and the help build upon. */
 #include "tests/unit/cli/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The loop against a server on the loopback that answers what it is told by the path. */
 #include <arpa/inet.h>
 #include <pthread.h>

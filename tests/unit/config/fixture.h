@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the tests of the configuration share: a configuration read from text, and the mistakes that
  * were told, as `line: message` or `- message` for what stands in no file. */
 #pragma once

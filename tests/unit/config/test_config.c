@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The table of settings: its defaults, its file, and who overrides whom. */
 #include "tests/unit/config/fixture.h"
 

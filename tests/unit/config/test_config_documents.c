@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The documented default configuration, which is made of the table of settings. */
 #include "tests/unit/config/fixture.h"
 

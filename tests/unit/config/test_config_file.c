@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the file may hold, and that every mistake is told with its line. */
 #include "tests/unit/config/fixture.h"
 

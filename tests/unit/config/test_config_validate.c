@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What only the whole shows. */
 #include <stdlib.h>
 #include <sys/stat.h>

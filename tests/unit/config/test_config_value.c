@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The grammars of values, through the door that every value takes: setting_assign. */
 #include "tests/unit/config/fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a line of the file may be: nothing is cut, joined or guessed in silence. */
 #include "tests/unit/config/fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/config/fixture.h"
 
 #include "config/suggest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who fetched which sitemap beside the pages: rows, room, and what is kept. */
 #include <setjmp.h>
 #include <stdarg.h>

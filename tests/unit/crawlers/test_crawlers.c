@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The ledger and the sums, with a clock of our own. */
 #include <setjmp.h>
 #include <stdarg.h>

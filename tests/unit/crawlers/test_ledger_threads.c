@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Readers beside a publisher: for TSan, and that no row is lost or left stale. */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who a User-Agent is: fields as crawlers, browsers and tools send them. */
 #include <setjmp.h>
 #include <stdarg.h>

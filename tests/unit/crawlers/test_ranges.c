@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Files of address ranges, and who is in them. */
 #include <setjmp.h>
 #include <stdarg.h>

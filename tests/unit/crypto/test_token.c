@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Tokens: random, of one form, hashed as SHA-256 (FIPS 180-4), compared whole. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Readers of a catalogue that take each other's place: there is never a moment without a view, as
  * beside a publisher under load. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The JWT of a service account, read back with the public half of a key that the test makes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Numbers, times and words as engines write them, and as they should not. */
 #include <setjmp.h>
 #include <stdarg.h>

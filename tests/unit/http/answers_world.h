@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Tables of requests and of what a listener with a few routes answers. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Replies that hold a buffer until they are sent, and count its bytes when it is free. */
 #pragma once
 

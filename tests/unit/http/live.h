@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A listener on loopback, and a client that sends raw bytes. For the tests of server/http/ that
  * need a socket. */
 #pragma once

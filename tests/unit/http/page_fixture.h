@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Pages of any bytes and a listener that serves the current one, for the tests of prebuilt pages.
  */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "server/http/reply.h"
 #include "tests/unit/http/held_world.h"
 

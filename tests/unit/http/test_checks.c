@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The listener's tables: sums over threads, and what is not counted. */
 #include <setjmp.h>
 #include <stdarg.h>

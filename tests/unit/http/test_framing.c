@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/http/answers_world.h"
 
 /* Where a request and its body end, and that nobody may see it otherwise. */

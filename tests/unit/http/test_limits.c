@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/http/live.h"
 
 /* Who is slow, or many. */

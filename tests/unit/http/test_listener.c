@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/http/answers_world.h"
 
 #include <netinet/tcp.h>

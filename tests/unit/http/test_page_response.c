@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "server/http/reply.h"
 #include "tests/unit/http/page_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/http/page_fixture.h"
 
 /* Memory that slow readers hold, and who is cut off for it. */

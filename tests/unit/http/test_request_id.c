@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Which ids are taken from clients, and that ours differ. */
 #include <setjmp.h>
 #include <stdarg.h>

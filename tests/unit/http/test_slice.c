@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/http/live.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/http/wait_world.h"
 
 /* Suspend and resume: nothing waits on a thread of the listener, and no order of events loses a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/http/wait_world.h"
 
 /* Suspend and resume in the middle of a body. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A listener whose handlers suspend and resume in every way, for the tests of waiting. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Table-driven checks of a reader: each input is read whole, byte by byte and in random pieces,
  * with one and the same outcome. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The pieces of a sitemap index. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "server/input/host_rewriter.h"
 
 #include <strings.h>

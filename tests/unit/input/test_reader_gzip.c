@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <zlib.h>
 
 #include "server/input/sitemap_file.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/input/check.h"
 
 #define URL  "https://example.com/a.xml"

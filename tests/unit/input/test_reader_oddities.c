@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Whole documents with the oddities that real sites' indexes were found to have, in our own
  * words. */
 #include "tests/unit/input/check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Page URLs: a sitemap with extensions, and JSON, say the same; what is hostile is refused by its
  * field, or, leniently, costs only itself. */
 #include "server/input/frame.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sitemap indexes as real sites publish them. They are not part of the repository: the test looks
  * for them beside it, or where SITEMAPD_SAMPLES says, and is skipped where they are not. */
 #include <errno.h>

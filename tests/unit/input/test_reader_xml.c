@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/input/index_xml.h"
 
 static const struct input_case accepted[] = {

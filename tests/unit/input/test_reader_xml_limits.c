@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Index XML that is too large, too deep or too long, and how much is counted. */
 #include "tests/unit/input/index_xml.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a file is, and what it is refused for, by its content. */
 #include "tests/unit/input/test_sitemap_file.h"
 

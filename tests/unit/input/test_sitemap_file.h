@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the tests of sitemap files share: each input is verified whole, byte by byte (where it is
  * short) and in pieces, with one and the same outcome. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The content hash: what is no change to a reader of the file keeps it, whatever else moves it. */
 #include "tests/unit/input/test_sitemap_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The limits, exactly at and past the border, and inputs that are made to cost. */
 #include <sys/resource.h>
 #include <sys/wait.h>

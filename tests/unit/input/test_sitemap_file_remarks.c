@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is remarked of a sitemap's pages, and what is refused because no crawler could use it. */
 #include "tests/unit/input/test_sitemap_file.h"
 

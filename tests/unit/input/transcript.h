@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Runs a reader over an input, cut in a given way, and writes down all that it says, so that two
  * runs can be compared as text. For the unit tests and the fuzz targets. */
 #pragma once

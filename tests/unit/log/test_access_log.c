@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The access log: its two formats to the letter, and that nothing from outside forges a line. */
 #include <setjmp.h>
 #include <stdarg.h>

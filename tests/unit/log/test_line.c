@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Escapes and numbers, each beside what it must come to. */
 #include <setjmp.h>
 #include <stdarg.h>

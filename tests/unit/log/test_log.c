@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The log's lines: one event is one line, whatever stands in it; nothing from outside forges one.
  */
 #include <setjmp.h>

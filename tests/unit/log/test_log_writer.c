@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The writer's thread and its ring: nothing is lost, nothing mixed, nobody waits. */
 #include <setjmp.h>
 #include <stdarg.h>

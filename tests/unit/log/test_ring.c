@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The ring: lines go in and come out whole, round and round. */
 #include <setjmp.h>
 #include <stdarg.h>

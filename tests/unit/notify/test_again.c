@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* When it is told again: as the answer asks, else later and later. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is told of sources that come and go, to a server that takes it or not. */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A folder of files and a cache of blobs over it, for the tests of the cache. */
 #pragma once
 

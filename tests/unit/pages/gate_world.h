@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A publisher whose builds stop at a gate, for the tests of the publisher. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A publisher with pages on disk, for the tests of what keeps them. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Small pages, for the tests of what keeps them. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A catalogue and a publisher on it: writing as a client does, waiting, and reading as a crawler
  * does. For every test that has a publisher. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A store of pages in a folder of its own, for the tests of the page store. */
 #pragma once
 

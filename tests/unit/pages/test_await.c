@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Who waits for a revision is resumed exactly once, at the right one. */
 #include <setjmp.h>
 #include <stdarg.h>

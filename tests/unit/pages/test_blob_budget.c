@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The cache of served files within its budget, and with many asking while the files change. */
 #include "tests/unit/pages/blob_world.h"
 

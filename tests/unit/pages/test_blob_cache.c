@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The cache of served files: loaded once however many ask, looked at again, replaced. */
 #include "tests/unit/pages/blob_world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The cache: the install rule (publisher.h, invariant 3), who waits, the table, the one budget. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A page's file is believed only where every byte of it is as it was written, for this state of
  * this page, by a program that makes the same bytes. */
 #include <setjmp.h>

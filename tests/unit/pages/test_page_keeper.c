@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The publisher with pages on disk: a restart serves the same bytes without rendering, and nothing
  * but the very state that the catalogue has now is ever served. */
 #include "tests/unit/pages/keeper_world.h"

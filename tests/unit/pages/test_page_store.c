@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The folder of stored pages: what it takes, what it gives back, what it throws away. */
 #include "tests/unit/pages/store_world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The folder of stored pages in trouble: whatever stands in it, and whatever the disk says, it is
  * only turned off for a while. */
 #include "tests/unit/pages/store_world.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The publisher where another catalogue takes the place of its own: a reader who found a page of
  * the old one gets the new one's page of the same URL, and never another page that has its id. */
 #include "tests/unit/pages/publish_world.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The publisher on a real catalogue: an acknowledged write is in the next read, memory is kept to
  * its budget, and what is served equals a plain render. What races it: test_publisher_races.c. */
 #include "tests/unit/pages/gate_world.h"

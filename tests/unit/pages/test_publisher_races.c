@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The publisher while builds are under way: whatever commits and asks meanwhile, an acknowledged
  * write is in the next read (publisher.h, invariants 1 to 5). */
 #include "tests/unit/pages/gate_world.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A page joined from deflated pieces is one valid gzip member with the right content, the same
  * bytes each time, and etags that follow the content alone. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The pool runs what it took, in order with one thread and by turns of the sites, and refuses what
  * does not fit. */
 #include <setjmp.h>

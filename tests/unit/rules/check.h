@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the tests of the rules share: cmocka with its prerequisites, and tables whose failing row
  * names itself. */
 #pragma once

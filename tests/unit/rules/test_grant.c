@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a token may: each question by its table. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* White space and format characters beyond ASCII at the ends of a text: how many bytes they take.
  */
 #include "tests/unit/rules/check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The date of an entry: a table. */
 #include "tests/unit/rules/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "server/rules/entry.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/loc.h"

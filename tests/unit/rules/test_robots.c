@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a robots.txt allows (RFC 9309), the sitemaps that it names, and what may be served as one.
  */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Origins, hosts, the hint for hosts that are not ASCII. */
 #include "tests/unit/rules/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A folder of its own for a test, and short names for what is done to it. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A source that runs, and the events that it told. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Nothing leads out of the folder: not a path, not a symlink, not a race. */
 #include "tests/unit/sources/folder.h"
 

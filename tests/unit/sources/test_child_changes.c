@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Changes of served sitemaps: each is found once, whatever polls and IndexNow do at the same time.
  */
 #include "tests/unit/sources/folder.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Which paths are a source's files, and where they are on the web. */
 #include "tests/unit/sources/folder.h"
 

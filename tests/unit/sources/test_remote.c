@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Remote sources against an origin in this process: what becomes of a list and of its sitemaps. */
 #include <arpa/inet.h>
 #include <errno.h>

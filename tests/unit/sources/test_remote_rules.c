@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What remote sources decide without looking at anything: intervals, the pace of a host, which is
  * due, which hosts are kept, and honest dates. */
 #include <setjmp.h>

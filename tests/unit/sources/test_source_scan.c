@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a scan makes of a folder, from one state of it to the next. */
 #include "tests/unit/sources/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Broken, half-written, unreadable, refused and vanished: what was good stays, and recovers. */
 #include "tests/unit/sources/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sources as they run: settling, subfolders, requests, failures, the end. */
 #include "tests/unit/sources/running.h"
 

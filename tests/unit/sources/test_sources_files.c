@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a source has to do before it runs, and the files that it serves. */
 #include "tests/unit/sources/running.h"
 

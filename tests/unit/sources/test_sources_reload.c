@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sources that come and go while others read them. */
 #include "tests/unit/sources/running.h"
 

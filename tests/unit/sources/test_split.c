@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A file that is split, under the program's own eyes: what is done to it between its two readings,
  * and a disk that has no room for what is known of its rows. (The rest: tests/http/test_split.py.)
  */

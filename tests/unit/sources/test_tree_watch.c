@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* inotify over a folder: what is news, what is let go of, and where the limit is. */
 #include "tests/unit/sources/folder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a folder's listing finds, and what it keeps out of. */
 #include "tests/unit/sources/folder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A folder, a catalogue with a site and an index, and a source between them. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Files of another version: an older one is migrated with all it holds, a newer one and a
  * development build's are refused and left as they are. Built as the next release would be
  * (db_next), so that there is a step to take. */

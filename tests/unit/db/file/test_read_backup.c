@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* catalogue_backup: one revision, whoever writes meanwhile. */
 #include "tests/unit/db/read/read_handle.h"
 

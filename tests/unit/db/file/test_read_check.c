@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* catalogue_check finds each kind of damage, and none in a sound file. */
 #include "tests/unit/db/read/read_handle.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* catalogue_wait: own commits, other processes, and a file that goes and comes back. The handle has
  * no writer: writer_reopen and writer_has_followed are this test's. */
 #include "tests/unit/db/read/read_handle.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The packed rows of the history: what goes in comes out, what is damaged is refused, and a filter
  * misses none of its locs. */
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A catalogue file filled by plain SQL, for tests of the read side: what they find must not depend
  * on the writer. */
 #pragma once

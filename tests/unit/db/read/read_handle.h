@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A handle with nothing but its read side, over a fixture's file. */
 #pragma once
 

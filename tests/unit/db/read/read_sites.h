@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A file with two sites and three indexes, and a handle on it. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/db/read/read_fixture.h"
 
 #include "db/read/registry_store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Lists and their cursors. */
 #include "tests/unit/db/read/read_handle.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The connections behind views: shared by many, and anew where the file is another. */
 #include "tests/unit/db/read/read_sites.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Views: one revision each, whatever is committed meanwhile. */
 #include "tests/unit/db/read/read_sites.h"
 

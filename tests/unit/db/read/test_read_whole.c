@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The read side under the real writer: what it writes is found sound, watched, and survives a
  * restore while everything runs. */
 #include "tests/unit/db/read/read_fixture.h"

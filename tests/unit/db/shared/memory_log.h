@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The log that nodes share, in memory, with what can go wrong with it at will. One cluster for all
  * handles of the process; its lock is held from `begin` to `commit` or `rollback`, as PostgreSQL's
  * is. */

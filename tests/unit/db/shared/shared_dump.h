@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What two catalogue files must hold alike: every row of every table that is not a node's own. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What was recorded on one file and applied to another makes them equal, whatever the statements
  * were; what does not fit is divergence. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A catalogue that three nodes share, on a log in memory: whatever is written on whichever node,
  * refused, unknown or broken off, all files hold the same rows in the end, and nothing acknowledged
  * is missing. The seed is printed, and SITEMAPD_SEED sets it. */

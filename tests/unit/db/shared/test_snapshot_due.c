@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* When the nodes send a snapshot of the catalogue: a table of what the log says of itself. */
 #include <setjmp.h>
 #include <stdarg.h>

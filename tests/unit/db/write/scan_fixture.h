@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Scans of a directory source for tests: files as rows of a literal table, made into a stream. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* CHANGE_CHECK and the views of its rows: what is watched, and dates by compare and set. */
 #include "tests/unit/db/write/scan_fixture.h"
 

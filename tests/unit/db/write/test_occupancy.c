@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Where an entry finds its place: asked for, nothing is written, in however many indexes. So what
  * comes with another entry is placed before either is written, and refused with it. */
 #include "db/write/occupancy.h"

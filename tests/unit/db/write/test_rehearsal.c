@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Long changes that write nothing are answered beside the writer (db/write/rehearsal.c), with the
  * result that the writer itself would have come to. */
 #include <sched.h>

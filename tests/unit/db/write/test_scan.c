@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* CHANGE_SCAN: what becomes of files, one by one. */
 #include "tests/unit/db/write/scan_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* CHANGE_SCAN where a site is full: pages of 50,000 are filled to their last place. */
 #include "tests/unit/db/write/scan_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* CHANGE_SCAN and the shrink guard, which judges the end state. */
 #include "tests/unit/db/write/scan_fixture.h"
 

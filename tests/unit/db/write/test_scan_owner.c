@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sources beside the API and beside each other, in one index; and files that have no place. */
 #include "tests/unit/db/write/scan_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* CHANGE_SCAN in steps: where other writes wait, a scan gives way to them. The writes come in
  * between by the catalogue's clock, which the writer asks at the begin of each transaction: so each
  * step finds one waiting, whatever the speed of the machine. */

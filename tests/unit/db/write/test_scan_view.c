@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What views tell of sources and files, of a large scan, and random ones. */
 #include <time.h>
 

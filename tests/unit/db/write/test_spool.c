@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

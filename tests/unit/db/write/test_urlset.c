@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Urlsets: made, changed, removed; their rows; and the entry that each of their pages is. That each
  * page with rows is an entry of its index with the date of its last change holds at every close
  * (write_fixture.h). */

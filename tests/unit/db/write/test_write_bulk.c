@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Bulk registration: all or nothing, the good ones, or for trial. */
 #include "tests/unit/db/write/write_stream.h"
 

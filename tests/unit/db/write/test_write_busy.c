@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* While the writer is at something that does not end: who waits is answered in time, and a stop can
  * give it up. */
 #include "tests/unit/db/write/write_answers.h"

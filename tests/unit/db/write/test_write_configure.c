@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a configuration declares is one change: whole, or nothing of it. */
 #include "tests/unit/db/write/write_stream.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Registering, updating, moving and removing single entries. */
 #include "tests/unit/db/write/write_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A server's catalogue file that another takes the place of, while it serves and while nobody does:
  * the writer makes it its own before anybody reads it. */
 #include "tests/unit/db/write/write_fixture.h"

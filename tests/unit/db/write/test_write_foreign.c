@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Writers of other processes and handles, and a file that takes no writes. */
 #include <fcntl.h>
 #include <signal.h>

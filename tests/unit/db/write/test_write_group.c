@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Many writers at once, deadlines, and an orderly stop. Other processes: test_write_foreign.c. */
 #include <stdatomic.h>
 #include <sys/resource.h>

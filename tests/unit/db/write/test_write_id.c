@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Ids: what was written is read, and nothing else is. */
 #include <setjmp.h>
 #include <stdarg.h>

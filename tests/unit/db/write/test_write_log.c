@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* SQLite's write-ahead log begins anew only where the next transaction finds no reader in it. It
  * stays short where there always is one. */
 #include "tests/unit/db/log_readers.h"

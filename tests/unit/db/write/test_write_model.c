@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Random changes, against a model so simple that it is evidently right: after each the catalogue
  * must hold the same entries at the same positions. The seed is printed, and SITEMAPD_SEED sets
  * it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What an index loses to another: by a list and a replace it is held to the shrink guard, whoever
  * owns it; by a single registration it is a single removal. */
 #include "tests/unit/db/write/write_stream.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Positions, the limits of a page, the cap of a site. */
 #include "tests/unit/db/write/write_stream.h"
 

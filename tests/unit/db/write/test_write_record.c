@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a write leaves in the records of its page and of the registry. */
 #include "tests/unit/db/write/write_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Indexes and sites go at once, and their rows by and by. */
 #include "tests/unit/db/write/write_stream.h"
 

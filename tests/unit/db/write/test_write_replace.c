@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Replacing an index, or part of it, and the shrink guard. */
 #include "tests/unit/db/write/write_stream.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sites, indexes and tokens: made and changed. How they go: test_write_remove.c. */
 #include "tests/unit/db/write/write_stream.h"
 

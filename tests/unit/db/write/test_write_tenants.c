@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What one site may do to others: whose hosts it may name, and how much its settings cost whoever
  * writes. Costs are counted in statements, which no clock and no load moves. */
 #include "tests/unit/db/write/write_stream.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A catalogue opened for writing in a folder of its own, and short names for what tests do to it.
  * Every close holds the file to its invariants with plain SQL, whatever the test did. */
 #pragma once

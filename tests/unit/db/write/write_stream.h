@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Lists for tests of bulk and replace: from an array, or made by a function. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Range and If-Range: what is sent of how many bytes (RFC 9110 13.1.5, 14.1.2, 14.2). */
 #include "tests/unit/rules/check.h"
 

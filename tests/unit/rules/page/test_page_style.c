@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The style of a page is the sheet that lies beside it, in an address that no parser stumbles over.
  */
 #include "tests/unit/rules/check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Videos of a page URL: each field in one form, or refused by name. */
 #include "tests/unit/rules/check.h"
 
