@@ -70,6 +70,7 @@ struct token_declaration {
     M(uint32_t, max_pages)                                                                         \
     M(bool, managed)                                                                               \
     M(bool, frozen)                                                                                \
+    M(bool, leaves)         /* with `frozen`: the site moves to another catalogue */               \
     M(bool, check)          /* what is registered is read where it is */                           \
     M(const char *, robots) /* its own robots.txt, see robots_fault; NULL: none */                 \
     M(bool, robots_off)     /* /robots.txt is left to others; then robots is NULL */
@@ -111,6 +112,9 @@ struct token_declaration {
     M(struct site_fields, fields)
 
 #define members_of_site_remove(M, A) M(int64_t, site_id)
+
+#define members_of_site_import(M, A)                                                               \
+    M(const char *, file) /* that catalogue_site_copy_check found good */
 
 #define members_of_index_add(M, A)                                                                 \
     M(const char *, url)                                                                           \
@@ -233,6 +237,7 @@ struct token_declaration {
     K(SITE_ADD, site_add)                                                                          \
     K(SITE_UPDATE, site_update)                                                                    \
     K(SITE_REMOVE, site_remove)                                                                    \
+    K(SITE_IMPORT, site_import) /* result.id is the site's */                                      \
     K(INDEX_ADD, index_add)                                                                        \
     K(INDEX_REMOVE, index_remove) /* of a urlset with .list */                                     \
     K(INDEX_FREEZE, index_freeze) /* of a urlset with .list */                                     \

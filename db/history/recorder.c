@@ -433,37 +433,15 @@ void history_report_dropped(char out[HISTORY_GONE_SIZE], uint64_t from)
                  from);
 }
 
-const char *const history_kinds[] = {"registration",
-                                     "removal",
-                                     "list",
-                                     "replace",
-                                     "site-add",
-                                     "site-freeze",
-                                     "site-thaw",
-                                     "site-update",
-                                     "site-remove",
-                                     "index-add",
-                                     "index-remove",
-                                     "token-add",
-                                     "index-freeze",
-                                     "index-thaw",
-                                     "token-revoke",
-                                     "source-add",
-                                     "source-update",
-                                     "source-remove",
-                                     "configure",
-                                     "check",
-                                     "scan",
-                                     "undo",
-                                     "restore",
-                                     "urlset-add",
-                                     "urlset-update",
-                                     "urlset-remove",
-                                     "urlset-freeze",
-                                     "urlset-thaw",
-                                     "expiry",
-                                     "split",
-                                     NULL};
+const char *const history_kinds[] = {
+    "registration", "removal",       "list",          "replace",
+    "site-add",     "site-freeze",   "site-thaw",     "site-update",
+    "site-remove",  "site-import",   "index-add",     "index-remove",
+    "token-add",    "index-freeze",  "index-thaw",    "token-revoke",
+    "source-add",   "source-update", "source-remove", "configure",
+    "check",        "scan",          "undo",          "restore",
+    "urlset-add",   "urlset-update", "urlset-remove", "urlset-freeze",
+    "urlset-thaw",  "expiry",        "split",         NULL};
 
 static const char *const words[] = {
     [CHANGE_ENTRY_PUT] = "registration",
@@ -473,6 +451,7 @@ static const char *const words[] = {
     [CHANGE_SITE_ADD] = "site-add",
     [CHANGE_SITE_UPDATE] = "site-update",
     [CHANGE_SITE_REMOVE] = "site-remove",
+    [CHANGE_SITE_IMPORT] = "site-import",
     [CHANGE_INDEX_ADD] = "index-add",
     [CHANGE_INDEX_REMOVE] = "index-remove",
     [CHANGE_URLSET_ADD] = "urlset-add",
@@ -544,6 +523,7 @@ static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
         break;
     case CHANGE_SITE_ADD:
     case CHANGE_SITE_REMOVE:
+    case CHANGE_SITE_IMPORT:
         site = result->id;
         break;
     case CHANGE_SITE_UPDATE:

@@ -14,6 +14,7 @@
 
 static const char *const json[] = {"application/json", NULL};
 static const char *const lists[] = {"application/json", "application/x-ndjson", NULL};
+static const char *const files[] = {"application/vnd.sqlite3", NULL};
 static const size_t plain_size = sizeof(struct call);
 
 #define BY(...)                 HOOK(__VA_ARGS__, plain_size, )
@@ -53,6 +54,15 @@ static const size_t plain_size = sizeof(struct call);
      .max_body_bytes = LIST_BYTES,                                                                 \
      .content_types = lists,                                                                       \
      TOKEN(WRITE, method_, __VA_ARGS__)},
+#define SITE_FILE(method_, path_, label_, by_, id_, summary_, note_, ...)                          \
+    {.path = (path_),                                                                              \
+     .label = (label_),                                                                            \
+     .begin = by_,                                                                                 \
+     .body = site_import_body,                                                                     \
+     .finish = site_import_finish,                                                                 \
+     .max_body_bytes = LIST_BYTES,                                                                 \
+     .content_types = files,                                                                       \
+     TOKEN(ADMIN, method_, __VA_ARGS__)},
 /* A file of the console. */
 #define PAGE(path_, finish_)                                                                       \
     {.methods = HTTP_GET, .path = (path_), .label = "console", .finish = (finish_)},

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "db/site_copy.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 
@@ -60,6 +61,11 @@ static bool take_place(struct copy *copy)
     return copy->placed;
 }
 
+bool copy_take_whole(struct app_context *app)
+{
+    return take_one(&app->backups_open, BACKUPS);
+}
+
 /* Of all files; of those of the sites; of the one site's, or, for the whole catalogue, of such. */
 static bool take_file(struct copy *copy)
 {
@@ -71,7 +77,7 @@ static bool take_file(struct copy *copy)
         goto none_of_sites;
     if (copy->one_site && !take_one(&use_of(copy)->open, FILES_ONE_SITE))
         goto none_of_site;
-    if (copy->whole && !take_one(&app->backups_open, BACKUPS))
+    if (copy->whole && !copy_take_whole(app))
         goto none_of_sites;
     copy->has_file = true;
     return true;
@@ -167,17 +173,43 @@ bool copy_write(struct copy *copy, const char *bytes, size_t len)
 /* ---- the file -------------------------------------------------------------------------- */
 
 /* Beside the database. */
-static char *name_file(const struct copy *copy)
+static char *name_file(const struct app_context *app)
 {
     char *name = NULL;
 
-    return asprintf(&name, "%s" COPY_MARK "XXXXXX", copy->call.app->database) < 0 ? NULL : name;
+    return asprintf(&name, "%s" COPY_MARK "XXXXXX", app->database) < 0 ? NULL : name;
+}
+
+char *copy_make_file(const struct app_context *app)
+{
+    char *name = name_file(app);
+    int fd = name != NULL ? mkostemp(name, O_CLOEXEC) : -1;
+
+    if (fd >= 0) {
+        close(fd);
+        return name;
+    }
+    free(name);
+    return NULL;
+}
+
+/* What the engine makes beside a file that it opens. */
+static const char *const beside[] = {"-wal", "-shm", "-journal"};
+
+void copy_remove_file(const char *name)
+{
+    char other[4096];
+
+    unlink(name);
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        if (snprintf(other, sizeof other, "%s%s", name, beside[i]) < (int)sizeof other)
+            unlink(other);
 }
 
 /* A file without a name, so that no crash leaves it behind, where the file system has such. */
 static bool open_file(struct copy *copy)
 {
-    char *name = name_file(copy), *folder = name != NULL ? strdup(name) : NULL;
+    char *name = name_file(copy->call.app), *folder = name != NULL ? strdup(name) : NULL;
     int fd = folder != NULL ? open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
 
     if (fd < 0 && name != NULL && (fd = mkostemp(name, O_CLOEXEC)) >= 0)
@@ -199,7 +231,8 @@ static bool is_random(const char *text)
     return true;
 }
 
-/* By name_file, whole; or before that, when catalogue_backup has put its own behind it. */
+/* By name_file, whole; or before that, when catalogue_backup has put its own behind it; or what the
+ * engine put beside one that was checked. */
 static bool is_copy(const char *name, const char *database)
 {
     size_t len = strlen(database), mark = strlen(COPY_MARK);
@@ -208,6 +241,9 @@ static bool is_copy(const char *name, const char *database)
         !is_random(name + len + mark))
         return false;
     name += len + mark + RANDOM_CHARS;
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        if (strcmp(name, beside[i]) == 0)
+            return true;
     return *name == '\0' || (*name == '.' && is_random(name + 1) && name[1 + RANDOM_CHARS] == '\0');
 }
 
@@ -343,14 +379,14 @@ enum handled copy_lines(struct copy *copy, call_work *make)
 static void copy_catalogue(struct copy *copy)
 {
     struct reply *reply = &copy->call.request->reply;
-    char *name = name_file(copy), why[256];
+    struct catalogue *c = copy->call.app->catalogue;
+    char *name = copy_make_file(copy->call.app), why[256];
     enum catalogue_status status = CATALOGUE_UNAVAILABLE;
-    int fd = name != NULL ? mkostemp(name, O_CLOEXEC) : -1;
 
-    if (fd >= 0) { /* nobody else's name now; it must be free */
-        close(fd);
+    if (name != NULL) { /* nobody else's now; it must be free */
         unlink(name);
-        status = catalogue_backup(copy->call.app->catalogue, name, NULL, NULL, why, sizeof why);
+        status = copy->site_id != 0 ? catalogue_site_copy(c, copy->site_id, name, why, sizeof why)
+                                    : catalogue_backup(c, name, NULL, NULL, why, sizeof why);
     }
     if (status == CATALOGUE_OK) {
         copy->file = fopen(name, "re");
@@ -359,6 +395,8 @@ static void copy_catalogue(struct copy *copy)
     free(name);
     if (copy->file != NULL)
         reply_whole(copy);
+    else if (status == CATALOGUE_NOT_FOUND)
+        errors_reply_not_found(reply, "site");
     else
         errors_reply_status(reply, status != CATALOGUE_OK ? status : CATALOGUE_UNAVAILABLE);
 }
@@ -389,17 +427,33 @@ static void run_whole(void *context)
     request_resume(copy->call.request);
 }
 
-/* GET /v1/backup: it holds what every site has, and the hashes of tokens. */
-enum handled backup_get(void *context, struct request *request)
+/* It holds the hashes of tokens. */
+static enum handled send_whole(struct request *request, int64_t site_id)
 {
     struct copy *copy = request->state;
 
-    (void)context;
     if (request->grant.site_id != 0 || !grant_has_whole(&request->grant)) {
         errors_reply_rule(&request->reply, RULE_ALL_SITES, NULL, NULL);
         return HANDLED;
     }
     copy->content_type = "application/vnd.sqlite3";
     copy->whole = true;
+    copy->site_id = site_id;
     return begin(copy, run_whole);
+}
+
+/* GET /v1/backup */
+enum handled backup_get(void *context, struct request *request)
+{
+    (void)context;
+    return send_whole(request, 0);
+}
+
+/* GET /v1/sites/{id}/copy */
+enum handled site_copy_get(void *context, struct request *request)
+{
+    int64_t id = call_id(request->path_tail);
+
+    (void)context;
+    return send_whole(request, id > 0 ? id : -1);
 }

@@ -20,6 +20,7 @@ struct copy {
     bool gone;        /* its client left */
     uint64_t bytes;   /* written */
     uint64_t taken;   /* of the spools' room */
+    int64_t site_id;  /* `whole`: of this site alone; 0: of all */
     call_work *make;  /* fills the file by copy_write */
     const char *content_type;
 };
@@ -38,6 +39,13 @@ enum handled copy_lines(struct copy *copy, call_work *make);
 bool copy_goes_on(struct copy *copy);
 /* Takes room for what is written beside the answer, until that is sent. False as of copy_write. */
 bool copy_room(struct copy *copy, size_t bytes);
+/* One of the few whole files, as many as there may be at once; to be given back by a decrement of
+ * app->backups_open. */
+bool copy_take_whole(struct app_context *app);
+/* An empty file beside the database, the caller's; NULL with errno. copy_remove_file removes it,
+ * with what the engine put beside it. */
+char *copy_make_file(const struct app_context *app);
+void copy_remove_file(const char *name);
 /* Appends to the answer. False where there is no room, or the server is about to stop: `make` then
  * ends, and the reply is made of what went wrong. */
 bool copy_write(struct copy *copy, const char *bytes, size_t len);

@@ -12,7 +12,7 @@
 #include "server/base/str.h"
 #include "server/rules/limits.h"
 
-enum kind { KIND_TAG, KIND_OPEN, KIND_CALL, KIND_DOCUMENT, KIND_UPLOAD };
+enum kind { KIND_TAG, KIND_OPEN, KIND_CALL, KIND_DOCUMENT, KIND_UPLOAD, KIND_FILE };
 
 struct row {
     enum kind kind;
@@ -35,6 +35,9 @@ struct row {
 #define UPLOAD(method_, path_, label_, by_, id_, summary_, note_, ...)                             \
     {KIND_UPLOAD, "WRITE",    #method_, (path_),                                                   \
      (id_),       (summary_), (note_),  .operation = {__VA_ARGS__}},
+
+#define SITE_FILE(method_, path_, label_, by_, id_, summary_, note_, ...)                          \
+    {KIND_FILE, "ADMIN", #method_, (path_), (id_), (summary_), (note_), .operation = {__VA_ARGS__}},
 
 static const struct row rows[] = {
 #include "server/api/calls.def"
@@ -73,7 +76,7 @@ static bool names_one(const struct row *row)
 
 static bool has_body(const struct row *row)
 {
-    return row->operation.body != NULL;
+    return row->operation.body != NULL || row->kind == KIND_FILE;
 }
 
 /* Its change goes through the writer, so it takes an Idempotency-Key. */
@@ -570,6 +573,8 @@ static void put_body(struct str *out, const struct row *row)
     str_append_text(out, "\"requestBody\": {\"required\": true, \"content\": {");
     if (row->kind == KIND_UPLOAD) {
         put_list_body(out, row);
+    } else if (row->kind == KIND_FILE) {
+        str_append_text(out, "\"application/vnd.sqlite3\": {\"schema\": {}}");
     } else {
         str_append_text(out, "\"application/json\": {\"schema\": ");
         put_references(out, row->operation.body, false);

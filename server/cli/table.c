@@ -794,6 +794,33 @@ const struct cli_command cli_commands[] = {
              {0},
          },
      .topic = "Several catalogues"},
+    {"site move", "ORIGIN", "move a site to another server's catalogue",
+     "Moves a site with its entries, positions, robots.txt, tokens and sources from --server to "
+     "--to "
+     "while crawlers read it. The site is frozen meanwhile, and both servers serve the same pages. "
+     "Without --switch the command stops when the site is copied, so that you deploy the new map; "
+     "repeat it with --finish. A run that was interrupted can be repeated. Both tokens must be for "
+     "all sites; give --token-file once for both servers, or once for each.",
+     (const struct cli_option[]){
+         {"--to", "URL", "the server that gets the site"},
+         {"--switch", "COMMAND", "command for the shell that deploys the new map"},
+         {"--finish", NULL, "the new map is deployed: remove the site from --server"},
+         {"--undo", NULL, "leave the site where it is, and remove the copy"},
+         {0},
+     },
+     1, 1, command_site_move,
+     .examples =
+         (const struct cli_example[]){
+             {"In two steps:",
+              "sitemapd site move https://www.example.com --server http://10.0.0.1:8081 --to "
+              "http://10.0.0.2:8081\n"
+              "sitemapd site move https://www.example.com --server http://10.0.0.1:8081 --to "
+              "http://10.0.0.2:8081 --finish"},
+             {"In one, with a command that deploys the map:",
+              "sitemapd site move https://www.example.com --server http://10.0.0.1:8081 --to "
+              "http://10.0.0.2:8081 --switch /usr/local/bin/deploy-map"},
+             {0},
+         }},
     {"status", "", "show status and health",
      "Show the number of sites, indexes and entries, the health, and the state of each source. "
      "Exit status 1 if something is wrong. Without --server it reads the file only, and does not "

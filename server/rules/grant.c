@@ -164,17 +164,19 @@ enum freeze freeze_of(const struct grant *grant)
 
 bool freeze_yields(enum freeze frozen, const struct grant *grant)
 {
-    return frozen <= freeze_of(grant);
+    return frozen <= freeze_of(grant) || grant->site_id == 0;
 }
 
 const char *freeze_word(enum freeze frozen)
 {
-    static const char *const words[] = {NULL, "site", "all-sites"};
+    static const char *const words[] = {NULL, "site", "all-sites", "leaving", "arriving"};
 
     return words[frozen];
 }
 
 enum freeze freeze_read(int64_t number)
 {
-    return number <= 0 ? FREEZE_NONE : number == 1 ? FREEZE_SITE : FREEZE_ALL_SITES;
+    return number <= 0                ? FREEZE_NONE
+           : number > FREEZE_ARRIVING ? FREEZE_ALL_SITES
+                                      : (enum freeze)number;
 }

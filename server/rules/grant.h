@@ -72,12 +72,21 @@ enum freeze {
     FREEZE_NONE = 0,
     FREEZE_SITE = 1,
     FREEZE_ALL_SITES = 2,
+    /* The site moves between two catalogues, which both have it: this one gives it away, or has
+     * taken it in and does not have it alone yet. To be thawed by a token for all sites. */
+    FREEZE_LEAVING = 3,
+    FREEZE_ARRIVING = 4,
 };
 /* By who has this grant. */
 enum freeze freeze_of(const struct grant *grant);
 /* Whether who has it may thaw that. */
 bool freeze_yields(enum freeze frozen, const struct grant *grant);
-/* "site", "all-sites"; NULL: nobody. Static. */
+/* Whether the site is at two places. */
+static inline bool freeze_moves(enum freeze frozen)
+{
+    return frozen >= FREEZE_LEAVING;
+}
+/* "site", "all-sites", "leaving", "arriving"; NULL: nobody. Static. */
 const char *freeze_word(enum freeze frozen);
 /* From the catalogue. */
 enum freeze freeze_read(int64_t number);

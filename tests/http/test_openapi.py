@@ -23,7 +23,7 @@ NO_URLSET = ORIGIN + "/none.xml"
 SAMPLE_URLSET = ORIGIN + "/products.xml"  # of the examples, too
 URLSET = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
 WRONG = "smd_" + "w" * 43
-JSON, NDJSON = "application/json", "application/x-ndjson"
+JSON, NDJSON, COPY = "application/json", "application/x-ndjson", "application/vnd.sqlite3"
 # What any reply may have; the document says of Cache-Control what there is to say.
 COMMON = {"date", "connection", "content-length", "content-type", "cache-control", "x-content-type-options", "x-request-id"}
 
@@ -339,6 +339,8 @@ SAMPLES = {
     "revokeToken": ("DELETE", "/v1/tokens/none", None),
     "renderPage": ("GET", f"/v1/render?index={q(INDEX)}", None),
     "getBackup": ("GET", "/v1/backup", None),
+    "copySite": ("GET", "/v1/sites/999/copy", None),
+    "importSite": ("POST", "/v1/sites/import", b"not a copy"),
     "listSources": ("GET", "/v1/sources", None),
     "scanSource": ("POST", "/v1/sources/files/scan", None),
     "addSource": ("POST", "/v1/sources", {"name": "nobodys", "upstream": "http://127.0.0.1:9/i.xml"}),
@@ -375,9 +377,9 @@ def sample(name, server, query="", headers=(), token="", host=None, body=None, *
     if token or (name not in OPEN and token is not None):
         headers.append(("Authorization", f"Bearer {token or server.token}"))
     if content is not None and not any(n == "Content-Type" for n, _ in headers):
-        headers.append(("Content-Type", JSON))
+        headers.append(("Content-Type", COPY if isinstance(content, bytes) else JSON))
     if body is None:
-        body = b"" if content is None else json.dumps(content).encode()
+        body = b"" if content is None else content if isinstance(content, bytes) else json.dumps(content).encode()
     return ask(server.admin, method, target, headers, body, host=host or server.admin, **more)
 
 
@@ -399,7 +401,8 @@ def everywhere_in_v1(name):
     recipe(name, 401, lambda w: sample(name, w.server, token=WRONG, source=f"127.0.0.{100 + list(SAMPLES).index(name)}"))
     recipe(name, 429, lambda w: w.when_guessed(lambda server: sample(name, server, token=WRONG)))
     recipe(name, 503, lambda w: w.when_crowded(lambda server: sample(name, server)))
-    recipe(name, 503, lambda w: sample(name, w.other("lost")))
+    if name != "importSite":  # an invalid copy is rejected first
+        recipe(name, 503, lambda w: sample(name, w.other("lost")))
 
 
 def with_body(name):
@@ -408,6 +411,12 @@ def with_body(name):
     recipe(name, 415, lambda w: sample(name, w.server, headers=[("Content-Type", "text/plain")]))
     recipe(name, 413, lambda w: sample(name, w.server, body=b'{"x": "' + b"a" * 3000 + b'"}'))
     recipe(name, 413, lambda w: sample(name, w.server, body=b"", length=False, headers=[("Content-Length", "9" * 11)]))
+
+
+def with_file(name):
+    recipe(name, 411, lambda w: sample(name, w.server, body=b"", length=False))
+    recipe(name, 413, lambda w: sample(name, w.server, body=b"", length=False, headers=[("Content-Length", "9" * 17)]))
+    recipe(name, 415, lambda w: sample(name, w.server, headers=[("Content-Type", JSON)]))
 
 
 def with_list(name):
@@ -430,10 +439,10 @@ for name in SAMPLES:
     everywhere(name)
     if name not in OPEN:
         everywhere_in_v1(name)
-    if SAMPLES[name][0] != "GET" and name != "pollSitemap":  # a poll waits for no writer
+    if SAMPLES[name][0] != "GET" and name not in ("pollSitemap", "importSite"):  # neither waits for the writer
         recipe(name, 503, lambda w, name=name: sample(name, w.other("locked")))
     if SAMPLES[name][2] is not None:
-        with_body(name)
+        (with_file if name == "importSite" else with_body)(name)
     if name in LISTS:
         with_list(name)
 
@@ -568,6 +577,26 @@ recipe("renderPage", 404, lambda w: w.api("GET", f"/v1/render?index={q(NO_INDEX)
 recipe("renderPage", 404, of_shop("GET", f"/v1/render?index={q(INDEX)}"))
 recipe("getBackup", 200, lambda w: w.api("GET", "/v1/backup"))
 recipe("getBackup", 403, of_shop("GET", "/v1/backup"))
+
+
+def copied(w):
+    """A site that is gone when its copy is here."""
+    site = w.site()
+    body = w.api("GET", f"/v1/sites/{site['id']}/copy").body
+    assert w.api("DELETE", f"/v1/sites/{site['id']}").status == 200
+    return body
+
+
+bring = lambda w, body, server=None, **more: (server or w.server).api("POST", "/v1/sites/import", body=body, content_type=COPY, **more)
+recipe("copySite", 200, lambda w: w.api("GET", f"/v1/sites/{w.site()['id']}/copy"))
+recipe("copySite", 403, of_shop("GET", lambda w: w.site_path(SHOP) + "/copy"))
+recipe("copySite", 404, lambda w: w.api("GET", "/v1/sites/999/copy"))
+recipe("importSite", 201, lambda w: bring(w, copied(w)))
+recipe("importSite", 403, lambda w: bring(w, b"", token=w.shop_token))
+recipe("importSite", 409, lambda w: bring(w, w.api("GET", f"/v1/sites/{w.site()['id']}/copy").body))
+recipe("importSite", 422, lambda w: bring(w, b"not a copy"))
+recipe("importSite", 503, lambda w: bring(w, copied(w), w.other("locked")))
+recipe("importSite", 503, lambda w: bring(w, copied(w), w.other("lost")))
 
 by_loc = lambda w, loc, **more: w.api("DELETE", f"/v1/sitemaps?loc={q(loc)}", **more)
 registered = lambda w: w.entry().json()["sitemap"]["loc"]

@@ -157,6 +157,8 @@ CALLS = [
     ("DELETE", "/v1/urls/{id}", lambda w: (w.page_url("blog/")["path"], None), row(204, 204, 204, 403, 403, 204, 403)),
     ("GET", "/v1/render", lambda w: w.made() and (f"/v1/render?index={q(INDEX)}", None), row(200, 200, 200, 200, 200, 404, 404)),
     ("GET", "/v1/backup", lambda w: ("/v1/backup", None), row(200, 403, 403, 403, 403, 403, 403)),
+    ("GET", "/v1/sites/{id}/copy", lambda w: (f"/v1/sites/{w.site(ORIGIN)}/copy", None), row(200, 403, 403, 403, 403, 403, 403)),
+    ("POST", "/v1/sites/import", lambda w: ("/v1/sites/import", None), row(415, 415, 403, 403, 403, 403, 415)),
     ("GET", "/v1/sources", lambda w: ("/v1/sources", None), ALL),
     ("POST", "/v1/sources/{name}/scan", lambda w: ("/v1/sources/files/scan", None), row(200, 200, 200, 403, 403, 403, 403)),
     ("POST", "/v1/sources", lambda w: ("/v1/sources", {"name": f"s{next(w.number)}", "upstream": ORIGIN + "/list.xml", "check": False}), row(201, 201, 403, 403, 403, 403, 403)),
@@ -180,7 +182,7 @@ CALLS = [
     ("GET", "/v1/tokens", lambda w: ("/v1/tokens", None), row(200, 200, 403, 403, 403, 403, 200)),
     ("DELETE", "/v1/tokens/{name}", lambda w: (f"/v1/tokens/{w.spare()}", None), row(204, 204, 403, 403, 403, 403, 404)),
 ]
-CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites", "needs-token-of-whole-site"}, 404: {"not-found", "index-unknown", "urlset-unknown"}}
+CODES = {401: {"unauthorized"}, 403: {"token-role", "token-of-another-site", "outside-token-scope", "needs-token-of-all-sites", "needs-token-of-whole-site"}, 404: {"not-found", "index-unknown", "urlset-unknown"}, 415: {"content-type-not-supported"}}
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda i: f"{CALLS[i][0]} {CALLS[i][1]} {i}")

@@ -57,6 +57,7 @@ APPLY(replace, change_replace, bool *keep);
 APPLY(site_add, change_site_add);
 APPLY(site_update, change_site_update);
 APPLY(site_remove, change_site_remove);
+APPLY(site_import, change_site_import);
 APPLY(index_add, change_index_add);
 APPLY(index_remove, change_index_remove, bool *keep);
 APPLY(index_freeze, change_index_freeze);

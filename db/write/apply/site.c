@@ -486,7 +486,7 @@ static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, enum fr
                                          struct change_result *result)
 {
     bool on = fields->frozen;
-    enum freeze to = on ? freeze_of(grant) : FREEZE_NONE;
+    enum freeze to = !on ? FREEZE_NONE : fields->leaves ? FREEZE_LEAVING : freeze_of(grant);
     if (!(fields->set & SITE_SET_FROZEN) || (on ? was >= to : was == FREEZE_NONE))
         return CATALOGUE_OK;
     enum catalogue_status status = tx_run(tx, ST_SITE_FREEZE, site_id, (int64_t)to);
@@ -550,6 +550,10 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
     bool thaws = (fields.set & SITE_SET_FROZEN) && !fields.frozen;
     if (thaws && result_freeze_holds(result, change, site->frozen))
         return CATALOGUE_OK;
+    if (fields.leaves && change->grant.site_id != 0) {
+        result_refuse(result, RULE_ALL_SITES, "leaving");
+        return CATALOGUE_OK;
+    }
     enum freeze stays_frozen = thaws ? FREEZE_NONE : site->frozen;
     if ((policy != 0 || edits || fields.set == 0) &&
         (result_managed(result, change, site) ||
@@ -569,6 +573,17 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
 
 /* ---- removing one */
 
+/* What the other catalogue has now, and what would be in the way of the site's return. */
+static enum catalogue_status drop_sources(struct tx *tx, int64_t site_id)
+{
+    static const enum statement drops[] = {ST_MOVED_FILES_DROP, ST_MOVED_FETCHES_DROP,
+                                           ST_MOVED_STATES_DROP, ST_MOVED_SOURCES_DROP};
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; i < sizeof drops / sizeof *drops && status == CATALOGUE_OK; i++)
+        status = tx_run(tx, drops[i], site_id);
+    return status;
+}
+
 enum catalogue_status apply_site_remove(struct tx *tx, const struct change *change,
                                         const struct change_site_remove *removal,
                                         struct change_result *result)
@@ -584,10 +599,12 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         return CATALOGUE_OK;
     }
     enum freeze frozen = site->frozen;
+    bool moves = freeze_moves(frozen);
     for (size_t i = 0; (list = registry_site_list(site, i)) != NULL; i++)
         if (list->frozen > frozen)
             frozen = list->frozen;
-    if (result_managed(result, change, site) || result_frozen(result, change, frozen))
+    /* One that moves is removed where it is no longer needed. */
+    if (result_managed(result, change, site) || (!moves && result_frozen(result, change, frozen)))
         return CATALOGUE_OK;
     struct guard_case guard = {.max_removed = change->max_removed};
     for (size_t i = 0; (list = registry_site_list(site, i)) != NULL; i++) {
@@ -614,6 +631,8 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         status = tx_run(tx, ST_SITE_TOKENS_DROP, site->id);
     if (status == CATALOGUE_OK)
         status = token_forget_uses(tx);
+    if (status == CATALOGUE_OK && moves)
+        status = drop_sources(tx, site->id);
     result->id = site->id;
     result->removed = guard.removed;
     result->changed = true;

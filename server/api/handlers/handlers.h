@@ -21,6 +21,7 @@ typedef enum handled route_hook(void *context, struct request *request);
 #define CALL(role_, method_, path_, label_, by_, ...)     extern route_hook by_;
 #define DOCUMENT(role_, method_, path_, label_, by_, ...) extern route_hook by_;
 #define UPLOAD(method_, path_, label_, by_, ...)          extern route_hook by_;
+#define SITE_FILE(method_, path_, label_, by_, ...)       extern route_hook by_;
 #include "server/api/calls.def"
 #undef FIRST
 #undef BY
@@ -30,10 +31,14 @@ typedef enum handled route_hook(void *context, struct request *request);
 #undef CALL
 #undef DOCUMENT
 #undef UPLOAD
+#undef SITE_FILE
 route_hook console_redirect, console_get; /* console.c */
+route_hook site_import_finish;            /* site_import.c: of a FILE */
+enum handled site_import_body(void *context, struct request *request, const void *bytes,
+                              size_t len);
 
 /* The calls that are more than a struct call: route.call_size. */
-extern const size_t upload_size, removal_size, site_write_size, index_write_size;
+extern const size_t site_import_size, upload_size, removal_size, site_write_size, index_write_size;
 extern const size_t source_write_size, check_call_size, scan_call_size, changes_size;
 
 /* ---- crawlers.c, engines.c */

@@ -282,6 +282,15 @@ static bool edits_alone(struct call *call, const struct json_field *whole,
     return false;
 }
 
+static bool freezes_once(struct call *call, const struct body_site_change *body)
+{
+    if (!body->frozen.present || !body->leaving.present)
+        return true;
+    reply_problem(&call->request->reply, 422, "conflicting-fields", "leaving",
+                  "cannot be combined with frozen, which it sets");
+    return false;
+}
+
 enum handled site_patch(void *context, struct request *request)
 {
     struct site_write *self = request->state;
@@ -289,7 +298,7 @@ enum handled site_patch(void *context, struct request *request)
     struct site_fields *site = &self->call.change.site_update.fields;
 
     (void)context;
-    if (!call_body(&self->call, &body_site_change, &body) ||
+    if (!call_body(&self->call, &body_site_change, &body) || !freezes_once(&self->call, &body) ||
         !edits_alone(&self->call, &body.site_settings.cross_hosts, &body.add_cross_hosts,
                      &body.remove_cross_hosts) ||
         !edits_alone(&self->call, &body.site_settings.host_aliases, &body.add_host_aliases,
@@ -298,8 +307,9 @@ enum handled site_patch(void *context, struct request *request)
     name_site(self);
     self->call.change.kind = CHANGE_SITE_UPDATE;
     self->call.change.site_update.site_id = self->site_id;
-    site->set |= body.frozen.present ? SITE_SET_FROZEN : 0;
-    site->frozen = body.frozen.on;
+    site->set |= body.frozen.present || body.leaving.present ? SITE_SET_FROZEN : 0;
+    site->leaves = body.leaving.on;
+    site->frozen = body.frozen.on || body.leaving.on;
     site->cross_added = body.add_cross_hosts.texts;
     site->cross_removed = body.remove_cross_hosts.texts;
     site->alias_added = body.add_host_aliases.texts;
@@ -334,6 +344,7 @@ enum handled site_delete(void *context, struct request *request)
     call_set_options(&self->call);
     name_site(self);
     self->call.change.kind = CHANGE_SITE_REMOVE;
+    self->call.settles_sources = true; /* of a site that moved they are removed, too */
     self->call.change.site_remove.site_id = self->site_id;
     return call_write(&self->call, answer_removed);
 }

@@ -157,6 +157,7 @@ struct api_request {
     const char *accept, *if_match; /* NULL: none */
     const char *body;              /* JSON; NULL: none */
     FILE *lines;                   /* NDJSON, all of the file; NULL: none. Of a server alone */
+    const char *type;              /* what `lines` are, where they are not that */
     api_take *take;                /* of a 2xx answer; NULL: it is kept */
     void *context;
 };

@@ -65,8 +65,10 @@ static void append_headers(struct str *out, const struct backend *b,
     if (request->if_match != NULL)
         str_append_format(out, "If-Match: %s\r\n", request->if_match);
     if (request->lines != NULL || request->body != NULL)
-        str_append_format(out, "Content-Type: application/%s\r\n",
-                          request->lines != NULL ? "x-ndjson" : "json");
+        str_append_format(out, "Content-Type: %s\r\n",
+                          request->type != NULL    ? request->type
+                          : request->lines != NULL ? "application/x-ndjson"
+                                                   : "application/json");
 }
 
 /* The bytes that are sent; -1: not known. */

@@ -15,6 +15,7 @@ int command_serve(struct cli *cli);
 int command_check_config(struct cli *cli);
 int command_site_add(struct cli *cli);
 int command_site_update(struct cli *cli);
+int command_site_move(struct cli *cli);
 int command_site_list(struct cli *cli);
 int command_site_remove(struct cli *cli);
 int command_index_add(struct cli *cli);

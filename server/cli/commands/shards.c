@@ -53,6 +53,7 @@ int shard_open(struct cli *cli, const char *named, const char *token_file, struc
 void shard_close(struct shard *shard)
 {
     backend_close(shard->server);
+    shard->server = NULL;
 }
 
 static int open_all(struct cli *cli, const char *const *urls, const char *const *files,

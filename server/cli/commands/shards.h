@@ -16,7 +16,7 @@ struct shard {
 };
 
 /* `named` is NAME=URL, or a URL whose host is the name. Returns EXIT_DONE, or tells why not; then
- * nothing is to be closed. */
+ * there is nothing to close, and to do so does no harm. */
 int shard_open(struct cli *cli, const char *named, const char *token_file, struct shard *out);
 void shard_close(struct shard *shard);
 

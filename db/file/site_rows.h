@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* The rows of one site, from one catalogue's file to another's: which they are, and what of them is
+ * another thing there. Internal to db/.
+ *
+ * A copy of a site is itself a catalogue's file, with one site in it: catalogue_check checks it,
+ * and `sitemapd restore` takes it. Ids are the file's own, so rows get new ones on their way in: of
+ * the site, its lists and its sources, of which a map says what they become, and with them
+ * addresses, serials, revisions and stamps. What crawlers have seen stays: positions, dates, texts.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sqlite3;
+
+struct site_rows {
+    struct sqlite3 *from, *to; /* borrowed */
+    int64_t site;              /* in `from` */
+    /* What becomes of ids; NULL: they stay. 0 where there is no memory, or none of that id. */
+    int64_t (*map)(void *context, char what, int64_t id);
+    /* Called after each row of entries; false stops. NULL: nobody is asked. */
+    bool (*each)(void *context);
+    void *context;
+    uint64_t entries; /* copied so far */
+};
+
+/* What `map` is asked for: 'S' the site, 'L' a list, 'C' a source; and, whatever was there before,
+ * 'N' the serial of an entry, 'R' a revision, 'X' a stamp, 'F' who froze the site. */
+
+/* Copies all rows of the site: the site first, then its lists, what they hold, its tokens and
+ * sources. Within a transaction of both files. Returns the engine's status; SQLITE_ABORT where
+ * `each` or `map` stopped it. */
+int site_rows_copy(struct site_rows *rows);

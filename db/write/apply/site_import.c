@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* A site of another catalogue comes in, whole, from a file that catalogue_site_copy made and
+ * catalogue_site_copy_check found sound (db/site_copy.h). One transaction, so that it is there with
+ * all its pages or not at all.
+ *
+ * It is frozen from its first moment on, as one that arrives: both catalogues serve the same bytes
+ * until the proxies have the new map, and neither changes them. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/file/connection.h"
+#include "db/file/site_rows.h"
+#include "db/write/apply/apply.h"
+
+/* An id of the file, and what it is here; by the first. */
+struct pair {
+    int64_t from, to;
+};
+
+struct import {
+    struct tx *tx;
+    sqlite3 *file;
+    int64_t site_from, site_to;
+    struct pair *lists, *sources; /* owned */
+    size_t list_count, source_count;
+    enum catalogue_status status; /* why the copy was stopped */
+};
+
+/* ---- checking -------------------------------------------------------------------------- */
+
+/* Runs a query of the file's site and calls `each` with each row until one is declined. */
+static enum catalogue_status
+for_rows(struct import *i, const char *sql, struct change_result *result,
+         void (*each)(struct import *i, sqlite3_stmt *row, const struct registry *r,
+                      struct change_result *result),
+         const struct registry *r)
+{
+    sqlite3_stmt *row = NULL;
+    int rc = sqlite3_prepare_v2(i->file, sql, -1, &row, NULL);
+
+    while (rc == SQLITE_OK && result->status == CATALOGUE_OK &&
+           (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        each(i, row, r, result);
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(row);
+    return rc == SQLITE_OK || rc == SQLITE_DONE ? CATALOGUE_OK : connection_status(rc);
+}
+
+static const char *text_of(sqlite3_stmt *row, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(row, column);
+
+    return text ? text : "";
+}
+
+static void check_site(struct import *i, sqlite3_stmt *row, const struct registry *r,
+                       struct change_result *result)
+{
+    const char *text = text_of(row, 1);
+    size_t robots = (size_t)sqlite3_column_bytes(row, 3);
+    struct url origin;
+
+    i->site_from = sqlite3_column_int64(row, 0);
+    if (url_parse_origin(text, strlen(text), &origin) != RULE_OK ||
+        strcmp(origin.text, text) != 0) {
+        result_refuse(result, RULE_ORIGIN, NULL);
+        return;
+    }
+    const struct registry_site *existing = registry_site_by_origin(r, text);
+    if (existing) {
+        result_decline(result, CATALOGUE_CONFLICT, "there is a site of this origin");
+        result->id = existing->id;
+        return;
+    }
+    if (site_refuse_second_scheme(r, &origin, result))
+        return;
+    if (sqlite3_column_int(row, 2)) {
+        result_decline(result, CATALOGUE_CONFLICT,
+                       "the site is declared by the configuration of the server that it is from");
+        return;
+    }
+    for (size_t n = 0; n < r->site_count; n++)
+        robots += r->sites[n].robots_len;
+    if (robots > SITE_ROBOTS_TOTAL_BYTES)
+        result_decline(result, CATALOGUE_FULL,
+                       "all sites' robots.txt together have at most 16 MiB");
+}
+
+static void check_alias(struct import *i, sqlite3_stmt *row, const struct registry *r,
+                        struct change_result *result)
+{
+    const char *host = text_of(row, 0);
+
+    (void)i;
+    if (!registry_site_of_alias(r, host, NULL))
+        return;
+    result_decline(result, CATALOGUE_CONFLICT, "");
+    snprintf(result->detail, sizeof result->detail, "%.200s is another site's host alias here",
+             host);
+}
+
+static void check_token(struct import *i, sqlite3_stmt *row, const struct registry *r,
+                        struct change_result *result)
+{
+    (void)i;
+    for (size_t n = 0; n < r->token_count; n++) {
+        if (strcmp(r->tokens[n].grant.name, text_of(row, 0)) != 0)
+            continue;
+        result_decline(result, CATALOGUE_CONFLICT, "");
+        snprintf(result->detail, sizeof result->detail,
+                 "both catalogues have a token with the name %.64s: revoke one of them",
+                 text_of(row, 0));
+    }
+}
+
+static void check_source(struct import *i, sqlite3_stmt *row, const struct registry *r,
+                         struct change_result *result)
+{
+    const char *name = text_of(row, 0);
+    int64_t id = 0, known = 0;
+
+    i->status = tx_source(i->tx, name, false, &id);
+    if (i->status == CATALOGUE_OK && id != 0)
+        i->status = tx_number(i->tx, ST_SOURCE_IS_KNOWN, 0, &known, id);
+    if (!registry_source(r, name) && known == 0)
+        return;
+    result_decline(result, CATALOGUE_CONFLICT, "");
+    snprintf(result->detail, sizeof result->detail,
+             "both catalogues have a source with the name %.64s: remove one of them", name);
+}
+
+static enum catalogue_status check(struct import *i, struct change_result *result)
+{
+    static const struct {
+        const char *sql;
+        void (*each)(struct import *i, sqlite3_stmt *row, const struct registry *r,
+                     struct change_result *result);
+    } parts[] = {
+        {"SELECT id, origin, managed, robots FROM site", check_site},
+        {"SELECT host FROM site_host WHERE kind = 'alias'", check_alias},
+        {"SELECT name FROM token", check_token},
+        {"SELECT name FROM source_made", check_source},
+    };
+    const struct registry *r;
+    enum catalogue_status status = tx_registry(i->tx, &r);
+
+    for (size_t n = 0; n < sizeof parts / sizeof *parts && status == CATALOGUE_OK &&
+                       result->status == CATALOGUE_OK;
+         n++) {
+        status = for_rows(i, parts[n].sql, result, parts[n].each, r);
+        if (status == CATALOGUE_OK)
+            status = i->status;
+    }
+    return status;
+}
+
+/* ---- ids ------------------------------------------------------------------------------- */
+
+/* The ids that the query returns, which become what follows `last`; of sources (-1) 0: nothing yet.
+ */
+static enum catalogue_status number_ids(struct import *i, const char *sql, int64_t last,
+                                        struct pair **out, size_t *count)
+{
+    sqlite3_stmt *row = NULL;
+    size_t capacity = 0;
+    int rc = sqlite3_prepare_v2(i->file, sql, -1, &row, NULL);
+
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        if (*count == capacity) {
+            capacity = capacity > 0 ? 2 * capacity : 64;
+            struct pair *grown = realloc(*out, capacity * sizeof *grown);
+            if (!grown) {
+                rc = SQLITE_NOMEM;
+                break;
+            }
+            *out = grown;
+        }
+        (*out)[*count] =
+            (struct pair){sqlite3_column_int64(row, 0), last >= 0 ? last + (int64_t)*count + 1 : 0};
+        ++*count;
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(row);
+    return rc == SQLITE_DONE ? CATALOGUE_OK : connection_status(rc);
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+static struct pair *find_pair(struct pair *pairs, size_t count, int64_t from)
+{
+    const struct pair key = {.from = from};
+
+    return pairs ? bsearch(&key, pairs, count, sizeof *pairs, compare_pairs) : NULL;
+}
+
+/* The source of that name here, made where it is used first. */
+static int64_t map_source(struct import *i, int64_t id)
+{
+    struct pair *pair = find_pair(i->sources, i->source_count, id);
+    sqlite3_stmt *row = NULL;
+
+    if (!pair || pair->to != 0)
+        return pair ? pair->to : 0;
+    int rc = sqlite3_prepare_v2(i->file, "SELECT name FROM source WHERE id = ?1", -1, &row, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 1, id);
+    if (rc == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW)
+        i->status = tx_source(i->tx, text_of(row, 0), true, &pair->to);
+    sqlite3_finalize(row);
+    return i->status == CATALOGUE_OK ? pair->to : 0;
+}
+
+static int64_t map(void *context, char what, int64_t id)
+{
+    struct import *i = context;
+    int64_t random;
+
+    switch (what) {
+    case 'S':
+        return id == i->site_from ? i->site_to : 0;
+    case 'L': {
+        const struct pair *pair = find_pair(i->lists, i->list_count, id);
+        return pair ? pair->to : 0;
+    }
+    case 'C':
+        return map_source(i, id);
+    case 'N':
+        return ++i->tx->serial;
+    case 'R':
+        return (int64_t)i->tx->revision + 1;
+    case 'X':
+        sqlite3_randomness(sizeof random, &random);
+        return random;
+    default:
+        return FREEZE_ARRIVING;
+    }
+}
+
+/* As between any two statements of a change (tx_statement). */
+static bool go_on(void *context)
+{
+    struct import *i = context;
+    struct tx_shared *shared = i->tx->shared;
+
+    if (shared)
+        atomic_fetch_add_explicit(&shared->statements, 1, memory_order_relaxed);
+    if (shared && atomic_load_explicit(&shared->abandoned, memory_order_relaxed))
+        i->status = CATALOGUE_CANCELLED;
+    else
+        i->status = i->tx->listeners->relieve(i->tx);
+    return i->status == CATALOGUE_OK;
+}
+
+/* ---- the change ------------------------------------------------------------------------ */
+
+static enum catalogue_status write_rows(struct import *i, struct change_result *result)
+{
+    struct site_rows rows = {.from = i->file,
+                             .to = i->tx->db,
+                             .site = i->site_from,
+                             .map = map,
+                             .each = go_on,
+                             .context = i};
+    int64_t site = 0, list = 0;
+    enum catalogue_status status = tx_number(i->tx, ST_ID_LAST, 0, &site, 0);
+
+    if (status == CATALOGUE_OK)
+        status = tx_number(i->tx, ST_ID_LAST, 0, &list, 1);
+    i->site_to = site + 1;
+    if (status == CATALOGUE_OK)
+        status = number_ids(i, "SELECT id FROM sitemap_index ORDER BY id", list, &i->lists,
+                            &i->list_count);
+    if (status == CATALOGUE_OK)
+        status =
+            number_ids(i, "SELECT id FROM source ORDER BY id", -1, &i->sources, &i->source_count);
+    if (status != CATALOGUE_OK)
+        return status;
+    tx_registry_touch(i->tx);
+    int rc = site_rows_copy(&rows);
+    if (rc != SQLITE_OK && i->status != CATALOGUE_OK)
+        return i->status;
+    if (rc == SQLITE_ABORT)
+        return CATALOGUE_CORRUPT;
+    if (rc != SQLITE_OK)
+        return connection_status(rc) != CATALOGUE_OK ? connection_status(rc)
+                                                     : CATALOGUE_UNAVAILABLE;
+    result->id = i->site_to;
+    result->created = rows.entries;
+    result->changed = true;
+    return CATALOGUE_OK;
+}
+
+enum catalogue_status apply_site_import(struct tx *tx, const struct change *change,
+                                        const struct change_site_import *import,
+                                        struct change_result *result)
+{
+    struct import i = {.tx = tx};
+    char why[256];
+
+    if (change->grant.site_id != 0) {
+        result_forbid(result);
+        return CATALOGUE_OK;
+    }
+    enum catalogue_status status =
+        connection_open(import->file, CONNECTION_READ, &i.file, why, sizeof why);
+    if (status == CATALOGUE_OK)
+        status = check(&i, result);
+    if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = write_rows(&i, result);
+    connection_close(i.file);
+    free(i.lists);
+    free(i.sources);
+    return status;
+}

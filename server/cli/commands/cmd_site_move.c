@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* `site move`: a site goes from one server's catalogue to another's, while crawlers read it.
+ *
+ *     FROM: as ever -> leaving (frozen) ------------------------> removed
+ *     TO:   nothing ------------> arriving (frozen, a copy) ------------------> as ever
+ *                                            | the map is switched here |
+ *
+ * While both have it they serve the same bytes, and neither changes: so it does not matter when
+ * which proxy reads the new map. Nothing is kept between two runs but what the servers show
+ * (`frozen_by`): a run that was killed at any moment is repeated, and goes on where it was. Until
+ * FROM's is removed, --undo goes back: FROM's is thawed first, so that the map prefers it again,
+ * and the copy is removed once the map was switched back. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/base/text.h"
+#include "server/cli/backend/api.h"
+#include "server/cli/commands/shards.h"
+#include "server/cli/output.h"
+
+struct side {
+    struct shard shard;
+    json_t *site; /* owned; NULL: it has none of this origin */
+};
+
+struct move {
+    struct cli *cli;
+    char origin[LOC_MAX_CHARS + 1];
+    struct side from, to;
+};
+
+static const char *frozen_by(const struct side *side)
+{
+    return member_text(side->site, "frozen_by");
+}
+
+static bool is(const struct side *side, const char *how)
+{
+    return side->site != NULL && strcmp(frozen_by(side), how) == 0;
+}
+
+/* ---- asking ---------------------------------------------------------------------------- */
+
+/* "/v1/sites/{id}" and what comes behind it. */
+static void name_site(const struct side *side, const char *more, struct str *out)
+{
+    str_append_text(out, "/v1/sites");
+    target_segment(out, member_text(side->site, "id"));
+    str_append_text(out, more);
+}
+
+static int read_side(struct move *m, struct side *side)
+{
+    json_t *sites = api_get_all(side->shard.server, "/v1/sites", "sites"), *site;
+    size_t i;
+
+    json_decref(side->site);
+    side->site = NULL;
+    json_array_foreach(sites, i, site)
+    {
+        if (strcmp(member_text(site, "origin"), m->origin) == 0)
+            side->site = json_incref(site);
+    }
+    json_decref(sites);
+    return sites != NULL ? EXIT_DONE : EXIT_COULD_NOT;
+}
+
+static int read_sides(struct move *m)
+{
+    int status = read_side(m, &m->from);
+
+    return status == EXIT_DONE ? read_side(m, &m->to) : status;
+}
+
+/* Sends `body` (stolen), or asks without one. */
+static int change(struct side *side, const char *method, const char *query, json_t *body)
+{
+    struct backend *s = side->shard.server;
+    struct str target = STR_INIT;
+    json_t *answer = NULL;
+
+    name_site(side, query, &target);
+    bool good =
+        !target.failed && api_ask(s, method, str_text(&target), body, &answer) && api_is_good(s);
+    str_done(&target);
+    json_decref(body);
+    if (!good)
+        return api_report(s, answer);
+    json_decref(answer);
+    return EXIT_DONE;
+}
+
+static int freeze(struct side *side)
+{
+    return change(side, "PATCH", "", json_pack("{s:b}", "leaving", 1));
+}
+
+static int thaw(struct side *side)
+{
+    return change(side, "PATCH", "", json_pack("{s:b}", "frozen", 0));
+}
+
+/* ---- what both serve ------------------------------------------------------------------- */
+
+static json_t *read_lists(struct move *m, struct side *side, const char *path, const char *member)
+{
+    struct str target = STR_INIT;
+
+    str_append_text(&target, path);
+    target_add(&target, "site", m->origin);
+    json_t *lists =
+        target.failed ? NULL : api_get_all(side->shard.server, str_text(&target), member);
+    str_done(&target);
+    return lists;
+}
+
+/* A tag that one of them does not know yet says nothing. */
+static bool are_equal(const json_t *a, const json_t *b, const char *member)
+{
+    const json_t *x = json_object_get(a, member), *y = json_object_get(b, member);
+    bool is_tag = strncmp(member, "etag", 4) == 0;
+
+    return json_equal(x, y) || (is_tag && (json_is_null(x) || json_is_null(y)));
+}
+
+static bool have_equal_pages(const json_t *a, const json_t *b)
+{
+    static const char *const members[] = {"number",     "url",  "entries", "bytes",
+                                          "changed_at", "etag", "etag_gz"};
+    const json_t *x = json_object_get(a, "pages"), *y = json_object_get(b, "pages");
+
+    if (json_array_size(x) != json_array_size(y))
+        return false;
+    for (size_t i = 0; i < json_array_size(x); i++)
+        for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+            if (!are_equal(json_array_get(x, i), json_array_get(y, i), members[k]))
+                return false;
+    return true;
+}
+
+static bool have_equal_lists(const json_t *a, const json_t *b, uint64_t *entries)
+{
+    static const char *const members[] = {"url", "page_pattern", "entries", "bytes", "changed_at"};
+
+    if (json_array_size(a) != json_array_size(b))
+        return false;
+    for (size_t i = 0; i < json_array_size(a); i++) {
+        const json_t *x = json_array_get(a, i), *y = json_array_get(b, i);
+
+        for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+            if (!are_equal(x, y, members[k]))
+                return false;
+        if (!have_equal_pages(x, y))
+            return false;
+        *entries += member_number(x, "entries");
+    }
+    return true;
+}
+
+/* The lists of both, in the same order, and how many entries they have. */
+static int compare(struct move *m, uint64_t *entries)
+{
+    static const char *const lists[][2] = {{"/v1/indexes", "indexes"}, {"/v1/urlsets", "urlsets"}};
+    int status = EXIT_DONE;
+
+    *entries = 0;
+    for (size_t i = 0; i < 2 && status == EXIT_DONE; i++) {
+        json_t *from = read_lists(m, &m->from, lists[i][0], lists[i][1]);
+        json_t *to = from != NULL ? read_lists(m, &m->to, lists[i][0], lists[i][1]) : NULL;
+
+        if (to == NULL)
+            status = EXIT_COULD_NOT;
+        else if (!have_equal_lists(from, to, entries))
+            status = cli_fail(m->origin,
+                              "the copy on %s differs from the site on %s: run site move with "
+                              "--undo, then again",
+                              m->to.shard.name, m->from.shard.name);
+        json_decref(from);
+        json_decref(to);
+    }
+    return status;
+}
+
+static int remove_site(struct side *side, uint64_t entries)
+{
+    char query[64];
+
+    snprintf(query, sizeof query, "?max_removed=%" PRIu64, entries);
+    return change(side, "DELETE", query, NULL);
+}
+
+/* ---- copying --------------------------------------------------------------------------- */
+
+/* Nameless, where there is room for something large. */
+static FILE *open_spool(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char *name = NULL;
+    FILE *file = NULL;
+
+    if (asprintf(&name, "%s/sitemapd-move-XXXXXX",
+                 folder != NULL && *folder != '\0' ? folder : "/var/tmp") < 0)
+        return NULL;
+    int fd = mkstemp(name);
+    if (fd >= 0) {
+        unlink(name);
+        file = fdopen(fd, "w+");
+    }
+    free(name);
+    return file;
+}
+
+static bool take_copy(void *context, const char *bytes, size_t len)
+{
+    return fwrite(bytes, 1, len, context) == len;
+}
+
+static int fetch_copy(struct move *m, FILE *spool)
+{
+    struct backend *s = m->from.shard.server;
+    struct str target = STR_INIT;
+    json_t *answer = NULL;
+
+    name_site(&m->from, "/copy", &target);
+    errno = 0;
+    bool good =
+        !target.failed &&
+        api_stream(s, str_text(&target), "application/vnd.sqlite3", take_copy, spool, &answer) &&
+        api_is_good(s);
+    str_done(&target);
+    if (good && fflush(spool) == 0)
+        return EXIT_DONE;
+    if (ferror(spool)) {
+        json_decref(answer);
+        return cli_fail("site move", "the copy cannot be kept: %s; TMPDIR names another folder",
+                        strerror(errno));
+    }
+    return api_report(s, answer);
+}
+
+static int copy(struct move *m)
+{
+    struct backend *s = m->to.shard.server;
+    FILE *spool = open_spool();
+    const struct api_request bring = {.method = "POST",
+                                      .target = "/v1/sites/import",
+                                      .type = "application/vnd.sqlite3",
+                                      .lines = spool};
+    json_t *answer = NULL;
+    int status;
+
+    if (spool == NULL)
+        return cli_fail("site move", "the copy cannot be kept: %s; TMPDIR names another folder",
+                        strerror(errno));
+    status = fetch_copy(m, spool);
+    if (status == EXIT_DONE && (!api_send(s, &bring, &answer) || !api_is_good(s))) {
+        status = api_report(s, answer);
+        answer = NULL;
+    }
+    if (status == EXIT_DONE) {
+        uint64_t entries = member_number(answer, "entries");
+
+        printf("%s: %" PRIu64 " %s copied to %s\n", m->origin, entries,
+               plural(entries, "entry", "entries"), m->to.shard.name);
+        fflush(stdout);
+    }
+    json_decref(answer);
+    fclose(spool);
+    return status == EXIT_DONE ? read_side(m, &m->to) : status;
+}
+
+/* ---- the map --------------------------------------------------------------------------- */
+
+/* EXIT_DONE where the map is switched: it was before (--finish), or --switch did it. `*goes_on`:
+ * the rest may follow. */
+static int switch_map(struct move *m, const char *again, bool *goes_on)
+{
+    const char *command = arguments_value(&m->cli->arguments, "--switch");
+
+    *goes_on = true;
+    if (command != NULL) {
+        fflush(stdout);
+        int ended = system(command);
+
+        if (ended == 0)
+            return EXIT_DONE;
+        return cli_fail("--switch",
+                        "the command failed (%d): both servers have the site, and nothing is lost; "
+                        "repeat site move, or add --undo",
+                        WIFEXITED(ended) ? WEXITSTATUS(ended) : -1);
+    }
+    if (arguments_has(&m->cli->arguments, "--finish"))
+        return EXIT_DONE;
+    *goes_on = false;
+    printf("%s: both servers have it. Deploy the map that `sitemapd shard map` prints now, then "
+           "repeat the command with %s\n",
+           m->origin, again);
+    return EXIT_DONE;
+}
+
+/* ---- both directions ------------------------------------------------------------------- */
+
+static int finish(struct move *m)
+{
+    bool goes_on;
+    uint64_t entries;
+    int status = compare(m, &entries);
+
+    if (status == EXIT_DONE)
+        status = switch_map(m, "--finish", &goes_on);
+    if (status != EXIT_DONE || !goes_on)
+        return status;
+    status = remove_site(&m->from, entries);
+    if (status == EXIT_DONE)
+        status = thaw(&m->to);
+    if (status == EXIT_DONE)
+        printf("%s: moved to %s\n", m->origin, m->to.shard.name);
+    return status;
+}
+
+/* Rejects what the command cannot continue from. */
+static int check_move(const struct move *m)
+{
+    const struct side *from = &m->from, *to = &m->to;
+
+    if (from->site == NULL && to->site == NULL)
+        return cli_fail(m->origin, "neither server has this site");
+    if (from->site == NULL)
+        return EXIT_DONE;
+    if (json_is_true(json_object_get(from->site, "managed")))
+        return cli_fail(
+            m->origin, "%s has it in its configuration: remove the section there first, and reload",
+            from->shard.name);
+    if (*frozen_by(from) != '\0' && !is(from, "leaving"))
+        return cli_fail(m->origin, "is frozen on %s (%s): thaw it first", from->shard.name,
+                        frozen_by(from));
+    if (to->site != NULL && !is(to, "arriving"))
+        return cli_fail(m->origin, "conflict: %s has a site of this origin, too", to->shard.name);
+    if (to->site != NULL && !is(from, "leaving"))
+        return cli_fail(m->origin,
+                        "an --undo did not end: %s still has the copy. Repeat it, then move again",
+                        to->shard.name);
+    return EXIT_DONE;
+}
+
+static int move_on(struct move *m)
+{
+    int status = check_move(m);
+
+    if (status != EXIT_DONE)
+        return status;
+    if (m->from.site == NULL) { /* it was removed, by an earlier run */
+        if (is(&m->to, "arriving"))
+            status = thaw(&m->to);
+        if (status == EXIT_DONE)
+            printf("%s: is on %s\n", m->origin, m->to.shard.name);
+        return status;
+    }
+    if (!is(&m->from, "leaving"))
+        status = freeze(&m->from);
+    if (status == EXIT_DONE && m->to.site == NULL)
+        status = copy(m);
+    return status == EXIT_DONE ? finish(m) : status;
+}
+
+static int undo(struct move *m)
+{
+    bool goes_on;
+    uint64_t entries = 0;
+    int status = EXIT_DONE;
+
+    if (m->from.site == NULL)
+        return cli_fail(m->origin,
+                        "the move is finished: to move it back, exchange --server and --to");
+    if (m->to.site != NULL && !is(&m->to, "arriving"))
+        return cli_fail(m->origin, "%s has a site of this origin that is not a copy of a move",
+                        m->to.shard.name);
+    if (is(&m->from, "leaving"))
+        status = thaw(&m->from);
+    if (status == EXIT_DONE && m->to.site != NULL) {
+        json_t *lists[] = {read_lists(m, &m->to, "/v1/indexes", "indexes"),
+                           read_lists(m, &m->to, "/v1/urlsets", "urlsets")};
+        size_t i;
+        json_t *list;
+
+        for (size_t k = 0; k < 2; k++) {
+            json_array_foreach(lists[k], i, list) entries += member_number(list, "entries");
+            if (lists[k] == NULL)
+                status = EXIT_COULD_NOT;
+            json_decref(lists[k]);
+        }
+        if (status == EXIT_DONE)
+            status = switch_map(m, "--undo --finish", &goes_on);
+        if (status != EXIT_DONE || !goes_on)
+            return status;
+        status = remove_site(&m->to, entries);
+    }
+    if (status == EXIT_DONE)
+        printf("%s: stays on %s\n", m->origin, m->from.shard.name);
+    return status;
+}
+
+static int open_sides(struct move *m)
+{
+    const struct arguments *a = &m->cli->arguments;
+    const char *from = arguments_value(a, "--server"), *to = arguments_value(a, "--to");
+    const char **files = arguments_values(a, "--token-file");
+    int status = EXIT_DONE;
+    size_t count = 0;
+
+    while (files != NULL && files[count] != NULL)
+        count++;
+    if (from == NULL || to == NULL)
+        status = cli_misuse("site move", "both servers are needed: --server FROM --to TO");
+    else if (count > 2)
+        status = cli_misuse("--token-file", "must be given once, or once for each server");
+    else if (files == NULL)
+        status = cli_fail("site move", "out of memory");
+    if (status == EXIT_DONE)
+        status = shard_open(m->cli, from, files[0], &m->from.shard);
+    if (status == EXIT_DONE)
+        status = shard_open(m->cli, to, files[count > 1], &m->to.shard);
+    if (status == EXIT_DONE &&
+        strcmp(m->from.shard.server->origin.text, m->to.shard.server->origin.text) == 0)
+        status = cli_misuse("--to", "is the same server as --server");
+    free(files);
+    return status;
+}
+
+int command_site_move(struct cli *cli)
+{
+    struct move m = {.cli = cli};
+    const char *word = cli->arguments.words[0];
+    struct url origin;
+    int status;
+
+    if (url_parse_origin(word, strlen(word), &origin) != RULE_OK)
+        return cli_misuse("site move",
+                          "\"%.200s\" is not an origin, such as https://www.example.com", word);
+    snprintf(m.origin, sizeof m.origin, "%s", origin.text);
+    status = open_sides(&m);
+    if (status == EXIT_DONE)
+        status = read_sides(&m);
+    if (status == EXIT_DONE)
+        status = arguments_has(&cli->arguments, "--undo") ? undo(&m) : move_on(&m);
+    json_decref(m.from.site);
+    json_decref(m.to.site);
+    shard_close(&m.from.shard);
+    shard_close(&m.to.shard);
+    return status;
+}
