@@ -47,8 +47,6 @@ static void inside_stop(struct inside *inside)
     struct app_context *app = &inside->app;
 
     workers_free(app->readers);
-    workers_free(app->searchers);
-    workers_free(app->copiers);
     publisher_stop(app->publisher);
     cache_free(inside->cache);
     app->readers = app->searchers = app->copiers = NULL;
@@ -79,10 +77,8 @@ static bool inside_start(struct inside *inside)
         free(policies);
     else if (publisher_start(&publisher, &app->publisher) == CATALOGUE_OK)
         inside->started = true;
-    app->readers = workers_new(1, 1);
-    app->searchers = workers_new(1, 1);
-    app->copiers = workers_new(1, 1);
-    if (inside->started && app->readers != NULL && app->searchers != NULL && app->copiers != NULL)
+    app->readers = app->searchers = app->copiers = workers_new(1, 1);
+    if (inside->started && app->readers != NULL)
         return true;
     inside_stop(inside);
     inside->started = false;
