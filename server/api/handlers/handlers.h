@@ -12,34 +12,33 @@
 
 typedef enum handled route_hook(void *context, struct request *request);
 
-/* The hooks of calls.def, each in the file of its noun. */
-#define FIRST(hook_, ...) hook_
-#define BY(...)           FIRST(__VA_ARGS__, )
-#define BY_PAGES(...)     FIRST(__VA_ARGS__, )
+/* Each call of calls.def has its handler in its noun's file, and the bytes of what is more than a
+ * struct call (route.call_size). */
 #define TAG(...)
-#define OPEN(path_, label_, by_, ...)                     extern route_hook by_;
-#define CALL(role_, method_, path_, label_, by_, ...)     extern route_hook by_;
-#define DOCUMENT(role_, method_, path_, label_, by_, ...) extern route_hook by_;
-#define UPLOAD(method_, path_, label_, by_, ...)          extern route_hook by_;
-#define SITE_FILE(method_, path_, label_, by_, ...)       extern route_hook by_;
+#define OPEN(path_, label_, by_, ...)                 by_
+#define CALL(role_, method_, path_, label_, by_, ...) by_
+#define DOCUMENT                                      CALL
+#define UPLOAD(method_, path_, label_, by_, ...)      by_
+#define SITE_FILE                                     UPLOAD
+#define BY(...)                                       HOOK(__VA_ARGS__, plain_size_, )
+#define BY_PAGES                                      BY
+#define HOOK(hook_, size_, ...)                                                                    \
+    route_hook hook_;                                                                              \
+    extern const size_t size_;
 #include "server/api/calls.def"
-#undef FIRST
-#undef BY
-#undef BY_PAGES
 #undef TAG
 #undef OPEN
 #undef CALL
 #undef DOCUMENT
 #undef UPLOAD
 #undef SITE_FILE
+#undef BY
+#undef BY_PAGES
+#undef HOOK
 route_hook console_redirect, console_get; /* console.c */
 route_hook site_import_finish;            /* site_import.c: of a FILE */
 enum handled site_import_body(void *context, struct request *request, const void *bytes,
                               size_t len);
-
-/* The calls that are more than a struct call: route.call_size. */
-extern const size_t site_import_size, upload_size, removal_size, site_write_size, index_write_size;
-extern const size_t source_write_size, check_call_size, scan_call_size, changes_size;
 
 /* ---- crawlers.c, engines.c */
 struct call;
