@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A request is filled by hand and goes through the hooks of its route, one after the other; where
- * one answers later, the asking thread waits. Behind it stands what the handlers need of a server: a
- * publisher, which keeps no page in memory since nobody asks for one, and one worker, since there is
- * one request at a time. */
+ * one answers later, the asking thread waits. Behind it stands what the handlers need of a server:
+ * a publisher, which keeps no page in memory since nobody asks for one, and one worker, since there
+ * is one request at a time. */
 #include "server/api/inside.h"
 
 #include <errno.h>

@@ -53,8 +53,8 @@ struct arguments {
     bool help, version;
 };
 
-/* Every command of the program, with its options and examples beside it (table.c); ends with a NULL
- * name. */
+/* Every command of the program, with its options and examples beside it (commands.def); ends with a
+ * NULL name. */
 extern const struct cli_command cli_commands[];
 /* Options that every command takes. */
 extern const struct cli_option common_options[];

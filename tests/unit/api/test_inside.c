@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The API without a listener, as the command line runs it: on a catalogue that no server has
  * opened. */
 #include "tests/unit/api/ask.h"
