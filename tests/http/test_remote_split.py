@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -322,6 +323,28 @@ def test_a_scan_lets_each_of_them_through(make):
     serve(shop.rows(10))
     poll()
     shop.until(lambda: stand("shrink-guard"), "it was for once")
+    shop.server.stop()
+
+
+def test_a_scan_lets_through_what_is_being_fetched(make):
+    """The poll that is under way began before the scan and is held; the next one follows at once."""
+    shop = make()
+    shop.serve(xml(shop.rows(COUNT)))
+    shop.server.start()
+    shop.until(lambda: shop.check()["urls"] == COUNT, "it is split")
+    asked, scanned = threading.Event(), threading.Event()
+
+    def held(connection, _):
+        asked.set()
+        scanned.wait(seconds(120))
+        connection.sendall(answer(200, xml(shop.rows(COUNT // 2))))
+
+    shop.origin.answers["/all.xml"] = held
+    eventually(lambda: shop.server.api("POST", f"/v1/checks?loc={shop.all}").status == 200 or asked.is_set(), "its turn comes")
+    assert asked.wait(seconds(120)), "it is under way"
+    assert shop.server.api("POST", "/v1/sources/shop/scan?max_removed=60000").status == 200
+    scanned.set()
+    shop.until(lambda: shop.check()["urls"] == COUNT // 2 and shop.check()["code"] is None, "it is let through")
     shop.server.stop()
 
 

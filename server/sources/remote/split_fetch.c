@@ -42,6 +42,7 @@ struct split_end {
     struct sitemap_file file; /* what it was found to be; of one that was split, the rows */
     bool read, decided;       /* `file` is filled; the rest was not waited for */
     bool split, later;
+    bool guarded; /* it began before a scan let its rows go, if one did */
     const char *trouble; /* ours, not the origin's: a stable word; NULL */
     char detail[256];
     char did[SPLIT_TOLD], left_out[SPLIT_TOLD];
@@ -376,6 +377,7 @@ bool split_begin(struct poll *p)
     f->began_ms = clock_now_ms();
     f->end = p->ended;
     f->has_urlset = urlset_of(p) != NULL;
+    f->end->guarded = max_removed_of(p->source, p->record.loc) == MAX_REMOVED_GUARDED;
     f->file = (struct split_file){.catalogue = r->catalogue,
                                   .fd = -1,
                                   .url = &p->split_url,
@@ -510,8 +512,17 @@ void split_check(const struct poll *p, struct child_verdict *v)
     }
 }
 
+/* While it was fetched and held by the guard, a scan let its rows go. */
+static bool is_let_go_since(const struct poll *p)
+{
+    return p->source != NULL && p->ended != NULL && p->ended->guarded &&
+           max_removed_of(p->source, p->record.loc) != MAX_REMOVED_GUARDED;
+}
+
 uint32_t split_wait(const struct poll *p, uint64_t got_bytes, uint32_t wait)
 {
+    if (is_let_go_since(p))
+        return AGAIN_S;
     uint64_t least = got_bytes / BYTES_A_S, most = p->remote->plan->bounds.max_interval_s;
     if (!p->splits || got_bytes < LOOK_BYTES)
         return wait;
