@@ -359,7 +359,7 @@ def test_who_asks_for_too_much(make):
 
     def refused():
         last[:] = [ask_for().json().get("detail", "")]
-        return "more than its share" in last[0]
+        return "used its share" in last[0]
 
     eventually(refused, f"it is refused: {last}", seconds(120))
     assert 3 <= asked() <= 4, "of half a gigabyte each"
