@@ -42,7 +42,7 @@ struct split_end {
     struct sitemap_file file; /* what it was found to be; of one that was split, the rows */
     bool read, decided;       /* `file` is filled; the rest was not waited for */
     bool split, later;
-    bool guarded; /* it began before a scan let its rows go, if one did */
+    bool guarded;        /* it began before a scan let its rows go, if one did */
     const char *trouble; /* ours, not the origin's: a stable word; NULL */
     char detail[256];
     char did[SPLIT_TOLD], left_out[SPLIT_TOLD];
