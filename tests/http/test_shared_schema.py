@@ -5,7 +5,7 @@ from concurrent import futures
 
 import pytest
 
-from harness import eventually, sitemapd
+from harness import TOKEN, ask, eventually, sitemapd
 from nodes import Cluster, cluster, equal, joined, loc, reasons, served  # noqa: F401
 
 
@@ -74,3 +74,29 @@ def test_a_schema_that_postgresql_would_not_take_as_it_is_is_refused(tmp_path, n
     file.write_text(f"[shared]\nschema = {name}\n", encoding="utf-8")
     refused = sitemapd("check-config", str(file))
     assert refused.code == 1 and "sitemapd.conf:2: schema" in refused.err, refused
+
+
+def test_a_site_moves_from_one_shared_catalogue_to_another(cluster, beside):
+    """Through any node: every node of the other catalogue has it, to the byte, and none of the first."""
+    shop, host = "https://shop.example.org", "shop.example.org"
+    a, b = cluster.node("a"), cluster.node("b")
+    x, y = beside.node("a"), beside.node("b")
+    for node in (a, b, x, y):
+        joined(node)
+    assert a.api("POST", "/v1/sites", {"origin": shop, "robots": "User-agent: *\n"}).status == 201
+    assert a.bulk([f"{shop}/{i}.xml" for i in range(600)]).status == 200
+    for i in range(0, 600, 7):
+        assert b.api("DELETE", f"/v1/sitemaps?loc={shop}/{i}.xml").status in (204, 404)
+    equal([a, b])
+    page = lambda node, path: (reply := ask(node.public, "GET", path, [("Accept-Encoding", "gzip")], host=host)) and (reply.status, reply.body, reply["ETag"], reply["Last-Modified"])
+    paths = ("/sitemap_index.xml", "/robots.txt")
+    first = {path: page(a, path) for path in paths}
+    assert first["/sitemap_index.xml"][0] == 200
+    moved = sitemapd("site", "move", shop, "--server", f"http://{b.admin}", "--to", f"http://{y.admin}", "--finish", env={"SITEMAPD_TOKEN": TOKEN})
+    assert moved.code == 0, moved
+    equal([a, b])
+    equal([x, y])
+    for node in (x, y):
+        eventually(lambda node=node: {path: page(node, path) for path in paths} == first, "the same pages")
+    for node in (a, b):
+        assert shop not in [site["origin"] for site in node.api("GET", "/v1/sites").json()["sites"]]
