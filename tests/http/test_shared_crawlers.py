@@ -48,7 +48,7 @@ def told_by_commands(cluster, node, wanted):
     of_file = sitemapd("crawlers", "--json", "--shared", cluster.postgres.url(), database=node.database)
     for told in (of_server, of_file):
         google = [line for line in told.lines() if line["name"] == "googlebot"][0]
-        assert (google["ok"], google["not_modified"], google["other"], google["impostors"]) == wanted, told
+        assert tuple(sum(day[kind] for day in google["days"]) for kind in ("ok", "not_modified", "other", "impostors")) == wanted, told
 
 
 def head(cluster):
