@@ -318,7 +318,7 @@ def test_polls_on_a_full_disk(start, disk, data):
         rule = disk.fail("write", "ENOSPC", WAL)
         gate.set()
         eventually(lambda: "check-not-kept" in server.log(), "it is told")
-        assert disk.hits(rule) > 0 and "could not be kept (no-space)" in server.log()
+        assert disk.hits(rule) > 0 and "could not be stored (no-space)" in server.log()
         assert (page().body, checks()["/b.xml"], server.cli("export").out) == (before.body, "new", entries)
         degraded(server, "catalogue-not-writable")
         disk.heal()
@@ -476,7 +476,7 @@ def test_a_network_filesystem_is_refused(start, disk, data, magic, name):
     assert server.process.wait(seconds(60)) == 1
     last = server.log().strip().splitlines()[-1]
     server.kill()
-    assert f"network filesystem ({name})" in last and "local disk" in last, last
+    assert f"network file system ({name})" in last and "local disk" in last, last
     done = sitemapd("site", "add", ORIGIN, database=data / "catalogue.db", env=disk.environment(data))
     assert done.code == 1 and name in done.err, done
     assert not os.listdir(data), "nothing was made there"

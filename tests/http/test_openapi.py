@@ -1292,7 +1292,7 @@ def test_examples_fit_their_schemas(document):
                 count += 1
     assert count >= 8
     for name in SAMPLES:
-        if SAMPLES[name][2] is not None:
+        if SAMPLES[name][2] is not None and not isinstance(SAMPLES[name][2], bytes):
             document.validator.check(SAMPLES[name][2], document.body_schema(name), closed=True)
 
 

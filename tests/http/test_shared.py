@@ -106,7 +106,7 @@ def test_who_holds_the_lock_is_reported(cluster):
         def told():
             assert a.register(loc("one")).status == 503
             return reasons(a).get("catalogue-not-writable")
-        assert "another node holds the lock" in eventually(told, "told")
+        assert "another node holds the shared lock" in eventually(told, "told")
     eventually(lambda: "catalogue-not-writable" not in reasons(a), "over")
 
 
@@ -259,7 +259,7 @@ def test_commands_write_as_a_node_does(cluster):
     cluster.postgres.sql("UPDATE sitemapd.node SET seen = now() - interval '2 minutes' WHERE name = 'a'")
     assert [line.split()[0] for line in told().out.splitlines() if "silent" in line] == ["a"], told()
     again = sitemapd("share", "init", "--shared", cluster.postgres.url(), database=cluster.database("d"))
-    assert again.code == 1 and "; start the server, which copies it to " in again.err, again
+    assert again.code == 1 and "to join it, start the server, which copies it to " in again.err, again
     assert not os.path.exists(cluster.database("d"))  # it would be a catalogue of its own
     d = cluster.node("d")
     joined(d)

@@ -103,10 +103,10 @@ def test_what_postgresql_refuses_is_reported(cluster):
         assert not [word for word in ("guest", cluster.postgres.address, str(cluster.postgres.port)) if word in body], body
 
     cluster.postgres.sql("ALTER ROLE guest NOLOGIN; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'")
-    told("shared-unavailable", "does not let this node in")
+    told("shared-unavailable", "rejects this node")
     eventually(lambda: 'role "guest" is not permitted to log in' in a.log(), "in the log", within=60)
     cluster.postgres.stop()
-    eventually(lambda: "does not let" not in reasons(a).get("shared-unavailable", ""), "another reason", within=60)
+    eventually(lambda: "rejects" not in reasons(a).get("shared-unavailable", ""), "another reason", within=60)
     told("shared-unavailable", "connection to PostgreSQL has failed")
     cluster.postgres.start()
     cluster.postgres.sql("ALTER ROLE guest LOGIN; REVOKE INSERT ON sitemapd.log FROM guest")
