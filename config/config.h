@@ -10,6 +10,7 @@
 
 #include "server/rules/grant.h"
 #include "server/rules/limits.h"
+#include "server/rules/source_settings.h"
 
 struct config_alias {
     char *from, *to; /* "/sitemap.xml" -> "/sitemap_index.xml": a 301 */
@@ -55,26 +56,10 @@ struct config_site {
  * server reads by itself. */
 struct config_source {
     struct config_named named;
-    char *directory, *url; /* what the folder's top is, ends in '/' */
-    char *upstream;        /* normalised; exactly one of it and directory is not NULL */
-    char *index;           /* URL or path; NULL: the deepest that fits */
-    /* Of an upstream. */
-    char *connect; /* address and port in place of where its name points; NULL: there */
-    uint32_t poll_ms, drop_after_ms;
-    bool check;
-    char *ca_file, *credentials_file; /* NULL: none */
-    size_t pattern_count;
-    const char *const *patterns;
-    size_t exclude_count;
-    const char *const *excludes;
-    bool watch;
-    uint32_t rescan_ms, settle_ms;
-    bool serve; /* its files, or copies of the sitemaps that its upstream lists */
-    size_t map_count;
-    const char *const *map; /* of an upstream: origins in pairs, see config_source_map */
-    size_t split_count;
-    const char *const
-        *split; /* of a folder yes or no, see config_source_splits; of an upstream URLs */
+    struct source_settings is; /* as the file has it: but for what config_source_settings fills */
+    const char *const *map;    /* of an upstream: origins in pairs */
+    char *credentials_file;    /* NULL: none */
+    size_t pattern_count, exclude_count, map_count, split_count;
 };
 
 /* [token "name"]: a token of the API whose hash lies in a file. */
@@ -222,9 +207,11 @@ bool config_set(struct config *c, const char *name, const char *value, config_re
                 void *context);
 /* Of a folder: whether files past the limits are split. */
 bool config_source_splits(const struct config_source *source);
-/* Of an upstream: its host map as one text (server/rules/host_map.h), the caller's; NULL: it has
- * none, or `*failed`, when out of memory. */
-char *config_source_map(const struct config_source *source, bool *failed);
+/* Fills the settings of a source as server/sources takes them, but for its credentials: `out`
+ * borrows from the configuration and from `*map`, which is the caller's. False when out of memory.
+ */
+bool config_source_settings(const struct config *c, const struct config_source *source,
+                            struct source_settings *out, char **map);
 /* Checks the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
 /* How long a write may wait: what is set, else what the kind of catalogue needs. In a shared one a

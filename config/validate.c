@@ -275,7 +275,7 @@ const char *config_source_credentials(const struct config_source *source,
 static void check_other_kind(const struct config_source *source, struct mistakes *m)
 {
     const struct section_table *table = section_find("source", strlen("source"));
-    const char *kind = source->upstream != NULL ? "an upstream" : "a directory";
+    const char *kind = source->is.upstream != NULL ? "an upstream" : "a directory";
 
     for (size_t i = 0; i < table->setting_count; i++) {
         const struct setting *s = &table->settings[i];
@@ -287,9 +287,9 @@ static void check_other_kind(const struct config_source *source, struct mistakes
 
 bool config_source_splits(const struct config_source *source)
 {
-    bool splits = false;
+    bool yes = false;
 
-    return source->split_count == 1 && value_bool(source->split[0], &splits) && splits;
+    return source->split_count == 1 && value_bool(source->is.split[0], &yes) && yes;
 }
 
 /* Of all.xml, all.xml.gz and all.txt there is one urlset (server/sources/split.c): each would undo
@@ -326,7 +326,7 @@ static void check_splits_apart(const struct config_source *source,
     snprintf(whose, sizeof whose, "[source \"%.100s\"] ", before->named.name);
     for (size_t i = 0; i < source->split_count; i++)
         for (size_t j = 0; j < (itself ? i : before->split_count); j++) {
-            const char *one = before->split[j], *other = source->split[i];
+            const char *one = before->is.split[j], *other = source->is.split[i];
 
             if (is_one_urlset(one, other) && !(itself && strcmp(one, other) == 0))
                 mistakes_add(
@@ -343,20 +343,20 @@ static void evaluate_split(const struct config_source *source, struct mistakes *
     struct url url;
     bool is_word;
 
-    if (source->upstream == NULL &&
+    if (source->is.upstream == NULL &&
         (source->split_count > 1 ||
-         (source->split_count == 1 && !value_bool(source->split[0], &is_word))))
+         (source->split_count == 1 && !value_bool(source->is.split[0], &is_word))))
         mistakes_add(m, "[source \"%s\"]: split must be yes or no (also on, off, true, false)",
                      source->named.name);
-    for (size_t i = 0; source->upstream != NULL && i < source->split_count; i++)
-        if (url_parse(source->split[i], strlen(source->split[i]), &url, NULL) != RULE_OK)
+    for (size_t i = 0; source->is.upstream != NULL && i < source->split_count; i++)
+        if (url_parse(source->is.split[i], strlen(source->is.split[i]), &url, NULL) != RULE_OK)
             mistakes_add(m,
                          "[source \"%s\"]: split must be the URL of a sitemap that the upstream "
                          "names, such as https://www.example.com/products.xml, not \"%.200s\"",
-                         source->named.name, source->split[i]);
+                         source->named.name, source->is.split[i]);
 }
 
-char *config_source_map(const struct config_source *source, bool *failed)
+static char *map_text(const struct config_source *source, bool *failed)
 {
     struct str text = STR_INIT;
 
@@ -373,11 +373,38 @@ char *config_source_map(const struct config_source *source, bool *failed)
     return NULL;
 }
 
+/* As the site of its upstream says; of another host's all do. */
+static bool is_public_checked(const struct config *c, const struct config_source *source)
+{
+    for (size_t i = 0; i < c->site_count; i++) {
+        const char *origin = c->sites[i].origin;
+        size_t len = strlen(origin);
+        if (strncmp(source->is.upstream, origin, len) == 0 && source->is.upstream[len] == '/')
+            return c->sites[i].public_check;
+    }
+    return true;
+}
+
+bool config_source_settings(const struct config *c, const struct config_source *source,
+                            struct source_settings *out, char **map)
+{
+    bool failed = false;
+
+    *out = source->is;
+    out->name = source->named.name;
+    out->managed = true;
+    out->splits = config_source_splits(source);
+    out->split_bytes = c->max_spool_bytes / 2; /* as one site's lists */
+    out->public_check = out->upstream != NULL && is_public_checked(c, source);
+    out->map = *map = map_text(source, &failed);
+    return !failed;
+}
+
 static void check_map(const struct config_source *source, struct mistakes *m)
 {
     char why[128];
     bool failed = false;
-    char *text = config_source_map(source, &failed);
+    char *text = map_text(source, &failed);
     struct host_map *map = text != NULL ? host_map_new(text, why, sizeof why) : NULL;
 
     if (failed)
@@ -392,17 +419,17 @@ static void check_upstream(const struct config_source *source, struct mistakes *
 {
     char secret[CONFIG_CREDENTIALS_SIZE], why[256];
 
-    if (source->serve && !source->check)
+    if (source->is.serve && !source->is.check)
         mistakes_add(m,
                      "[source \"%s\"]: serve cannot be combined with check = no: what is served is "
                      "what polls have read",
                      source->named.name);
     check_map(source, m);
-    if (source->ca_file != NULL && access(source->ca_file, R_OK) != 0)
-        mistakes_add(m, "ca_file %s cannot be read: %s", source->ca_file, strerror(errno));
+    if (source->is.ca_file != NULL && access(source->is.ca_file, R_OK) != 0)
+        mistakes_add(m, "ca_file %s cannot be read: %s", source->is.ca_file, strerror(errno));
     if (source->credentials_file == NULL)
         return;
-    if (strncmp(source->upstream, "https://", 8) != 0)
+    if (strncmp(source->is.upstream, "https://", 8) != 0)
         mistakes_add(m, "credentials_file: credentials need https");
     else if (config_source_credentials(source, secret, why) != NULL)
         mistakes_add(m, "%s", why);
@@ -413,10 +440,10 @@ static void check_folder(const struct config_source *source, struct mistakes *m)
 {
     struct stat found;
 
-    if (source->directory != NULL && stat(source->directory, &found) == 0 &&
+    if (source->is.directory != NULL && stat(source->is.directory, &found) == 0 &&
         !S_ISDIR(found.st_mode))
-        mistakes_add(m, "directory %s is not a folder", source->directory);
-    if (source->url == NULL && !is_there(&source->named, "source", "url"))
+        mistakes_add(m, "directory %s is not a folder", source->is.directory);
+    if (source->is.url == NULL && !is_there(&source->named, "source", "url"))
         mistakes_add(m,
                      "[source \"%s\"] needs a url, such as url = https://www.example.com/sitemaps/",
                      source->named.name);
@@ -442,11 +469,11 @@ static void check_source(const struct config_source *source, struct mistakes *m)
                      name);
         return;
     }
-    if (source->upstream != NULL || source->directory != NULL)
+    if (source->is.upstream != NULL || source->is.directory != NULL)
         check_other_kind(source, m);
-    if (source->upstream != NULL || source->directory != NULL)
+    if (source->is.upstream != NULL || source->is.directory != NULL)
         evaluate_split(source, m);
-    if (source->upstream != NULL)
+    if (source->is.upstream != NULL)
         check_upstream(source, m);
     else if (!upstream)
         check_folder(source, m);
@@ -478,8 +505,8 @@ static void evaluate_sources(const struct config *c, struct mistakes *m)
     for (size_t i = 0; i < c->source_count; i++) {
         m->line = c->sources[i].named.line;
         check_source(&c->sources[i], m);
-        for (size_t j = 0; c->sources[i].upstream != NULL && j <= i; j++)
-            if (c->sources[j].upstream != NULL)
+        for (size_t j = 0; c->sources[i].is.upstream != NULL && j <= i; j++)
+            if (c->sources[j].is.upstream != NULL)
                 check_splits_apart(&c->sources[i], &c->sources[j], m);
     }
 }

@@ -88,12 +88,12 @@ static void append_digest(struct str *out, const struct config *config)
     for (size_t i = 0; i < config->source_count; i++) {
         const struct config_source *source = &config->sources[i];
         add_text(digest, source->named.name);
-        add_text(digest, source->url != NULL ? source->url : source->upstream);
-        add_text(digest, source->index);
-        add_text(digest, source->serve ? "serve" : "");
+        add_text(digest, source->is.url != NULL ? source->is.url : source->is.upstream);
+        add_text(digest, source->is.index);
+        add_text(digest, source->is.serve ? "serve" : "");
         add_text(digest, config_source_splits(source) ? "split" : "");
-        for (size_t k = 0; source->upstream != NULL && k < source->split_count; k++)
-            add_text(digest, source->split[k]);
+        for (size_t k = 0; source->is.upstream != NULL && k < source->split_count; k++)
+            add_text(digest, source->is.split[k]);
     }
     token_digest_end(digest, sha256);
     str_append_format(out, "%s\"configuration\":\"", out->len > 1 ? "," : "");
@@ -110,7 +110,7 @@ static size_t count_upstreams(const struct config *config)
     size_t count = 0;
 
     for (size_t i = 0; i < config->source_count; i++)
-        count += config->sources[i].upstream != NULL;
+        count += config->sources[i].is.upstream != NULL;
     return count;
 }
 
@@ -169,8 +169,8 @@ static void leave_polls(struct shared_node *n)
 static bool is_missing(const struct config_source *source)
 {
     struct stat found;
-    return source->directory != NULL &&
-           (stat(source->directory, &found) != 0 || !S_ISDIR(found.st_mode));
+    return source->is.directory != NULL &&
+           (stat(source->is.directory, &found) != 0 || !S_ISDIR(found.st_mode));
 }
 
 static void publish_sections(struct shared_node *n, const struct config *config)
@@ -190,7 +190,7 @@ static void publish_sections(struct shared_node *n, const struct config *config)
     nodes_say_names(&out, "without", names, count);
     count = 0;
     for (size_t i = 0; i < config->source_count; i++)
-        if (config->sources[i].upstream != NULL)
+        if (config->sources[i].is.upstream != NULL)
             names[count++] = config->sources[i].named.name;
     nodes_say_names(&out, "remotes", names, count);
     for (count = 0; count < config->token_count; count++)

@@ -33,7 +33,7 @@ struct source_plan {
     size_t count;
     struct source_settings *settings;
     size_t remote_count;
-    struct remote_settings *remotes;
+    struct source_settings *remotes;
     struct registry *registry; /* has the texts of the catalogue's; NULL: it cannot be read */
     const struct config *config;
     char **owned; /* texts and lists made here */
@@ -76,7 +76,7 @@ static void *own(struct source_plan *p, void *memory)
 
 /* Read again at each start and reload, and nowhere kept beyond it but by who sends it. */
 static bool read_credentials(struct source_plan *p, const struct config_source *from,
-                             struct remote_settings *to)
+                             struct source_settings *to)
 {
     char text[CONFIG_CREDENTIALS_SIZE], why[256];
     const char *fault = config_source_credentials(from, text, why);
@@ -90,65 +90,14 @@ static bool read_credentials(struct source_plan *p, const struct config_source *
     return to->credentials != NULL;
 }
 
-/* As the site of its upstream says; of another host's all do. */
-static bool is_public_checked(const struct config *config, const struct config_source *from)
-{
-    for (size_t i = 0; i < config->site_count; i++) {
-        const char *origin = config->sites[i].origin;
-        size_t len = strlen(origin);
-        if (strncmp(from->upstream, origin, len) == 0 && from->upstream[len] == '/')
-            return config->sites[i].public_check;
-    }
-    return true;
-}
-
-static bool add_upstream(struct source_plan *p, const struct config_source *from)
-{
-    bool failed = false;
-    char *map = config_source_map(from, &failed);
-    if (failed || (map != NULL && own(p, map) == NULL))
-        return false;
-    struct remote_settings *to = &p->remotes[p->remote_count++];
-    *to = (struct remote_settings){
-        .name = from->named.name,
-        .upstream = from->upstream,
-        .index = from->index,
-        .connect = from->connect,
-        .ca_file = from->ca_file,
-        .poll_s = from->poll_ms / 1000,
-        .check = from->check,
-        .serve = from->serve,
-        .public_check = is_public_checked(p->config, from),
-        .drop_after_s = from->drop_after_ms / 1000,
-        .splits = from->split,
-        .split_bytes = p->config->max_spool_bytes / 2,
-        .map = map,
-        .managed = true,
-    };
-    return from->credentials_file == NULL || read_credentials(p, from, to);
-}
-
 static bool add_configured(struct source_plan *p, const struct config_source *from)
 {
-    if (from->upstream != NULL)
-        return add_upstream(p, from);
-    struct source_settings *to = &p->settings[p->count++];
-    *to = (struct source_settings){
-        .name = from->named.name,
-        .directory = from->directory,
-        .url = from->url,
-        .index = from->index,
-        .patterns = from->patterns,
-        .excludes = from->excludes,
-        .watch = from->watch,
-        .rescan_ms = from->rescan_ms,
-        .settle_ms = from->settle_ms,
-        .serve = from->serve,
-        .split = config_source_splits(from),
-        .split_bytes = p->config->max_spool_bytes / 2, /* as one site's lists */
-        .managed = true,
-    };
-    return true;
+    char *map;
+    bool remote = from->is.upstream != NULL;
+    struct source_settings *to = remote ? &p->remotes[p->remote_count++] : &p->settings[p->count++];
+    if (!config_source_settings(p->config, from, to, &map) || (map != NULL && own(p, map) == NULL))
+        return false;
+    return from->credentials_file == NULL || read_credentials(p, from, to);
 }
 
 /* ---- --source DIR[=URL] ---- */
@@ -268,20 +217,6 @@ static const char *source_set_root(const struct config *config, const char *orig
     return NULL;
 }
 
-static bool add_made_folder(struct source_plan *p, const struct source_made *from)
-{
-    struct source_settings *settings = &p->settings[p->count];
-    const struct registry_site *site = registry_site_by_id(p->registry, from->site_id);
-    void *lists;
-    if (!source_settings_of(from, settings, &lists) || own(p, lists) == NULL)
-        return false;
-    settings->root =
-        source_set_root(p->config, site != NULL ? site->origin : NULL, true, from->directory);
-    settings->closed = settings->root == NULL;
-    p->count++;
-    return true;
-}
-
 static bool add_made(struct source_plan *p, const struct source_made *from)
 {
     if (name_taken(p, from->name)) {
@@ -291,9 +226,18 @@ static bool add_made(struct source_plan *p, const struct source_made *from)
                   from->name);
         return true;
     }
-    if (from->directory != NULL)
-        return add_made_folder(p, from);
-    p->remotes[p->remote_count++] = remote_settings_of(from);
+    bool remote = from->directory == NULL;
+    struct source_settings *to = remote ? &p->remotes[p->remote_count] : &p->settings[p->count];
+    void *lists;
+    if (!source_settings_of(from, to, &lists) || own(p, lists) == NULL)
+        return false;
+    if (!remote) {
+        const struct registry_site *site = registry_site_by_id(p->registry, from->site_id);
+        to->root =
+            source_set_root(p->config, site != NULL ? site->origin : NULL, true, from->directory);
+        to->closed = to->root == NULL;
+    }
+    *(remote ? &p->remote_count : &p->count) += 1;
     return true;
 }
 
@@ -460,7 +404,7 @@ static bool source_serves(void *context, const char *source)
 {
     struct source_set *set = context;
     struct roster *roster = roster_hold(&set->remotes);
-    const struct remote_settings *found = roster_find(roster, source);
+    const struct source_settings *found = roster_find(roster, source);
     bool serves = found != NULL && found->serve;
     roster_release(roster);
     return serves;
@@ -641,7 +585,7 @@ static void report_unnamed(struct source_set *set, const struct source_plan *pla
     size_t folders = sources_count(list), count = folders + roster_count(roster);
     for (size_t at = 0; at < count; at++) {
         bool folder = at < folders;
-        const struct remote_settings *remote = folder ? NULL : roster_at(roster, at - folders);
+        const struct source_settings *remote = folder ? NULL : roster_at(roster, at - folders);
         const char *name = folder ? sources_settings(list, at)->name : remote->name;
         bool managed = folder ? sources_settings(list, at)->managed : remote->managed;
         if (managed && !name_taken(plan, name))
@@ -882,7 +826,7 @@ static void report_folder(const struct source_list *list, size_t at, notify_each
                   });
 }
 
-static void add_remote_reasons(struct remote *remote, const struct remote_settings *settings,
+static void add_remote_reasons(struct remote *remote, const struct source_settings *settings,
                                notify_each *each, void *context, uint64_t *bad)
 {
     bool placed = settings->index != NULL && strstr(settings->index, "://") != NULL;

@@ -9,7 +9,7 @@
 struct roster {
     atomic_uint references;
     size_t count;
-    struct remote_settings at[]; /* their texts are owned */
+    struct source_settings at[]; /* their texts are owned */
 };
 
 void roster_place_init(struct roster_place *place)
@@ -30,11 +30,11 @@ void roster_release(struct roster *roster)
         atomic_fetch_sub_explicit(&roster->references, 1, memory_order_acq_rel) != 1)
         return;
     for (size_t i = 0; i < roster->count; i++)
-        remote_settings_done(&roster->at[i]);
+        source_settings_done(&roster->at[i]);
     free(roster);
 }
 
-struct roster *roster_new(const struct remote_settings *settings, size_t count)
+struct roster *roster_new(const struct source_settings *settings, size_t count)
 {
     bool failed = false;
     struct roster *roster = calloc(1, sizeof *roster + count * sizeof *roster->at);
@@ -43,9 +43,9 @@ struct roster *roster_new(const struct remote_settings *settings, size_t count)
     atomic_init(&roster->references, 1);
     roster->count = count;
     for (size_t i = 0; i < count; i++) {
-        struct remote_settings open = settings[i];
+        struct source_settings open = settings[i];
         open.credentials = NULL;
-        failed |= !remote_settings_copy(&open, &roster->at[i]);
+        failed |= !source_settings_copy(&open, &roster->at[i]);
     }
     if (!failed)
         return roster;
@@ -77,12 +77,12 @@ size_t roster_count(const struct roster *roster)
     return roster == NULL ? 0 : roster->count;
 }
 
-const struct remote_settings *roster_at(const struct roster *roster, size_t at)
+const struct source_settings *roster_at(const struct roster *roster, size_t at)
 {
     return &roster->at[at];
 }
 
-const struct remote_settings *roster_find(const struct roster *roster, const char *name)
+const struct source_settings *roster_find(const struct roster *roster, const char *name)
 {
     for (size_t i = 0; i < roster_count(roster); i++)
         if (strcmp(roster->at[i].name, name) == 0)

@@ -23,7 +23,7 @@ void roster_place_done(struct roster_place *place);
 
 /* A picture of these settings, copied but for their credentials, with a reference for the caller.
  * NULL: out of memory. */
-struct roster *roster_new(const struct remote_settings *settings, size_t count);
+struct roster *roster_new(const struct source_settings *settings, size_t count);
 /* Puts it in the place of the one before; takes the reference over. */
 void roster_add(struct roster_place *place, struct roster *roster);
 /* The present one, held; NULL: none was put there. Any thread. */
@@ -32,6 +32,6 @@ void roster_release(struct roster *roster); /* takes NULL */
 
 /* NULL is as an empty one. What is reported is borrowed. */
 size_t roster_count(const struct roster *roster);
-const struct remote_settings *roster_at(const struct roster *roster, size_t at);
+const struct source_settings *roster_at(const struct roster *roster, size_t at);
 /* NULL: there is none of this name. */
-const struct remote_settings *roster_find(const struct roster *roster, const char *name);
+const struct source_settings *roster_find(const struct roster *roster, const char *name);

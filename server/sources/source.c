@@ -422,7 +422,6 @@ void source_run(void *source)
 struct source *source_new(const struct source_settings *settings,
                           const struct sources_options *options, char *why, size_t why_size)
 {
-    bool failed = false;
     struct source *s = calloc(1, sizeof *s);
     if (s == NULL) {
         snprintf(why, why_size, "out of memory");
@@ -431,19 +430,12 @@ struct source *source_new(const struct source_settings *settings,
     atomic_init(&s->references, 1);
     pthread_mutex_init(&s->lock, NULL);
     s->wake_fd = -1;
-    s->settings = *settings;
-    s->settings.name = text_copy(settings->name, &failed);
-    s->settings.directory = text_copy(settings->directory, &failed);
-    s->settings.url = text_copy(settings->url, &failed);
-    s->settings.index = text_copy(settings->index, &failed);
-    s->settings.root = text_copy(settings->root, &failed);
-    s->settings.patterns = texts_copy(settings->patterns, &failed);
-    s->settings.excludes = texts_copy(settings->excludes, &failed);
+    bool copied = source_settings_copy(settings, &s->settings);
     s->catalogue = options->catalogue;
     s->event = options->event;
     s->event_context = options->event_context;
     s->watching = SOURCE_RESCANS_ONLY;
-    if (failed) {
+    if (!copied) {
         snprintf(why, why_size, "out of memory");
         goto fail;
     }
@@ -464,17 +456,6 @@ bool source_settings_check(const struct source_settings *settings, char *why, si
 {
     struct location location;
     return location_init(&location, settings->url, why, why_size);
-}
-
-bool source_settings_equal(const struct source_settings *a, const struct source_settings *b)
-{
-    return strcmp(a->name, b->name) == 0 && strcmp(a->directory, b->directory) == 0 &&
-           strcmp(a->url, b->url) == 0 && text_equal(a->index, b->index) &&
-           texts_equal(a->patterns, b->patterns) && texts_equal(a->excludes, b->excludes) &&
-           a->watch == b->watch && a->rescan_ms == b->rescan_ms && a->settle_ms == b->settle_ms &&
-           a->serve == b->serve && a->split == b->split && a->split_bytes == b->split_bytes &&
-           a->managed == b->managed && a->site_id == b->site_id && text_equal(a->root, b->root) &&
-           a->closed == b->closed;
 }
 
 static void refuse(struct scan_request *request, const char *why)
@@ -516,13 +497,7 @@ void source_unref(struct source *s)
         return;
     source_answer_requests(s);
     source_release(s);
-    free((char *)s->settings.name);
-    free((char *)s->settings.directory);
-    free((char *)s->settings.root);
-    free((char *)s->settings.url);
-    free((char *)s->settings.index);
-    texts_free(s->settings.patterns);
-    texts_free(s->settings.excludes);
+    source_settings_done(&s->settings);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

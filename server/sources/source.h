@@ -51,7 +51,6 @@ struct source {
 struct source *source_new(const struct source_settings *settings,
                           const struct sources_options *options, char *why, size_t why_size);
 /* The same name, and all else. */
-bool source_settings_equal(const struct source_settings *a, const struct source_settings *b);
 void source_ref(struct source *s);
 /* Takes NULL. The last one answers requests that are left and frees it: its thread was joined. */
 void source_unref(struct source *s);

@@ -20,6 +20,14 @@ static size_t count_lines(const char *text)
     return count;
 }
 
+/* At `*room`, which moves behind it. */
+static char *copy_text(const char *text, char **room)
+{
+    char *copy = text != NULL ? strcpy(*room, text) : NULL;
+    *room += text != NULL ? strlen(text) + 1 : 0;
+    return copy;
+}
+
 /* A NULL-terminated list of the lines of `text`, which is cut; NULL for none. */
 static const char *const *cut_lines(char *text, const char ***room)
 {
@@ -32,34 +40,36 @@ static const char *const *cut_lines(char *text, const char ***room)
     return list;
 }
 
+#define COUNT_text(field)
+#define COUNT_option(field)
+#define COUNT_yes_no(field)
+#define COUNT_span(field)
+#define COUNT_lines(field)                                                                         \
+    room += made->field != NULL ? count_lines(made->field) + 1 : 0;                                \
+    bytes += made->field != NULL ? strlen(made->field) + 1 : 0;
+#define TAKE_text(field)   out->field = made->field;
+#define TAKE_option(field) out->field = made->field;
+#define TAKE_yes_no(field) out->field = made->field;
+#define TAKE_span(field)   out->field = made->field;
+#define TAKE_lines(field)                                                                          \
+    out->field = _Generic(out->field, const char *: made->field,                                   \
+                          default: cut_lines(copy_text(made->field, &text), &at));
+
 bool source_settings_of(const struct source_made *made, struct source_settings *out, void **lists)
 {
-    const char *patterns = made->patterns, *excludes = made->excludes;
-    size_t pattern_bytes = patterns != NULL ? strlen(patterns) + 1 : 0;
-    size_t exclude_bytes = excludes != NULL ? strlen(excludes) + 1 : 0;
-    size_t room = (patterns != NULL ? count_lines(patterns) + 1 : 0) +
-                  (excludes != NULL ? count_lines(excludes) + 1 : 0);
-    const char **at = malloc(room * sizeof *at + pattern_bytes + exclude_bytes + 1);
+    size_t room = 0, bytes = 1;
+#define X(bit, kind, field, ...) COUNT_##kind(field)
+    SOURCE_SETTINGS(X)
+#undef X
+    const char **at = malloc(room * sizeof *at + bytes);
     *lists = at;
     if (at == NULL)
         return false;
     char *text = (char *)(at + room);
-    char *pattern_text = patterns != NULL ? memcpy(text, patterns, pattern_bytes) : NULL;
-    char *exclude_text =
-        excludes != NULL ? memcpy(text + pattern_bytes, excludes, exclude_bytes) : NULL;
-    *out = (struct source_settings){
-        .name = made->name,
-        .directory = made->directory,
-        .url = made->url,
-        .index = made->index,
-        .watch = made->watch,
-        .rescan_ms = made->rescan_ms,
-        .settle_ms = made->settle_ms,
-        .serve = made->serve,
-        .site_id = made->site_id,
-    };
-    out->patterns = cut_lines(pattern_text, &at);
-    out->excludes = cut_lines(exclude_text, &at);
+    *out = (struct source_settings){.name = made->name, .site_id = made->site_id};
+#define X(bit, kind, field, ...) TAKE_##kind(field)
+    SOURCE_SETTINGS(X)
+#undef X
     return true;
 }
 
@@ -418,7 +428,7 @@ bool sources_report(const struct source_list *list, size_t at, struct source_rep
         .serve = s->settings.serve,
     };
     /* The scan's own words last: who reads of a scan in the catalogue learns whether it is over. */
-    if (!source_report_read(s->catalogue, s->settings.name, s->settings.split, NULL, out))
+    if (!source_report_read(s->catalogue, s->settings.name, s->settings.splits, NULL, out))
         return false;
     pthread_mutex_lock(&s->lock);
     out->watching = s->watching;

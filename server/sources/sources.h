@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
+#include "server/rules/source_settings.h"
 
 #define SOURCE_MAX_PATH_BYTES 1024u /* of a file below its folder; longer ones are a problem */
 #define SOURCE_MAX_DEPTH      32u   /* folders below each other */
@@ -17,29 +18,7 @@
 #define SOURCE_MAX_REMARKS    100u  /* the same */
 #define SOURCE_MAX_SPLITS     100u  /* listed in a report */
 
-/* One source as configured. Borrowed for sources_start; copied. */
-struct source_settings {
-    const char *name;
-    const char *directory;       /* absolute or relative to the working directory */
-    const char *url;             /* what the folder's top is, ends in '/' */
-    const char *index;           /* URL or path of the index; NULL: the deepest that fits */
-    const char *const *patterns; /* NULL-terminated; NULL: *.xml *.xml.gz *.txt *.txt.gz */
-    const char *const *excludes; /* NULL-terminated; NULL: none */
-    bool watch;                  /* inotify; false: rescans alone */
-    uint32_t rescan_ms, settle_ms;
-    bool serve;           /* its files are served under their path */
-    bool split;           /* a file past the limits of a sitemap becomes a urlset (split.h) */
-    uint64_t split_bytes; /* that this may take of the disk; 0: no bound */
-    /* Who may set it: the configuration and flags (`managed`), or API and command line, whose
-     * sources are of one site. */
-    bool managed;
-    int64_t site_id; /* it lists in this site alone; 0: in any */
-    const char
-        *root;   /* what it reads lies beneath this folder, also by symlinks; NULL: no matter */
-    bool closed; /* no folder is opened to it: it reads nothing and says so */
-};
-
-/* Those of a folder that API or command line made: strings are its own, the lists lie in `*lists`,
+/* Those of a source that API or command line made: strings are its own, the lists lie in `*lists`,
  * which is the caller's to free. False when out of memory; then that is NULL. */
 struct source_made;
 bool source_settings_of(const struct source_made *made, struct source_settings *out, void **lists);

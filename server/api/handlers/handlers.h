@@ -55,7 +55,7 @@ bool engine_is_shown(const struct call *call, size_t place);
 void check_json_append(struct str *out, const struct check_record *record);
 
 /* ---- source_json.c: the settings of a source of either kind, and whose site's it is */
-struct remote_settings;
+struct source_settings;
 struct source_settings;
 struct json_folder_settings;
 struct json_remote_settings;
@@ -65,12 +65,12 @@ struct json_remote_settings;
 const struct registry_site *source_site_of_folder(const struct registry *registry,
                                                   const struct source_settings *settings);
 const struct registry_site *source_site_of_remote(const struct registry *registry,
-                                                  const struct remote_settings *settings);
+                                                  const struct source_settings *settings);
 
 /* As the API shows them; what is in `settings` is borrowed. */
 struct json_folder_settings source_shown_folder(const struct source_settings *settings,
                                                 const struct registry *registry);
-struct json_remote_settings source_shown_remote(const struct remote_settings *settings,
+struct json_remote_settings source_shown_remote(const struct source_settings *settings,
                                                 const struct registry *registry);
 /* Appends the settings of one as the catalogue keeps it. */
 void source_json_append_made(struct str *out, const struct source_made *made,

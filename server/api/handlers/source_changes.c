@@ -201,7 +201,7 @@ static bool is_managed(const struct app_context *app, const char *name)
     struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
     struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
     size_t at = list == NULL ? SIZE_MAX : sources_find(list, name);
-    const struct remote_settings *remote = roster_find(roster, name);
+    const struct source_settings *remote = roster_find(roster, name);
     bool managed = (at != SIZE_MAX && sources_settings(list, at)->managed) ||
                    (remote != NULL && remote->managed) || sources_at_rest_has(app->at_rest, name);
     roster_release(roster);

@@ -33,7 +33,7 @@ const struct registry_site *source_site_of_folder(const struct registry *registr
 }
 
 const struct registry_site *source_site_of_remote(const struct registry *registry,
-                                                  const struct remote_settings *settings)
+                                                  const struct source_settings *settings)
 {
     struct url url;
     const struct registry_site *site = NULL;
@@ -79,10 +79,10 @@ struct json_folder_settings source_shown_folder(const struct source_settings *s,
         .rescan = s->rescan_ms / 1000,
         .settle = s->settle_ms / 1000,
         .serve = s->serve,
-        .split = s->split};
+        .split = s->splits};
 }
 
-struct json_remote_settings source_shown_remote(const struct remote_settings *s,
+struct json_remote_settings source_shown_remote(const struct source_settings *s,
                                                 const struct registry *registry)
 {
     const struct registry_site *site = source_site_of_remote(registry, s);
@@ -93,29 +93,26 @@ struct json_remote_settings source_shown_remote(const struct remote_settings *s,
         .map = {s->map != NULL ? write_map : NULL, s->map},
         .connect = s->connect,
         .index = s->index,
-        .poll = s->poll_s,
+        .poll = s->poll_ms / 1000,
         .check = s->check,
-        .drop_after = s->drop_after_s,
+        .drop_after = s->drop_after_ms / 1000,
         .serve = s->serve,
-        .split = json_texts_of(s->splits)};
+        .split = json_texts_of(s->split)};
 }
 
 void source_json_append_made(struct str *out, const struct source_made *made,
                              const struct registry *registry)
 {
-    if (made->directory == NULL) {
-        const struct remote_settings remote = remote_settings_of(made);
-        struct json_remote_settings shown = source_shown_remote(&remote, registry);
-        json_append_object(out, &json_remote_settings, &shown);
-        return;
-    }
-    struct source_settings folder;
+    struct source_settings settings;
     void *lists;
-    if (source_settings_of(made, &folder, &lists)) {
-        struct json_folder_settings shown = source_shown_folder(&folder, registry);
-        json_append_object(out, &json_folder_settings, &shown);
-    } else {
+    if (!source_settings_of(made, &settings, &lists)) {
         out->failed = true;
+    } else if (made->directory == NULL) {
+        struct json_remote_settings shown = source_shown_remote(&settings, registry);
+        json_append_object(out, &json_remote_settings, &shown);
+    } else {
+        struct json_folder_settings shown = source_shown_folder(&settings, registry);
+        json_append_object(out, &json_folder_settings, &shown);
     }
     free(lists);
 }

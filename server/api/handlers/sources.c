@@ -118,7 +118,7 @@ static void write_checks(struct str *out, const void *context)
 
 /* Of one that began this moment nothing is known yet. */
 static void append_remote(struct str *out, struct call *call,
-                          const struct remote_settings *settings, struct source_report *report,
+                          const struct source_settings *settings, struct source_report *report,
                           const struct registry *registry)
 {
     struct remote_status status = {.polling = false};
@@ -160,7 +160,7 @@ static bool may_see_folder(const struct grant *grant, const struct registry *reg
 }
 
 static bool may_see_remote(const struct grant *grant, const struct registry *registry,
-                           const struct remote_settings *settings)
+                           const struct source_settings *settings)
 {
     const struct registry_site *site = source_site_of_remote(registry, settings);
     return grant->site_id == 0 ||
@@ -242,13 +242,13 @@ static bool list_remotes(struct listing *l)
     struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
     bool good = true;
     for (size_t at = 0; good && at < roster_count(roster); at++) {
-        const struct remote_settings *settings = roster_at(roster, at);
+        const struct source_settings *settings = roster_at(roster, at);
         if (!is_wanted(l, settings->name) ||
             !may_see_remote(&l->call->request->grant, l->registry, settings))
             continue;
         memset(l->report, 0, sizeof *l->report);
         good =
-            source_report_read(app->catalogue, settings->name, false, settings->splits, l->report);
+            source_report_read(app->catalogue, settings->name, false, settings->split, l->report);
         if (!good)
             break;
         begin_item(l);
@@ -274,11 +274,12 @@ static bool append_folder_at_rest(struct listing *l, const struct source_at_rest
     return true;
 }
 
-static void append_remote_at_rest(struct listing *l, const struct source_at_rest *source)
+static bool append_remote_at_rest(struct listing *l, const struct source_at_rest *source)
 {
-    struct remote_settings settings = {.name = source->name};
-    if (source->made != NULL)
-        settings = remote_settings_of(source->made);
+    struct source_settings settings = {.name = source->name};
+    void *lists = NULL;
+    if (source->made != NULL && !source_settings_of(source->made, &settings, &lists))
+        return false;
     settings.managed = source->managed;
     struct json_remote_settings shown_settings = {.source_head = {.name = source->name}};
     if (source->made != NULL)
@@ -289,6 +290,8 @@ static void append_remote_at_rest(struct listing *l, const struct source_at_rest
                                 .checks = {write_checks, source->states},
                                 .source_state = shown_state(l->report)};
     json_append_object(&l->call->request->reply.body, &json_remote, &shown);
+    free(lists);
+    return true;
 }
 
 static bool list_at_rest(void *context, const struct source_at_rest *source)
@@ -305,7 +308,7 @@ static bool list_at_rest(void *context, const struct source_at_rest *source)
     l->report->failed_at = source->failure[0] != '\0' ? l->call->request->now : 0;
     snprintf(l->report->failure, sizeof l->report->failure, "%.255s", source->failure);
     if (source->remote)
-        append_remote_at_rest(l, source);
+        good = append_remote_at_rest(l, source);
     else
         good = append_folder_at_rest(l, source);
     source_report_done(l->report);
@@ -475,7 +478,7 @@ static enum found find_source(struct scan_call *scan, const struct registry *reg
     struct source_list *list = app->sources == NULL ? NULL : sources_hold(app->sources);
     struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
     size_t at = list == NULL ? SIZE_MAX : sources_find(list, request->path_tail);
-    const struct remote_settings *remote = roster_find(roster, request->path_tail);
+    const struct source_settings *remote = roster_find(roster, request->path_tail);
     bool sees = false;
     if (at != SIZE_MAX) {
         scan->number = sources_number(list, at);

@@ -17,30 +17,56 @@
 /* What the configuration says of its sources, in the catalogue's form. */
 struct configured_sources {
     struct source_made *made;
-    char **texts; /* three of each: what `made` borrows that is not the configuration's */
+    char **texts; /* SOURCE_SETTINGS_COUNT of each: what `made` borrows that is not the
+                     configuration's */
     size_t count;
 };
 
 /* One a line; NULL where there are none. */
-static char *join(const char *const *values, size_t count, bool *failed)
+static char *join(const char *const *values, bool *failed)
 {
     struct str out = STR_INIT;
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; values != NULL && values[i] != NULL; i++)
         str_append_format(&out, "%s%s", i > 0 ? "\n" : "", values[i]);
     *failed |= out.failed;
-    return count > 0 && !out.failed ? out.data : NULL;
+    return !out.failed ? out.data : NULL;
 }
 
 static void sources_free(struct configured_sources *sources)
 {
-    for (size_t i = 0; sources != NULL && sources->texts != NULL && i < 3 * sources->count; i++)
+    for (size_t i = 0;
+         sources != NULL && sources->texts != NULL && i < SOURCE_SETTINGS_COUNT * sources->count;
+         i++)
         free(sources->texts[i]);
     if (sources != NULL) {
         free(sources->texts);
         free(sources->made);
     }
     free(sources);
+}
+
+#define made_text(bit, field)   is.field
+#define made_option(bit, field) is.field
+#define made_yes_no(bit, field) is.field
+#define made_span(bit, field)   is.field
+#define made_lines(bit, field)                                                                     \
+    texts[SOURCE_IS_##bit] =                                                                       \
+        _Generic(is.field, const char *: text_copy, default: join)(is.field, &failed)
+
+static bool make(const struct config *config, const struct config_source *from,
+                 struct source_made *made, char **texts)
+{
+    struct source_settings is;
+    char *map;
+    bool failed = !config_source_settings(config, from, &is, &map);
+
+    made->name = from->named.name;
+#define X(bit, kind, field, ...) made->field = made_##kind(bit, field);
+    SOURCE_SETTINGS(X)
+#undef X
+    free(map);
+    return !failed;
 }
 
 static struct configured_sources *sources_of(const struct config *config)
@@ -51,32 +77,12 @@ static struct configured_sources *sources_of(const struct config *config)
     if (!failed) {
         sources->count = config->source_count;
         sources->made = calloc(sources->count + 1, sizeof *sources->made);
-        sources->texts = calloc(3 * sources->count + 1, sizeof *sources->texts);
+        sources->texts = calloc(SOURCE_SETTINGS_COUNT * sources->count + 1, sizeof *sources->texts);
         failed = sources->made == NULL || sources->texts == NULL;
     }
-    for (size_t i = 0; !failed && i < sources->count; i++) {
-        const struct config_source *from = &config->sources[i];
-        char **texts = &sources->texts[3 * i];
-
-        texts[0] = join(from->patterns, from->pattern_count, &failed);
-        texts[1] = join(from->excludes, from->exclude_count, &failed);
-        texts[2] = config_source_map(from, &failed);
-        sources->made[i] = (struct source_made){.name = from->named.name,
-                                                .upstream = from->upstream,
-                                                .directory = from->directory,
-                                                .url = from->url,
-                                                .index = from->index,
-                                                .patterns = texts[0],
-                                                .excludes = texts[1],
-                                                .map = texts[2],
-                                                .watch = from->watch,
-                                                .serve = from->serve,
-                                                .check = from->check,
-                                                .rescan_ms = from->rescan_ms,
-                                                .settle_ms = from->settle_ms,
-                                                .poll_ms = from->poll_ms,
-                                                .drop_after_ms = from->drop_after_ms};
-    }
+    for (size_t i = 0; !failed && i < sources->count; i++)
+        failed = !make(config, &config->sources[i], &sources->made[i],
+                       &sources->texts[SOURCE_SETTINGS_COUNT * i]);
     if (!failed)
         return sources;
     sources_free(sources);

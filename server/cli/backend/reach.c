@@ -24,12 +24,12 @@ static int read_url(struct cli *cli, const char *text, struct reach *r)
     enum rule_code code;
 
     for (size_t i = 0; i < cli->config->source_count; i++)
-        if (cli->config->sources[i].upstream != NULL &&
+        if (cli->config->sources[i].is.upstream != NULL &&
             (strcmp(cli->config->sources[i].named.name, text) == 0 ||
-             strcmp(cli->config->sources[i].upstream, text) == 0))
+             strcmp(cli->config->sources[i].is.upstream, text) == 0))
             r->source = &cli->config->sources[i];
     if (r->source != NULL)
-        text = r->source->upstream;
+        text = r->source->is.upstream;
     code = url_parse(text, strlen(text), &r->url, NULL);
     if ((code == RULE_LOC_RELATIVE || code == RULE_LOC_MALFORMED) && explain_may_lack_scheme(text))
         return cli_misuse(text, "%s; did you mean https://%s?", rule_code_sentence(code), text);
@@ -48,7 +48,7 @@ static int read_connect(const struct cli *cli, struct reach *r)
         return cli_misuse("--connect", "\"%s\" must be host:port, such as 192.0.2.1:443", connect);
     r->connect = connect;
     if (connect == NULL && r->source != NULL)
-        r->connect = r->source->connect;
+        r->connect = r->source->is.connect;
     return EXIT_DONE;
 }
 
@@ -82,9 +82,10 @@ static int read_secret(struct reach *r)
 
 static int read_map(struct reach *r)
 {
-    bool failed = false;
-    char why[128] = "out of memory";
-    char *text = r->source != NULL ? config_source_map(r->source, &failed) : NULL;
+    char why[128] = "out of memory", *text = NULL;
+    struct source_settings settings;
+    bool failed =
+        r->source != NULL && !config_source_settings(r->cli->config, r->source, &settings, &text);
 
     r->map = text != NULL ? host_map_new(text, why, sizeof why) : NULL;
     failed = failed || (text != NULL && r->map == NULL);
@@ -198,7 +199,7 @@ void reach_ask(struct reach *r, const struct url *url, const char *headers, reac
         .connect = own ? r->connect : NULL,
         .guard = &r->guard,
         .ca_file = session_ca_file(r->cli),
-        .ca_more = own && r->source != NULL ? r->source->ca_file : NULL,
+        .ca_more = own && r->source != NULL ? r->source->is.ca_file : NULL,
         .credentials = own && r->secret[0] != '\0' ? r->secret : NULL,
     };
 

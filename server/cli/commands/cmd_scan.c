@@ -22,9 +22,8 @@
 
 struct scan_plan {
     struct source_settings settings;
-    void *lists;                   /* owned: of a made source */
-    struct registry *registry;     /* has the texts of a made source */
-    struct remote_settings remote; /* in place of a folder, where it has an upstream */
+    void *lists;               /* owned: of a made source */
+    struct registry *registry; /* has the texts of a made source */
     char secret[CONFIG_CREDENTIALS_SIZE];
     char *map; /* owned */
 };
@@ -37,57 +36,26 @@ static const struct config_source *configured(const struct cli *cli, const char 
     return NULL;
 }
 
-static int plan_upstream(const struct config_source *source, struct scan_plan *plan)
-{
-    char why[256];
-    bool failed = false;
-
-    plan->map = config_source_map(source, &failed);
-    if (failed)
-        return cli_fail(source->named.name, "out of memory");
-
-    plan->remote = (struct remote_settings){
-        .name = source->named.name,
-        .upstream = source->upstream,
-        .index = source->index,
-        .connect = source->connect,
-        .ca_file = source->ca_file,
-        .poll_s = source->poll_ms / 1000,
-        .check = source->check,
-        .drop_after_s = source->drop_after_ms / 1000,
-        .splits = source->split,
-        .map = plan->map,
-        .managed = true,
-    };
-    if (source->credentials_file == NULL)
-        return EXIT_DONE;
-    if (config_source_credentials(source, plan->secret, why) != NULL)
-        return cli_fail(source->named.name, "%s", why);
-    plan->remote.credentials = plan->secret;
-    return EXIT_DONE;
-}
-
 static int plan_configured(struct cli *cli, const struct config_source *source,
                            struct scan_plan *plan)
 {
+    char why[256];
+
     if (arguments_has(&cli->arguments, "--url"))
         return cli_misuse("scan",
                           "--url can only be used with a folder; [source \"%s\"] has its own",
                           source->named.name);
-    if (source->upstream != NULL)
-        return plan_upstream(source, plan);
-    if (source->directory == NULL || source->url == NULL)
+    if (source->is.upstream == NULL && (source->is.directory == NULL || source->is.url == NULL))
         return cli_fail(source->named.name, "its directory or url is missing in the configuration");
-    plan->settings = (struct source_settings){
-        .name = source->named.name,
-        .directory = source->directory,
-        .url = source->url,
-        .index = source->index,
-        .patterns = source->patterns,
-        .excludes = source->excludes,
-        .split = config_source_splits(source),
-        .split_bytes = cli->config->max_spool_bytes / 2,
-    };
+    if (!config_source_settings(cli->config, source, &plan->settings, &plan->map))
+        return cli_fail(source->named.name, "out of memory");
+    plan->settings.settle_ms = 0;
+    plan->settings.watch = plan->settings.serve = plan->settings.public_check = false;
+    if (source->credentials_file == NULL)
+        return EXIT_DONE;
+    if (config_source_credentials(source, plan->secret, why) != NULL)
+        return cli_fail(source->named.name, "%s", why);
+    plan->settings.credentials = plan->secret;
     return EXIT_DONE;
 }
 
@@ -97,10 +65,6 @@ static int plan_made(struct cli *cli, const struct source_made *made, struct sca
     if (arguments_has(&cli->arguments, "--url"))
         return cli_misuse("scan", "--url can only be used with a folder; the source %s has its own",
                           made->name);
-    if (made->upstream != NULL) {
-        plan->remote = remote_settings_of(made);
-        return EXIT_DONE;
-    }
     if (!source_settings_of(made, &plan->settings, &plan->lists))
         return cli_fail(made->name, "out of memory");
     return EXIT_DONE;
@@ -294,7 +258,7 @@ static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_pl
 
     snprintf(agent, sizeof agent, config->contact != NULL ? "sitemapd/%s (+%s)" : "sitemapd/%s",
              SITEMAPD_VERSION, config->contact);
-    return remote_scan_once(&plan->remote, &bounds, scan);
+    return remote_scan_once(&plan->settings, &bounds, scan);
 }
 
 /* What is wrong with single files, as a scan on the machine tells it. */
@@ -405,10 +369,10 @@ int command_scan(struct cli *cli)
                             : plan_folder(cli, name, &plan);
     if (status == EXIT_DONE) {
         if (arguments_has(&cli->arguments, "--index"))
-            plan.settings.index = plan.remote.index = arguments_value(&cli->arguments, "--index");
-        telling.of_list = plan.remote.upstream != NULL;
+            plan.settings.index = arguments_value(&cli->arguments, "--index");
+        telling.of_list = plan.settings.upstream != NULL;
         progress_start(&telling.bar, name, telling.of_list ? "sitemaps" : "files", 0);
-        enum catalogue_status scanned = plan.remote.upstream != NULL
+        enum catalogue_status scanned = plan.settings.upstream != NULL
                                             ? poll_upstream(cli, &plan, &scan)
                                             : source_scan_once(&plan.settings, &scan);
         progress_end(&telling.bar);

@@ -290,7 +290,7 @@ static bool is_to_split(const struct folder *f, const struct sitemap_file *file,
 {
     bool good = file->kind == SITEMAP_FILE_URLSET || file->kind == SITEMAP_FILE_TEXT;
     bool large = file->kind == SITEMAP_FILE_BROKEN && is_too_large(file->code);
-    return f->settings->split && (large || (good && split_urlset(f->pass->registry, loc) != NULL));
+    return f->settings->splits && (large || (good && split_urlset(f->pass->registry, loc) != NULL));
 }
 
 /* Half of what it will be, maybe: check leaves it then. */
@@ -629,7 +629,7 @@ bool folder_init(struct folder *f, const struct source_settings *settings, char 
 {
     f->settings = settings;
     f->match = (struct match){settings->patterns, settings->excludes};
-    f->splits_anew = settings->split;
+    f->splits_anew = settings->splits;
     return location_init(&f->location, settings->url, why, why_size);
 }
 

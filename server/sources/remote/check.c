@@ -264,7 +264,8 @@ static uint32_t settle_bad(struct poll *p, const struct child_verdict *v,
     record->line = v->line;
     int64_t since = record->failures == 1 ? p->now : record->since;
     if (p->source != NULL && interval_is_none(v->state) && !(record->marks & CHECK_DROPPED) &&
-        interval_drops(record->failures, since, p->now, p->source->settings->drop_after_s)) {
+        interval_drops(record->failures, since, p->now,
+                       p->source->settings->drop_after_ms / 1000)) {
         set_mark(record, CHECK_DROPPED, true);
         request_list(p);
     }

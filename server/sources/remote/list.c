@@ -66,7 +66,7 @@ static void write_list(struct poll *p, unsigned http_status)
                    .status = http_status,
                    .marks = s->claims_are_now ? CHECK_CLAIMS_ARE_NOW : 0,
                    .next_at = s->next_at,
-                   .interval_s = s->settings->poll_s,
+                   .interval_s = s->settings->poll_ms / 1000,
                    .failures = s->failures,
                    .checked_at = p->now,
                    .good_at = s->good_at,
@@ -250,10 +250,11 @@ static void end(struct poll *p, const struct child_verdict *v, const struct fetc
     int64_t fresh =
         freshness_remaining(fetch_header(reply, "Cache-Control"), fetch_header(reply, "Age"));
     fresh = fresh > LIST_FRESH_S ? LIST_FRESH_S : fresh;
-    uint32_t wait = fresh > (int64_t)s->settings->poll_s ? (uint32_t)fresh : s->settings->poll_s;
+    uint32_t poll_s = s->settings->poll_ms / 1000;
+    uint32_t wait = fresh > (int64_t)poll_s ? (uint32_t)fresh : poll_s;
     s->next_at = p->now + interval_jitter(wait, run_chance(r));
     if (s->problem != NULL) { /* sooner, while that is new */
-        struct interval_bounds bounds = {1, s->settings->poll_s};
+        struct interval_bounds bounds = {1, poll_s};
         s->next_at = p->now + interval_trouble(CHECK_UNREACHABLE, s->failures, bounds);
     }
     pthread_mutex_lock(&r->lock);

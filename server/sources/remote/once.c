@@ -76,7 +76,7 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
                                        struct upstream_scan *scan, struct scan_outcome *outcome,
                                        char *why, size_t why_size)
 {
-    const struct remote_settings *settings = plan->settings;
+    const struct source_settings *settings = plan->settings;
     struct fetch_reply reply;
     bool claims;
     char said[256];
@@ -118,7 +118,7 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
     return outcome->status;
 }
 
-enum catalogue_status remote_scan_once(const struct remote_settings *settings,
+enum catalogue_status remote_scan_once(const struct source_settings *settings,
                                        const struct remote_bounds *bounds, struct scan_once *once)
 {
     struct once o = {.decided = false};

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "db/source.h"
 #include "server/base/str.h"
 #include "server/rules/host_map.h"
 #include "server/rules/url.h"
@@ -36,22 +35,7 @@ void remote_report(struct remote *r, int level, const char *event, const char *s
 
 /* ---- settings ------------------------------------------------------------------------------- */
 
-struct remote_settings remote_settings_of(const struct source_made *made)
-{
-    return (struct remote_settings){
-        .name = made->name,
-        .upstream = made->upstream,
-        .index = made->index,
-        .poll_s = made->poll_ms / 1000,
-        .check = made->check,
-        .serve = made->serve,
-        .drop_after_s = made->drop_after_ms / 1000,
-        .site_id = made->site_id,
-        .map = made->map,
-    };
-}
-
-bool remote_settings_check(const struct remote_settings *settings, char *why, size_t why_size)
+bool remote_settings_check(const struct source_settings *settings, char *why, size_t why_size)
 {
     struct url url;
     const char *credentials = settings->credentials;
@@ -79,9 +63,9 @@ bool remote_settings_check(const struct remote_settings *settings, char *why, si
     return true;
 }
 
-bool remote_splits(const struct remote_settings *settings, const char *loc)
+bool remote_splits(const struct source_settings *settings, const char *loc)
 {
-    for (const char *const *at = settings->splits; at != NULL && *at != NULL; at++)
+    for (const char *const *at = settings->split; at != NULL && *at != NULL; at++)
         if (strcmp(*at, loc) == 0)
             return true;
     return false;
@@ -92,58 +76,12 @@ static void free_text(const char *text)
     free((char *)(uintptr_t)text);
 }
 
-/* In their normal form. */
-static const char *const *copy_urls(const char *const *from, bool *failed)
-{
-    size_t count = 0;
-    while (from != NULL && from[count] != NULL)
-        count++;
-    const char **made = count > 0 ? calloc(count + 1, sizeof *made) : NULL;
-    *failed = *failed || (count > 0 && made == NULL);
-    for (size_t i = 0; made != NULL && i < count && !*failed; i++) {
-        struct url url;
-        bool whole = url_parse(from[i], strlen(from[i]), &url, NULL) == RULE_OK;
-        made[i] = text_copy(whole ? url.text : from[i], failed);
-    }
-    return made;
-}
-
-bool remote_settings_copy(const struct remote_settings *from, struct remote_settings *to)
-{
-    char why[128];
-    bool failed = false;
-    *to = *from;
-    to->name = text_copy(from->name, &failed);
-    to->upstream = text_copy(from->upstream, &failed);
-    to->index = text_copy(from->index, &failed);
-    to->connect = text_copy(from->connect, &failed);
-    to->ca_file = text_copy(from->ca_file, &failed);
-    to->credentials = text_copy(from->credentials, &failed);
-    to->splits = copy_urls(from->splits, &failed);
-    to->map = text_copy(from->map, &failed);
-    to->host_map = to->map != NULL ? host_map_new(to->map, why, sizeof why) : NULL;
-    failed = failed || (to->map != NULL && to->host_map == NULL);
-    return !failed;
-}
-
-void remote_settings_done(struct remote_settings *s)
-{
-    if (s->credentials != NULL)
-        explicit_bzero((char *)(uintptr_t)s->credentials, strlen(s->credentials));
-    const char *const texts[] = {s->name,    s->upstream,    s->index, s->connect,
-                                 s->ca_file, s->credentials, s->map};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        free_text(texts[i]);
-    texts_free(s->splits);
-    host_map_free(s->host_map);
-}
-
 void remote_plan_free(struct remote_plan *plan)
 {
     if (plan == NULL || --plan->held > 0)
         return;
     for (size_t i = 0; plan->settings != NULL && i < plan->count; i++)
-        remote_settings_done(&plan->settings[i]);
+        source_settings_done(&plan->settings[i]);
     free(plan->settings);
     address_guard_done(&plan->guard);
     for (size_t i = 0; i < plan->bounds.site_count; i++) {
@@ -153,17 +91,6 @@ void remote_plan_free(struct remote_plan *plan)
     free(plan->sites);
     free_text(plan->bounds.agent);
     free(plan);
-}
-
-bool remote_settings_equal(const struct remote_settings *a, const struct remote_settings *b)
-{
-    return text_equal(a->name, b->name) && text_equal(a->upstream, b->upstream) &&
-           text_equal(a->index, b->index) && text_equal(a->connect, b->connect) &&
-           text_equal(a->ca_file, b->ca_file) && text_equal(a->credentials, b->credentials) &&
-           a->site_id == b->site_id && a->poll_s == b->poll_s && a->check == b->check &&
-           a->serve == b->serve && a->public_check == b->public_check &&
-           a->drop_after_s == b->drop_after_s && a->split_bytes == b->split_bytes &&
-           texts_equal(a->splits, b->splits) && text_equal(a->map, b->map);
 }
 
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b)
@@ -188,12 +115,12 @@ bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b)
 {
     bool same = a->count == b->count && remote_plan_same_bounds(a, b);
     for (size_t i = 0; same && i < a->count; i++)
-        same = remote_settings_equal(&a->settings[i], &b->settings[i]);
+        same = source_settings_equal(&a->settings[i], &b->settings[i]);
     return same;
 }
 
 const struct address_guard *remote_guard(const struct remote_plan *plan,
-                                         const struct remote_settings *source,
+                                         const struct source_settings *source,
                                          const struct registry_site *site)
 {
     static const struct address_guard public_alone = {0};
@@ -217,22 +144,22 @@ static bool copy_sites(struct remote_plan *plan, const struct remote_bounds *fro
 }
 
 static bool copy_sources(struct remote_plan *plan, size_t count,
-                         const struct remote_settings *settings, bool *failed, char *why,
+                         const struct source_settings *settings, bool *failed, char *why,
                          size_t why_size)
 {
     plan->settings = calloc(count + 1, sizeof *plan->settings);
     *failed = *failed || plan->settings == NULL;
     for (size_t i = 0; !*failed && i < count; i++) {
-        const struct remote_settings *from = &settings[i];
+        const struct source_settings *from = &settings[i];
         if (!remote_settings_check(from, why, why_size))
             return false;
-        *failed = !remote_settings_copy(from, &plan->settings[plan->count++]);
+        *failed = !source_settings_copy(from, &plan->settings[plan->count++]);
     }
     return true;
 }
 
 struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
-                                    const struct remote_settings *settings, char *why,
+                                    const struct source_settings *settings, char *why,
                                     size_t why_size)
 {
     bool failed = false;

@@ -15,44 +15,10 @@
 #include "db/catalogue.h"
 #include "db/check.h"
 #include "server/base/histogram.h"
+#include "server/rules/source_settings.h"
 
-/* One remote source as configured. Borrowed for the call; copied. Strings may be NULL where it says
- * so. */
-struct remote_settings {
-    const char *name;
-    const char *upstream;    /* URL of a sitemap index */
-    const char *index;       /* URL or path of the index; NULL: by scope */
-    const char *connect;     /* "host:port" to connect to for the upstream's origin; NULL: where its
-                                name points */
-    const char *ca_file;     /* PEM; NULL: the system's trust */
-    const char *credentials; /* "basic USER:PASS" or "bearer TOKEN", for the upstream's origin
-                                alone; NULL: none */
-    int64_t site_id;         /* the one site that it may list in; 0: any */
-    uint32_t poll_s;         /* the list */
-    bool check;              /* poll what the list names, too */
-    bool serve;              /* what the list names is served here, from copies */
-    bool public_check;       /* and look at some past `connect`, as crawlers get them */
-    bool managed;            /* the configuration's; else API or command line made it */
-    uint32_t drop_after_s;   /* how long a child may be invalid before it is dropped; 0: for ever */
-    /* Children that are split where they are past the limits of a sitemap (split.h): URLs,
-     * NULL-terminated; NULL: none. And what each may take of the disk: as sent, and again for the
-     * work. */
-    const char *const *splits;
-    uint64_t split_bytes;
-    const char *map;           /* pairs of origins (server/rules/host_map.h); NULL: none */
-    struct host_map *host_map; /* the same, read; of copies alone, which own it */
-};
-
-/* A copy with texts of its own, URLs of `splits` in their normal form; false when out of memory.
- * Whole or not, it is freed by remote_settings_done. */
-bool remote_settings_copy(const struct remote_settings *from, struct remote_settings *to);
-void remote_settings_done(struct remote_settings *settings);
 /* Whether the child at this normalised URL is named to be split. */
-bool remote_splits(const struct remote_settings *settings, const char *loc);
-
-/* Those of a source that API or command line made. Strings are the registry's. */
-struct source_made;
-struct remote_settings remote_settings_of(const struct source_made *made);
+bool remote_splits(const struct source_settings *settings, const char *loc);
 
 /* What the node that polls of a shared catalogue leads (catalogue_leads). */
 #define REMOTE_LEAD "remote"
@@ -92,7 +58,7 @@ struct remote_options {
     struct catalogue *catalogue;
     struct remote_bounds bounds;
     size_t count;
-    const struct remote_settings *settings;
+    const struct source_settings *settings;
     struct child_store *store; /* of sources with `serve`; NULL: none serves. Borrowed */
     /* Something to log; on the thread. `level`: 0 error, 1 warning, 2 info. `source` may be NULL.
      */
@@ -108,7 +74,7 @@ struct remote_options {
 };
 
 /* What the settings show to be wrong, alone; `why` gets a sentence. Reads nothing. */
-bool remote_settings_check(const struct remote_settings *settings, char *why, size_t why_size);
+bool remote_settings_check(const struct source_settings *settings, char *why, size_t why_size);
 
 /* Starts the thread, also without a source (sites with `check` may come). `why` gets a sentence. */
 bool remote_start(const struct remote_options *options, struct remote **out, char *why,
@@ -117,7 +83,7 @@ bool remote_start(const struct remote_options *options, struct remote **out, cha
  * gone is thrown away. Entries of a source that is gone stay. False with `why`: out of memory, and
  * nothing has changed. */
 bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, size_t count,
-                        const struct remote_settings *settings, char *why, size_t why_size);
+                        const struct source_settings *settings, char *why, size_t why_size);
 /* Ends the thread within a second whatever the network does; what was learnt is handed over first,
  * where the catalogue takes it. Who waits is answered. Takes NULL. */
 void remote_end(struct remote *r);
@@ -151,7 +117,7 @@ void remote_wake(struct remote *r);
 
 /* One poll of a list for the command line, without a thread: what `sitemapd scan` does. */
 struct scan_once;
-enum catalogue_status remote_scan_once(const struct remote_settings *settings,
+enum catalogue_status remote_scan_once(const struct source_settings *settings,
                                        const struct remote_bounds *bounds, struct scan_once *once);
 
 /* ---- how it stands (from memory, any thread, never waits for I/O) -------------------------- */

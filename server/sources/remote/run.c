@@ -266,7 +266,7 @@ static void keep(char **to, const char *text)
 }
 
 /* All zero: it has none. */
-static void digest_map(const struct remote_settings *settings, uint64_t out[2])
+static void digest_map(const struct source_settings *settings, uint64_t out[2])
 {
     XXH128_hash_t hash = {0, 0};
     if (settings->map != NULL)
@@ -303,7 +303,7 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     bool same_map = memcmp(k.hash, s->map_digest, sizeof k.hash) == 0;
     s->mapped_at = same_map ? (int64_t)k.urls : s->next_at;
     s->whole = s->whole || !same_map;
-    if (same_map && k.next_at <= s->next_at + (int64_t)s->settings->poll_s * 2)
+    if (same_map && k.next_at <= s->next_at + (int64_t)(s->settings->poll_ms / 1000) * 2)
         s->next_at = k.next_at;
     told.failing = k.problem != NULL;
     told.failed_at = k.problem != NULL ? k.since : 0;
@@ -345,7 +345,7 @@ static void load_lists(struct remote *r)
                                       .record = {.loc = s->settings->upstream,
                                                  .source = s->settings->name,
                                                  .list = true,
-                                                 .interval_s = s->settings->poll_s}};
+                                                 .interval_s = s->settings->poll_ms / 1000}};
             run_write(r, &add);
         }
     }
@@ -478,10 +478,10 @@ static const char anew[] = "the configuration was reloaded; retry";
 
 static struct remote_source *find_same(const struct remote_plan *plan,
                                        struct remote_source *sources,
-                                       const struct remote_settings *settings)
+                                       const struct source_settings *settings)
 {
     for (size_t i = 0; i < plan->count; i++)
-        if (remote_settings_equal(&plan->settings[i], settings))
+        if (source_settings_equal(&plan->settings[i], settings))
             return &sources[i];
     return NULL;
 }
@@ -501,7 +501,7 @@ static void cancel_polls(struct remote *r, const struct remote_plan *plan,
 /* What is known of a source that stays as it was, what waits for it and is under way. */
 static void move_source(struct remote *r, struct remote_source *from, struct remote_source *to)
 {
-    const struct remote_settings *settings = to->settings;
+    const struct source_settings *settings = to->settings;
     for (struct poll *p = r->polls; p != NULL; p = p->next)
         if (p->source == from)
             p->source = to;

@@ -39,7 +39,7 @@ struct remote_plan {
     struct remote_site *sites;  /* owned; those of `bounds` */
     struct address_guard guard; /* remote_guard says for whom */
     size_t count;
-    struct remote_settings *settings;
+    struct source_settings *settings;
 };
 
 struct remote_ask {
@@ -69,7 +69,7 @@ struct remote_host {
 struct poll;
 
 struct remote_source {
-    const struct remote_settings *settings; /* of the plan */
+    const struct source_settings *settings; /* of the plan */
     struct url upstream;
     int64_t list_id; /* of its row; 0: not made yet */
     int64_t next_at, answered, full_at, good_at, since;
@@ -215,19 +215,18 @@ __attribute__((format(printf, 5, 6))) void remote_report(struct remote *r, int l
                                                          const char *event, const char *source,
                                                          const char *format, ...);
 struct remote_plan *remote_plan_new(const struct remote_bounds *bounds, size_t count,
-                                    const struct remote_settings *settings, char *why,
+                                    const struct source_settings *settings, char *why,
                                     size_t why_size);
 void remote_plan_free(struct remote_plan *plan); /* takes NULL; releases it */
 bool remote_plan_equal(const struct remote_plan *a, const struct remote_plan *b);
 /* All but the sources. */
 bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_plan *b);
-bool remote_settings_equal(const struct remote_settings *a, const struct remote_settings *b);
 /* Which addresses may be asked for a source (NULL: an entry of a site with `check`) and the site
  * that it lists in (NULL: none, or any): what the plan allows beside the public internet counts
  * where the configuration named the source or the site, and with them the hosts. Hosts that tokens
  * may name, and whose names may lead anywhere, are asked at public addresses alone. The plan's. */
 const struct address_guard *remote_guard(const struct remote_plan *plan,
-                                         const struct remote_settings *source,
+                                         const struct source_settings *source,
                                          const struct registry_site *site);
 void remote_request_free(struct remote_ask *ask);
 /* Answers it with a failure and frees it. */

@@ -318,7 +318,7 @@ const char *split_requeue(struct poll *p, bool asked)
 /* Whether the guard lets its rows go, of those of its source that are split. NULL: it does not. */
 static bool *allowance_of(const struct remote_source *s, const char *loc)
 {
-    const char *const *splits = s->settings->splits;
+    const char *const *splits = s->settings->split;
     for (size_t i = 0; s->split_let != NULL && splits[i] != NULL; i++)
         if (strcmp(splits[i], loc) == 0)
             return &s->split_let[i];
@@ -341,7 +341,7 @@ static void hurry(struct remote *r, const struct check_record *k, int64_t now)
 
 void split_admit(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed)
 {
-    const char *const *splits = s->settings->splits;
+    const char *const *splits = s->settings->split;
     struct catalogue_view *view;
     size_t count = 0;
     while (splits != NULL && splits[count] != NULL)
@@ -363,7 +363,7 @@ void split_admit(struct remote *r, struct remote_source *s, int64_t now, int64_t
 bool split_begin(struct poll *p)
 {
     struct remote *r = p->remote;
-    const struct remote_settings *settings = p->source->settings;
+    const struct source_settings *settings = p->source->settings;
     struct split_fetch *f = calloc(1, sizeof *f);
     split_end_free(p->ended);
     p->ended = calloc(1, sizeof *p->ended);

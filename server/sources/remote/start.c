@@ -45,7 +45,7 @@ bool remote_start(const struct remote_options *options, struct remote **out, cha
 }
 
 bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, size_t count,
-                        const struct remote_settings *settings, char *why, size_t why_size)
+                        const struct source_settings *settings, char *why, size_t why_size)
 {
     struct remote_plan *plan = remote_plan_new(bounds, count, settings, why, why_size);
     if (plan == NULL)

@@ -210,12 +210,12 @@ static bool keep_split(struct upstream *u, struct scan_pass *pass)
 {
     struct catalogue_view *view;
     record_list_done(&u->split);
-    if (u->scan->settings->splits == NULL)
+    if (u->scan->settings->split == NULL)
         return true;
     enum catalogue_status status = catalogue_view_begin(pass->options->catalogue, &view);
     if (status != CATALOGUE_OK)
         return scan_fail(pass, status, unreadable, catalogue_status_word(status));
-    for (const char *const *at = u->scan->settings->splits; at != NULL && *at != NULL; at++) {
+    for (const char *const *at = u->scan->settings->split; at != NULL && *at != NULL; at++) {
         struct url url;
         bool failed = false;
         if (url_parse(*at, strlen(*at), &url, NULL) != RULE_OK ||
@@ -245,7 +245,7 @@ static bool begin(void *place, struct scan_pass *pass)
     enum catalogue_status status = CATALOGUE_OK;
     record_list_done(&u->dropped);
     u->claimed_count = 0;
-    if (!u->scan->settings->check || u->scan->settings->drop_after_s == 0)
+    if (!u->scan->settings->check || u->scan->settings->drop_after_ms == 0)
         return true;
     status = catalogue_view_begin(pass->options->catalogue, &view);
     if (status == CATALOGUE_OK) {

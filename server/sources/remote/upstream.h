@@ -45,7 +45,7 @@ void upstream_free(struct upstream *u);
 /* What a scan of a list needs, beside the list. */
 struct upstream_scan {
     struct catalogue *catalogue;
-    const struct remote_settings *settings;
+    const struct source_settings *settings;
     int64_t answered_before, answered; /* the Dates of the answer before and of this one */
     int64_t max_removed;
     bool dry_run;

@@ -256,24 +256,24 @@ static void test_sources(void **state)
     assert_int_equal(c->source_count, 2);
     source = &c->sources[0];
     assert_string_equal(source->named.name, "products");
-    assert_string_equal(source->directory, "/srv/sitemaps");
-    assert_string_equal(source->url, "https://www.example.com/sitemaps/");
-    assert_string_equal(source->index, "/sitemap_index.xml");
+    assert_string_equal(source->is.directory, "/srv/sitemaps");
+    assert_string_equal(source->is.url, "https://www.example.com/sitemaps/");
+    assert_string_equal(source->is.index, "/sitemap_index.xml");
     assert_int_equal(source->pattern_count, 3);
-    assert_string_equal(source->patterns[1], "*.xml.gz");
-    assert_string_equal(source->patterns[2], "news/*.txt");
+    assert_string_equal(source->is.patterns[1], "*.xml.gz");
+    assert_string_equal(source->is.patterns[2], "news/*.txt");
     assert_int_equal(source->exclude_count, 1);
-    assert_false(source->watch);
-    assert_int_equal(source->rescan_ms, 300000);
-    assert_int_equal(source->settle_ms, 0);
-    assert_true(source->serve);
+    assert_false(source->is.watch);
+    assert_int_equal(source->is.rescan_ms, 300000);
+    assert_int_equal(source->is.settle_ms, 0);
+    assert_true(source->is.serve);
     source = &c->sources[1];
     assert_int_equal(source->pattern_count, 0);
-    assert_null(source->index);
-    assert_true(source->watch);
-    assert_int_equal(source->rescan_ms, 3600000);
-    assert_int_equal(source->settle_ms, 10000);
-    assert_false(source->serve);
+    assert_null(source->is.index);
+    assert_true(source->is.watch);
+    assert_int_equal(source->is.rescan_ms, 3600000);
+    assert_int_equal(source->is.settle_ms, 10000);
+    assert_false(source->is.serve);
     config_unref(c);
 }
 

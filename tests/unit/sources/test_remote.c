@@ -134,7 +134,7 @@ static struct {
     struct catalogue *c;
     struct remote *r;
     int64_t site_id;
-    struct remote_settings settings;
+    struct source_settings settings;
     pthread_mutex_t lock;
     pthread_cond_t done;
     bool over;
@@ -238,12 +238,12 @@ static int setup(void **state)
     open_catalogue();
     declare_site(false);
     find_site();
-    world.settings = (struct remote_settings){.name = "shop",
+    world.settings = (struct source_settings){.name = "shop",
                                               .upstream = world.upstream,
-                                              .poll_s = 900,
+                                              .poll_ms = 900000,
                                               .check = true,
                                               .managed = true,
-                                              .drop_after_s = 259200};
+                                              .drop_after_ms = 259200000};
     return 0;
 }
 
@@ -851,7 +851,7 @@ static void make_and_scan_another(void *context, const struct change_result *res
                                   const char *failure)
 {
     char why[256];
-    struct remote_settings another = world.settings;
+    struct source_settings another = world.settings;
     (void)context;
     (void)result;
     (void)failure;
