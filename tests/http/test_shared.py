@@ -192,7 +192,7 @@ def test_a_node_of_another_cluster_says_how_it_joins(cluster):
     for words in (["site", "add", ORIGIN], ["add", loc("new")], ["share", "init", "--shared", cluster.postgres.url()]):
         assert sitemapd(*words, database=anew).code == 0
     a.start()
-    eventually(lambda: "another one than this node's: to join it, stop this node and delete its file" in reasons(a).get("shared-unavailable", ""), "told")
+    eventually(lambda: "is not this node's: to join it, stop this node and delete its file" in reasons(a).get("shared-unavailable", ""), "told")
     assert served(a) == {loc("old")}
     a.stop()
     os.unlink(a.database)

@@ -112,7 +112,7 @@ def test_what_postgresql_refuses_is_reported(cluster):
     cluster.postgres.sql("ALTER ROLE guest LOGIN; REVOKE INSERT ON sitemapd.log FROM guest")
     eventually(lambda: "shared-unavailable" not in reasons(a), "back", within=60)
     problem(a.register(loc("two")), 503, "shared-unavailable")
-    told("shared-refused", "denies this node's role")
+    told("shared-refused", "this node's role lacks permissions")
     eventually(lambda: "shared-refused" in a.log() and "permission denied for table log" in a.log(), "in the log")
     cluster.postgres.sql("GRANT INSERT ON sitemapd.log TO guest")
     eventually(lambda: a.register(loc("two")).status in (200, 201), "writes again", within=60)
