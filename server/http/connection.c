@@ -355,10 +355,10 @@ static void make_room(struct listener *l, uint32_t count, int64_t now)
         end_longest(l, count, UINT32_MAX, replies_since, now - READING_MS);
 }
 
-void connections_make_room(struct listener *l, uint32_t count)
+void connections_make_room(struct listener *l, uint32_t count, int64_t now)
 {
     pthread_mutex_lock(&l->connections_lock);
-    make_room(l, count, clock_coarse_ms());
+    make_room(l, count, now);
     pthread_mutex_unlock(&l->connections_lock);
 }
 

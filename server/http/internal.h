@@ -209,10 +209,11 @@ void deadline_cut_all(struct listener *l);
 
 /* connection.c. True where `peer` is a proxy that the options list. */
 bool connection_is_trusted(const struct listener *l, const char *peer);
-/* Ends up to `count` connections: those that have kept us waiting longest for a header or for the
- * rest of what will be dropped; where there is none, those that have been reading a reply longest.
+/* Ends up to `count` connections that came before `now`: those that have kept us waiting longest
+ * for a header or for the rest of what will be dropped; where there is none, those that have been
+ * reading a reply longest.
  */
-void connections_make_room(struct listener *l, uint32_t count);
+void connections_make_room(struct listener *l, uint32_t count, int64_t now);
 /* For a stop: ends the reading side of connections that wait for a request of which nothing has
  * come, so that the library closes them; those with one in their buffer are left to answer it, and
  * those that have only just come to send it. True where no connection is left. */

@@ -230,16 +230,19 @@ static bool look(struct listener *l)
     struct pollfd anyone = {.fd = l->listen_fd, .events = POLLIN};
     uint32_t room = 1 + l->options.max_connections / ROOM_PART;
     bool waited = l->waited, was_full = l->was_full;
+    /* In this order: a client that is accepted meanwhile is not the one that has to make room. */
+    int64_t now = clock_coarse_ms();
+    bool full = least_loaded(l) == NULL;
 
     l->waited = l->accepting && poll(&anyone, 1, 0) == 1;
-    l->was_full = l->waited && least_loaded(l) == NULL;
+    l->was_full = l->waited && full;
     if (l->was_full) {
         if (!was_full)
             atomic_fetch_add(&l->full, 1);
-        connections_make_room(l, room);
+        connections_make_room(l, room, now);
     } else if (l->waited && waited && accept_for_workers(l, 1) < 0) {
         atomic_fetch_add(&l->failed, 1);
-        connections_make_room(l, room);
+        connections_make_room(l, room, now);
     }
     return l->was_full;
 }
