@@ -563,7 +563,8 @@ const char *registry_place_why(const struct registry *r, enum rule_code code, co
     const struct url *own = site != NULL ? &site->origin_url : NULL;
 
     if (code == RULE_SITE_UNKNOWN && r->site_count == 0)
-        return "belongs to no site: there is none yet; create one first (`sitemapd site add "
+        return "belongs to no site: the catalogue has no sites; create one first (`sitemapd site "
+               "add "
                "ORIGIN`, or POST /v1/sites)";
     if (code == RULE_SITE_UNKNOWN)
         return "belongs to no site of this catalogue; if it is a site's file on another host (a "

@@ -702,6 +702,21 @@ static enum tx_turn turn_of(const struct write_request *request)
 }
 
 /* Applies the requests in the open transaction and ends it. Answers those that had their turn. */
+/* Answers the requests of a transaction that was not committed. */
+static void answer_uncommitted(struct writer *w, struct write_request *list,
+                               enum catalogue_status status)
+{
+    char why[sizeof w->tx.why];
+    memcpy(why, w->tx.why, sizeof why);
+    if (status == CATALOGUE_OUTCOME_UNKNOWN)
+        name_unknown(w, why, sizeof why);
+    else if (atomic_load(&w->shared.abandoned))
+        status = CATALOGUE_CANCELLED;
+    if (status != CATALOGUE_CANCELLED)
+        writer_record_failed(w, status, why);
+    writer_answer_failed(w, list, status, why);
+}
+
 static void carry_out(struct writer *w, struct write_request *list)
 {
     struct tx *tx = &w->tx;
@@ -740,15 +755,7 @@ static void carry_out(struct writer *w, struct write_request *list)
     }
 
     if (status != CATALOGUE_OK) {
-        char why[sizeof tx->why];
-        memcpy(why, tx->why, sizeof why);
-        if (status == CATALOGUE_OUTCOME_UNKNOWN)
-            name_unknown(w, why, sizeof why);
-        else if (atomic_load(&w->shared.abandoned))
-            status = CATALOGUE_CANCELLED;
-        if (status != CATALOGUE_CANCELLED)
-            writer_record_failed(w, status, why);
-        writer_answer_failed(w, list, status, why);
+        answer_uncommitted(w, list, status);
         return;
     }
     if (list != NULL && list->result.undecided) {

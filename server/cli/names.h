@@ -10,7 +10,7 @@
 int names_site(struct cli *cli, const char *origin, const json_t **out);
 /* The list of this kind with this URL or, with one site, path. Returns EXIT_DONE, or told. */
 int names_list(struct cli *cli, const char *name, enum list_kind kind, const json_t **out);
-/* The same; NULL, and nothing told, where there is none. */
+/* The same; NULL, without a message, if it does not exist. */
 const json_t *names_find_list(struct cli *cli, const char *name, enum list_kind kind);
 /* The index that --index names (or the urlset that --urlset names), or NULL without it. Returns
  * EXIT_DONE, or told. */

@@ -231,7 +231,7 @@ void deadline_cut_all(struct listener *l)
 #define LOOK_MOST    1024
 #define WAITING_MS   500
 #define RESERVE_PART 64
-#define READING_MS   2000 /* who has been reading a reply for so long may have to make room */
+#define READING_MS   2000 /* a client that has read a reply for this long may have to make room */
 
 bool connection_is_trusted(const struct listener *l, const char *peer)
 {

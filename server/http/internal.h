@@ -210,7 +210,7 @@ void deadline_cut_all(struct listener *l);
 /* connection.c. True where `peer` is a proxy that the options list. */
 bool connection_is_trusted(const struct listener *l, const char *peer);
 /* Ends up to `count` connections that came before `now`: those that have kept us waiting longest
- * for a header or for the rest of what will be dropped; where there is none, those that have been
+ * for a header or for the rest of what will be dropped; if nothing waits so, those that have been
  * reading a reply longest.
  */
 void connections_make_room(struct listener *l, uint32_t count, int64_t now);

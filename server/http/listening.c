@@ -38,7 +38,7 @@ static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text
     return strlen(text);
 }
 
-/* Both are understood by who knows the newer, as the same. */
+/* Versions that know the newer name accept either. */
 #if MHD_VERSION >= 0x00097701
 #define STRICTNESS MHD_OPTION_CLIENT_DISCIPLINE_LVL
 #else
@@ -284,9 +284,9 @@ static bool start_workers(struct listener *l)
         w->listener = l;
         w->limit = most / threads + (i < most % threads);
         atomic_init(&w->load, 0);
+        l->worker_count++; /* also one of which only the daemon starts has to be stopped */
         if (!worker_start(w))
             return false;
-        l->worker_count++;
     }
     return true;
 }

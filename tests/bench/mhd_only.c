@@ -11,7 +11,7 @@
 
 /* mhd_only HEADERS BODY MEMORY memory|descriptor|once: libmicrohttpd with one reply that is made
  * before, BODY with the lines of HEADERS (Name: value), for whatever is asked; 304 with those of
- * them that a 304 has to whoever sends If-None-Match. What a server on this library cannot do
+ * them that a 304 has to clients that send If-None-Match. What a server on this library cannot do
  * without: nothing is looked up or checked. One thread, MEMORY bytes for a connection. The body is
  * sent from memory, or by the library's sendfile from a descriptor of memory; `once`: from memory,
  * set up for a connection for each request. Prints its port, and ends on SIGTERM. */

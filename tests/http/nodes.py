@@ -59,9 +59,8 @@ class Cluster:
             self.postgres.end()
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    made = Cluster(tmp_path)
+def until_its_end(made):
+    """For a fixture: the cluster, whose nodes are stopped after a test that passed, and whatever is left ended."""
     try:
         yield made
         for node in made.nodes.values():
@@ -69,6 +68,11 @@ def cluster(tmp_path):
                 node.stop()
     finally:
         made.end()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    yield from until_its_end(Cluster(tmp_path))
 
 
 def ready(node):

@@ -96,11 +96,11 @@ def test_padding_that_does_not_show_is_padding(database, tmp_path, pad):
 def test_without_a_site_each_way_says_how_to_make_one(start, tmp_path):
     server = start(sites=())
     loc, make = ORIGIN + "/a.xml", f"`sitemapd site add {ORIGIN}`"
-    detail = "belongs to no site: there is none yet; create one first (`sitemapd site add ORIGIN`, or POST /v1/sites)"
+    detail = "belongs to no site: the catalogue has no sites; create one first (`sitemapd site add ORIGIN`, or POST /v1/sites)"
     assert detail in server.register(loc).json()["detail"]
     assert server.bulk([loc]).json()["rejected"][0]["detail"] == detail
     for told in (server.cli("add", loc), server.cli("import", "-", input=loc + "\n"), server.cli("import", "--replace", "-", input=loc + "\n")):
-        assert told.code == 1 and "no site: there is none yet" in told.err and make in told.err and "cross-host" not in told.err, told
+        assert told.code == 1 and "no site: the catalogue has no sites" in told.err and make in told.err and "cross-host" not in told.err, told
     assert "no site yet; create one with `sitemapd site add ORIGIN`" in server.cli("list").err
     ready = lambda: ask(server.admin, "GET", "/readyz", host=server.admin).json()
     assert ready()["status"] == "degraded" and [r["code"] for r in ready()["reasons"]] == ["no-site"]

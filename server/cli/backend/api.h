@@ -40,7 +40,7 @@ struct backend {
     struct str owner;         /* the token's name; empty: not asked yet */
 };
 
-/* Opens the catalogue of cli->config; `create`: makes it where there is none. EXIT_DONE and `*out`,
+/* Opens the catalogue of cli->config; `create`: makes a missing one. EXIT_DONE and `*out`,
  * or told why not. */
 int backend_open_file(struct cli *cli, bool create, struct backend **out);
 /* Makes ready what asks the server at `url`, by the token of the environment or (not NULL) of the

@@ -353,7 +353,7 @@ static bool find(void *place, struct scan_pass *pass)
     return true;
 }
 
-/* A member that has a place; else the first, by which the scan says why there is none. */
+/* A member that has a place; else the first, from which the scan reports why none has. */
 static const char *sample_of(struct upstream *u, struct catalogue *catalogue, const char *index)
 {
     struct registry *registry;

@@ -168,7 +168,20 @@ static void test_half_of_a_request(void **state)
     listener_stop(l, 1000);
 }
 
-/* And who ends it behind a whole body gets its answer, also where each piece takes its time. */
+/* `number` of its table. */
+static void require_answered(int fd, size_t number)
+{
+    struct answer a;
+
+    live_read(fd, false, &a);
+    if (a.status != 200)
+        fail_msg("%zu: %u", number, a.status);
+    answer_done(&a);
+    close(fd);
+}
+
+/* A client that ends its side behind a whole body gets its answer, also where each piece takes its
+ * time. */
 static void test_an_end_behind_a_body(void **state)
 {
     static const char *const wholes[] = {
@@ -184,14 +197,9 @@ static void test_an_end_behind_a_body(void **state)
     struct listener *l = live_start(&options);
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++) {
         int fd = live_connect(l);
-        struct answer a;
         live_text(fd, wholes[i]);
         shutdown(fd, SHUT_WR);
-        live_read(fd, false, &a);
-        if (a.status != 200)
-            fail_msg("%zu: %u", i, a.status);
-        answer_done(&a);
-        close(fd);
+        require_answered(fd, i);
     }
     listener_stop(l, 1000);
 }
@@ -213,15 +221,10 @@ static void test_an_end_while_a_request_waits(void **state)
     live_await_load(l, 1, -1);
     for (size_t i = 0; i < sizeof waiting / sizeof waiting[0]; i++) {
         int fd = live_connect(l);
-        struct answer a;
         live_text(fd, waiting[i]);
         live_await_load(l, 2, 1);
         shutdown(fd, SHUT_WR);
-        live_read(fd, false, &a);
-        if (a.status != 200)
-            fail_msg("%zu: %u", i, a.status);
-        answer_done(&a);
-        close(fd);
+        require_answered(fd, i);
         live_await_load(l, 1, 0);
     }
     close(other);
