@@ -230,11 +230,14 @@ static bool look(struct listener *l)
     struct pollfd anyone = {.fd = l->listen_fd, .events = POLLIN};
     uint32_t room = 1 + l->options.max_connections / ROOM_PART;
     bool waited = l->waited, was_full = l->was_full;
+
+    if (!l->accepting)
+        return false;
     /* In this order: a client that is accepted meanwhile is not the one that has to make room. */
     int64_t now = clock_coarse_ms();
     bool full = least_loaded(l) == NULL;
 
-    l->waited = l->accepting && poll(&anyone, 1, 0) == 1;
+    l->waited = poll(&anyone, 1, 0) == 1;
     l->was_full = l->waited && full;
     if (l->was_full) {
         if (!was_full)
@@ -353,10 +356,10 @@ static void listener_free(struct listener *l)
 {
     for (unsigned i = 0; i < l->worker_count; i++)
         worker_stop(&l->workers[i]);
+    thread_stop(&l->deadline_thread); /* before what it looks at */
     if (l->listen_fd >= 0)
         close(l->listen_fd);
     free(l->workers);
-    thread_stop(&l->deadline_thread);
     sem_destroy(&l->quiesced);
     pthread_mutex_destroy(&l->accept_lock);
     pthread_mutex_destroy(&l->connections_lock);
