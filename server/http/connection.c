@@ -30,7 +30,7 @@
 /* How soon to look again for clients that wait while the listener is full. */
 #define FULL_MS 5
 /* How long to sleep without a connection: the first one wakes the thread. */
-#define DOZE_MS 1000
+#define DOZE_MS 10000
 /* Ended in a row, under the lock that new connections wait for; then others have their turn. */
 #define CUT_MOST    128u
 #define CUT_SOON_MS 2
@@ -207,8 +207,8 @@ static void deadline_run(void *context)
         more = scan(l, now);
         give_back(l, &crowd, &given_ms, now);
         doze = l->dozes = !full && l->connection_count == 0;
+        atomic_store(&l->scanned_ms, doze ? 0 : now);
         pthread_mutex_unlock(&l->connections_lock);
-        atomic_store(&l->scanned_ms, now);
     }
 }
 
@@ -401,8 +401,10 @@ static void connection_enter(struct connection *c, const struct sockaddr *addres
         l->oldest = c;
     l->connections = c;
     l->connection_count++;
-    if (l->dozes)
+    if (l->dozes) {
+        atomic_store(&l->scanned_ms, clock_coarse_ms());
         thread_wake(&l->deadline_thread);
+    }
     l->dozes = false;
     keep_reserve(l);
     pthread_mutex_unlock(&l->connections_lock);

@@ -159,7 +159,7 @@ struct listener {
 
     struct thread deadline_thread;
     bool dozes; /* it, under connections_lock: there was no connection when it last looked */
-    atomic_int_fast64_t scanned_ms; /* when it last looked at all of them */
+    atomic_int_fast64_t scanned_ms; /* when it last looked at all of them; 0: it dozes */
 };
 
 /* exchange.c: libmicrohttpd's callbacks. */

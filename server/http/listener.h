@@ -103,7 +103,7 @@ void listener_times(const struct listener *l,
                                  const struct histogram_values *took),
                     void *context);
 /* Milliseconds since its deadlines were last looked after, which is done a few times a second and
- * needs the lock of all connections: a watchdog's question. Any thread. */
+ * needs the lock of all connections: for a watchdog. 0 while there is no connection. Any thread. */
 int64_t listener_stale_ms(const struct listener *l);
 /* Connections now open, and suspended. */
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended);

@@ -580,7 +580,9 @@ void listener_totals(const struct listener *l, struct listener_totals *out)
 
 int64_t listener_stale_ms(const struct listener *l)
 {
-    return clock_coarse_ms() - atomic_load(&l->scanned_ms);
+    int64_t scanned_ms = atomic_load(&l->scanned_ms);
+
+    return scanned_ms == 0 ? 0 : clock_coarse_ms() - scanned_ms;
 }
 
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended)

@@ -12,7 +12,9 @@
 #include "server/pages/publisher_state.h"
 
 #define TICK_MS 1000
-#define NICE    10
+/* While every page in memory is stored it looks so many times more rarely. */
+#define REST_TICKS 10
+#define NICE       10
 /* A page is stored when it has been as it is for so long: one that changes more often never is,
  * but at a stop. */
 #define SETTLE_MS 5000
@@ -29,6 +31,7 @@ struct page_store_writer {
     int64_t settle_ms, least_ms, tick_ms;
     struct thread thread;
     atomic_bool sweep_due;
+    atomic_bool rests; /* the next page wakes it */
     bool opened_before;
 };
 
@@ -83,6 +86,7 @@ static bool is_due(struct page_store_writer *k, struct page_place *s, uint64_t s
         return false;
     if (all)
         return true;
+    atomic_store(&k->rests, false);
     if (stamp != s->watched) {
         s->watched = stamp;
         s->watched_since_ms = now;
@@ -204,10 +208,12 @@ static void page_store_run(void *context)
 {
     struct page_store_writer *k = context;
     setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
-    do
+    do {
+        atomic_store(&k->rests, true);
         if (make_ready(k))
             store_pages(k, false, TICK_BYTES, INT64_MAX);
-    while (thread_wait(&k->thread, k->tick_ms));
+    } while (
+        thread_wait(&k->thread, atomic_load(&k->rests) ? REST_TICKS * k->tick_ms : k->tick_ms));
 }
 
 /* ---- start and stop ------------------------------------------------------------------------ */
@@ -250,10 +256,18 @@ struct page_store_writer *page_store_writer_start(struct publisher *p)
     return NULL;
 }
 
+void page_store_writer_page_made(struct page_store_writer *k)
+{
+    if (k != NULL && atomic_exchange(&k->rests, false))
+        thread_wake(&k->thread);
+}
+
 void page_store_writer_pages_moved(struct page_store_writer *k)
 {
-    if (k != NULL)
-        atomic_store(&k->sweep_due, true);
+    if (k == NULL)
+        return;
+    atomic_store(&k->sweep_due, true);
+    page_store_writer_page_made(k);
 }
 
 void page_store_writer_stop(struct page_store_writer *k)

@@ -182,6 +182,7 @@ static void load_page(void *context, struct place *place, struct load *l)
     } else if (snapshot != NULL) {
         atomic_fetch_add(&p->pages_built_cold, 1);
         histogram_add(&p->build_ns, &histogram_times, clock_now_ns() - began_ns);
+        page_store_writer_page_made(p->keeper);
     }
 }
 
@@ -283,6 +284,7 @@ static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t re
     if (installed == CACHE_INSTALLED) {
         atomic_fetch_add(&p->pages_published, 1);
         cache_enforce(p->options.cache, place);
+        page_store_writer_page_made(p->keeper);
         return true;
     }
     resource_unref(fresh);

@@ -72,6 +72,8 @@ struct publisher {
 /* As the publisher's options say. NULL where they turn it off, or when out of memory or threads:
  * there is no store then, and all functions take NULL. */
 struct page_store_writer *page_store_writer_start(struct publisher *p);
+/* A page is in memory that may have to be stored, or is about to be. Any thread. */
+void page_store_writer_page_made(struct page_store_writer *k);
 /* The registry moved: pages may be gone. Any thread. */
 void page_store_writer_pages_moved(struct page_store_writer *k);
 /* Ends the thread, stores what is not stored for a bounded time, and frees. The
