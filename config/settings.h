@@ -89,7 +89,7 @@ struct config_named *section_new(struct config *c, const struct section_table *t
                                  unsigned line);
 void sections_done(struct config *c, const struct section_table *t);
 
-/* Where a value stands, and whom to tell about its mistakes. */
+/* Where a value is set, and where its mistakes are reported. */
 struct mistakes {
     const char *file; /* NULL: environment or flag */
     unsigned line;

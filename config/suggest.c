@@ -43,7 +43,7 @@ size_t suggest_distance(const char *a, const char *b)
     return above[b_len];
 }
 
-/* Lengths alone tell most words apart, at a hundredth of the cost: a file of nothing but mistakes
+/* Lengths alone distinguish most words, at a hundredth of the cost: a file of nothing but mistakes
  * is compared with every setting, line by line. */
 static bool is_near_in_length(const char *a, const char *b, size_t allowed)
 {

@@ -34,7 +34,7 @@ struct restore {
 #define LOCKS_BEGIN  0x40000000 /* where SQLite locks a file; a connection that reads holds one */
 #define LOCKS_LEN    512
 #define COPY_STEP    1048576u
-#define UNKNOWN_LEAP 1000000000 /* of serials, where the old file cannot tell what it gave */
+#define UNKNOWN_LEAP 1000000000 /* of serials, if the old file does not name its last */
 
 /* The sentence `path: why` and a status for errno, or for a sentence. */
 static enum catalogue_status restore_fail_errno(struct restore *r, const char *path)

@@ -151,11 +151,11 @@ struct token_declaration {
 #define members_of_source_remove(M, A) M(const char *, name)
 
 /* A part of what is counted of crawlers: rows that replace those of the same key. Only the node's
- * own is written: a shared catalogue need not be reached for it. Of CRAWLERS_TELL the first four
- * say all: what is kept here and was not sent yet is sent to the other nodes, a bounded part of it;
- * nothing is written where they know it all. .epoch is of the catalogue that they are of: in
- * another nothing is written. .node says whose rows they are, and no other's in this file; NULL:
- * the one server's or, of what logs tell, whosever are there. */
+ * own is written: a shared catalogue need not be reached for it. CRAWLERS_TELL uses only the first
+ * four: it sends the other nodes a bounded part of what is kept here and was not sent yet; nothing
+ * is written if they have it all. .epoch is of the catalogue that they are of: in another nothing
+ * is written. .node is the node that owns the rows, all rows of this file; NULL: the only server's
+ * or, for imported logs, those of any node. */
 #define members_of_crawlers(M, A)                                                                  \
     M(const char *, epoch)                                                                         \
     M(const char *, node)                                                                          \
@@ -206,16 +206,16 @@ struct token_declaration {
  * and is found refused by its row, without a detail where the reason is not news. Where the shrink
  * guard (rule as for a replace, over each index with all its entries) does not let the removals
  * through, they are held, all of them: the files that are gone stay as they are, all else is
- * applied, and result.would_remove tells how many (status OK). A scan that changes no entry makes
+ * applied, and result.would_remove is their number (status OK). A scan that changes no entry makes
  * no revision. What is frozen is left as it is, with the rows of its files: result.frozen. The
  * counts are of entries; unchanged ones are those of files that were sent. */
 #define members_of_scan(M, A) M(int64_t, hosts) /* see struct source_state */
 
-/* Of the urlset .index_name, what .source owns; of .rows those that are `gone` go, all others are
- * put. The guard judges all of it first, by these two: how many come, how many go. It is applied in
- * steps of SPLIT_STEP_ROWS at most, each a transaction and a revision of its own, with other writes
- * between them: one group in the history. A step that fails is answered so, and those before it
- * stay: the next split goes on with the group. */
+/* Of the urlset .index_name, what .source owns; of .rows those that are `gone` are removed, all
+ * others are put. The guard checks all of it first, by these two: how many are added, how many
+ * removed. It is applied in steps of SPLIT_STEP_ROWS at most, each a transaction and a revision of
+ * its own, with other writes between them: one group in the history. A step that fails is the
+ * result, and those before it stay: the next split continues the group. */
 #define members_of_split(M, A)                                                                     \
     M(uint64_t, comes)                                                                             \
     M(uint64_t, goes)
@@ -258,7 +258,7 @@ struct token_declaration {
     K(CHECK, check)                 /* what polls came to; a revision only where a date moved */   \
     K(SCAN, scan)                   /* what a directory source found */                            \
     K(SPLIT, split)   /* what differs in a urlset from the file that is split into it: .rows */    \
-    K(UNDO, undo)     /* put back what one change changed */                                       \
+    K(UNDO, undo)     /* undo one change */                                                        \
     AS(RESTORE, undo) /* an index as it was */                                                     \
     N(EXPIRE)         /* internal: page URLs that are older than their urlset keeps, a batch */    \
     N(PURGE)          /* internal: rows of removed indexes, one small batch */
@@ -305,17 +305,18 @@ struct change {
     /* What the caller may touch: what is outside of it is REFUSED with RULE_SITE_UNKNOWN (another
      * site) or RULE_OUTSIDE_TOKEN, and `forbidden` set. Zero: everything. */
     struct grant grant;
-    /* The caller: judged inside the transaction, so that what a revocation precedes is not applied.
+    /* The caller: authorised inside the transaction, so that nothing is applied after a revocation.
      * A token of the same name is another one: while the catalogue has no token of this id, hash
-     * and grant, or it has expired, the change is CONFLICT with `revoked` set. 0: nobody to judge.
-     */
+     * and grant, or it has expired, the change is CONFLICT with `revoked` set. 0: no caller to
+     * authorise. */
     int64_t bearer_id;
     const uint8_t *bearer_sha256; /* 32 bytes */
     bool override_managed;        /* the configuration itself is writing */
     bool pass_frozen;             /* what is frozen is changed all the same, where the caller may
                                      thaw it: undo, restore */
-    /* For the history: who (a token's or user's name; NULL: `source`), by which door (static:
-     * "api", "cli", "source", "config"; NULL: as kind and handle tell), and for which request. */
+    /* For the history: who (a token's or user's name; NULL: `source`), by which interface (static:
+     * "api", "cli", "source", "config"; NULL: follows from kind and handle), and for which request.
+     */
     const char *by;
     const char *via;
     const char *request_id;
@@ -340,7 +341,7 @@ struct change {
     struct spool *rows;     /* bulk, replace, split: entries; scan: files; NULL: none */
     bool skip;              /* bulk, replace: apply the good ones */
     int64_t max_removed;    /* of what removes: MAX_REMOVED_GUARDED, or how many may go */
-    bool dry_run;           /* all but single entries and tokens: judge and count, write nothing */
+    bool dry_run;           /* all but single entries and tokens: check and count, write nothing */
     bool tells_rows;        /* a dry run: and fill result.told */
     uint32_t max_told; /* bulk, replace, scan: findings that the result is to keep, see there */
     _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */
@@ -374,7 +375,7 @@ struct change_result {
     bool forbidden;           /* refused because of `grant` */
     bool precondition_failed; /* CONFLICT because of if_match */
     bool revoked;             /* CONFLICT because the token of bearer_id is gone or expired */
-    bool key_reused;          /* REFUSED because .key stands for another request */
+    bool key_reused;          /* REFUSED because .key belongs to another request */
     bool repeated;            /* OK, and nothing was done: an earlier change of .key was applied */
     bool managed;             /* CONFLICT because the configuration manages it */
     const char *conflict;     /* CONFLICT of an undo: a stable word, static; else NULL */
@@ -386,7 +387,7 @@ struct change_result {
     uint64_t frozen;          /* scan: files held back because their index is frozen */
     uint64_t spared;          /* replace of one source, no prefix: entries of the index that
                                  others own, which it left alone */
-    struct split_sums splits; /* a scan's, and its own to tell: the files that it split */
+    struct split_sums splits; /* of a scan, and reported by it: the files that it split */
     uint64_t revision;        /* the catalogue's after it: its own where it wrote something, else
                                  that of the last change before it that did */
     bool changed;             /* something was written (a revision was made) */
@@ -434,7 +435,7 @@ void catalogue_submit(struct catalogue *c, const struct change *change, change_d
  * callback of this module. Thread safe. */
 enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
                                       struct change_result *result);
-/* The same, and calls `tell` now and then with the rows done so far, on this thread. */
+/* The same, and periodically calls `tell` with the rows done so far, on this thread. */
 enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct change *change,
                                               void (*tell)(void *context, uint64_t rows_done),
                                               void *context, struct change_result *result);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is kept of crawlers between two runs of the server, and what the nodes of a shared catalogue
- * tell each other of it; in no revision. Part of db/catalogue.h. Plain values. */
+ * send each other of it; in no revision. Part of db/catalogue.h. Plain values. */
 #pragma once
 
 #include <stdbool.h>

@@ -88,7 +88,7 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
                                                   bool *more);
 
 /* What differs in an index between two revisions, entry by entry in no order, as far as the changes
- * after `from` up to `to` tell. */
+ * after `from` up to `to` show. */
 struct history_difference {
     int64_t site_id, index_id;
     uint64_t from, to;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How far the page URLs of a site's urlsets were told to search engines (IndexNow), and what comes
- * next. Part of db/catalogue.h, whose rules hold. It makes no revision, and is the catalogue's, not
- * a node's: a node that takes over goes on where another ended. */
+/* How far the page URLs of a site's urlsets were sent to search engines (IndexNow), and what comes
+ * next. Part of db/catalogue.h, whose rules hold. It makes no revision, and belongs to the
+ * catalogue, not to a node: a node that takes over continues where another ended. */
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 struct catalogue_view;
 
-/* All changes before `revision` were told, and of that one the first so many parts (of
+/* All changes before `revision` were sent, and of that one this many of the first parts (of
  * catalogue_view_history_rows). 0, 0: nothing is known of the site. */
 struct indexnow_position {
     uint64_t revision, parts;

@@ -183,7 +183,7 @@ enum rule_code registry_place_in(const struct registry *r, const struct url *loc
 struct entry_shown registry_describe_entry(const struct registry *r,
                                            const struct entry_record *record);
 
-/* What to tell people of a loc that registry_place refused with `code`, where `site` is the
- * placement's (may be NULL): more than the code's own sentence. Static. */
+/* The message for a loc that registry_place refused with `code`, where `site` is the placement's
+ * (may be NULL): more than the code's own sentence. Static. */
 const char *registry_place_why(const struct registry *r, enum rule_code code, const struct url *loc,
                                const struct registry_site *site);

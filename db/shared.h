@@ -64,7 +64,8 @@ bool catalogue_shared_state(struct catalogue *c, struct shared_state *out);
 /* So long PostgreSQL may keep a connection whose machine is gone (pg_statements.def). */
 #define SHARED_NAMESAKE_MS 30000
 
-/* A node that was not heard of for so long says nothing about now: they tell every ten seconds. */
+/* A node that has been silent for this long says nothing about the present: they report every ten
+ * seconds. */
 #define SHARED_SILENT_MS 60000
 /* A node as the others know it; for people. */
 struct shared_member {

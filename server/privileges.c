@@ -31,9 +31,9 @@ static void make_folder(const char *database, const struct passwd *who)
     char *copy = strdup(database);
     const char *folder = copy == NULL ? NULL : dirname(copy);
 
-    /* What cannot be made, or is there and another's, the catalogue will tell. */
+    /* What cannot be created, or belongs to another user, the catalogue reports. */
     if (folder != NULL && mkdir(folder, 0700) == 0) {
-        /* Where the folder above is that user's, a link may stand there now. */
+        /* If that user owns the folder above, a symbolic link may be there now. */
         int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fchown(fd, who->pw_uid, who->pw_gid) != 0)
             rmdir(folder);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the logs tell of requests: a line of the access log for each, and one of the log for each
- * that the server itself failed; and the crawlers' ledger. */
+/* Logs of requests: an access log line for each, a log line for each that failed in the server
+ * itself, and the ledger of crawlers. */
 #pragma once
 
 #include <stdbool.h>

@@ -23,7 +23,7 @@
 #define SAY_EACH_MS   10000 /* folders come and go */
 #define RETRY_MOST_MS 60000
 #define DIGEST_CHARS  16
-#define SILENT_MS     30000 /* nodes tell every ten seconds */
+#define SILENT_MS     30000 /* nodes report every ten seconds */
 #define RETELL_MS     2000  /* twice as long each time */
 #define EXCHANGE_MS   5000
 

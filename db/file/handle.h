@@ -47,12 +47,12 @@ enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *w
                                 size_t why_size);
 void watch_free(struct watch *watch);
 
-/* A file that took another's place is the writer's first, which migrates it and gives it another
- * epoch, and only then anybody's to read: nobody ever sees it under the epoch that it came with.
+/* A file that replaced another is opened by the writer first, which migrates it and gives it
+ * another epoch, and only then by readers: nobody ever reads it under its old epoch.
  *
- * Tells the writer that the path names a catalogue again, maybe another one: between two
- * transactions it closes its connection, reopens the path and clears `lost`. Returns at once;
- * where the reopening fails `lost` stays set and the watch asks again. Thread safe. */
+ * Notifies the writer that the path names a catalogue again, maybe another one: between two
+ * transactions it closes its connection, reopens the path and clears `lost`. Returns at once; where
+ * the reopening fails `lost` stays set and the watch asks again. Thread safe. */
 void writer_reopen(struct catalogue *c);
 /* Whether the writer has come to this file: it has made it its own, or found that it cannot for
  * good (a disk that takes no writes), and then what is there may be read all the same. Thread safe.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Parts of the history as a view has them, for those who tell of it. Internal to db/history/. */
+/* Parts of the history as a view has them, for code that shows it. Internal to db/history/. */
 #pragma once
 
 #include "db/history.h"

@@ -18,9 +18,9 @@
 #include "server/base/clock.h"
 
 /* A file that was replaced (a backup renamed into place) leaves the old one's write-ahead log at
- * the path of the new one's. The engine cannot tell the two apart and would replay the old pages
- * into the new file, so the log is put away before anything opens the new file. It is ours to put
- * away only if it is the very log that this watch held open. */
+ * the path of the new one's. The engine cannot distinguish them and would replay the old pages into
+ * the new file, so the log is moved away before anything opens the new file. It may be moved only
+ * if it is the very log that this watch held open. */
 
 #define QUIET_MS      3000
 #define QUIET_LOOK_MS 1000
@@ -260,10 +260,10 @@ static bool read_file_events(const struct watch *w)
     return some;
 }
 
-/* A commit is to be seen only behind its fsync, which comes after the write that the kernel
- * reports: for QUIET_MS from then on the index is looked at. Should a disk need longer than that,
- * the look of each QUIET_LOOK_MS finds it, as it finds what the kernel does not tell: a folder that
- * was renamed, a link turned elsewhere. */
+/* A commit is visible only after its fsync, which follows the write that the kernel reports: for
+ * QUIET_MS from then on the index is polled. If a disk needs longer than that, the poll of each
+ * QUIET_LOOK_MS finds it, as it finds what the kernel does not report: a folder that was renamed, a
+ * symlink that was changed. */
 static bool is_quiet(const struct watch *w, int64_t now_ms)
 {
     return w->files_fd >= 0 && w->index.head != NULL && !w->lost &&

@@ -496,7 +496,7 @@ enum shared_outcome join_catch_up(struct shared_log *log, const char *path,
     return outcome;
 }
 
-/* ---- taking its place */
+/* ---- replacing the local catalogue */
 
 /* All pages in one transaction. A result code of SQLite. */
 static int copy_pages(sqlite3 *to, sqlite3 *from)

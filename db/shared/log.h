@@ -206,9 +206,9 @@ struct shared_log_calls {
     enum shared_outcome (*trim)(struct shared_log *log, bool *more, int64_t deadline_ms);
 
     /* --- what lives as long as the connection --- */
-    /* Leadership: YES where the name is this connection's now (also where it was already; asks
-     * nobody then), NO where another has it. Held until the connection is lost, which it is after
-     * half a minute in which nothing is asked by it: `tell` shows whether it is. */
+    /* Leadership: YES if the name is this connection's now (also if it was already; then without a
+     * query), NO if another has it. Held until the connection is lost, which happens after half a
+     * minute without a query: `tell` shows whether it was. */
     enum shared_outcome (*hold)(struct shared_log *log, const char *name, int64_t deadline_ms);
     bool (*is_held)(const struct shared_log *log, const char *name); /* as far as known; no wait */
     void (*let_go)(struct shared_log *log, const char *name, int64_t deadline_ms);

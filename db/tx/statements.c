@@ -32,7 +32,7 @@
     "(EXISTS (SELECT 1 FROM source_file_row WHERE source = " source_id ") OR EXISTS (SELECT 1"     \
     " FROM fetch WHERE source = " source_id " AND list = 0 AND listed = 1))"
 
-/* The rows `k` of `fetch` that tell of the file ?2 of the source ?1, and of those that the history
+/* The rows `k` of `fetch` that describe the file ?2 of the source ?1, and of those that the history
  * has of it at the revision ?3, of the site ?4. */
 #define CHECK_TELLS                                                                                \
     "k.list = 0 AND k.listed = 1 AND k.source IN (SELECT ?1 UNION SELECT source FROM history_file" \

@@ -132,7 +132,7 @@ static const char *bearer_token(const char *header, size_t *len)
     return *len > 0 && header[*len] == '\0' ? header : NULL;
 }
 
-/* The texts are the request's own: the registry is let go. */
+/* The texts are the request's own: the registry is released. */
 static void take_grant(struct request *request, const struct registry_token *token)
 {
     snprintf(request->token_text, sizeof request->token_text, "%s", token->grant.name);
@@ -147,7 +147,7 @@ static void take_grant(struct request *request, const struct registry_token *tok
 }
 
 /* Notes in the request whose token this is. Compares with every token there is, each in constant
- * time, so that the time taken tells nothing of which one was near. */
+ * time, so that the time taken does not reveal which one was close. */
 static bool identify(const struct app_context *app, const uint8_t sha256[32],
                      struct request *request)
 {

@@ -26,10 +26,10 @@ void auth_free(struct auth *auth);
  * past the limit: what is worth a line in the log. Thread safe; never waits for I/O. */
 unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *report);
 
-/* A request is judged when its header has come; its body, or what it waits for, may take long. So
- * each call is judged again before it tells anything, and a write by the writer itself, in its
- * transaction (change.bearer_id). A token is its id, hash and scope: another one of the same name
- * does not do. Both are false, with the reply filled (401), where it has been revoked or has
+/* A request is authorised when its header has arrived; its body, or what it waits for, may take
+ * long. So each call is authorised again before it returns data, and a write by the writer itself,
+ * in its transaction (change.bearer_id). A token is its id, hash and scope: another one of the same
+ * name is rejected. Both are false, with the reply filled (401), if it has been revoked or has
  * expired. Thread safe. */
 struct app_context;
 struct registry;

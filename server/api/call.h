@@ -82,14 +82,14 @@ void call_done(void *context, struct request *request);
 enum handled call_run(struct call *call, void (*job)(void *call));
 /* Runs `work` with a view on a worker, then resumes the request. */
 enum handled call_read(struct call *call, call_work *work);
-/* The same for what takes some ten milliseconds: one at a time, and other calls do not wait. */
+/* The same for what takes tens of milliseconds: one at a time, and other calls do not wait. */
 enum handled call_search(struct call *call, call_work *work);
 /* On a worker: runs `work` (NULL: nothing) with a view, where the token still holds in it. Where it
  * does not, or the catalogue cannot be read, or `work` failed, the reply is filled: its status is
  * not 0. */
 void call_look(struct call *call, call_work *work);
-/* Submits call->change; `source` is filled where it is empty, and the caller, for the writer to
- * judge. HANDLE_LATER always. Any thread. */
+/* Submits call->change; fills `source` if it is empty, and the caller, for the writer to authorise.
+ * HANDLE_LATER always. Any thread. */
 enum handled call_write(struct call *call, void (*answer)(struct call *));
 
 /* Reads the request's body, an object with these fields and no others, into call->body, whose
@@ -125,8 +125,8 @@ bool call_site(struct call *call, const struct registry *registry,
 /* Reads a site's or index's id; 0 if the text is invalid. */
 int64_t call_id(const char *text);
 
-/* What a write's `answer` tells of sites and indexes: as published, or, where the answer is made to
- * be kept, as the change under way sees them. Valid until it returns. */
+/* The sites and indexes for a write's `answer`: as published, or, if the answer is made to be
+ * stored, as the change in progress sees them. Valid until it returns. */
 const struct registry *call_registry(struct call *call);
 
 /* Ends a read: a strong ETag made of the body, 304 where If-None-Match names it, else 200. With the

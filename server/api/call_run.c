@@ -331,7 +331,7 @@ static void write_done(void *context, struct change_result *result)
     change_result_done(&call->result);
     call->result = *result;
     memset(result, 0, sizeof *result);
-    /* The guard tells how much the index has. */
+    /* The guard's result says how many the index has. */
     if (call->result.code == RULE_SHRINK_GUARD && !grant_has_whole(&call->change.grant))
         call->result.detail[0] = '\0';
 
@@ -482,7 +482,7 @@ uint64_t call_number(const struct call *call, const char *name)
 
     if (parameter == NULL || text == NULL)
         return parameter != NULL ? parameter->usual : 0;
-    query_number(text, UINT64_MAX, &number); /* call_begin has judged it */
+    query_number(text, UINT64_MAX, &number); /* call_begin has validated it */
     return number;
 }
 

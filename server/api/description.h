@@ -2,7 +2,7 @@
 /* What the rows of calls.def, objects.def and bodies.def are. The server reads requests and writes
  * answers by them; openapi.c makes /openapi.json of them at build time.
  *
- * A fact stands in one row. What follows from it stands nowhere: the statuses that a call of its
+ * A fact is in one row. What follows from it is written nowhere: the statuses that a call of its
  * kind may return, Idempotency-Key and Location, 304 where a GET has a tag (openapi.c). */
 #pragma once
 
@@ -18,7 +18,7 @@ enum member_type {
     MEMBER_TIME,    /* RFC 3339, UTC */
     MEMBER_DATE,    /* 2026-01-31 */
     MEMBER_INTEGER, /* from .min to .max; .max 0: unbounded */
-    MEMBER_SECONDS, /* the same of a request, judged by the writer */
+    MEMBER_SECONDS, /* the same in a request, validated by the writer */
     MEMBER_BIT,     /* of a query: 0 (default) or 1 */
     MEMBER_FLAG,    /* true or false */
     MEMBER_WORD,    /* one of .of: "fail|skip" */

@@ -24,8 +24,8 @@ void errors_reply_status(struct reply *reply, enum catalogue_status status)
     reply_status(reply, status, NULL, NULL);
 }
 
-/* A rule that judges a value says 422; those that judge the state of the catalogue or the form of
- * the body have a status of their own. */
+/* A rule that checks a value answers 422; those that check the state of the catalogue or the form
+ * of the body have a status of their own. */
 static unsigned status_of_rule(enum rule_code code)
 {
     switch (code) {

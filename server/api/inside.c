@@ -26,7 +26,7 @@ struct inside {
     struct sources_at_rest at_rest;
     struct cache *cache;
     bool started;
-    char via[96]; /* as the header tells it of a command through a server */
+    char via[96]; /* from the header that a command sends through a server */
 };
 
 /* ---- what the handlers use ------------------------------------------------------------------ */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Idempotency-Key: a write that may be sent twice, because its answer was lost, is applied once
  * (draft-ietf-httpapi-idempotency-key-header). The same key with the same method, target and body
- * is answered within a day what the first one was; with others it is 422.
+ * gets, within a day, the answer of the first one; with others it gets 422.
  *
  * The answer is made while the change is applied, in its transaction, and kept with it: no crash
  * can part the two. So `answer` of a call with a key runs on the writer's thread, where the request
- * is nobody else's; it tells of sites and indexes by call_registry alone. */
+ * is nobody else's; it reads sites and indexes through call_registry alone. */
 #include "server/api/call.h"
 
 #include <stdlib.h>
@@ -101,7 +101,8 @@ static void pack(const struct reply *reply, struct str *out)
     out->failed = out->failed || reply->body.failed;
 }
 
-/* The same once more without what has no bound, and a word of that. The first answer stays. */
+/* The same again without the unbounded parts, and with a remark about that. The first answer stays.
+ */
 static void pack_brief(struct call *call, struct str *out)
 {
     struct reply *reply = &call->request->reply, whole = *reply;

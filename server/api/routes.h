@@ -39,7 +39,7 @@ struct copy_use {
     atomic_uint made, open;
 };
 
-/* What search engines were told of page URLs (server/notify/indexnow.h), for metrics. */
+/* What search engines were sent about page URLs (server/notify/indexnow.h), for metrics. */
 struct indexnow_counts {
     _Atomic uint64_t urls, lost, taken, refused; /* page URLs; requests */
     atomic_int failing; /* sites of which no engine accepts notifications now */

@@ -243,7 +243,7 @@ enum handled upload_body(void *context, struct request *request, const void *byt
 
 /* ---- the end ----------------------------------------------------------------------------- */
 
-/* True where all of the body is one good entry. What is wrong with another the reader tells. */
+/* True if all of the body is one valid entry. The reader reports what is wrong with any other. */
 static bool read_single(struct upload *upload)
 {
     const struct reader_options options = options_of(upload);

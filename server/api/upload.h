@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Entries on their way in: the body of POST and PUT /v1/sitemaps and /v1/urls. A small body that is
- * one good entry is taken as it is. Any other is read as it arrives, judged, and spooled until its
- * transaction takes it: a small one at its end on the HTTP thread, a large or compressed one piece
- * by piece on the workers, while the sender waits, so that neither memory nor a thread is held by a
- * slow one. Internal to server/api/. */
+/* Entries being uploaded: the body of POST and PUT /v1/sitemaps and /v1/urls. A small body that is
+ * one valid entry is used as it is. Any other is read as it arrives, validated, and spooled until
+ * its transaction reads it: a small one at its end on the HTTP thread, a large or compressed one
+ * piece by piece on the workers, while the sender waits, so that a slow sender holds neither memory
+ * nor a thread. Internal to server/api/. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,7 +37,7 @@ struct upload {
     void (*submit)(struct upload *upload);
 };
 
-/* For the routes' `begin`: makes the call and judges the headers. HANDLED: the reply is filled. */
+/* For the routes' `begin`: makes the call and checks the headers. HANDLED: the reply is filled. */
 enum handled upload_begin(void *context, struct request *request, void (*submit)(struct upload *));
 /* Whether the body was one object and no list. Once it was read. */
 bool upload_is_single(const struct upload *upload);

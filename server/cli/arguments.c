@@ -95,7 +95,7 @@ static bool take_option(struct parse *p, int argc, char **argv, int *at)
     }
     option = find_anywhere(p, word, len);
     p->out->given_count++;
-    if (option == NULL) { /* the command, once known, may tell what was meant */
+    if (option == NULL) { /* the command, once known, may have a suggestion */
         given->name = word;
         return true;
     }
@@ -235,7 +235,7 @@ static bool find_command(struct parse *p)
     return wrong(p, "%s: unknown command; sitemapd --help lists them", word);
 }
 
-/* ---- judging --------------------------------------------------------------------------- */
+/* ---- validation ------------------------------------------------------------------------ */
 
 static bool check_options(struct parse *p)
 {

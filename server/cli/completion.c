@@ -124,7 +124,7 @@ struct line {
     char name[32];                     /* of the command, as far as it was typed */
     const struct cli_command *command; /* NULL: not whole yet */
     bool has_argument;                 /* a word stands behind it already */
-    const struct cli_option *awaited;  /* its value stands at the cursor */
+    const struct cli_option *awaited;  /* its value is at the cursor */
 };
 
 /* ---- the table ------------------------------------------------------------------------- */
@@ -261,7 +261,7 @@ static void read_line(struct cli *cli, struct line *line)
 
 /* ---- offering -------------------------------------------------------------------------- */
 
-/* `before` is what stands in the same word before what is completed: "--index=". */
+/* `before` is what the same word contains before the part that is completed: "--index=". */
 static void offer(const char *typed, const char *before, const char *word, const char *doc)
 {
     if (strncmp(word, typed, strlen(typed)) == 0)

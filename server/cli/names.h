@@ -22,7 +22,7 @@ const char *names_new_list(struct cli *cli, const char *name, char out[LOC_MAX_C
 enum list_kind names_kind(const struct cli *cli);
 /* The path of a list's URL. */
 const char *names_path(const json_t *list);
-/* Tells that `path` of `site` is not a page, with the nearest index. Returns EXIT_COULD_NOT. */
+/* Reports that `path` of `site` is not a page, with the nearest index. Returns EXIT_COULD_NOT. */
 int names_no_page(struct cli *cli, const json_t *site, const char *name, const char *path);
 /* Ends `name: what; ` with the nearest name ("" or NULL: none), or else with the command that shows
  * all of them. Returns EXIT_COULD_NOT. */

@@ -57,11 +57,11 @@ void output_count(char out[24], const json_t *object, const char *name);
  * it was, or is, not there. */
 void output_print_change(const struct entry_shown *before, const struct entry_shown *after);
 
-/* Of a dry run that was to tell rows (change.tells_rows): the first `most`, a line each. Returns
+/* Of a dry run that was to return rows (change.tells_rows): the first `most`, a line each. Returns
  * how many. */
 #define ROWS_SHOWN 20
 uint64_t output_print_rows(const struct change_result *result, uint64_t most);
-/* The same of the rows that the API tells of a dry run. */
+/* The same of the rows that the API returns for a dry run. */
 uint64_t output_print_told(const json_t *rows, uint64_t most);
 /* "... and N more" behind them, where there are. */
 void output_print_more(uint64_t all, uint64_t shown);

@@ -15,7 +15,7 @@ static const struct {
     {96 + 8, {[10] = 0xff, 0xff, 10}},            /* private */
     {96 + 10, {[10] = 0xff, 0xff, 100, 64}},      /* carriers' NAT */
     {96 + 8, {[10] = 0xff, 0xff, 127}},           /* loopback */
-    {96 + 16, {[10] = 0xff, 0xff, 169, 254}},     /* link-local: clouds tell their secrets there */
+    {96 + 16, {[10] = 0xff, 0xff, 169, 254}},     /* link-local: clouds keep their secrets there */
     {96 + 12, {[10] = 0xff, 0xff, 172, 16}},      /* private */
     {96 + 24, {[10] = 0xff, 0xff, 192, 0, 0}},    /* protocols */
     {96 + 24, {[10] = 0xff, 0xff, 192, 0, 2}},    /* documentation */

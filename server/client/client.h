@@ -120,8 +120,8 @@ int64_t fetch_retry_after(const struct fetch_reply *reply, int64_t now);
  * fit. NULL where there is none, else `out`. */
 const char *fetch_header_joined(const struct fetch_reply *reply, const char *name, char *out,
                                 size_t size);
-/* True where the answer's header says that it is a challenge to tell people from bots, whatever its
- * status and body. */
+/* True if the answer's header says that it is a challenge that separates people from bots, whatever
+ * its status and body. */
 bool fetch_is_wall(const struct fetch_reply *reply);
 /* True where the list header names `word`, whatever its case, parameters aside. */
 bool fetch_header_lists(const struct fetch_reply *reply, const char *name, const char *word);

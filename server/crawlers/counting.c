@@ -427,7 +427,7 @@ void crawlers_restore_since(struct crawlers *c, int64_t since)
         continue;
 }
 
-/* Others' sums are made beside those that are sent, and then take their place. */
+/* Others' sums are made beside those that are sent, and then replace them. */
 bool crawlers_others_begin(struct crawlers *c, int64_t times)
 {
     pthread_mutex_lock(&c->others_lock);

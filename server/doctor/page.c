@@ -327,7 +327,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* How many locs stand there more than once; the first of them goes to `*which`. */
+/* How many locs occur more than once; the first of them goes to `*which`. */
 static size_t count_doubles(struct found *f, const char **which)
 {
     const char **sorted = calloc(f->count + 1, sizeof *sorted);

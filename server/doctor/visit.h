@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the checks share: the options, the counts, how to ask and how to tell. Internal to
- * server/doctor/. */
+/* What the checks share: the options, the counts, and functions that send requests and report
+ * results. Internal to server/doctor/. */
 #pragma once
 
 #include "server/client/client.h"

@@ -81,11 +81,11 @@ void deadline_clear(struct connection *c)
     atomic_store_explicit(&c->deadline_ms, 0, memory_order_relaxed);
 }
 
-/* A client that ends its side together with its last request, or with half of one or of its body:
- * libmicrohttpd, told once of both, has read the request and waits to be told of the end, which
- * nobody does again. It would keep the connection, and the client waiting for our end, until the
- * deadline. So each is looked at once when it has become idle, and now and then while no more of a
- * request comes; again only where there is something to be read first. */
+/* A client that closes its side together with its last request, or with half of a request or body:
+ * libmicrohttpd gets one event for both, reads the request, and waits for an event for the end,
+ * which never comes. It would keep the connection, and the client waiting for our end, until the
+ * deadline. So each connection is checked once when it has become idle, and periodically while no
+ * more of a request arrives; again only if there is something to read first. */
 static bool is_left(struct connection *c, int64_t now)
 {
     int_fast64_t since = atomic_load_explicit(&c->idle_since_ms, memory_order_relaxed);
@@ -162,8 +162,8 @@ static bool scan(struct listener *l, int64_t now)
                              "the body stalled or arrived too slowly (body_timeout)");
             shutdown(c->fd, SHUT_RDWR);
         } else {
-            /* Its end is reported once more, and only once: should its thread have taken the
-             * last of a request just now, there is a reply to send. */
+            /* Its end is reported again, and only once: if its thread has just read the last of a
+             * request, there is a reply to send. */
             shutdown(c->fd, SHUT_RD);
         }
         if (++ended == CUT_MOST)
@@ -173,7 +173,7 @@ static bool scan(struct listener *l, int64_t now)
 }
 
 /* `crowd`: the most connections there have been since memory was given back. Called under the lock,
- * which it lets go of meanwhile. */
+ * which it releases meanwhile. */
 static void give_back(struct listener *l, uint32_t *crowd, int64_t *given_ms, int64_t now)
 {
     if (l->connection_count > *crowd)

@@ -2,12 +2,12 @@
 /* An exchange: one request and its reply, on its connection's thread. libmicrohttpd calls
  *
  * - exchange_target with the request line: the target is copied before the library cuts it up;
- * - exchange_handle with the header (first_call): it is filled in and judged (check_message), has
+ * - exchange_handle with the header (first_call): it is filled in and checked (check_message), has
  *   its route (find_route), its token (authorise), its announced body (check_body); with each piece
  *   of the body (body_call): counted, given to the route's hook; when all of it is there
  *   (finish_call): `finish`, `answer`, and the reply;
  * - exchange_completed when the reply is out or the connection lost: counted, logged, freed;
- * - exchange_heed_log when it is about to refuse by itself.
+ * - exchange_heed_log when the library is about to refuse the request itself.
  *
  * How its reply leaves: send.c. What is refused where: `refuse`. */
 #include <poll.h>
@@ -206,8 +206,8 @@ static bool refuse_type(struct exchange *e, const char *const *types)
     return decline(e, 415, "content-type-not-supported", detail);
 }
 
-/* The host that the client asked for: a listed proxy tells it in X-Forwarded-Host, the last of the
- * list being what it put there itself. Cut out of the header in place. */
+/* The host that the client requested: a listed proxy sends it in X-Forwarded-Host, where the last
+ * of the list is what the proxy itself added. Cut out of the header in place. */
 static const char *effective_host(struct exchange *e)
 {
     const char *forwarded = e->headers.value[HEADER_X_FORWARDED_HOST];

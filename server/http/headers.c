@@ -61,8 +61,9 @@ static bool is_folded(const char *name, size_t name_len, const char *value)
     return !parser_is_strict() && value != NULL && (uintptr_t)value <= (uintptr_t)name + name_len;
 }
 
-/* Whether nothing but up to `most` line ends lies between two texts: they are NULs by now, two for
- * one that had its CR. What a NUL hides of a value lies there too (RFC 9110 5.5). */
+/* Whether nothing but up to `most` line ends lies between two texts: they are NULs at this point,
+ * two for a line that ended with CR LF. What a NUL hides of a value lies there too (RFC 9110 5.5).
+ */
 static bool only_line_ends(const char *from, uintptr_t to, unsigned most)
 {
     uintptr_t len = to - (uintptr_t)from;

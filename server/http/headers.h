@@ -40,8 +40,8 @@ enum target_status check_target(char *target, const char *host, const char **pat
 /* True where the media type of `content_type` (parameters aside) is one of `allowed`. */
 bool check_content_type(const char *content_type, const char *const *allowed);
 
-/* Decodes percent-encoding of one segment. False where malformed or out of memory
- * (out->failed tells); NUL is malformed. */
+/* Decodes percent-encoding of one segment. False if malformed or out of memory (then out->failed is
+ * set); NUL is malformed. */
 bool check_decode_segment(const char *text, size_t len, struct str *out);
 
 /* Whether libmicrohttpd of this version, "1.0.1", refuses such headers itself, once: from 0.9.77.1
@@ -55,9 +55,9 @@ bool parser_is_strict(void);
 /* Takes a request's header over from libmicrohttpd, and notices where the library read it otherwise
  * than the next server would: such a header is malformed. On the connection's thread. */
 
-/* In the call that tells the target, which is copied already: keeps the library from taking cookies
- * and the query apart. Nobody asks for that, and each part takes so much of its memory that 4 kB of
- * them are not answered, or answered twice. It has no option for either. */
+/* In the call that passes the target, which is copied already: keeps the library from parsing
+ * cookies and the query. Nothing here needs them, and each part takes so much of its memory that 4
+ * kB of them are not answered, or answered twice. It has no option for either. */
 void header_read_prepare(struct MHD_Connection *mhd, const char *target);
 /* Once the header is whole. Fills a cleared `scan`, which borrows the texts for the request's life.
  * `method` and `version` are those of the first handler call; without a `method` (NULL), what ends
@@ -65,7 +65,7 @@ void header_read_prepare(struct MHD_Connection *mhd, const char *target);
 void header_read(struct MHD_Connection *mhd, const char *method, const char *version,
                  struct header_scan *scan);
 
-/* What a listed proxy tells of the client that it speaks for. */
+/* What a listed proxy says about the client that it forwards for. */
 
 /* The client's address out of an X-Forwarded-For list, "client, proxy, proxy": the last that is not
  * of a trusted range, since what stands before it anyone may have written; where all are, the

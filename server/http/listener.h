@@ -15,8 +15,8 @@
 struct listener;
 struct readers;
 
-/* A request that was answered, as logs tell it. All borrowed for the call; texts NULL where the
- * request has none. */
+/* An answered request, for the logs. All borrowed for the call; texts are NULL if the request has
+ * none. */
 struct completion {
     const struct request *request;
     const char *listener, *route; /* their names in metrics */
@@ -66,8 +66,8 @@ struct listener_options {
     const struct route *fallback;
     struct readers *readers; /* of served files, shared by listeners; borrowed; NULL: not kept */
     void *context;           /* for every hook of every route */
-    /* Judges `Authorization` for routes with a `role`: fills token_name and grant, or
-     * fills a reply (401, 429) and returns false. Must not block. */
+    /* Checks `Authorization` for routes with a `role`: fills token_name and grant, or fills a reply
+     * (401, 429) and returns false. Must not block. */
     bool (*authorise)(void *context, struct request *request);
     /* With `tls`: a client spoke plain HTTP, was answered 400 and closed. On the acceptor's thread;
      * may be NULL. Must not block. */

@@ -73,8 +73,8 @@ void resource_reply(struct request *request, struct resource *r, bool as_file,
                                             : REPRESENT_IDENTITY;
     struct variant v = variant_of(r, represent);
     struct conditions conditions = request_conditions(request);
-    /* A page dated in the future gets the time of its reply, which its own date must not judge.
-     */
+    /* For a page dated in the future, the time of its reply: its own date must not be compared
+     * with. */
     bool dated = !is_page(r) || r->dated_at == r->changed_at;
     struct validators own = {v.etag, dated ? r->changed_at : 0,
                              atomic_load(&r->same_second) || request->undated};

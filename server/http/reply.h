@@ -33,8 +33,8 @@ void resource_cut(void *readers, enum held_kind kind, uint64_t bytes);
  * ones always send one. */
 #define NOT_MODIFIED_HAS_LENGTH (MHD_VERSION < 0x00097701)
 
-/* A response for 304, whose fields the caller adds; NULL: no memory. `len`: of the 200 that it
- * stands for, told where it must be: no other may be (RFC 9110 8.6). */
+/* A response for 304, to which the caller adds fields; NULL: no memory. `len`: of the 200 that it
+ * replaces, given where a length must be sent: no other may be (RFC 9110 8.6). */
 struct MHD_Response *not_modified_new(uint64_t len);
 
 enum resource_send {

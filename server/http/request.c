@@ -42,7 +42,7 @@
     X(HEADER_COUNT, 'c', 'l', "Cache-Control")                                                     \
     X(HEADER_COUNT, 'f', 'm', "From")
 
-/* Length, first and last letter tell them apart: two in one slot do not compile (-Woverride-init).
+/* Length, first and last letter distinguish them: two in one slot do not compile (-Woverride-init).
  */
 #define SLOTS                  64u
 #define SLOT(first, last, len) ((2u * (len) + (first) + 7u * (last)) % SLOTS)

@@ -24,7 +24,7 @@ enum http_method {
     HTTP_OTHER = 1 << 7, /* 501 */
 };
 
-/* ---- its header, taken in one pass: its known fields, and whether all of it is well-formed (RFC
+/* ---- its header, parsed in one pass: its known fields, and whether all of it is well-formed (RFC
  * 9110 5.1, 5.5). Thread safe for each scan. */
 
 /* The header fields that the listener, a handler or a log needs: found in one pass. */
@@ -111,7 +111,7 @@ struct reply {
     struct resource *resource;
     enum representation represent;
     enum coding offered;              /* by the client, where it was looked at */
-    size_t first, len;                /* the bytes of it that are sent, or that a 304 stands for */
+    size_t first, len;                /* the bytes of it that are sent, or that a 304 refers to */
     const struct cache_fields *cache; /* borrowed for the process's life */
     int64_t site_id;                  /* whose it is; 0: not known */
     bool from_file;                   /* the body is `file`, from its start; see reply_file */
@@ -148,8 +148,8 @@ struct request {
     const char *path;  /* raw, begins with '/', without query */
     const char *query; /* raw text behind '?', NULL: there is no '?' */
     const char *host;  /* Host, or X-Forwarded-Host of a listed proxy; NULL: none */
-    const char *peer; /* address as text, without port, or what a listed proxy tells; may be NULL */
-    const char *id;   /* told in X-Request-Id and in the logs; NULL: none */
+    const char *peer;  /* address without port, or what a listed proxy sends; may be NULL */
+    const char *id;    /* told in X-Request-Id and in the logs; NULL: none */
     const struct header_scan *header; /* borrowed; NULL: none (tests) */
     int64_t now;                      /* Unix seconds */
     const struct route *route;        /* that matched */
@@ -254,6 +254,6 @@ const char *status_reason(unsigned status);
 enum http_method method_parse(const char *text);
 /* "GET"; "-" for HTTP_OTHER. Static. */
 const char *method_name(enum http_method method);
-/* The value of Allow for a set of methods: HEAD goes with GET, OPTIONS is always there. */
+/* The value of Allow for a set of methods: HEAD is listed with GET, OPTIONS always. */
 #define METHOD_ALLOW_SIZE 64
 void method_allow(unsigned set, char out[METHOD_ALLOW_SIZE]);

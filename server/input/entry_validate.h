@@ -29,7 +29,7 @@ struct raw_entry {
     uint64_t line;
     rule_set remarks;
     bool has_extensions; /* of a page URL: validated_entry.fragment has what it says of them */
-    enum rule_code extension_fault; /* and this is wrong with it, as field and why tell there */
+    enum rule_code extension_fault; /* and this is wrong with it; field and why say more */
 };
 
 /* Where the checked strings live; one for a whole document, so that no entry costs a malloc. */

@@ -526,7 +526,7 @@ static void drop_bytes(struct frame *f, size_t len)
     f->block_len -= len;
 }
 
-/* Gives the block to the handler, which is opened first where there is `enough` to tell it by. */
+/* Passes the block to the handler, which is opened first if `enough` is known to choose it. */
 static bool hand_on(struct frame *f, size_t enough)
 {
     if (f->handler == NULL) {

@@ -347,8 +347,8 @@ static void XMLCALL on_declaration(void *user, const XML_Char *version, const XM
         sitemap_prolog_declare(&u->prolog, xml_place(&u->xml), encoding);
 }
 
-/* Entities can grow without end and name files of the server. The names that tell enough end it
- * here; otherwise the root does, in whose content alone an entity could be used. */
+/* Entities can grow without end and name files of the server. Where the names are conclusive the
+ * document ends here; otherwise at the root, in whose content alone an entity could be used. */
 static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char *system_id,
                                const XML_Char *public_id, int internal_subset)
 {

@@ -20,7 +20,7 @@ struct xml_hooks {
     XML_CharacterDataHandler text;
     XML_StartDoctypeDeclHandler doctype;
     XML_XmlDeclHandler declaration; /* may be NULL */
-    /* Tell the core why it is over; return false. */
+    /* Set the core's reason for ending; return false. */
     bool (*token_too_long)(struct xml *x);
     bool (*broken)(struct xml *x, enum XML_Error error, const char *code, const char *why);
 };

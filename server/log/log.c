@@ -98,7 +98,7 @@ static void write_whole(const char *bytes, size_t len)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return; /* there is nowhere to tell */
+            return; /* there is nowhere to report it */
         bytes += n;
         len -= (size_t)n;
     }

@@ -60,7 +60,7 @@ struct resource {
     char etag_file[RESOURCE_ETAG_SIZE]; /* pages only */
     const char *content_type;           /* of what is not REPRESENT_FILE; static */
     int64_t changed_at;                 /* Unix seconds: its last change; 0: not known */
-    int64_t dated_at;                   /* what its prebuilt replies tell of that */
+    int64_t dated_at;                   /* the version of it in its prebuilt replies */
     /* As shared_date of struct validators. Of a file others may read it while the cache, once that
      * second is over, turns it false. */
     atomic_bool same_second;

@@ -17,7 +17,7 @@ struct finding {
     rule_set remarks;
 };
 
-/* Of each code, where there is too much to tell it all. */
+/* Of each code, where there are too many to report all. */
 #define FINDINGS_EXAMPLES 5u
 
 /* Begins zero but for the first two. */

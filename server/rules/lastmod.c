@@ -284,7 +284,7 @@ bool lastmod_is_set_back(const char *from, const char *to)
 {
     struct lastmod a, b;
 
-    /* Their years tell nearly always. */
+    /* Their years decide nearly always. */
     return memcmp(to, from, 4) < 0 &&
            lastmod_parse(from, strlen(from), AFTER_ALL, &a, NULL) == RULE_OK &&
            lastmod_parse(to, strlen(to), AFTER_ALL, &b, NULL) == RULE_OK &&

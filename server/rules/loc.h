@@ -11,8 +11,8 @@
  * with a NUL and whose path begins at `path_at`. */
 rule_set loc_lint(const char *loc, size_t len, size_t path_at);
 
-/* What to tell people who gave an invalid loc: its code stays, the sentence names what was
- * done and what to do. Pure functions, thread safe. */
+/* Messages for an invalid loc: its code stays, the sentence names what was wrong and what to do.
+ * Pure functions, thread safe. */
 
 /* How many bytes of white space `text` begins, or ends with: also what does not show (U+00A0,
  * U+200B, U+FEFF and their like: hidden.h), which comes along when a URL is copied from a page. */

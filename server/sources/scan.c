@@ -18,7 +18,7 @@
  *   gone   what is kept and was not seen
  *   apply  all that differs, as one change; the catalogue refuses single files and, by the shrink
  *          guard, all removals together
- *   tell   the result, file by file
+ *   report the result, file by file
  *
  * The view is closed before the kind begins: that may take minutes, and a view holds back the
  * catalogue's upkeep. */

@@ -148,8 +148,8 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
 /* A folder that never rests is scanned all the same: after so many times `settle`, or so long. */
 #define UNREST_TIMES   10
 #define UNREST_MOST_MS 300000
-/* inotify does not tell of the top's being replaced by way of the folders above it (a mount, a
- * symlink of releases): a look at its inode does. */
+/* inotify does not report that the top was replaced by way of the folders above it (a mount, a
+ * symlink of releases): a check of its inode does. */
 #define LOOK_MS     5000
 #define PROGRESS_MS 10000
 /* Where rescans are off and the limit of inotify is reached. */

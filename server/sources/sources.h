@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Sources: how the catalogue learns of files by itself. A directory source watches a folder of
- * sitemap files, verifies each once per change, and publishes what changed in one transaction.
+/* Sources: how the catalogue learns of files without being called. A directory source watches a
+ * folder of sitemap files, verifies each once per change, and publishes what changed in one
+ * transaction.
  *
- * A kind of source is behind struct source_kind (scan.h). Sources never log: they tell events. */
+ * A kind of source is behind struct source_kind (scan.h). Sources never log: they report events. */
 #pragma once
 
 #include <stdbool.h>

@@ -72,8 +72,8 @@ enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t
 /* pg_line.c */
 /* What those who are in the line share is this, with site group and number behind it. */
 int64_t pg_line_key(const struct pg_log *l);
-/* Stands in the line with a list of the group, or goes on doing so. YES: it is its turn. BUSY: not
- * yet. ELSEWHERE: another node has the group's place. Else AWAY. */
+/* Joins the queue with a list of the group, or stays in it. YES: it is its turn. BUSY: not yet.
+ * ELSEWHERE: another node has the group's place. Else AWAY. */
 enum shared_outcome pg_line_wait(struct pg_log *l, int site_group, int64_t deadline_ms);
 /* Puts it into the batch under way that the place is given up. */
 void pg_line_leave(struct pg_log *l);

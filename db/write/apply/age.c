@@ -42,11 +42,11 @@ enum catalogue_status urlset_record_age(struct tx *tx, const struct registry_ind
     return tx_run(tx, ST_AGE_PUT, row->address, list->id, dated_at(row));
 }
 
-/* As few as leave others their turn: some ten milliseconds. */
+/* Few enough to let others have their turn: tens of milliseconds. */
 #define EXPIRE_ROWS      2000u
 #define EXPIRE_ROW_BYTES 16384u /* a row with more extensions counts as several */
 
-/* What is noted of an address may be of a row that went, or was written anew since. */
+/* What is noted of an address may be of a row that was removed, or written again since. */
 static enum catalogue_status expire_row(struct tx *tx, const struct registry_index *urlset,
                                         int64_t address, size_t *bytes,
                                         struct change_result *result)

@@ -84,9 +84,9 @@ APPLY(undo, change_undo, bool *keep);
  * outside of a transaction. What is frozen waits. */
 enum catalogue_status apply_expire(struct tx *tx, struct change_result *result);
 bool urlset_expiry_is_due(struct tx *tx);
-/* What a source knows of a file is in a row of source_file_row, even where a poll's row told it;
- * that tells of none then. Of the source, and of those that the history has of the entry at
- * `revision` (0: none) in `site`. */
+/* What a source knows of a file is moved into a row of source_file_row, even where a poll's row
+ * contained it, which then contains none. Of the source, and of those that the history has of the
+ * entry at `revision` (0: none) in `site`. */
 enum catalogue_status check_file_spell_out(struct tx *tx, int64_t source, const char *path,
                                            int64_t revision, int64_t site);
 /* The same where the row is about to be written or dropped whole. */
@@ -96,8 +96,8 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
                                      struct change_result *result, bool of_site);
 /* The index whose rows are to go next, 0: none. A read. */
 enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
-/* Drops a batch of them; result->removed tells how many, `*more` whether there may be more. Makes
- * no revision: nothing that anyone can see differs. */
+/* Drops a batch of them; result->removed is the number, `*more` whether there may be more. Makes no
+ * revision: nothing visible differs. */
 enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more);
 
 /* ---- results (result.c) */
@@ -147,21 +147,21 @@ enum catalogue_status index_bury(struct tx *tx, const struct registry_index *ind
  * begin as page names do and are none, the index is refused. */
 #define INDEX_NAMES_MAX_LOOKUPS 50000u
 
-/* Judges the names of `indexes` (of which path and page_pattern count) for the pages `first` to
- * `last`; refuses with INDEX_COVERS_LOC or INDEX_COVERS_INDEX. The lookups follow from the locs
- * that begin as the names do, not from how many names or hosts there are. */
+/* Checks the names of `indexes` (of which path and page_pattern count) for the pages `first` to
+ * `last`; refuses with INDEX_COVERS_LOC or INDEX_COVERS_INDEX. The number of lookups depends on the
+ * locs that begin as the names do, not on the number of names or hosts. */
 enum catalogue_status index_names_check(struct tx *tx, const struct registry *r,
                                         const struct registry_site *site,
                                         const struct registry_index *indexes, size_t count,
                                         uint32_t first, uint32_t last,
                                         struct change_result *result);
 
-/* Judges the index that a new site of this origin is made with: what else is in the way of one (a
- * loc, another index) a new site does not have. Fills `path`, or refuses `index`. */
+/* Checks the index that a new site of this origin is made with: a new site cannot have other
+ * conflicts (a loc, another index). Fills `path`, or refuses `index`. */
 enum catalogue_status index_check_first(struct tx *tx, const struct url *origin, const char *url,
                                         char path[INDEX_PATH_MAX_CHARS + 1],
                                         struct change_result *result);
-/* Judges the list, of the given kind (of a urlset with its max_pages), that a change makes anew at
+/* Checks the list, of the given kind (of a urlset with its max_pages), that a change creates at
  * `url`, page_pattern NULL: the default. Fills `path` (INDEX_PATH_MAX_CHARS + 1 bytes), where
  * list->path is then, and the pattern. */
 enum catalogue_status index_check_new(struct tx *tx, const struct change *change, const char *url,
@@ -174,7 +174,7 @@ enum catalogue_status index_find_asked(struct tx *tx, const struct change *chang
                                        enum list_kind kind, struct change_result *result,
                                        const struct registry **r,
                                        const struct registry_index **out);
-/* Makes an index that was judged; result->id is its id. */
+/* Creates an index that was checked; result->id is its id. */
 enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
                                    const char *pattern, struct change_result *result);
 
@@ -196,8 +196,8 @@ struct site_hosts {
     size_t count;
 };
 
-/* Of each list: every host is in the registry, which is read anew with each change of it. A token
- * for one site gets by with less. */
+/* Of each list: every host is in the registry, which is read again after each change of it. A token
+ * for one site needs less. */
 #define SITE_HOSTS_MAX          1000u
 #define SITE_HOSTS_MAX_ONE_SITE 100u
 
@@ -225,9 +225,9 @@ enum catalogue_status token_declare(struct tx *tx, const struct token_declaratio
 
 /* ---- for bulk, replace and scan (list_change.c) */
 
-/* Counts what put_write did, and tells what it remarked. */
+/* Counts what put_write did, and reports its remarks. */
 void count_put(const struct change *change, struct change_result *result, const struct put *put);
-/* Counts a refusal, tells it, and makes the first one the change's own code. */
+/* Counts a refusal, reports it, and makes the first one the change's own code. */
 void reject_entry(const struct change *change, struct change_result *result,
                   const struct entry *entry, enum rule_code code, const char *field);
 /* The same for what entry_locate or put_room refused. */

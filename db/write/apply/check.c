@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What polls of watched sitemaps came to, in the writer's transaction: rows, and the dates of
+/* The results of polls of watched sitemaps, in the writer's transaction: rows, and the dates of
  * entries by compare and set. A date that somebody registered since the poll began is theirs and
  * stays; so does that of an entry with a digest, which says itself when it changed. Internal to
  * db/; the writer's thread.
  *
- * What a source knows of a sitemap that it lists, polls know mostly alike: then the poll's row
- * tells it (listed), and the file has none of its own. Who writes of a file what may differ spells
- * its row out before; the poll's row has it again once they are alike. */
+ * What a source knows of a sitemap that it lists is mostly the same as what polls know: then the
+ * poll's row describes it (listed), and the file has no row of its own. Code that writes values of
+ * a file that may differ gives it a row first; the poll's row describes it again once they are the
+ * same. */
 #include "db/check.h"
 
 #include <stdio.h>
@@ -25,11 +26,11 @@ struct checked {
     int64_t site, source, state, marks, full_at;
     bool list, listed;
     char loc[LOC_MAX_CHARS + 1];
-    bool has_date; /* of what `listed` tells */
+    bool has_date; /* of what `listed` contains */
     char date[LASTMOD_MAX_CHARS + 1];
 };
 
-/* ---- files that rows of polls tell of */
+/* ---- files that rows of polls describe */
 
 static enum catalogue_status run_of_file(struct tx *tx, enum statement which, int64_t source,
                                          const char *path, int64_t revision, int64_t site)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is kept of crawlers, in the writer's transaction.
  *
- * A file has the rows of one ledger: local_crawler names the epoch that they are good in (index ids
- * and stamps are of it), and the node whose they are, '' where the catalogue is not shared. The
+ * A file has the rows of one ledger: local_crawler names the epoch in which they are valid (index
+ * ids and stamps are of it), and the node that owns them, '' where the catalogue is not shared. A
  * node that finds another epoch or node there drops them all first.
  *
- * Other nodes get whole rows, never what was added to them, so that telling again
- * what was told, or may have been, counts nothing twice; which rows are to be told is noted beside
- * them, in the transaction that tells them. */
+ * Other nodes get whole rows, never increments, so that sending again what was sent, or may have
+ * been, counts nothing twice; which rows are still to be sent is noted beside them, in the
+ * transaction that sends them. */
 #include "db/write/apply/apply.h"
 
 #include <endian.h>
@@ -220,7 +220,7 @@ static enum catalogue_status begin_telling(struct tx *tx, int64_t since)
     return statement_run(row);
 }
 
-/* Tells rows, and notes it of them; `*changed` where the others did not know them all. */
+/* Sends rows, and notes that; `*changed` if the others did not have them all. */
 static enum catalogue_status tell(struct tx *tx, enum statement rows, enum statement done,
                                   int64_t most, bool *changed)
 {

@@ -7,9 +7,9 @@
 #include "db/write/preview.h"
 #include "db/write/repeat.h"
 
-/* What each kind of change is: who may ask for it (the API's table of calls says the same; it is
- * judged again here), whether it shares a transaction with others (TOGETHER), is alone in one, or
- * writes the node's own tables alone (OWN), and what carries it out. */
+/* What each kind of change is: who may make it (the API's table of calls says the same; it is
+ * authorised again here), whether it shares a transaction with others (TOGETHER), is alone in one,
+ * or writes the node's own tables alone (OWN), and what carries it out. */
 #define KINDS(K)                                                                                   \
     K(ENTRY_PUT, WRITE, TOGETHER, apply_entry_put(tx, c, &c->entry, result))                       \
     K(ENTRY_REMOVE, WRITE, TOGETHER, apply_entry_remove(tx, c, &c->entry_remove, result))          \

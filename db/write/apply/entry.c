@@ -77,11 +77,9 @@ static enum catalogue_status look_in(struct tx *tx, struct put *put, const struc
  */
 #define CROSS_SITES_ASKED 100
 
-/* Without an index named, a registered loc stays where it is: in the site of its own origin; where
- * its host is nobody's, in one that has it as a cross host. So a site that claims another's host
- * never gets what is meant for that one, and lists of own locs cost the same no matter who claims
- * what.
- */
+/* Without an index named, a registered loc stays where it is: in the site of its own origin; if its
+ * host belongs to no site, in one that has it as a cross host. So a site that claims another's host
+ * never gets entries of that site, and lists of own locs cost the same whatever others claim. */
 static enum catalogue_status find_registered(struct tx *tx, struct put *put,
                                              const struct registry *r)
 {
@@ -232,7 +230,7 @@ static enum catalogue_status locate_anew(struct tx *tx, struct put *put, const s
     if (code == RULE_INDEX_NEEDED && put->grant.site_id != 0 &&
         (site = registry_next_cross_site(r, &put->url, put->grant.site_id, NULL)) != NULL)
         put->site = site;
-    /* Before the reason: it would tell of a site that does not concern it. */
+    /* Before the reason: that would reveal a site of someone else. */
     check_site(put, code);
     if (put->forbidden)
         return CATALOGUE_OK;
@@ -659,7 +657,7 @@ enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc
     return status;
 }
 
-/* Judges If-Match (RFC 9110 13.1.1) against the entry as it is; `record` NULL: there is none. */
+/* Checks If-Match (RFC 9110 13.1.1) against the entry as it is; `record` NULL: there is none. */
 static bool precondition_holds(const struct change *change, const struct entry_record *record,
                                struct change_result *result)
 {

@@ -31,8 +31,8 @@ struct put {
     struct grant grant;     /* what the caller may touch */
     bool pass_frozen;       /* see struct change */
     bool normalised;        /* the loc is url_parse's own text (a stream's): only taken apart */
-    bool of_set;            /* what it takes from another index is for guard_moves to judge */
-    bool expect_new;        /* do not look it up: the insert will tell (bulk, for speed) */
+    bool of_set;            /* guard_moves checks what it moves out of another index */
+    bool expect_new;        /* do not look it up: the insert will show (bulk, for speed) */
 
     /* Found by entry_locate: RULE_OK or why not. */
     enum rule_code code;
@@ -56,12 +56,12 @@ struct put {
     rule_set remarks; /* on how it differs from what was stored */
 };
 
-/* What to tell people of a `code` that is not RULE_OK. Static. */
+/* The message for a `code` that is not RULE_OK. Static. */
 const char *put_why(const struct put *put);
 /* The same, into `out`, and where another source owns the entry with its name and the index. */
 enum catalogue_status put_explain(struct tx *tx, const struct put *put, char *out, size_t size);
 
-/* Judges and looks up; reads only. OK also where a rule refuses: see `code`. */
+/* Validates and looks up; reads only. OK also where a rule refuses: see `code`. */
 enum catalogue_status entry_locate(struct tx *tx, struct put *put);
 /* Of a single entry or a bulk's, behind entry_locate: refuses with OUTSIDE_TOKEN what a token for
  * its own entries did not make, or would make as another's. */

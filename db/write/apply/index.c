@@ -89,8 +89,8 @@ static enum catalogue_status look_for_page(struct search *s, const struct regist
     return status;
 }
 
-/* The lowest number of `digits` digits that may stand, behind `head_len` bytes, in a loc that is
- * not before the one found; `*there` where it stands in that one. */
+/* The lowest number of `digits` digits that may follow `head_len` bytes in a loc that is not before
+ * the one found; `*there` if that one contains it. */
 static uint64_t next_number(const char *found, size_t head_len, unsigned digits, bool *there)
 {
     uint64_t number = 0;
@@ -198,7 +198,7 @@ static bool name_base(struct search *s, size_t n)
     return true;
 }
 
-/* One lookup tells of most bases that nothing of the site lies there. */
+/* For most bases one lookup shows that nothing of the site lies there. */
 static enum catalogue_status is_used(struct search *s, bool *used)
 {
     char from[LOC_MAX_CHARS + 2], to[LOC_MAX_CHARS + 2];

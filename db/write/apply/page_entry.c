@@ -49,8 +49,8 @@ static enum catalogue_status find_entry(struct tx *tx, const struct registry_ind
     return status;
 }
 
-/* Finds room for it; `code` of its put tells. One that somebody registered before there was the
- * urlset is taken over, at its place where that is in the index. */
+/* Finds a position for it; sets `code` of its put. One that was registered before the urlset
+ * existed is taken over, in its position if that is in the index. */
 static enum catalogue_status make_room(struct tx *tx, struct page_entry *e)
 {
     struct put *put = &e->put;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A scan of a directory source on its way into the catalogue. Internal to db/; the writer's thread.
+/* Applies a scan of a directory source to the catalogue. Internal to db/; the writer's thread.
  *
  * The files are read up to four times: to count what would be removed, to count what would be
  * added, to remove, and to write the rest. What is removed makes room for what is added, and the
- * shrink guard judges the end of both before the first write.
+ * shrink guard checks the result of both before the first write.
  *
  * A scan may name any number of files, so it gives way: where other writes wait it commits what it
  * has done so far and continues behind them, at the next file of the same pass (result->steps keeps
@@ -207,7 +207,7 @@ static enum catalogue_status keep_known(struct scan *s, const struct source_file
                               sizeof bytes);
 }
 
-/* Whether a poll's row may tell of it (check.c). */
+/* Whether a poll's row may describe it (check.c). */
 static bool is_elsewhere(const struct scan *s)
 {
     return s->kept.found && strstr(s->file->path, "://") != NULL;
@@ -505,7 +505,8 @@ static enum catalogue_status scan_guard_settle(struct scan *s)
         if (status != CATALOGUE_OK || !occupancy)
             continue;
         struct guard_case guard = case_of(s, tally, occupancy->entries);
-        /* What was to be added found no room, so the end is not the one that was judged. */
+        /* What was to be added found no room, so the result is not the one that the guard checked.
+         */
         if (!s->committed && !guard_check(s->tx, &guard, s->result))
             break;
         if (guard_approved(s->tx, &guard)) {
@@ -516,7 +517,7 @@ static enum catalogue_status scan_guard_settle(struct scan *s)
     return status;
 }
 
-/* ---- judging the file at hand */
+/* ---- checking the current file */
 
 static bool same_loc(const char *given, const char *kept)
 {
@@ -535,8 +536,8 @@ static bool is_relocated(const struct scan *s)
 
 /* ---- the file at hand */
 
-/* Finds the entry that s->file takes away by being as it is now: gone, empty, no sitemap, or at
- * another URL. `*row` is not found where there is none. */
+/* Finds the entry that s->file removes by what it is now: gone, empty, not a sitemap, or at another
+ * URL. `*row` is not found if there is none. */
 static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row)
 {
     row->found = false;
@@ -551,7 +552,7 @@ static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row)
     return status;
 }
 
-/* Places s->file as the entry that it would be. s->put.code tells; `*foreign` where the loc is
+/* Places s->file as the entry that it would be. Sets s->put.code; `*foreign` if the loc is
  * another's. */
 static enum catalogue_status scan_place(struct scan *s, bool *foreign)
 {
@@ -720,8 +721,8 @@ static bool is_to_give_way(const struct scan *s)
     return s->row % APPLY_PROGRESS == 0 && tx_should_yield(s->tx);
 }
 
-/* Calls `each` for the files that the pass has not come to yet. `*whole` is false where the step
- * ends before the pass. Rows that cannot be read refuse the scan: result->status tells. */
+/* Calls `each` for the files that the pass has not reached yet. `*whole` is false if the step ends
+ * before the pass. Rows that cannot be read refuse the scan: see result->status. */
 static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool *whole)
 {
     struct source_file file;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Sets of entries: a bulk, which goes line by line as a single registration does, and a replace.
- * The writer's thread.
+/* Sets of entries: a bulk, which applies each line like a single registration, and a replace. The
+ * writer's thread.
  *
  * The set that a replace acts on is what the index holds of `replace_source` (NULL: of anyone) with
- * locs that begin with `replace_prefix` (NULL: all). Two passes over the list, in between the
- * removals, so that what goes makes room for what comes:
- *   1. judge every line; remember in temp.keep which entries of the index the list names
+ * locs that begin with `replace_prefix` (NULL: all). Two passes over the list, with the removals in
+ * between, so that they make room for what is added:
+ *   1. validate every line; remember in temp.keep which entries of the index the list names
  *   2. prune: remove those of the set that it does not name
  *   3. park: entries that an export wants at another position leave theirs, under the address
  *      -address, which no entry has
- *   4. write: update, bring back what is parked, add what is new. */
+ *   4. write: update, move parked entries to their positions, add what is new. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ struct replace {
     struct put put;     /* the line at hand */
 };
 
-/* Judges If-Match against the state of the index that a list names (RFC 9110 13.1.1). */
+/* Checks If-Match against the state of the index that a list names (RFC 9110 13.1.1). */
 static enum catalogue_status evaluate_state(struct tx *tx, const struct change *change,
                                             const struct occupancy_index *index,
                                             struct change_result *result)
@@ -190,7 +190,7 @@ static bool is_foreign(const struct replace *r)
     return r->owner != 0 && !is_new && (put->from || is_parked(put)) && put->row.source != r->owner;
 }
 
-/* Judges the line at hand by what does not depend on room. The same answer in both passes. */
+/* Validates the current line by what does not depend on room. The same answer in both passes. */
 static enum catalogue_status judge(struct replace *r, const struct entry *entry)
 {
     struct put *put = &r->put;
@@ -556,8 +556,8 @@ struct named {
     struct occupancy_index *occupancy;
 };
 
-/* A bulk has a state where its lines are for one index by what it says itself. Where the index is
- * not there, or not the token's, each line tells. */
+/* A bulk has a state if its lines name one index and nothing else. If the index does not exist, or
+ * not for the token, each line reports it. */
 static enum catalogue_status find_named(struct tx *tx, const struct change *change,
                                         struct change_result *result, struct named *out)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sites: made, changed, removed. The writer's thread; each decides by reads before it writes.
  *
- * - Hosts that are added to a site's lists or taken from them are made into whole lists first,
- * which all else goes by: of two who add at once, none loses his.
- * - Whose hosts may be named is judged against all sites: a host alias belongs to one. Whose it was
- * before leaves no trace, so nothing of a site's pages is answered by date there
- * (api/handlers/public.c). */
+ * - Hosts that are added to a site's lists or removed from them are merged into whole lists first,
+ *   which all else uses: of two clients that add at once, neither loses a host.
+ * - The hosts that a site may name are checked against all sites: a host alias belongs to one. Its
+ *   earlier owner leaves no trace, so pages there are never answered by date
+ *   (api/handlers/public.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -53,7 +53,7 @@ static bool is_same(const struct source_made *a, const struct source_made *b)
 #undef X
 }
 
-/* ---- judged by itself */
+/* ---- checked alone */
 
 /* Absolute, each name written out: what lies beneath a folder that is open to it shows in the text
  * (that no symlink leads out of it is held when it is opened). */
@@ -148,7 +148,7 @@ static void check_alone(unsigned set, struct source_made *made, struct url *url,
         check_upstream(made, url, result);
 }
 
-/* ---- judged among all */
+/* ---- checked against the others */
 
 static bool has_cross_host(const struct registry_site *site, const struct url *url)
 {

@@ -2,12 +2,12 @@
 /* A split: what differs between a urlset and the file that is split into it, step by step. The
  * writer's thread.
  *
- * The caller has judged the file as a whole and found what goes and what comes
- * (server/sources/split); the rows of both stand in one spool, what goes in front, so that what
- * comes takes its places. The first step holds the whole to the shrink guard; each then takes as
- * many rows as it may, and a little time. Until the last one the urlset is noted as open (table
- * split), so that a split which was cut off is gone on with by the next one, as the same group of
- * the history. */
+ * The caller has validated the file as a whole and found what is removed and what is added
+ * (server/sources/split); the rows of both are in one spool, removals first, so that additions
+ * reuse their positions. The first step checks the whole with the shrink guard; each then applies
+ * as many rows as it may, and for a short time. Until the last one the urlset is noted as open
+ * (table split), so that the next one continues a split that was cut off, as the same group of the
+ * history. */
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
 #include "db/write/apply/entry.h"

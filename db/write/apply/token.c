@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Tokens: made, revoked, judged, noted as used. The writer's thread.
+/* Tokens: creating, revoking, authorising, noting use. The writer's thread.
  *
- * A token's row never changes: what it may is its id's for good, so that a grant that was read when
- * a request began can be compared with the row when its change is applied. The configuration's own
- * (`managed`) are made anew where anything of them differs, and so have another id. */
+ * A token's row never changes: its rights belong to its id for good, so that a grant that was read
+ * when a request began can be compared with the row when its change is applied. The configuration's
+ * own (`managed`) are created again if anything of them differs, and so have another id. */
 
 #include <stdio.h>
 #include <string.h>

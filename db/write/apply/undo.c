@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Undoing a change, and restoring an index: rows are put back as they were before. The writer's
+/* Undoing a change, and restoring an index: rows are restored as they were before. The writer's
  * thread.
  *
- * The rows of a change are gone through from the last one to the first, and each is put back by
- * itself: what came goes, what went comes back, with its id, serial and dates. So each step finds
- * the catalogue as the change left it after the same step, and every position that it needs free
- * again; but for a restore's, which moved an entry in several steps and has one row of it: that may
- * come back beside its position, and is the same entry there. What a registration would be refused
- * by now does not come back. What is not as the change left it was changed since: it stays, unless
- * the change overwrites. A restore does the same for all changes of an index since a revision, the
- * newest first, so that of several changes of an entry the oldest state is what stays.
+ * The rows of a change are gone through from the last one to the first, and each is restored alone:
+ * what was added is removed, what was removed is restored, with its id, serial and dates. So each
+ * step finds the catalogue as the change left it after the same step, and every position that it
+ * needs free again; but for a restore's, which moved an entry in several steps and has one row of
+ * it: that may come back beside its position, and is the same entry there. What a registration
+ * would be refused for now is not restored. What is not as the change left it was changed since: it
+ * stays, unless the change overwrites. A restore does the same for all changes of an index since a
+ * revision, the newest first, so that of several changes of an entry the oldest state is what
+ * stays.
  *
  * Memory: one part of the history. Time: as a list, a token's own share of the writer (list_ends).
  */
@@ -199,8 +200,8 @@ static void count(struct undo *u, bool was, bool is, uint64_t by)
         u->result->removed += by;
 }
 
-/* The entry is there before a step, and after it. A restore tells the result of all steps: an entry
- * that an earlier one put back is counted anew. */
+/* The entry exists before a step, and after it. A restore reports the result of all steps: an entry
+ * that an earlier one restored is counted again. */
 static enum catalogue_status count_step(struct undo *u, const char *loc, bool from, bool to)
 {
     bool was = from;
@@ -263,9 +264,8 @@ static enum catalogue_status run_of_source(struct undo *u, enum statement which,
     return statement_run(row);
 }
 
-/* The file is known as it was before, and is read anew by the next scan that may write: what it
- * finds then is another content than this, or none. A file whose entry the change made is not one
- * that is known. */
+/* The file is known as before, and the next scan that may write reads it again: what it finds then
+ * is another content than this, or none. A file whose entry the change made is not known. */
 static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old,
                                            const char *loc)
 {
@@ -342,7 +342,7 @@ static enum catalogue_status put_back(struct undo *u, const struct history_row *
     return status;
 }
 
-/* What a registration would be told now: the site may have lost a host, or have a page of that
+/* The code that a registration would get now: the site may have lost a host, or have a page of that
  * name. */
 static enum rule_code evaluate_place(const struct undo *u, const char *loc,
                                      const struct registry_index *to)
@@ -383,7 +383,7 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
     enum catalogue_status status = put_find(u->tx, old->site, loc, &now);
     if (status != CATALOGUE_OK)
         return status;
-    /* What lay in an index that is gone by now has no place to come back to. */
+    /* What lay in an index that no longer exists cannot be restored. */
     const struct registry_index *to =
         old->has_before ? registry_list_by_id(u->registry, id_address_index(old->before.address))
                         : NULL;
@@ -469,7 +469,7 @@ static enum catalogue_status read_line(struct undo *u, int64_t revision, struct 
         kind && (strcmp(kind, "index-remove") == 0 || strcmp(kind, "urlset-remove") == 0);
     out->removes_site = kind && strcmp(kind, "site-remove") == 0;
     out->parts = out->found ? sqlite3_column_int64(row, 1) : 0;
-    /* The undo of a removal: it put back no rows. */
+    /* The undo of a removal: it restored no rows. */
     if (kind && strcmp(kind, "undo") == 0 && sqlite3_column_int64(row, 2) == 0)
         out->has_rows = false;
     sqlite3_reset(row);
@@ -574,8 +574,8 @@ static enum catalogue_status record_step(struct undo *u)
     return tx_record_step(u->tx, &u->result->group);
 }
 
-/* The first step holds all of them to the guard, those behind it none; behind the last one what its
- * source split is read anew. */
+/* The first step checks all of them with the guard, later ones none; after the last one, what its
+ * source split is read again. */
 static enum catalogue_status check_group(struct undo *u, struct occupancy_index *i)
 {
     int64_t net = 0;

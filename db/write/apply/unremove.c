@@ -2,13 +2,13 @@
 /* Undoing the removal of an index or a site. The writer's thread.
  *
  * A removal drops no row: it marks, and the rows go a day later (apply_purge). Until then the mark
- * is taken off again, and entries, pages and bytes are as they were. What came in between counts
- * before it: where path, origin or a host alias was taken by another the undo is refused; a loc
- * that was registered elsewhere stays there and is listed. Its row went when it was registered, and
+ * is taken off again, and entries, pages and bytes are as they were. What happened in between takes
+ * precedence: if another took the path, origin or a host alias, the undo is refused; a loc that was
+ * registered elsewhere stays there and is listed. Its row was removed when it was registered, and
  * removed_loc remembers that, so that here its page is counted without it.
  *
- * The marks are taken off first and judged then, as what they are: where that refuses, all of it is
- * rolled back. Tokens of a removed site do not come back. */
+ * The marks are removed first and the result is checked then: if that refuses, all of it is rolled
+ * back. Tokens of a removed site are not restored. */
 #include <stdio.h>
 #include <string.h>
 
@@ -167,7 +167,7 @@ static void tell(struct unremove *u, const char *loc)
     findings_refuse(&u->result->findings, &rejection);
 }
 
-/* Tells the locs that were registered elsewhere, and has the pages go without them. */
+/* Reports the locs that were registered elsewhere, and removes them from the pages. */
 static enum catalogue_status leave_taken(struct unremove *u, struct occupancy_index *occupancy)
 {
     struct tx *tx = u->tx;

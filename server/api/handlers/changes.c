@@ -363,9 +363,9 @@ static void changes_cleanup(struct call *call)
 
 /* ---- the token: EPOCH-REVISION-REGISTRY ------------------------------------------------------ */
 
-/* `next` also bears the registry's revision: it alone tells whether the set of pages changed, and
- * with it robots.txt. A token without it is taken too; robots.txt is then told to be safe. A bare
- * number has no epoch, so that nobody knows what it counts: 410, as for an epoch that is gone. */
+/* `next` also contains the registry's revision: it shows whether the set of pages changed, and with
+ * it robots.txt. A token without it is accepted too; robots.txt is then listed to be safe. A bare
+ * number has no epoch, so its meaning is unknown: 410, as for an epoch that is gone. */
 static bool read_since(struct changes *self, const char *text)
 {
     char registry[24] = "", revision[24] = "";
@@ -425,8 +425,8 @@ static void on_newer(void *context, enum await_result result)
     if (result == AWAIT_DONE &&
         workers_run(self->call.app->readers, request->grant.site_id, run_look, self))
         return;
-    /* Stopping, or thousands woke at once: to have nothing to tell yet is an honest answer, and the
-     * client comes again with the same `next`. */
+    /* Stopping, or thousands woke at once: an answer without changes is valid, and the client
+     * repeats the request with the same `next`. */
     reply_list(self);
     request_resume(request);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the admin listener's table (calls.def) names, by the noun's file, and what nouns tell of
- * each other. Internal to server/api/. */
+/* The handlers that the admin listener's table (calls.def) names, by the noun's file, and what
+ * nouns share with each other. Internal to server/api/. */
 #pragma once
 
 #include <stddef.h>

@@ -199,7 +199,7 @@ static void append_stuck(struct reasons *r, const struct catalogue_stats *catalo
     str_done(&detail);
 }
 
-/* It is meant so, and forgotten as easily. */
+/* It is intended, and easily forgotten. */
 static void append_frozen(struct reasons *r, const struct app_context *app)
 {
     const struct site_map *routing = publisher_site_map(app->publisher);

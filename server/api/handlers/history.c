@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/history, /v1/diff, /v1/restore: what changed, by whom, and back again. A token of one site
- * sees and puts back what is its site's, and nothing of others, not even in a count. */
+/* /v1/history, /v1/diff, /v1/restore: what changed, who changed it, and undoing it. A token of one
+ * site sees and restores what belongs to its site, and nothing of others, not even in a count. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -287,8 +287,8 @@ static void only_change(void *context, const struct history_change *change)
     l->whole = change->whole;
 }
 
-/* Of a change that touched other sites, too: a token of one site goes through its own rows by
- * their number. The parts that they lie in would tell how many the others are. */
+/* Of a change that touched other sites, too: a token of one site reads its own rows by their
+ * number. The parts that they lie in would reveal how many the others are. */
 #define OWN_ROWS  1000u
 #define OWN_BYTES (8u << 20) /* of page URLs few may be much */
 struct own_rows {

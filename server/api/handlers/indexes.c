@@ -363,8 +363,8 @@ static void refuse_made(struct call *call)
         errors_reply_result(reply, result);
 }
 
-/* A path serves while there is one site. Which one is asked of the published registry; the
- * catalogue then judges the URL. */
+/* A path is enough while there is one site. Which one is looked up in the published registry; the
+ * catalogue then validates the URL. */
 static bool read_url(struct index_write *self, const char *text)
 {
     const struct site_map *routing;

@@ -488,7 +488,7 @@ static void metrics_append_remote(struct str *out, const struct app_context *app
     append_polls(out, app->remote);
 }
 
-/* What search engines were told of page URLs. */
+/* What search engines were sent about page URLs. */
 
 static void metrics_append_indexnow(struct str *out, const struct indexnow_counts *c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The nodes of a shared catalogue, as /readyz tells of them, and what each says of itself to the
- * others: a configuration that is not like theirs, a folder that it has not. Internal to server/;
- * the assembly says, the API tells. */
+/* The nodes of a shared catalogue, as /readyz lists them, and what each reports about itself to the
+ * others: a configuration that differs from theirs, a folder that it does not have. Internal to
+ * server/; server.c supplies it, the API shows it. */
 #pragma once
 
 #include <stdbool.h>

@@ -14,10 +14,10 @@
 #include "server/rules/url.h"
 #include "server/sources/sources.h"
 
-/* What is served is what lies in the folder, whether its source holds it for a good sitemap or not:
- * crawlers see what the operator put there. Pages, robots.txt and aliases come first, so a file can
- * never take an index's place. A file's date says nothing of what was told at its address before,
- * by another server, a page that went or another folder: it counts from then on
+/* What is served is what lies in the folder, whether its source considers it a valid sitemap or
+ * not: crawlers see what the operator put there. Pages, robots.txt and aliases come first, so a
+ * file can never replace an index. A file's date says nothing about what was served at its address
+ * before, by another server, a page that was removed or another folder: it counts from then on
  * (publisher_moved_at). */
 
 #define RETRY_AFTER_SECONDS "5"
@@ -175,7 +175,7 @@ static enum handled get_page(struct app_context *app, struct request *request,
 {
     struct resource *s = place_resource(found->page);
 
-    /* The clock was set back since: its replies, made with it, tell a date later than their own. */
+    /* The clock was set back since: its replies, made with it, have a date later than their own. */
     if (s != NULL && s->dated_at > request->now && publisher_forget(app->publisher, found->page)) {
         resource_unref(s);
         s = NULL;
@@ -217,8 +217,8 @@ static bool has_date(const struct request *request)
            request_header(request, HEADER_IF_RANGE) != NULL;
 }
 
-/* Another name leads now to one site and now to another: an alias that is taken away leaves no
- * trace, and one that is not a site's leads to whatever site is alone. */
+/* Another name leads now to one site and now to another: an alias that is removed leaves no trace,
+ * and a name that is not a site's leads to whatever site is alone. */
 static bool is_origin_host(const struct site_map *routing, const char *host)
 {
     return host != NULL && registry_is_origin_host(site_map_registry(routing), host);

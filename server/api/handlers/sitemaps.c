@@ -72,7 +72,7 @@ static bool read_parameters(struct listing *listing)
         .site_id = call->request->grant.site_id,
         .source = call_parameter(call, "source"),
         .after = call_parameter(call, "after"),
-        .limit = (size_t)listing->limit + 1, /* one more tells whether there are more */
+        .limit = (size_t)listing->limit + 1, /* one more shows whether there are more */
     };
     listing->empty = !grant_narrow(
         &call->request->grant, prefix != NULL ? listing->prefix.text : NULL, &listing->list.prefix);
@@ -393,7 +393,7 @@ static enum catalogue_status reply_index_state(struct call *call, struct catalog
     return status;
 }
 
-/* Whole or not at all, of one revision, which a header tells. */
+/* All or nothing, of one revision, which a header names. */
 static enum catalogue_status export_work(struct call *call, struct catalogue_view *view,
                                          const struct registry *registry)
 {

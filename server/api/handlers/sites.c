@@ -177,7 +177,7 @@ static void refuse_made(struct call *call)
         refuse_changed(call);
 }
 
-/* What is wrong with the path the catalogue tells. */
+/* The catalogue reports what is wrong with the path. */
 static bool choose_index(struct site_write *self, const struct json_field *field)
 {
     const char *path = field->text != NULL ? field->text : INDEX_PATH_DEFAULT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* POST, PATCH and DELETE of sources: what they are like is judged by the writer; here, what a
- * configuration opens to them. Where to connect to, whom to trust and what to log in with only the
- * configuration says: a token must not turn the server against its own network or disk. */
+/* POST, PATCH and DELETE of sources: the writer validates their settings; here is checked what the
+ * configuration permits. Only the configuration says where to connect, which certificates to trust
+ * and what credentials to use: a token must not turn the server against its own network or disk. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -301,7 +301,7 @@ int64_t member_time(const json_t *object, const char *name)
     return strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm) != NULL ? (int64_t)timegm(&tm) : 0;
 }
 
-/* The fragment of what the API tells of a page URL: read as a line of its own export would be. */
+/* The fragment of a page URL in the API's answer: parsed as a line of its own export would be. */
 static const char *read_extensions(const json_t *entry, struct shown_entry *kept)
 {
     const struct reader_options options = {

@@ -54,7 +54,7 @@ void backend_close(struct backend *b); /* takes NULL */
 /* Appends `?name=value` or `&name=value`, percent-encoded; nothing where the value is NULL. */
 void target_add(struct str *target, const char *name, const char *value);
 void target_add_number(struct str *target, const char *name, int64_t value);
-/* The same of what stands in a path: "/{value}". */
+/* The same of a path segment: "/{value}". */
 void target_segment(struct str *target, const char *value);
 
 /* Asks; `body` (NULL: none) is sent as JSON. The answer's JSON (NULL: it has none), which the
@@ -73,7 +73,7 @@ json_t *api_get(struct backend *b, struct str *target);
 json_t *api_get_array(struct backend *b, const char *path, const char *member);
 /* All pages of a list, joined into one array, the caller's. NULL, and told, where that fails. */
 json_t *api_get_all(struct backend *b, const char *path, const char *member);
-/* Tells people why a read came to nothing; `answer` is dropped. EXIT_COULD_NOT. */
+/* Reports why a read failed; `answer` is dropped. EXIT_COULD_NOT. */
 int api_report(const struct backend *b, json_t *answer);
 /* GET whose 2xx answer goes to `take`; what another status says is `*out`. */
 typedef bool api_take(void *context, const char *bytes, size_t len);
@@ -95,7 +95,7 @@ uint64_t member_number(const json_t *object, const char *name);
 bool member_is(const json_t *object, const char *name);
 /* The Unix time of an RFC 3339 member; 0 if it is invalid. */
 int64_t member_time(const json_t *object, const char *name);
-/* An entry or page URL as the API tells it, borrowed from `entry` and `kept`, whose end
+/* An entry or page URL in the API's answer, borrowed from `entry` and `kept`, whose end
  * (shown_entry_done) is due in any case. False: it is not one. */
 struct shown_entry {
     char origin[LOC_MAX_CHARS + 1];
@@ -106,8 +106,8 @@ void shown_entry_done(struct shown_entry *kept);
 
 /* ---- what there is ------------------------------------------------------------------------- */
 
-/* The sites, and the lists of a kind, as the API tells them; by origin, then path. Borrowed until
- * something is written. NULL, and told, where they cannot be read. */
+/* The sites, and the lists of a kind, from the API; by origin, then path. Borrowed until something
+ * is written. NULL, and reported, if they cannot be read. */
 const json_t *api_sites(struct backend *b);
 const json_t *api_lists(struct backend *b, enum list_kind kind);
 /* Who owns what a command makes where its --source names nobody: on a server the token, so that
@@ -122,8 +122,8 @@ struct entry_wanted {
     const char *prefix; /* NULL: any */
     struct entry_filter filter;
 };
-/* Tells each entry, of one revision, in the order of the pages, or by loc with a prefix. An exit
- * status. Of a file the rows are handed over as they are: a million of them pass through no JSON.
+/* Passes on each entry, of one revision, in the order of the pages, or by loc with a prefix. An
+ * exit status. Rows of a file are handed over as they are: a million of them pass through no JSON.
  */
 int api_entries(struct backend *b, const struct entry_wanted *wanted, api_entry *each,
                 void *context);
@@ -132,7 +132,7 @@ int api_entries(struct backend *b, const struct entry_wanted *wanted, api_entry 
 
 /* Asks for a write; target and body (may be NULL) are done with. EXIT_DONE and the answer (NULL:
  * not wanted), which is the caller's, or told why `what` was not changed. */
-/* Tells why `what` was not changed; `answer` is dropped. `loc`: what was to be registered; NULL:
+/* Reports why `what` was not changed; `answer` is dropped. `loc`: what was to be registered; NULL:
  * nothing was. EXIT_COULD_NOT. */
 int api_refused(struct backend *b, const char *loc, const char *what, json_t *answer);
 int api_write(struct backend *b, const char *method, struct str *target, json_t *body,
@@ -146,7 +146,8 @@ enum catalogue_status api_apply(struct backend *b, const struct change *change, 
                                 void *context, struct change_result *result);
 /* A spool for the rows of a change. NULL: out of memory. */
 struct spool *api_spool(struct backend *b, uint64_t max_bytes);
-/* The registry, for what judges many entries by it. NULL, and told, where it cannot be read. */
+/* The registry, for code that places many entries by it. NULL, and reported, if it cannot be read.
+ */
 struct registry *api_registry(struct backend *b);
 
 /* ---- the two ways, for api.c ------------------------------------------------------------------

@@ -216,7 +216,7 @@ void reach_answer_done(struct reach_answer *a)
     fetch_reply_done(&a->reply);
 }
 
-/* ---- judging --------------------------------------------------------------------------- */
+/* ---- validation ------------------------------------------------------------------------ */
 
 static bool say_broken(struct reach_verdict *v, const char *code, const char *detail)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A list of entries on its way to a server: it goes as NDJSON by way of a file, since its length is
- * sent first; the server knows its lines by the order in which they are sent, the user by where
- * they stood. And the registry of a server, put together from what it lists: by it an import tells
- * which index each entry of a list belongs to. */
+/* A list of entries that is sent to a server: it is written as NDJSON to a file first, since its
+ * length is sent before it; the server knows its lines by the order in which they are sent, the
+ * user by their line in the input. And the registry of a server, put together from what it lists:
+ * with it, an import finds the index of each entry of a list. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +143,8 @@ static char *copy_of(const json_t *entry, const char *name)
     return text != NULL ? strdup(text) : NULL;
 }
 
-/* What a dry run tells of single entries: their texts. Where memory ends, the rest is not told. */
+/* What a dry run reports about single entries: their texts. Where memory ends, the rest is left
+ * out. */
 static void take_rows(const struct change *change, struct change_result *result, const json_t *rows)
 {
     static const char *const members[] = {"before", "after"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a command works with: its arguments, the configuration, the catalogue; and how it tells
- * what went wrong. Internal to server/cli/. */
+/* What a command works with: its arguments, the configuration, the catalogue; and how it reports
+ * errors. Internal to server/cli/. */
 #pragma once
 
 #include <stdbool.h>
@@ -35,7 +35,7 @@ void cli_note(const char *what, const char *format, ...) __attribute__((format(p
 int cli_misuse(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same where `sentence` is `what: why` already; without a colon it is about the usage. */
 int cli_misuse_sentence(const char *sentence);
-/* Tells a sentence of the catalogue about a file, which may begin with the file's name as well.
+/* Reports a message of the catalogue about a file, which may begin with the file's name as well.
  * Returns EXIT_COULD_NOT. */
 int cli_fail_file(const char *file, const char *why);
 /* Prints text of unknown origin, control characters escaped. */
@@ -46,17 +46,17 @@ void cli_print_escaped(FILE *to, const char *text);
 #define SESSION_USER_SIZE 64
 void session_user(char *out, size_t size);
 
-/* Reads `config` from file, environment and the options that every command takes. Returns
- * EXIT_DONE, or tells every mistake and returns another. `report` NULL: on stderr. */
+/* Reads `config` from file, environment and the options that every command accepts. Returns
+ * EXIT_DONE, or reports every mistake and returns another. `report` NULL: on stderr. */
 int session_read_config(struct cli *cli, config_report *report, void *context);
 /* Opens what the command works on (server/cli/backend/api.h): the server that --server or
- * SITEMAPD_SERVER names, else the catalogue of the configuration, which is read; `create`: makes it
- * where there is none. Returns EXIT_DONE, or tells why not. */
+ * SITEMAPD_SERVER names, else the catalogue of the configuration, which is read; `create`: creates
+ * it if there is none. Returns EXIT_DONE, or reports why not. */
 int session_open(struct cli *cli, bool create);
 /* The file of certificates to trust that the line or the environment names; NULL: the system's.
  * Borrowed. */
 const char *session_ca_file(const struct cli *cli);
-/* EXIT_DONE, or tells that the command works on no server, where one is named. */
+/* EXIT_DONE, or reports that the command cannot be used with a server, where one is named. */
 int session_needs_machine(const struct cli *cli);
 /* The same of a command that has nothing to do with a catalogue: only --server is wrong, since the
  * environment may name a server for other commands. */
@@ -70,7 +70,7 @@ void session_done(struct cli *cli);
 /* Asks for a write (api_write) after which nothing else is to be said than `what: done`. */
 int session_do(struct cli *cli, const char *method, struct str *target, struct json_t *body,
                const char *what, const char *done);
-/* Tells why a change was not applied to `what`. `loc`: what was to be registered; NULL: nothing
+/* Reports why a change was not applied to `what`. `loc`: what was to be registered; NULL: nothing
  * was. Returns EXIT_COULD_NOT. */
 int session_report(struct cli *cli, const char *loc, const char *what,
                    const struct change_result *result);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `crawlers import`: what an access log of a CDN or proxy tells of crawlers, for the ledger.
+/* `crawlers import`: imports crawlers' visits from the access log of a CDN or proxy into the
+ * ledger.
  *
  * A visit counts for the sums of its day where a crawler asked for a page, a registered sitemap or
- * robots.txt. That a
- * crawler *holds* the present version of a page is assumed only where that had to be so: what a
- * cache answers with is --max-age old at most, so a GET of 200 or 304 that came later than that
- * behind the page's last change brought no earlier one. Which earlier version others brought cannot
- * be known, and they are visits alone.
+ * robots.txt. That a crawler *holds* the present version of a page is assumed only where that had
+ * to be so: what a cache answers with is --max-age old at most, so a GET of 200 or 304 that came
+ * later than that behind the page's last change brought no earlier one. Which earlier version
+ * others brought cannot be known, and they are visits alone.
  *
  * A log is read as a stream into sums of a bounded size, and these are one change, together with
  * the log's length and hash: so a second run finds that it was read, and a log that has grown is
@@ -46,7 +46,7 @@ struct known_page {
 struct counted {
     uint64_t lines, visits, impostors, elsewhere, nobodys, old, unreadable;
     uint64_t unreadable_line; /* the first */
-    uint64_t homeless_line;   /* the first that tells no host, where it is needed; 0: none */
+    uint64_t homeless_line;   /* the first without a host, where one is needed; 0: none */
     const char *why;
 };
 
@@ -55,7 +55,7 @@ struct importing {
     const char *name; /* of the log */
     struct catalogue *catalogue;
     const struct registry *registry;
-    const struct registry_site *site; /* of lines that tell no host; NULL: there is none */
+    const struct registry_site *site; /* of lines without a host; NULL: there is none */
     struct crawlers *crawlers;
     int64_t now, max_age_s;
     size_t page_count, page_room;
@@ -329,7 +329,7 @@ static bool take_line(struct importing *i, struct log_reader *reader, char *line
     return true;
 }
 
-/* Up to here it may be one that was read before: then all that was told so far is known. */
+/* Up to here it may be one that was read before: then all findings so far are known. */
 static void compare_with_logs(struct importing *i, const struct log_file *file)
 {
     uint64_t at = log_file_bytes(file);
@@ -534,7 +534,7 @@ int command_crawlers_import(struct cli *cli)
     else if (status == EXIT_DONE && registry->site_count == 1)
         i.site = &registry->sites[0];
     if (status == EXIT_DONE && (i.crawlers = file_crawlers_new(cli->config, NULL, NULL)) == NULL)
-        status = EXIT_COULD_NOT; /* it was told */
+        status = EXIT_COULD_NOT; /* it was reported */
     if (status == EXIT_DONE)
         status = import_log(&i, revisions.epoch, arguments_has(a, "--dry-run"));
     crawlers_free(i.crawlers);

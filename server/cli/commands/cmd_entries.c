@@ -17,7 +17,7 @@
 
 /* `add` and `remove`: one entry. */
 
-/* Reads a loc, or tells what is wrong with it. */
+/* Parses a loc, or reports what is wrong with it. */
 static int read_loc(const char *text, struct url *out, rule_set *remarks)
 {
     size_t len = strlen(text);
@@ -128,7 +128,7 @@ static void print_outcome(struct cli *cli, json_t *answer, rule_set remarks)
     warn(member_text(entry, "loc"), warnings, (remarks & RULE_BIT(RULE_LASTMOD_FUTURE)) != 0);
 }
 
-/* The options that tell of news, in the order of enum news_field. */
+/* The options about news, in the order of enum news_field. */
 static const char *const news_options[NEWS_FIELD_COUNT] = {"--news-name", "--news-language",
                                                            "--news-date", "--news-title"};
 

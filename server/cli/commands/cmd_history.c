@@ -19,7 +19,7 @@
 #define DEFAULT_LIMIT   100u
 #define PAGE            1000u /* what the API gives at once */
 #define PAGES_MAX       1000u /* of one list */
-#define CONFLICTS_KEPT  1000u /* as the API tells them */
+#define CONFLICTS_KEPT  1000u /* as the API returns them */
 #define CONFLICTS_SHOWN 20u   /* to people */
 
 /* ---- what was given -------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ struct telling {
     bool json;
     uint64_t changes, rows;
     uint64_t limit; /* of either; 0: none */
-    size_t known;   /* so many of the first rows were told before */
+    size_t known;   /* so many of the first rows were reported before */
     bool cut;       /* there are more rows than that */
     uint64_t created, updated, removed;
 };

@@ -17,7 +17,7 @@ static const char *lists_path(enum list_kind kind)
     return kind == LIST_URLSET ? "/v1/urlsets" : "/v1/indexes";
 }
 
-/* The address of what the API tells: "/v1/indexes/12". */
+/* The address of an object in the API's answer: "/v1/indexes/12". */
 static void append_address(struct str *target, const char *path, const json_t *object)
 {
     str_append_text(target, path);
@@ -203,7 +203,7 @@ int command_urlset_set(struct cli *cli)
 
 /* ---- freeze and thaw ------------------------------------------------------------------- */
 
-/* What is meant by the word: a site by its origin, a urlset, else an index. */
+/* What the word names: a site by its origin, a urlset, else an index. */
 static int find_either(struct cli *cli, struct str *target)
 {
     const char *name = cli->arguments.words[0];
@@ -248,7 +248,7 @@ int command_thaw(struct cli *cli)
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-/* "news,images": in the order in which the API tells them. "-": none. */
+/* "news,images": in the order in which the API lists them. "-": none. */
 static void append_with(struct str *out, const json_t *urlset)
 {
     struct str words = STR_INIT;

@@ -261,7 +261,7 @@ static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_pl
     return remote_scan_once(&plan->settings, &bounds, scan);
 }
 
-/* What is wrong with single files, as a scan on the machine tells it. */
+/* What is wrong with single files, in the words of a local scan. */
 static void report_files(const json_t *source, const char *member, const char *what)
 {
     json_t *file;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `shard map`: which host is whose, in the form that a proxy reads, and whether what is deployed
- * still says so.
+/* `shard map`: which host is whose, in a form that a proxy reads, and whether the deployed map
+ * still agrees.
  *
  * A host belongs to the shard that has its site: the site's own, and its host aliases. While a site
  * moves (cmd_site_move.c) two shards have it: the one that it leaves yields to the one where it has
  * arrived, and both to one where it is neither. Any other host that two shards have is an error,
  * and no map is printed.
  *
- * What servers return is judged as the catalogue judges it (rules/url.h), so that no name can end a
- * line, a string or a block of the map. */
+ * What servers return is validated as the catalogue validates it (rules/url.h), so that no name can
+ * end a line, a string or a block of the map. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,7 +326,8 @@ static void tell_line(const char *why, const char *line, size_t *told)
     putchar('\n');
 }
 
-/* Tells in which lines they differ, or that only the order does where that counts. How many. */
+/* Reports the lines in which they differ, or that only the order does where that counts. How many.
+ */
 static size_t differ(struct lines *wanted, struct lines *found, bool ordered)
 {
     bool same_order = wanted->count == found->count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `site`: what its options say becomes the body of a request; what a site is like now, and was
- * before, the API tells. */
+/* `site`: its options become the body of a request; the API returns a site's settings before and
+ * after. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -218,7 +218,7 @@ static const char *origin_of_alias(const json_t *sites, const char *origin)
     return NULL;
 }
 
-/* Tells of hosts that the site names and another has: which of the two answers. */
+/* Reports hosts that the site names and another has: which of the two answers. */
 static void report_hosts(struct cli *cli, const json_t *site)
 {
     const json_t *sites = api_sites(cli->backend), *name;
@@ -251,7 +251,7 @@ static void report_hosts(struct cli *cli, const json_t *site)
     }
 }
 
-/* ---- update: changes what is named, and tells what it was and is now ----------------------- */
+/* ---- update: changes what is named, and shows it before and after -------------------------- */
 
 static void append_value(struct str *out, const json_t *value)
 {
@@ -442,7 +442,8 @@ int command_site_remove(struct cli *cli)
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-/* The lists of both kinds, which go by origin as the sites do: how far they were told. */
+/* The lists of both kinds, which are sorted by origin like the sites, and how far each was printed.
+ */
 struct site_rows {
     const json_t *lists[2];
     size_t at[2];
@@ -502,7 +503,7 @@ static void append_site(struct str *out, const json_t *site, void *context)
     str_done(&lists);
 }
 
-/* Each site as its own address tells it: with its robots.txt. */
+/* Each site as its own address returns it: with its robots.txt. */
 static json_t *read_sites(struct backend *b)
 {
     const json_t *sites = api_sites(b), *site;

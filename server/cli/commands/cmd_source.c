@@ -67,7 +67,7 @@ static int read_lines(struct cli *cli, const char *option, const char *member, j
     return status;
 }
 
-/* Of this machine, a folder is meant from where the command is given; of a server as it is
+/* On this machine, a folder is relative to the current directory; on a server it is used as
  * written. */
 static int read_directory(struct cli *cli, json_t *body)
 {

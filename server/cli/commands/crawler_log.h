@@ -11,7 +11,7 @@
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-/* A request that a line tells; texts are valid until the next line is read. */
+/* A request in a log line; texts are valid until the next line is read. */
 struct log_fetch {
     int64_t at; /* Unix seconds */
     unsigned status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* `import`: reads a list into spools, one for each change that applies it (all of the list; with
- * --replace one for each index), checks what several changes or a refusal make worth checking,
- * applies them one after the other, and tells what was found. One thread, but for what the writer
- * calls while it is waited for. */
+ * --replace one for each index), checks first where several changes or a rejection make that
+ * worthwhile, applies them one after the other, and reports the findings. One thread, except for
+ * what the writer calls while it is waited for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -74,7 +74,7 @@ struct import {
     uint64_t stripped; /* page URLs that lost what the urlset was not made for */
     uint64_t shown;    /* of a dry run: rows printed */
     int64_t max_removed;
-    struct registry *registry; /* replace without --index: tells which index a loc belongs to */
+    struct registry *registry; /* replace without --index: finds the index that a loc belongs to */
     size_t group_count;
     struct import_group *groups;
     struct findings findings;
@@ -293,8 +293,8 @@ static void report_loss(const struct import *import)
     }
 }
 
-/* Tells on stderr what was refused (each `sitemapd: FILE:LINE: LOC: why (code)`) and remarked.
- * Where more than `max` was, the first few of each code, and how many more there are. */
+/* Reports on stderr what was rejected (each `sitemapd: FILE:LINE: LOC: why (code)`) and remarked.
+ * If more than `max` was, the first few of each code, and how many more there are. */
 static void report_findings(const struct import *import, struct findings *f, const char *file)
 {
     findings_sort(f);
@@ -330,8 +330,8 @@ static bool is_same(const struct import *import, const json_t *list, const json_
     return same;
 }
 
-/* Tells where the file is, byte for byte, a page of this catalogue's own: since crawlers' paths
- * lead to us, the public URL of an index gives what it has already. */
+/* Reports where the file is, byte for byte, a page of this catalogue itself: once crawlers' paths
+ * lead here, the public URL of an index returns what it has already. */
 static void import_report_own(const struct import *import)
 {
     for (int kind = LIST_INDEX; kind <= LIST_URLSET; kind++) {
@@ -361,7 +361,7 @@ static void take_progress(void *context, uint64_t entries_done)
     progress_update(&import->progress, import->applied + entries_done);
 }
 
-/* A change of many refuses as a whole because of single entries, which the findings tell of, or
+/* A change of many is rejected as a whole because of single entries, which the findings list, or
  * for a reason of its own (the guard, an unknown index), which is reported here. */
 static int apply_group(struct import *import, struct import_group *group, bool dry_run,
                        struct findings *findings)
@@ -651,7 +651,7 @@ static const char *without_place(const struct reader_error *error)
                                                              : error->detail;
 }
 
-/* Tells what is wrong with the list as a whole, and what to do instead. */
+/* Reports what is wrong with the list as a whole, and what to do instead. */
 static int report_unusable(const struct import *import, const struct reader_error *error)
 {
     char where[4096];
@@ -941,7 +941,7 @@ static int read_list(struct cli *cli, struct import *import)
 }
 
 /* All or nothing. Several indexes are several changes, so all are checked before the first is
- * applied; and where something is refused already, the rest is checked to tell all of it at
+ * applied; and where something is rejected already, the rest is checked to report everything at
  * once. */
 static int check_first(struct import *import, bool *good)
 {
@@ -952,7 +952,7 @@ static int check_first(struct import *import, bool *good)
         return EXIT_DONE;
     status = import_apply(import, true, &found);
     *good = f->refused + found.refused == 0 || import->skip;
-    if (!*good || status != EXIT_DONE) /* else the second pass tells them again */
+    if (!*good || status != EXIT_DONE) /* else the second pass reports them again */
         findings_merge(f, &found);
     findings_done(&found);
     return status;

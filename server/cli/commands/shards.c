@@ -219,7 +219,7 @@ int shards_status(struct cli *cli)
             if (!json)
                 print_reasons(&reasons);
         } else {
-            one.healthy = false; /* it was told; the sum is of the others */
+            one.healthy = false; /* it was reported; the sum is of the others */
         }
         all.healthy &= one.healthy;
         all.untold |= one.untold;

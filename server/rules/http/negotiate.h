@@ -63,8 +63,8 @@ enum range_kind {
     RANGE_UNSATISFIABLE, /* 416 */
 };
 
-/* What Range asks of a representation of `size` bytes. PART: `*first` and `*len` tell which, at
- * least one byte and all of them there; otherwise they are 0 and `size`. */
+/* What Range requests of a representation of `size` bytes. PART: `*first` and `*len` are the range,
+ * at least one byte and within the representation; otherwise they are 0 and `size`. */
 enum range_kind range_parse(const char *range, uint64_t size, uint64_t *first, uint64_t *len);
 
 /* True where Range counts: If-Range is absent, or names exactly the representation at hand, by its

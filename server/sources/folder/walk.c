@@ -247,7 +247,7 @@ static bool type_of(int fd, const struct dirent *entry, enum walk_type *out)
     case DT_LNK:
         *out = WALK_LINK;
         return true;
-    case DT_UNKNOWN: /* some file systems do not tell */
+    case DT_UNKNOWN: /* some file systems do not say */
         if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             return false;
         *out = type_of_mode(st.st_mode);

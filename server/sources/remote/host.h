@@ -82,7 +82,7 @@ struct host_pace {
     uint32_t begun;   /* since then */
     int64_t rest_ms;  /* nor before this: it rests until then */
     double slow;      /* of the rate, 0 to 1; 0: not set yet, as 1 */
-    uint32_t answers; /* since it was last slowed or let go faster */
+    uint32_t answers; /* since its rate was last lowered or raised */
     uint32_t limited; /* 429 and 503 in a row */
     uint32_t failed;  /* connections that failed in a row */
     uint32_t rests;   /* for failed connections, in a row */
