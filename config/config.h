@@ -149,6 +149,8 @@ struct config {
     uint32_t max_header_bytes;
     uint32_t max_rejections; /* listed in one reply */
 
+    char *trace_endpoint; /* [trace]; normalised; NULL: no spans are sent */
+    uint32_t trace_sample_percent;
     char *notify_url; /* [notify]; normalised; NULL: no notification */
     char *contact;    /* [fetch] NULL: none */
     uint32_t fetch_rate, fetch_per_host;

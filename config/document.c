@@ -40,6 +40,7 @@ static const struct {
     {"cache", "Rendered pages, in memory and on disk."},
     {"limits", "The largest requests that are accepted."},
     {"notify", "Notifications of problems with sources and sitemaps."},
+    {"trace", "Traces (docs/monitoring.md)."},
     {"fetch", "How remote sitemaps are polled."},
     {"log", "The log and the access log."},
     {"site", "A site that is created at start and managed by this file: the API and the command "

@@ -203,6 +203,15 @@ const struct setting config_settings[] = {
             "or sitemaps cannot be read or have a stale date, and again when all is well. Default: "
             "no notification."},
 
+    {"trace", "endpoint", SETTING_URL, IN(trace_endpoint), LIVE("SITEMAPD_TRACE_ENDPOINT"),
+     .example = "http://127.0.0.1:4318",
+     .doc = "URL of an OpenTelemetry collector that receives the spans of API writes and polls "
+            "(OTLP over HTTP, JSON); without a path, /v1/traces is added. Default: no spans."},
+    {"trace", "sample", SETTING_PERCENT, IN(trace_sample_percent), .max = 100, .fallback = "100%",
+     LIVE("SITEMAPD_TRACE_SAMPLE"),
+     .doc = "Share of traces that is recorded; a trace that the caller does not record is left "
+            "out."},
+
     {"fetch", "contact", SETTING_WORD, IN(contact), LIVE("SITEMAPD_FETCH_CONTACT"),
      .example = "https://www.example.com/bot",
      .doc = "URL or mail address in the User-Agent, for operators who want to contact you."},

@@ -401,6 +401,7 @@ struct change_result {
     struct entry_record entry; /* ENTRY_PUT: as stored now; ENTRY_REMOVE: as it was;
                                   loc NULL otherwise */
     int64_t id;                /* of the site, index or token made */
+    int64_t site_id; /* the one site that it touched, by the history; 0: none, or several */
     char index_state[INDEX_STATE_SIZE]; /* bulk with .index_name, replace: of that index, as it is
                                            now; "": none was named */
     size_t refused_at;                  /* configure */

@@ -58,6 +58,7 @@ static bool apply(struct app *app, struct config *fresh, struct publish_policies
     /* Past this point a failure is one of memory or of the disk: told, and the rest goes on. */
     if (!source_set_reconfigure(app->sources, fresh))
         log_event(LOG_LEVEL_ERROR, "reload-incomplete", "not all sources could be started");
+    app_retune_trace(app, fresh);
     app_retune_notify(app, fresh);
     app_retune_indexnow(app, fresh);
     app_retune_engines(app, fresh);

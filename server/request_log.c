@@ -144,9 +144,12 @@ static void report_failure(const struct completion *c)
     if (left_out > 0)
         log_event(LOG_LEVEL_WARNING, "request-failed", "%u more failed requests were not logged",
                   left_out);
-    log_request(LOG_LEVEL_WARNING, "request-failed", c->request->id, "%s %s was answered %u %s: %s",
-                c->method, c->path, c->status, problem != NULL ? problem : "without a code",
-                advice_for(problem));
+    struct traceparent trace;
+    request_traceparent(c->request, &trace);
+    log_request(LOG_LEVEL_WARNING, "request-failed",
+                &(struct log_ids){c->request->id, traceparent_trace_id(&trace)},
+                "%s %s was answered %u %s: %s", c->method, c->path, c->status,
+                problem != NULL ? problem : "without a code", advice_for(problem));
 }
 
 void request_log_admin(void *context, const struct completion *completion)

@@ -38,6 +38,7 @@
 #include "server/shared_node.h"
 #include "server/sockets.h"
 #include "server/sources/sources.h"
+#include "server/trace/trace.h"
 
 /* The protocol is one datagram; libsystemd would bring a dozen libraries for it. */
 static void send_text(const char *text)
@@ -586,8 +587,8 @@ void app_retune_indexnow(struct app *app, struct config *config)
     if (indexnow_is_same(app->live, config))
         return;
     indexnow_stop(app->indexnow);
-    app->indexnow =
-        indexnow_start(config, app->catalogue, app->context.children, &app->context.indexnow);
+    app->indexnow = indexnow_start(config, app->catalogue, app->context.children,
+                                   app->context.trace, &app->context.indexnow);
 }
 
 void app_retune_engines(struct app *app, struct config *config)
@@ -598,10 +599,24 @@ void app_retune_engines(struct app *app, struct config *config)
     app->engines = engines_start(config, app->catalogue, app->context.engines);
 }
 
+static void configure_trace(struct app *app, const struct config *config)
+{
+    trace_configure(app->context.trace, config->trace_endpoint, config->trace_sample_percent,
+                    config->shared_node);
+}
+
+void app_retune_trace(struct app *app, const struct config *config)
+{
+    if (!text_equal(app->live->trace_endpoint, config->trace_endpoint) ||
+        app->live->trace_sample_percent != config->trace_sample_percent)
+        configure_trace(app, config);
+}
+
 static bool start_sources(struct app *app)
 {
+    configure_trace(app, app->config);
     if (!source_set_start(app->config, app->catalogue, app->context.publisher, app->cache,
-                          &app->sources))
+                          app->context.trace, &app->sources))
         return false;
     app->context.sources = source_set_sources(app->sources);
     app->context.files = source_set_files(app->sources);
@@ -615,8 +630,8 @@ static bool start_sources(struct app *app)
     app->context.sources_settle = source_set_settle;
     app->context.sources_may_read = source_set_may_read;
     start_notify(app, app->config);
-    app->indexnow =
-        indexnow_start(app->config, app->catalogue, app->context.children, &app->context.indexnow);
+    app->indexnow = indexnow_start(app->config, app->catalogue, app->context.children,
+                                   app->context.trace, &app->context.indexnow);
     app->engines = engines_start(app->config, app->catalogue, app->context.engines);
     return true;
 }
@@ -651,6 +666,7 @@ static bool fill_context(struct app *app)
     context->copiers = workers_new(COPIER_THREADS, COPIER_MAX_QUEUED);
     context->database = config->database;
     context->auth = auth_new();
+    context->trace = trace_new();
     context->cache_fields = (struct cache_fields){
         .cache_control = config->cache_control,
         .cdn_cache_control = config->cdn_cache_control,
@@ -667,7 +683,7 @@ static bool fill_context(struct app *app)
         config_wipe_token(app->config);
     }
     return (context->readers != NULL && context->searchers != NULL && context->copiers != NULL &&
-            context->auth != NULL) ||
+            context->auth != NULL && context->trace != NULL) ||
            lack_memory();
 }
 
@@ -704,6 +720,7 @@ static void stop(struct app *app)
     cache_free(app->cache);
     catalogue_close(app->catalogue);
     auth_free(app->context.auth);
+    trace_free(app->context.trace);
     crawlers_free(app->context.crawlers);
     config_unref(app->live);
     access_log_close(app->context.access_log);

@@ -45,6 +45,7 @@ void app_use_tls(struct app *app, struct tls_pairs *pairs);
 /* Reports whom `config` names from now on, where that is somebody else than before. */
 void app_retune_indexnow(struct app *app, struct config *config);
 void app_retune_engines(struct app *app, struct config *config);
+void app_retune_trace(struct app *app, const struct config *config);
 void app_retune_notify(struct app *app, const struct config *config);
 /* Has the listeners take what a reload may change. */
 void app_retune_listeners(struct app *app, const struct config *config);

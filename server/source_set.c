@@ -301,6 +301,7 @@ struct source_set {
     struct catalogue *catalogue;
     struct publisher *publisher; /* borrowed: whose registry is looked at */
     struct cache *cache;         /* borrowed */
+    struct trace *trace;         /* borrowed */
     int compression_level;
     struct sources *sources;
     struct remote *remote;
@@ -541,6 +542,7 @@ static bool start_remote(struct source_set *set, const struct source_plan *plan,
         .moved = report_moved,
         .moved_context = set,
         .wanted_elsewhere = shared_node_others_want,
+        .trace = set->trace,
     };
     struct roster *roster = roster_new(plan->remotes, plan->remote_count);
     snprintf(why, why_size, "out of memory");
@@ -712,7 +714,7 @@ static struct source_set *set_new(struct config *config, struct catalogue *c,
 }
 
 bool source_set_start(struct config *config, struct catalogue *c, struct publisher *publisher,
-                      struct cache *cache, struct source_set **out)
+                      struct cache *cache, struct trace *trace, struct source_set **out)
 {
     char why[256];
     *out = NULL;
@@ -721,6 +723,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         log_failure("sources", "out of memory");
         return false;
     }
+    set->trace = trace;
     struct source_plan *plan = source_plan_new(config, c);
     /* The files first: the first scan, which begins at once, notifies it of what moved. */
     if (plan == NULL || set->store == NULL || !start_files(set))

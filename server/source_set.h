@@ -18,13 +18,14 @@ struct roster_place;
 struct served_files;
 struct source_set;
 struct sources;
+struct trace;
 
 /* Starts what configuration and catalogue name, and a thread that follows the catalogue from then
  * on: what API, command line or another process change of its sources is in force within moments.
- * `publisher`, `cache` (for the files that are served) are borrowed. False, told as a failed start,
- * where it cannot. */
+ * `publisher`, `cache` (for the files that are served), `trace` are borrowed. False, told as a
+ * failed start, where it cannot. */
 bool source_set_start(struct config *config, struct catalogue *c, struct publisher *publisher,
-                      struct cache *cache, struct source_set **out);
+                      struct cache *cache, struct trace *trace, struct source_set **out);
 /* Whether source_set_reconfigure can take `config`; changes nothing. False is logged. */
 bool source_set_check(const struct source_set *set, const struct config *config);
 /* Makes the sources those of `config`: what is the same goes on, what is not named any more ends,

@@ -677,7 +677,7 @@ static enum catalogue_status write_all(struct recorder *r, struct tx *tx,
 }
 
 enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,
-                                   const struct change_result *result)
+                                   struct change_result *result)
 {
     enum catalogue_status status = CATALOGUE_OK;
     if (r == NULL || !r->active)
@@ -688,6 +688,7 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
     else if (r->files > 0) /* of a scan that changed no entry: the revision is another change's */
         status = tx_run(tx, ST_HISTORY_FILES_DROP, revision_of(tx), INT64_MAX);
     r->writing = false;
+    result->site_id = site_of(r);
     recorder_drop(r);
     return status;
 }

@@ -73,7 +73,7 @@ enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, i
 /* The change is whole: where it wrote something, its rows and the line on itself are written, for
  * the revision that tx_end_change gives it next. */
 enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,
-                                   const struct change_result *result);
+                                   struct change_result *result);
 /* Of a dry run those entries, without what they are after it; NULL: none, or no recorder. Borrowed
  * until the next change. */
 struct history_part;

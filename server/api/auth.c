@@ -180,11 +180,11 @@ static void reply_wrong_token(const struct app_context *app, struct request *req
     if (app->auth != NULL)
         wait_seconds = auth_failed(app->auth, request->peer, request->now, &report);
     if (report)
-        log_request(LOG_LEVEL_WARNING, "auth-failed", request->id, "%s sent a wrong token%s",
-                    request->peer != NULL ? request->peer : "an unknown address",
-                    wait_seconds > 0
-                        ? " too often; rate limit: further requests with a wrong token get 429"
-                        : "");
+        log_request(
+            LOG_LEVEL_WARNING, "auth-failed", &(struct log_ids){request->id, NULL},
+            "%s sent a wrong token%s", request->peer != NULL ? request->peer : "an unknown address",
+            wait_seconds > 0 ? " too often; rate limit: further requests with a wrong token get 429"
+                             : "");
     if (wait_seconds == 0) {
         errors_reply_unauthorised(&request->reply, "unknown or revoked token");
         return;

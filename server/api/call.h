@@ -15,6 +15,7 @@
 #include "server/api/routes.h"
 #include "server/input/json_fields.h"
 #include "server/rules/http/query.h"
+#include "server/trace/trace.h"
 
 struct call;
 struct token_digest;
@@ -67,7 +68,8 @@ struct call {
     void (*refuse)(struct call *call);
     /* The write is answered once the sources that run are as it left them. */
     bool settles_sources;
-    struct repeat repeat; /* what Idempotency-Key asks for, see repeat.c */
+    struct trace_span span; /* of a request that may write */
+    struct repeat repeat;   /* what Idempotency-Key asks for, see repeat.c */
 };
 
 /* The routes' `begin`: makes the call of a request, zero but for what is known, and reads the

@@ -177,6 +177,43 @@ const struct noun *call_noun(const struct call *call)
     return call->request->route->pages ? &rows : &entries;
 }
 
+/* Reads are not recorded: they change nothing, and are many. */
+static void begin_span(struct call *call)
+{
+    struct traceparent from;
+
+    if ((call->request->method & (HTTP_GET | HTTP_HEAD)) != 0)
+        return;
+    request_traceparent(call->request, &from);
+    trace_begin(call->app->trace, &from, &call->span);
+}
+
+static void end_span(struct call *call)
+{
+    const struct request *request = call->request;
+    const struct change_result *result = &call->result;
+    bool wrote = result->status == CATALOGUE_OK && result->changed;
+    int64_t site_id = request->grant.site_id != 0 ? request->grant.site_id : result->site_id;
+    const struct site_map *map;
+    const struct registry_site *site;
+
+    if (!call->span.recorded)
+        return;
+    map = publisher_site_map(call->app->publisher);
+    site = registry_site_by_id(site_map_registry(map), site_id);
+    trace_end(
+        call->app->trace, &call->span,
+        &(struct trace_end){.method = method_name(request->method),
+                            .name = request->route->path,
+                            .site = site != NULL ? site->origin : NULL,
+                            .problem = request->reply.problem,
+                            .revision = wrote ? result->revision : 0,
+                            .site_id = site_id,
+                            .status = request->reply.status,
+                            .failed = request->reply.status == 0 || request->reply.status >= 500});
+    publisher_site_map_done(map);
+}
+
 enum handled call_begin(void *context, struct request *request)
 {
     struct query query;
@@ -196,6 +233,7 @@ enum handled call_begin(void *context, struct request *request)
     call->change.max_removed = MAX_REMOVED_GUARDED;
     call->change.list = call_noun(call)->kind;
     request->state = call;
+    begin_span(call);
     return repeat_begin(call) ? HANDLE_CONTINUE : HANDLED;
 }
 
@@ -208,6 +246,7 @@ void call_done(void *context, struct request *request)
     if (call == NULL)
         return;
     request->state = NULL;
+    end_span(call);
     if (call->cleanup != NULL)
         call->cleanup(call);
     json_fields_free(call->body);
@@ -335,6 +374,9 @@ static void write_done(void *context, struct change_result *result)
     if (call->result.code == RULE_SHRINK_GUARD && !grant_has_whole(&call->change.grant))
         call->result.detail[0] = '\0';
 
+    if (call->result.status == CATALOGUE_OK && call->result.changed)
+        trace_link(call->app->trace, call->result.site_id, call->result.revision,
+                   &call->span.context);
     if (call->result.status == CATALOGUE_OK)
         publisher_await_revision(call->app->publisher, call->result.revision, write_visible, call);
     else
@@ -630,7 +672,8 @@ void call_audit(struct call *call, const char *action, const char *subject)
 
     if (!result->changed || repeat_notes_audit(call, action, subject))
         return;
-    log_request(LOG_LEVEL_INFO, action, request->id,
+    log_request(LOG_LEVEL_INFO, action,
+                &(struct log_ids){request->id, traceparent_trace_id(&call->span.context)},
                 "%.1200s by token %s: %" PRIu64 " created, %" PRIu64 " updated, %" PRIu64
                 " removed, revision %" PRIu64,
                 subject, request->token_name != NULL ? request->token_name : "-", result->created,

@@ -23,6 +23,7 @@ struct readers;
 struct remote;
 struct roster_place;
 struct sources;
+struct trace;
 
 #define POLL_SITES 256u
 #define COPY_SITES 256u
@@ -88,6 +89,7 @@ struct app_context {
     atomic_bool reload_refused;
     _Atomic int64_t config_loaded_at;
     struct indexnow_counts indexnow;
+    struct trace *trace; /* NULL in tests */
     struct engine_counts engines[ENGINE_COUNT];
     /* Of each listener, Unix seconds; 0: no TLS. */
     _Atomic int64_t certificate_expires, admin_certificate_expires;

@@ -35,6 +35,7 @@
     X(HEADER_REFERER, 'r', 'r', "Referer")                                                         \
     X(HEADER_USER_AGENT, 'u', 't', "User-Agent")                                                   \
     X(HEADER_IDEMPOTENCY_KEY, 'i', 'y', "Idempotency-Key")                                         \
+    X(HEADER_TRACEPARENT, 't', 't', "Traceparent")                                                 \
     X(HEADER_ACCEPT, 'a', 't', "Accept")                                                           \
     X(HEADER_CDN_LOOP, 'c', 'p', "CDN-Loop")                                                       \
     X(HEADER_COUNT, 'a', 'e', "Accept-Language")                                                   \

@@ -11,6 +11,7 @@
 #include "server/pages/resource.h"
 #include "server/rules/grant.h"
 #include "server/rules/http/negotiate.h"
+#include "server/rules/http/traceparent.h"
 #include "server/rules/limits.h"
 
 enum http_method {
@@ -54,6 +55,7 @@ enum known_header {
     HEADER_REFERER,
     HEADER_USER_AGENT,
     HEADER_IDEMPOTENCY_KEY,
+    HEADER_TRACEPARENT,
     HEADER_COUNT, /* none of them */
 };
 
@@ -179,6 +181,14 @@ struct request {
 static inline const char *request_header(const struct request *request, enum known_header which)
 {
     return request->header == NULL ? NULL : header_scan_value(request->header, which);
+}
+
+/* The trace that the client says the request belongs to; "" where it says none, or says it wrong.
+ */
+static inline void request_traceparent(const struct request *request, struct traceparent *out)
+{
+    bool once = request->header != NULL && request->header->lines[HEADER_TRACEPARENT] == 1;
+    traceparent_parse(once ? request->header->value[HEADER_TRACEPARENT] : NULL, out);
 }
 
 /* All its conditions but Range and If-Range. */

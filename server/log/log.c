@@ -124,7 +124,7 @@ bool log_write_line(const char *line, size_t len)
 }
 
 static void append_json(struct line *l, enum log_level level, const char *event,
-                        const char *request_id, const char *message, const struct timespec *now)
+                        const struct log_ids *ids, const char *message, const struct timespec *now)
 {
     LINE_PUT(l, "{\"time\":\"");
     line_append_time(l, now);
@@ -132,9 +132,14 @@ static void append_json(struct line *l, enum log_level level, const char *event,
     line_append_json(l, level_words[level], LINE_BYTES);
     LINE_PUT(l, ",\"event\":");
     line_append_json(l, event, LINE_BYTES);
-    if (request_id != NULL) {
+    if (ids->request_id != NULL) {
         LINE_PUT(l, ",\"request_id\":");
-        line_append_json(l, request_id, LINE_BYTES);
+        line_append_json(l, ids->request_id, LINE_BYTES);
+    }
+    if (ids->trace_id != NULL) {
+        LINE_PUT(l, ",\"trace_id\":\"");
+        line_append(l, ids->trace_id, LOG_TRACE_ID_CHARS);
+        LINE_PUT(l, "\"");
     }
     LINE_PUT(l, ",\"message\":\"");
     line_append_escaped(l, message, LINE_BYTES, LINE_ESCAPE_JSON);
@@ -142,7 +147,7 @@ static void append_json(struct line *l, enum log_level level, const char *event,
 }
 
 static void append_text(struct line *l, enum log_level level, const char *event,
-                        const char *request_id, const char *message, const struct timespec *now)
+                        const struct log_ids *ids, const char *message, const struct timespec *now)
 {
     if (!atomic_load(&to_journal)) {
         line_append_time(l, now);
@@ -153,16 +158,21 @@ static void append_text(struct line *l, enum log_level level, const char *event,
     line_append_escaped(l, event, LINE_BYTES, LINE_ESCAPE_TEXT);
     line_append_text(l, ": ");
     line_append_escaped(l, message, LINE_BYTES, LINE_ESCAPE_TEXT);
-    if (request_id != NULL) {
+    if (ids->request_id != NULL) {
         line_append_text(l, " (request ");
-        line_append_escaped(l, request_id, LINE_BYTES, LINE_ESCAPE_TEXT);
+        line_append_escaped(l, ids->request_id, LINE_BYTES, LINE_ESCAPE_TEXT);
+        line_append_text(l, ")");
+    }
+    if (ids->trace_id != NULL) {
+        line_append_text(l, " (trace ");
+        line_append(l, ids->trace_id, LOG_TRACE_ID_CHARS);
         line_append_text(l, ")");
     }
     line_end(l, "\n");
 }
 
 __attribute__((format(printf, 4, 0))) static void put_event(enum log_level level, const char *event,
-                                                            const char *request_id,
+                                                            const struct log_ids *ids,
                                                             const char *format, va_list args)
 {
     int saved_errno = errno; /* callers log first and return errno afterwards */
@@ -178,9 +188,9 @@ __attribute__((format(printf, 4, 0))) static void put_event(enum log_level level
     if (atomic_load(&to_journal))
         line_append_text(&l, priorities[level]);
     if (atomic_load(&current_format) == LOG_FORMAT_JSON)
-        append_json(&l, level, event, request_id, message, &now);
+        append_json(&l, level, event, ids, message, &now);
     else
-        append_text(&l, level, event, request_id, message, &now);
+        append_text(&l, level, event, ids, message, &now);
     send_line(l.text, l.len, true);
     errno = saved_errno;
 }
@@ -190,17 +200,17 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    put_event(level, event, NULL, format, args);
+    put_event(level, event, &(struct log_ids){0}, format, args);
     va_end(args);
 }
 
-void log_request(enum log_level level, const char *event, const char *request_id,
+void log_request(enum log_level level, const char *event, const struct log_ids *ids,
                  const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    put_event(level, event, request_id, format, args);
+    put_event(level, event, ids, format, args);
     va_end(args);
 }
 

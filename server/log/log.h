@@ -33,8 +33,13 @@ uint64_t log_dropped(void);
  * to do. */
 void log_event(enum log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same about a request; `request_id` may be NULL. */
-void log_request(enum log_level level, const char *event, const char *request_id,
+#define LOG_TRACE_ID_CHARS 32
+/* The same about a request. */
+struct log_ids {
+    const char *request_id; /* NULL: none */
+    const char *trace_id;   /* LOG_TRACE_ID_CHARS of hex, without a NUL; NULL: none */
+};
+void log_request(enum log_level level, const char *event, const struct log_ids *ids,
                  const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* A start that failed: one line `sitemapd: what: why` on stderr, whatever level and format are,
  * since it speaks to the user of the command. */

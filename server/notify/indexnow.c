@@ -29,6 +29,7 @@
 #include "server/log/log.h"
 #include "server/notify/again.h"
 #include "server/sources/child_changes.h"
+#include "server/trace/trace.h"
 
 #define LEAD            "indexnow" /* of several nodes one sends */
 #define LOOK_MS         5000       /* what comes within it goes together */
@@ -60,6 +61,7 @@ struct batch {
     size_t taken;   /* of a mirrored sitemap's changes, those of other hosts, too */
     unsigned parts; /* that were looked at */
     bool more;      /* there are others */
+    char headers[128];
 };
 
 enum move { MOVE_NONE, MOVE_ASKED, MOVE_DONE, MOVE_FAILED };
@@ -86,6 +88,7 @@ struct indexnow {
     struct config *config; /* a reference */
     struct catalogue *catalogue;
     struct child_store *store; /* NULL: no sitemap is mirrored */
+    struct trace *trace;
     struct indexnow_counts *counts;
     struct address_guard guard;
     struct fetch_loop *loop;
@@ -303,6 +306,13 @@ static void make_body(struct notified_site *s)
 {
     struct batch *b = &s->batch;
 
+    struct traceparent trace;
+    trace_linked(s->n->trace, s->site_id, b->from.revision, b->to.revision + (b->to.parts > 0),
+                 &trace);
+    snprintf(b->headers, sizeof b->headers,
+             "Content-Type: application/json; charset=utf-8\r\n%s%s%s",
+             traceparent_is_set(&trace) ? "traceparent: " : "", trace.text,
+             traceparent_is_set(&trace) ? "\r\n" : "");
     str_append_text(&b->body, "{\"host\":");
     str_append_json_text(&b->body, strstr(s->config->origin, "://") + 3);
     str_append_format(&b->body, ",\"key\":\"%s\",\"keyLocation\":\"%s/%s.txt\",\"urlList\":[",
@@ -472,7 +482,7 @@ static void send_batch(struct notified_site *s)
         .url = &s->endpoint,
         .method = "POST",
         .agent = "sitemapd/" SITEMAPD_VERSION,
-        .headers = "Content-Type: application/json; charset=utf-8\r\n",
+        .headers = s->batch.headers,
         .timeout_ms = TIMEOUT_MS,
         .max_bytes = ANSWER_BYTES,
         .guard = &s->n->guard,
@@ -724,7 +734,8 @@ static bool has_key(const struct config *config)
 }
 
 struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
-                                struct child_store *store, struct indexnow_counts *counts)
+                                struct child_store *store, struct trace *trace,
+                                struct indexnow_counts *counts)
 {
     struct indexnow *n = has_key(config) ? calloc(1, sizeof *n) : NULL;
 
@@ -733,6 +744,7 @@ struct indexnow *indexnow_start(struct config *config, struct catalogue *catalog
     n->config = config_ref(config);
     n->catalogue = catalogue;
     n->store = store;
+    n->trace = trace;
     n->counts = counts;
     n->loop = add_sites(n) ? fetch_loop_new() : NULL;
     if (n->loop != NULL && thread_start(&n->thread, "indexnow", indexnow_run, n))

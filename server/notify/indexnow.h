@@ -13,10 +13,12 @@
 struct indexnow;
 
 struct child_store;
-/* NULL where no site has a key, or, told, where it cannot. Catalogue, counts and store (NULL: no
- * sitemap is mirrored) live longer. */
+struct trace;
+/* NULL where no site has a key, or, told, where it cannot. Catalogue, counts, store (NULL: no
+ * sitemap is mirrored) and trace live longer. */
 struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
-                                struct child_store *store, struct indexnow_counts *counts);
+                                struct child_store *store, struct trace *trace,
+                                struct indexnow_counts *counts);
 /* Whether the two are notified alike. */
 bool indexnow_is_same(const struct config *a, const struct config *b);
 /* Ends the thread at once; what is under way is sent again by the next start. Takes NULL. */

@@ -237,7 +237,8 @@ static void run_poll(void *context)
     if (self->call.request->reply.status != 0)
         request_resume(self->call.request);
     else
-        remote_poll(self->call.app->remote, self->site_id, self->loc.text, polled, self);
+        remote_poll(self->call.app->remote, self->site_id, self->loc.text, &self->call.span.context,
+                    polled, self);
 }
 
 enum handled check_poll(void *context, struct request *request)

@@ -20,6 +20,7 @@
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
+#include "server/trace/trace.h"
 
 /* /metrics, family by family. All of it comes from memory: no disk, no catalogue read on the
  * HTTP thread. Internal to server/api/. */
@@ -504,6 +505,19 @@ static void metrics_append_indexnow(struct str *out, const struct indexnow_count
                  "Sites whose page URLs IndexNow currently rejects.", (uint64_t)c->failing);
 }
 
+static void append_trace(struct str *out, struct trace *trace)
+{
+    struct trace_counts c;
+
+    trace_counts_get(trace, &c);
+    metric_family(out, "sitemapd_trace_spans_total", "counter",
+                  "Spans that were recorded, by result.");
+    metric_sample(out, "sitemapd_trace_spans_total", LABELS("result", "sent"), c.sent);
+    metric_sample(out, "sitemapd_trace_spans_total", LABELS("result", "dropped"), c.dropped);
+    metric_gauge(out, "sitemapd_trace_failing", "1 if the collector did not accept the last spans.",
+                 c.failing);
+}
+
 /* What search engines say of the sitemaps of all sites. */
 
 static void metrics_append_engines(struct str *out, const struct app_context *app)
@@ -882,6 +896,7 @@ enum handled metrics_get(void *context, struct request *request)
         metrics_append_remote(out, app);
     metrics_append_indexnow(out, &app->indexnow);
     metrics_append_engines(out, app);
+    append_trace(out, app->trace);
     if (app->files != NULL) {
         struct served_files_stats files;
 

@@ -462,7 +462,7 @@ static void run_scan(void *context)
         request_resume(scan->call.request);
     else if (scan->remote)
         remote_scan(app->remote, scan->call.request->path_tail, max_removed,
-                    scan->call.change.dry_run, scanned, scan);
+                    scan->call.change.dry_run, &scan->call.span.context, scanned, scan);
     else
         sources_scan(app->sources, scan->number, max_removed, scan->call.change.dry_run, scanned,
                      scan);

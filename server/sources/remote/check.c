@@ -535,6 +535,7 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due,
     } else if (status == CATALOGUE_OK) {
         const struct check_record *k = &p->record;
         bool whole = !is_conditional(p);
+        poll_begin_span(p, asked);
         poll_headers(p, whole ? NULL : k->etag, whole ? NULL : k->last_modified);
         *why = poll_request(p) ? NULL : not_now;
     }

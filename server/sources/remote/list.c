@@ -87,6 +87,8 @@ static void fail_list(struct poll *p, const char *code, const char *why)
 {
     struct remote *r = p->remote;
     struct remote_source *s = p->source;
+    p->end.problem = code;
+    p->end.failed = true;
     bool news = s->problem == NULL || strcmp(s->problem, code) != 0;
     keep(&s->problem, code);
     s->failures++;
@@ -218,6 +220,7 @@ static void on_scan(struct poll *p, const struct list_found *found)
         remote_report(
             r, 1, "claims-are-now", s->settings->name,
             "the list dates its sitemaps with the time of each response: its dates are ignored");
+    p->end.revision = out->result.changed ? out->result.revision : 0;
     s->claims_are_now = found->claims_are_now;
     s->answered = found->answered;
     s->full_at = p->now;
@@ -364,6 +367,7 @@ bool list_begin(struct remote *r, struct remote_source *source)
     bool whole = is_forgotten(r, source) || source->whole || source->asks != NULL ||
                  source->dry_asks != NULL || p->now - source->full_at >= FULL_EVERY_S ||
                  p->now < source->full_at || source->problem != NULL;
+    poll_begin_span(p, source->asks != NULL ? source->asks : source->dry_asks);
     poll_headers(p, whole ? NULL : source->etag, whole ? NULL : source->modified);
     pthread_mutex_lock(&r->lock);
     source->status.polling = true;

@@ -63,6 +63,23 @@ static void add_header(struct poll *p, const char *name, const char *value)
         p->headers[used] = '\0';
 }
 
+void poll_begin_span(struct poll *p, const struct remote_ask *cause)
+{
+    trace_begin(p->remote->options.trace, cause != NULL ? &cause->cause : NULL, &p->span);
+    p->end.name = p->list ? "poll list" : "poll sitemap";
+    p->end.failed = true; /* until it is answered */
+    p->end.site_id = !p->list ? p->record.site_id : p->source->settings->site_id;
+}
+
+static void end_span(struct poll *p)
+{
+    const struct registry_site *site =
+        p->registry != NULL ? registry_site_by_id(p->registry, p->end.site_id) : NULL;
+    p->end.site = site != NULL ? site->origin : NULL;
+    p->end.source = p->source != NULL ? p->source->settings->name : NULL;
+    trace_end(p->remote->options.trace, &p->span, &p->end);
+}
+
 void poll_headers(struct poll *p, const char *etag, const char *modified)
 {
     char loop[64];
@@ -72,6 +89,8 @@ void poll_headers(struct poll *p, const char *etag, const char *modified)
     snprintf(loop, sizeof loop, "sitemapd-%s", p->registry->epoch);
     if (p->look == NULL) /* it is to be answered as crawlers are, by this server as well */
         add_header(p, "CDN-Loop", loop);
+    if (p->look == NULL && traceparent_is_set(&p->span.context))
+        add_header(p, "traceparent", p->span.context.text);
     p->conditional = etag != NULL || modified != NULL;
     add_header(p, "If-None-Match", etag);
     add_header(p, "If-Modified-Since", modified);
@@ -221,6 +240,7 @@ static void unlink_poll(struct poll *p)
 
 void poll_free(struct poll *p)
 {
+    end_span(p);
     unlink_poll(p);
     if (p->source != NULL && p->source->polling == p)
         p->source->polling = NULL;
@@ -342,6 +362,9 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
         public_check_end(p, &verdict);
         return;
     }
+    p->end.status = reply->status;
+    p->end.problem = verdict.problem;
+    p->end.failed = verdict.state != CHECK_GOOD;
     poll_release_host(p, verdict.host, reply->took_ms, verdict.retry_after_s);
     if (public_check_begin(p, &verdict, reply, found))
         return;

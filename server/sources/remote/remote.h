@@ -71,12 +71,15 @@ struct remote_options {
     /* Whether another node of a shared catalogue has a remote source of this name, which this one
      * has not: what is watched of it stays. On the thread; must not wait. */
     bool (*wanted_elsewhere)(struct catalogue *c, const char *source);
+    struct trace *trace; /* that gets a span of each poll; borrowed. May be NULL */
 };
 
 /* What the settings show to be wrong, alone; `why` gets a sentence. Reads nothing. */
 bool remote_settings_check(const struct source_settings *settings, char *why, size_t why_size);
 
 /* Starts the thread, also without a source (sites with `check` may come). `why` gets a sentence. */
+struct trace;
+struct traceparent;
 bool remote_start(const struct remote_options *options, struct remote **out, char *why,
                   size_t why_size);
 /* Makes sources and bounds these while it runs: taken at once, a poll under way of a source that is
@@ -90,7 +93,8 @@ void remote_end(struct remote *r);
 /* The same, and frees all. Takes NULL. */
 void remote_stop(struct remote *r);
 
-/* ---- asking for a poll (any thread, never waits) ------------------------------------------- */
+/* ---- asking for a poll (any thread, never waits); `cause` (NULL: none) is the trace it belongs to
+ * ------------------------------------------- */
 
 /* Polls the list of a source now. `done` is called once, on the thread (or at once where there is
  * no such source, or it ends): `result` as of the scan, NULL where none was made: then `failure`
@@ -98,13 +102,13 @@ void remote_stop(struct remote *r);
  * what is known of the list nor when it is polled next. */
 typedef void remote_scanned(void *context, const struct change_result *result, const char *failure);
 void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool dry_run,
-                 remote_scanned *done, void *context);
+                 const struct traceparent *cause, remote_scanned *done, void *context);
 /* Polls one watched sitemap now, within its host's rate. `done` is called once, on the thread: the
  * row as it is then, which is kept in the catalogue by then; NULL with `failure` where it was not
  * polled (not watched, the host rests, it ends, busy). */
 typedef void remote_polled(void *context, const struct check_record *record, const char *failure);
-void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_polled *done,
-                 void *context);
+void remote_poll(struct remote *r, int64_t site_id, const char *loc,
+                 const struct traceparent *cause, remote_polled *done, void *context);
 /* Has a sitemap of a source with `serve` read whole where its copy is missing or old, within its
  * host's rate. `done` is called once, on the thread or at once, when that is over, however it went,
  * or COPY_WAIT_MS later. */

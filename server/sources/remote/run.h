@@ -21,6 +21,7 @@
 #include "server/sources/remote/remote.h"
 #include "server/sources/remote/share.h"
 #include "server/sources/remote/upstream.h"
+#include "server/trace/trace.h"
 
 #define RUN_TRANSFERS 32u /* polls at once */
 /* Of them lists, and sitemaps of one site: whose hosts keep one waiting leaves room for others. */
@@ -47,6 +48,7 @@ struct remote_ask {
     char *name; /* of a source; NULL: a sitemap is asked for */
     int64_t max_removed;
     bool dry_run;
+    struct traceparent cause;
     remote_scanned *scanned;
     int64_t site_id;
     char *loc;
@@ -183,6 +185,8 @@ struct poll {
     struct registry *registry; /* a reference */
     const struct registry_site *site;
     char headers[1024];
+    struct trace_span span;
+    struct trace_end end; /* what its span says once it is over */
     /* Of a list. */
     struct upstream *upstream;
     bool dry_run;                       /* dry runs alone asked for it: nothing comes of it */
@@ -260,6 +264,8 @@ void run_flush(struct remote *r);
 /* ---- poll.c: a poll's life */
 struct poll *poll_new(struct remote *r, struct remote_host *host); /* NULL: no memory */
 void poll_free(struct poll *p);
+/* Before its headers: its span begins. `cause`: an ask; NULL: none. */
+void poll_begin_span(struct poll *p, const struct remote_ask *cause);
 void poll_headers(struct poll *p, const char *etag, const char *modified);
 bool poll_request(struct poll *p); /* false: no memory */
 /* Where to connect to for the origin of `url`, past the web server that crawlers use; NULL: where

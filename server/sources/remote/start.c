@@ -112,8 +112,11 @@ void remote_request_fail(struct remote_ask *ask, const char *failure)
 }
 
 /* Takes `ask` over, whole or half made. */
-static void submit(struct remote *r, struct remote_ask *ask, bool whole)
+static void submit(struct remote *r, struct remote_ask *ask, const struct traceparent *cause,
+                   bool whole)
 {
+    if (cause != NULL)
+        ask->cause = *cause;
     if (!whole) {
         remote_request_fail(ask, "out of memory");
         return;
@@ -131,7 +134,7 @@ static void submit(struct remote *r, struct remote_ask *ask, bool whole)
 }
 
 void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool dry_run,
-                 remote_scanned *done, void *context)
+                 const struct traceparent *cause, remote_scanned *done, void *context)
 {
     struct remote_ask *ask = calloc(1, sizeof *ask);
     if (ask == NULL) {
@@ -143,11 +146,11 @@ void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool d
                                .dry_run = dry_run,
                                .scanned = done,
                                .context = context};
-    submit(r, ask, ask->name != NULL);
+    submit(r, ask, cause, ask->name != NULL);
 }
 
-void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_polled *done,
-                 void *context)
+void remote_poll(struct remote *r, int64_t site_id, const char *loc,
+                 const struct traceparent *cause, remote_polled *done, void *context)
 {
     struct remote_ask *ask = calloc(1, sizeof *ask);
     if (ask == NULL) {
@@ -156,7 +159,7 @@ void remote_poll(struct remote *r, int64_t site_id, const char *loc, remote_poll
     }
     *ask = (struct remote_ask){
         .site_id = site_id, .loc = strdup(loc), .polled = done, .context = context};
-    submit(r, ask, ask->loc != NULL);
+    submit(r, ask, cause, ask->loc != NULL);
 }
 
 void remote_fetch_copy(struct remote *r, int64_t site_id, const char *loc,
@@ -172,7 +175,7 @@ void remote_fetch_copy(struct remote *r, int64_t site_id, const char *loc,
                                .copied = done,
                                .until_ms = clock_now_ms() + COPY_WAIT_MS,
                                .context = context};
-    submit(r, ask, ask->loc != NULL);
+    submit(r, ask, NULL, ask->loc != NULL);
 }
 
 void remote_wake(struct remote *r)

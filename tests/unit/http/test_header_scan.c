@@ -27,6 +27,7 @@ static const char *const names[HEADER_COUNT] = {
     [HEADER_IF_MATCH] = "If-Match",
     [HEADER_IF_RANGE] = "If-Range",
     [HEADER_IDEMPOTENCY_KEY] = "Idempotency-Key",
+    [HEADER_TRACEPARENT] = "Traceparent",
     [HEADER_RANGE] = "Range",
     [HEADER_CONTENT_ENCODING] = "Content-Encoding",
     [HEADER_X_FORWARDED_HOST] = "X-Forwarded-Host",

@@ -155,15 +155,23 @@ static void a_line_names_its_request(void **state)
     (void)state;
     divert();
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-    log_request(LOG_LEVEL_INFO, "event", "abc-1", "done");
-    log_request(LOG_LEVEL_INFO, "event", NULL, "done");
+    const struct log_ids named = {"abc-1", NULL}, none = {NULL, NULL},
+                         traced = {"abc-2", "4bf92f3577b34da6a3ce929d0e0e4736-and more"};
+    log_request(LOG_LEVEL_INFO, "event", &named, "done");
+    log_request(LOG_LEVEL_INFO, "event", &none, "done");
+    log_request(LOG_LEVEL_INFO, "event", &traced, "done");
     log_setup(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
-    log_request(LOG_LEVEL_INFO, "event", "abc-1", "done");
+    log_request(LOG_LEVEL_INFO, "event", &named, "done");
+    log_request(LOG_LEVEL_INFO, "event", &traced, "done");
     char *text = undo();
     assert_non_null(strstr(text, " info event: done (request abc-1)\n"));
     assert_non_null(strstr(text, " info event: done\n"));
     assert_non_null(
         strstr(text, "\"event\":\"event\",\"request_id\":\"abc-1\",\"message\":\"done\"}\n"));
+    assert_non_null(
+        strstr(text, " done (request abc-2) (trace 4bf92f3577b34da6a3ce929d0e0e4736)\n"));
+    assert_non_null(strstr(text, "\"request_id\":\"abc-2\",\"trace_id\":"
+                                 "\"4bf92f3577b34da6a3ce929d0e0e4736\",\"message\":\"done\"}\n"));
     free(text);
 }
 

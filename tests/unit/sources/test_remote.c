@@ -306,14 +306,14 @@ static void await(void)
 
 static const char *scan_list(int64_t max_removed)
 {
-    remote_scan(world.r, "shop", max_removed, false, on_scanned, NULL);
+    remote_scan(world.r, "shop", max_removed, false, NULL, on_scanned, NULL);
     await();
     return world.failure;
 }
 
 static const char *scan_list_dry(void)
 {
-    remote_scan(world.r, "shop", MAX_REMOVED_GUARDED, true, on_scanned, NULL);
+    remote_scan(world.r, "shop", MAX_REMOVED_GUARDED, true, NULL, on_scanned, NULL);
     await();
     return world.failure;
 }
@@ -322,7 +322,7 @@ static const char *scan_list_dry(void)
 static enum check_state poll_one(const char *path)
 {
     for (int64_t until = clock_now_ms() + HANG_MS; clock_now_ms() < until;) {
-        remote_poll(world.r, world.site_id, loc(path), on_polled, NULL);
+        remote_poll(world.r, world.site_id, loc(path), NULL, on_polled, NULL);
         await();
         if (*world.failure == '\0')
             return world.state;
@@ -487,7 +487,7 @@ static void each_answer_is_told_apart(void **state)
     /* A rest that is asked for is kept. */
     set("/d.xml", "429 Slow down\r\nRetry-After: 120", "");
     assert_int_equal(poll_one("/d.xml"), CHECK_REFUSED);
-    remote_poll(world.r, world.site_id, loc("/a.xml"), on_polled, NULL);
+    remote_poll(world.r, world.site_id, loc("/a.xml"), NULL, on_polled, NULL);
     await();
     assert_non_null(strstr(world.failure, "rest"));
 }
@@ -857,7 +857,7 @@ static void make_and_scan_another(void *context, const struct change_result *res
     (void)failure;
     another.name = "another";
     assert_true(remote_reconfigure(world.r, &usual_bounds, 1, &another, why, sizeof why));
-    remote_scan(world.r, "another", MAX_REMOVED_GUARDED, false, on_scanned, NULL);
+    remote_scan(world.r, "another", MAX_REMOVED_GUARDED, false, NULL, on_scanned, NULL);
 }
 
 static void what_was_made_before_is_scanned(void **state)
@@ -865,7 +865,7 @@ static void what_was_made_before_is_scanned(void **state)
     (void)state;
     set_all_good();
     start();
-    remote_scan(world.r, "shop", MAX_REMOVED_GUARDED, false, make_and_scan_another, NULL);
+    remote_scan(world.r, "shop", MAX_REMOVED_GUARDED, false, NULL, make_and_scan_another, NULL);
     await();
     assert_string_equal(world.failure, "");
 }
