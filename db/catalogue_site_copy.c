@@ -102,13 +102,14 @@ enum catalogue_status catalogue_site_copy(struct catalogue *c, int64_t site_id, 
     if (rc == SQLITE_OK && found)
         rc = copy_heads(rows.from, rows.to);
     if (rc == SQLITE_OK && found)
-        rc = site_rows_copy(&rows);
+        rc = site_rows_copy(&rows, SITE_ROWS_ALL);
     if (rc == SQLITE_OK && found)
         rc = sqlite3_exec(rows.to, "COMMIT", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
         status = fail_engine(rows.to, rc, why, why_size);
     else if (!found)
         status = CATALOGUE_NOT_FOUND;
+    site_rows_done(&rows);
     sqlite3_close(rows.to);
     connection_close(rows.from);
     if (status != CATALOGUE_OK)

@@ -11,8 +11,9 @@
 
 /* ?1 is the site. Of the columns: '.' as it is; what `map` is asked for, or 'O' and 'W', an id as
  * the tables of entries have it: of the site or source, or minus a list's; 'A' an address; 'Z',
- * 'T', 'D', a list, site or source, or 0; 'Q' a site or NULL. */
-#define LISTS "(SELECT id FROM sitemap_index WHERE site = ?1 AND removed = 0)"
+ * 'T', 'D', a list, site or source, or 0; 'Q' a site or NULL. What `map` may answer with 0. */
+#define MAY_BE_ZERO "RXFHP"
+#define LISTS       "(SELECT id FROM sitemap_index WHERE site = ?1 AND removed = 0)"
 #define MADE                                                                                       \
     "(SELECT id FROM source WHERE name IN (SELECT name FROM source_made WHERE site = ?1 AND"       \
     " removed = 0))"
@@ -23,21 +24,24 @@ static const struct site_table {
     {"site",
      "id, origin, managed, max_pages, removed, robots_off, robots_revision, robots_changed_at,"
      " frozen, checked, robots",
-     "S.....R.F..", "id = ?1"},
-    {"site_host", "site, host, kind", "S..", "site = ?1"},
+     "S...H.R.F..", "id = ?1"},
     /* Indexes first: a urlset names one. */
     {"sitemap_index",
      "id, site, path, page_pattern, removed, purged, frozen, touched, removed_at, removed_by, kind,"
      " of_index, extensions, max_pages, expires_s, max_page_urls, max_page_bytes",
-     "LS.....R...Z.....", "site = ?1 AND removed = 0 ORDER BY id"},
+     "LS..H..RP..Z.....", "site = ?1 AND removed = 0 ORDER BY id"},
     {"index_peak", "index_id, day, entries", "L..", "index_id IN " LISTS},
     {"sitemap",
      "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions",
      "AO...WN...", NULL},
-    {"page", "index_id, number, entries, bytes, changed_at, same_second, revision, stamp",
-     "L.....RX", "index_id IN " LISTS},
     {"segment", "index_id, number, entries, revision", "L..R", "index_id IN " LISTS},
     {"urlset_age", "address, list, at", "AL.", "list IN " LISTS},
+/* What counts wherever its site is hidden follows: pages make /v1/changes, tokens are valid,
+ * names are in use, polls are due. */
+#define FIRST_SHOWN "page"
+    {"page", "index_id, number, entries, bytes, changed_at, same_second, revision, stamp",
+     "L.....RX", "index_id IN " LISTS},
+    {"site_host", "site, host, kind", "S..", "site = ?1"},
     {"token", "name, sha256, site, created_at, role, own, prefix, expires_at", "..S.....",
      "site = ?1 AND managed = 0"},
     {"source_made",
@@ -85,7 +89,7 @@ static char *write_of(const struct site_table *t)
 static bool map_id(const struct site_rows *rows, char what, int64_t id, int64_t *out)
 {
     *out = rows->map != NULL ? rows->map(rows->context, what, id) : id;
-    return *out != 0 || strchr("RXF", what) != NULL;
+    return *out != 0 || strchr(MAY_BE_ZERO, what) != NULL;
 }
 
 /* False: `map` has nothing for it. */
@@ -156,31 +160,45 @@ static int prepare(sqlite3 *db, char *sql, sqlite3_stmt **out)
     return rc;
 }
 
+/* Of the table that is next; what stopped within one goes on there. */
 static int copy_table(struct site_rows *rows, const struct site_table *t)
 {
-    sqlite3_stmt *read = NULL, *write = NULL;
-    int rc = prepare(rows->from, read_of(t), &read);
+    sqlite3_stmt *write = NULL;
+    int rc = SQLITE_OK;
 
+    if (rows->read == NULL) {
+        rc = prepare(rows->from, read_of(t), &rows->read);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_bind_int64(rows->read, 1, rows->site);
+    }
     if (rc == SQLITE_OK)
         rc = prepare(rows->to, write_of(t), &write);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_bind_int64(read, 1, rows->site);
-    while (rc == SQLITE_OK && (rc = sqlite3_step(read)) == SQLITE_ROW) {
-        rc = copy_row(rows, t->kinds, read, write);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(rows->read)) == SQLITE_ROW) {
+        rc = copy_row(rows, t->kinds, rows->read, write);
         rows->entries += t->where == NULL;
         if (rc == SQLITE_OK && rows->each != NULL && !rows->each(rows->context))
             rc = SQLITE_ABORT;
     }
-    sqlite3_finalize(read);
     sqlite3_finalize(write);
+    if (rc == SQLITE_DONE) {
+        site_rows_done(rows);
+        rows->table++;
+    }
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-int site_rows_copy(struct site_rows *rows)
+int site_rows_copy(struct site_rows *rows, enum site_part upto)
 {
     int rc = SQLITE_OK;
 
-    for (size_t i = 0; i < sizeof tables / sizeof *tables && rc == SQLITE_OK; i++)
-        rc = copy_table(rows, &tables[i]);
+    while (rc == SQLITE_OK && rows->table < sizeof tables / sizeof *tables &&
+           (upto == SITE_ROWS_ALL || strcmp(tables[rows->table].name, FIRST_SHOWN) != 0))
+        rc = copy_table(rows, &tables[rows->table]);
     return rc;
+}
+
+void site_rows_done(struct site_rows *rows)
+{
+    sqlite3_finalize(rows->read);
+    rows->read = NULL;
 }

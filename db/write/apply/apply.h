@@ -57,7 +57,7 @@ APPLY(replace, change_replace, bool *keep);
 APPLY(site_add, change_site_add);
 APPLY(site_update, change_site_update);
 APPLY(site_remove, change_site_remove);
-APPLY(site_import, change_site_import);
+APPLY(site_import, change_site_import, bool *keep);
 APPLY(index_add, change_index_add);
 APPLY(index_remove, change_index_remove, bool *keep);
 APPLY(index_freeze, change_index_freeze);
@@ -94,6 +94,8 @@ enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char 
 /* Of the removal of an index or, `of_site`, a site at this revision. */
 enum catalogue_status apply_unremove(struct tx *tx, const struct change *change, int64_t revision,
                                      struct change_result *result, bool of_site);
+/* When a list must be removed for its rows to go in so many seconds. */
+int64_t apply_purge_date(const struct tx *tx, int64_t seconds);
 /* The index whose rows are to go next, 0: none. A read. */
 enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
 /* Drops a batch of them; result->removed is the number, `*more` whether there may be more. Makes no

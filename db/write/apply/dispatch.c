@@ -18,7 +18,7 @@
     K(SITE_ADD, ADMIN, ALONE, apply_site_add(tx, c, &c->site_add, result))                         \
     K(SITE_UPDATE, ADMIN, ALONE, apply_site_update(tx, c, &c->site_update, result))                \
     K(SITE_REMOVE, ADMIN, ALONE, apply_site_remove(tx, c, &c->site_remove, result))                \
-    K(SITE_IMPORT, ADMIN, ALONE, apply_site_import(tx, c, &c->site_import, result))                \
+    K(SITE_IMPORT, ADMIN, ALONE, apply_site_import(tx, c, &c->site_import, result, keep))          \
     K(INDEX_ADD, ADMIN, ALONE, apply_index_add(tx, c, &c->index_add, result))                      \
     K(INDEX_REMOVE, ADMIN, ALONE, apply_index_remove(tx, c, &c->index_remove, result, keep))       \
     K(INDEX_FREEZE, ADMIN, TOGETHER, apply_index_freeze(tx, c, &c->index_freeze, result))          \

@@ -20,12 +20,20 @@ static enum catalogue_status finish(struct tx *tx, int64_t index_id)
 /* A removal can be undone for so long, or as long as the history is kept where that is less. */
 #define PURGE_AFTER_SECONDS (24 * 60 * 60)
 
-enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id)
+static int64_t purge_wait(const struct tx *tx)
 {
     uint64_t keep = tx->options->history_keep_ms / 1000;
-    int64_t wait = keep < PURGE_AFTER_SECONDS ? (int64_t)keep : PURGE_AFTER_SECONDS;
-    bool at_once = tx->options->history_keep_ms == 0;
-    return tx_number(tx, ST_PURGE_FIND, 0, index_id, at_once ? INT64_MAX : tx_clock(tx) - wait);
+    return keep < PURGE_AFTER_SECONDS ? (int64_t)keep : PURGE_AFTER_SECONDS;
+}
+
+int64_t apply_purge_date(const struct tx *tx, int64_t seconds)
+{
+    return tx_clock(tx) + seconds - purge_wait(tx);
+}
+
+enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id)
+{
+    return tx_number(tx, ST_PURGE_FIND, 0, index_id, tx_clock(tx) - purge_wait(tx));
 }
 
 /* Page URLs with many images take much longer than others, so that PURGE_MS bounds a step as well.

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A site of another catalogue comes in, whole, from a file that catalogue_site_copy made and
- * catalogue_site_copy_check found sound (db/site_copy.h). One transaction, so that it is there with
- * all its pages or not at all.
+ * catalogue_site_copy_check found sound (db/site_copy.h). It comes in steps, between which others
+ * write: while its entries come it is hidden, as a removed site is. The last step shows it with all
+ * its pages, or it is never there. What a step that fails leaves behind is purged as what a removed
+ * site leaves.
  *
  * It is frozen from its first moment on, as one that arrives: both catalogues serve the same bytes
  * until the proxies have the new map, and neither changes them. */
@@ -19,6 +21,9 @@ struct pair {
     int64_t from, to;
 };
 
+/* What is hidden is purged in so many seconds, unless another step comes before half of them. */
+#define LEFTOVER_S 600
+
 struct import {
     struct tx *tx;
     sqlite3 *file;
@@ -26,6 +31,11 @@ struct import {
     struct pair *lists, *sources; /* owned */
     size_t list_count, source_count;
     enum catalogue_status status; /* why the copy was stopped */
+    struct site_rows rows;
+    int64_t hidden_at; /* when the purge was last put off */
+    uint64_t done;     /* rows of this step */
+    bool yields;       /* the step ends here */
+    bool shown;        /* the last step: it has no end but the file's */
 };
 
 /* ---- checking -------------------------------------------------------------------------- */
@@ -239,6 +249,10 @@ static int64_t map(void *context, char what, int64_t id)
     case 'X':
         sqlite3_randomness(sizeof random, &random);
         return random;
+    case 'H':
+        return 1;
+    case 'P':
+        return apply_purge_date(i->tx, LEFTOVER_S);
     default:
         return FREEZE_ARRIVING;
     }
@@ -256,67 +270,145 @@ static bool go_on(void *context)
         i->status = CATALOGUE_CANCELLED;
     else
         i->status = i->tx->listeners->relieve(i->tx);
-    return i->status == CATALOGUE_OK;
+    i->yields = !i->shown && ++i->done % APPLY_LOOK == 0 &&
+                (i->done >= SPLIT_STEP_ROWS || tx_should_yield(i->tx));
+    return i->status == CATALOGUE_OK && !i->yields;
 }
 
 /* ---- the change ------------------------------------------------------------------------ */
 
-static enum catalogue_status write_rows(struct import *i, struct change_result *result)
+static void import_free(void *context)
 {
-    struct site_rows rows = {.from = i->file,
-                             .to = i->tx->db,
-                             .site = i->site_from,
-                             .map = map,
-                             .each = go_on,
-                             .context = i};
+    struct import *i = context;
+
+    if (i == NULL)
+        return;
+    site_rows_done(&i->rows);
+    connection_close(i->file);
+    free(i->lists);
+    free(i->sources);
+    free(i);
+}
+
+/* The first step: what each id becomes. */
+static enum catalogue_status begin(struct import *i)
+{
     int64_t site = 0, list = 0;
     enum catalogue_status status = tx_number(i->tx, ST_ID_LAST, 0, &site, 0);
 
     if (status == CATALOGUE_OK)
         status = tx_number(i->tx, ST_ID_LAST, 0, &list, 1);
     i->site_to = site + 1;
+    i->hidden_at = tx_clock(i->tx);
     if (status == CATALOGUE_OK)
         status = number_ids(i, "SELECT id FROM sitemap_index ORDER BY id", list, &i->lists,
                             &i->list_count);
     if (status == CATALOGUE_OK)
         status =
             number_ids(i, "SELECT id FROM source ORDER BY id", -1, &i->sources, &i->source_count);
-    if (status != CATALOGUE_OK)
-        return status;
-    tx_registry_touch(i->tx);
-    int rc = site_rows_copy(&rows);
-    if (rc != SQLITE_OK && i->status != CATALOGUE_OK)
+    i->rows = (struct site_rows){
+        .from = i->file, .site = i->site_from, .map = map, .each = go_on, .context = i};
+    return status;
+}
+
+/* Another step: the purge stays away. */
+static enum catalogue_status stay_hidden(struct import *i)
+{
+    int64_t now = tx_clock(i->tx);
+
+    if (now - i->hidden_at < LEFTOVER_S / 2)
+        return CATALOGUE_OK;
+    i->hidden_at = now;
+    return tx_run(i->tx, ST_SITE_HIDE_UNTIL, i->site_to, apply_purge_date(i->tx, LEFTOVER_S));
+}
+
+/* `*ended`: there is nothing left of that part. */
+static enum catalogue_status copy_part(struct import *i, enum site_part part, bool *ended)
+{
+    int rc;
+
+    i->rows.to = i->tx->db;
+    i->status = CATALOGUE_OK;
+    i->yields = false;
+    rc = site_rows_copy(&i->rows, part);
+    *ended = rc == SQLITE_OK;
+    if (rc == SQLITE_OK || i->status != CATALOGUE_OK)
         return i->status;
-    if (rc == SQLITE_ABORT)
-        return CATALOGUE_CORRUPT;
-    if (rc != SQLITE_OK)
-        return connection_status(rc) != CATALOGUE_OK ? connection_status(rc)
-                                                     : CATALOGUE_UNAVAILABLE;
+    if (rc == SQLITE_ABORT) /* or a row has an id that the file does not have */
+        return i->yields ? CATALOGUE_OK : CATALOGUE_CORRUPT;
+    return connection_status(rc) != CATALOGUE_OK ? connection_status(rc) : CATALOGUE_UNAVAILABLE;
+}
+
+/* The last step: names may have been given away meanwhile. */
+static enum catalogue_status show(struct import *i, struct change_result *result)
+{
+    bool ended;
+    enum catalogue_status status = check(i, result);
+
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
+    i->shown = true;
+    status = copy_part(i, SITE_ROWS_ALL, &ended);
+    if (status == CATALOGUE_OK)
+        status = tx_run(i->tx, ST_SITE_SHOW_LISTS, i->site_to);
+    if (status == CATALOGUE_OK)
+        status = tx_run(i->tx, ST_SITE_UNREMOVE, i->site_to);
+    tx_registry_touch(i->tx);
+    return status;
+}
+
+static enum catalogue_status copy_rows(struct import *i, struct change_result *result)
+{
+    uint64_t before = i->rows.entries;
+    bool ended = false;
+
+    i->done = 0;
+    i->tx->changed = true;
+    enum catalogue_status status = copy_part(i, SITE_ROWS_HIDDEN, &ended);
+    if (status == CATALOGUE_OK && ended)
+        status = show(i, result);
+    if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
+        return status;
     result->id = i->site_to;
-    result->created = rows.entries;
+    result->created = i->rows.entries - before;
     result->changed = true;
-    return CATALOGUE_OK;
+    result->more = !ended;
+    if (result->more || result->group != 0)
+        status = tx_record_step(i->tx, &result->group);
+    return status;
 }
 
 enum catalogue_status apply_site_import(struct tx *tx, const struct change *change,
                                         const struct change_site_import *import,
-                                        struct change_result *result)
+                                        struct change_result *result, bool *keep)
 {
-    struct import i = {.tx = tx};
+    bool first = !result->more;
+    struct import *i = first ? calloc(1, sizeof *i) : result->steps;
+    enum catalogue_status status = CATALOGUE_OK;
     char why[256];
 
-    if (change->grant.site_id != 0) {
+    if (i == NULL)
+        return CATALOGUE_NO_MEMORY;
+    result->steps = i;
+    result->steps_free = import_free;
+    result->more = false;
+    i->tx = tx;
+    if (change->grant.site_id != 0)
         result_forbid(result);
-        return CATALOGUE_OK;
-    }
-    enum catalogue_status status =
-        connection_open(import->file, CONNECTION_READ, &i.file, why, sizeof why);
-    if (status == CATALOGUE_OK)
-        status = check(&i, result);
+    else if (first)
+        status = connection_open(import->file, CONNECTION_READ, &i->file, why, sizeof why);
+    else
+        status = stay_hidden(i);
+    if (first && status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = check(i, result);
+    if (first && status == CATALOGUE_OK && result->status == CATALOGUE_OK)
+        status = begin(i);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = write_rows(&i, result);
-    connection_close(i.file);
-    free(i.lists);
-    free(i.sources);
+        status = copy_rows(i, result);
+    *keep = result->status == CATALOGUE_OK; /* a last step that is refused shows nothing */
+    if (status == CATALOGUE_OK && !result->more) {
+        import_free(i);
+        result->steps = NULL;
+    }
     return status;
 }
