@@ -15,6 +15,7 @@
 #include "db/source.h"
 #include "db/spool.h"
 #include "db/status.h"
+#include "db/urlset.h"
 #include "server/base/str.h"
 #include "server/rules/entry.h"
 #include "server/rules/findings.h"
@@ -75,12 +76,6 @@ struct token_declaration {
     M(const char *, robots) /* its own robots.txt, see robots_fault; NULL: none */                 \
     M(bool, robots_off)     /* /robots.txt is left to others; then robots is NULL */
 
-#define URLSET_SET_INDEX      1u
-#define URLSET_SET_MAX_PAGES  2u
-#define URLSET_SET_EXPIRES    4u
-#define URLSET_SET_PAGE_URLS  8u
-#define URLSET_SET_PAGE_BYTES 16u
-
 /* What a urlset is made with. Of each page max_page_urls and max_page_bytes; 0: the protocol's
  * limits, of news Google's. Where they are lowered, a page that has more keeps it, and gets no
  * more. expires_s 0: rows stay; of one with EXTENSION_NEWS two days where it is made with 0. It may
@@ -88,11 +83,7 @@ struct token_declaration {
 #define members_of_urlset_fields(M, A)                                                             \
     M(unsigned, set)       /* CHANGE_URLSET_UPDATE: URLSET_SET_… */                              \
     M(const char *, index) /* whose entries its pages are; NULL: the deepest with its URL */       \
-    M(unsigned, with)      /* EXTENSION_…; it stays as it was made */                            \
-    M(uint32_t, max_pages) /* 0: LIMIT_URLSET_PAGES */                                             \
-    M(uint32_t, max_page_urls)                                                                     \
-    M(uint32_t, max_page_bytes)                                                                    \
-    M(int64_t, expires_s)
+    M(unsigned, with)      /* EXTENSION_…; it stays as it was made */
 
 #define members_of_entry_remove(M, A)                                                              \
     M(const char *, id)  /* NULL: by loc */                                                        \
@@ -280,7 +271,7 @@ struct site_fields {
     members_of_site_fields(CHANGE_MEMBER, CHANGE_ROWS)
 };
 struct urlset_fields {
-    members_of_urlset_fields(CHANGE_MEMBER, CHANGE_ROWS)
+    members_of_urlset_fields(CHANGE_MEMBER, CHANGE_ROWS) URLSET_SETTINGS(URLSET_MEMBER)
 };
 CHANGE_KINDS(CHANGE_STRUCT, CHANGE_NOTHING, CHANGE_NOTHING)
 

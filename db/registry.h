@@ -10,6 +10,7 @@
 
 #include "db/entry.h"
 #include "db/source.h"
+#include "db/urlset.h"
 #include "server/rules/code.h"
 #include "server/rules/entry.h"
 #include "server/rules/grant.h"
@@ -26,11 +27,9 @@ struct registry_index {
     size_t page_count;        /* pages with entries */
     const uint32_t *pages;    /* their numbers, ascending */
     /* Of a urlset alone: */
-    int64_t of_index;   /* the index, of the same site, whose entries its pages are */
-    unsigned with;      /* EXTENSION_…: what its rows may bear, and its frame declares */
-    uint32_t max_pages; /* that it may have */
-    uint32_t max_page_urls, max_page_bytes; /* of each; as they count, never 0 */
-    int64_t expires_s; /* rows that are older leave by themselves; 0: none does */
+    int64_t of_index; /* the index, of the same site, whose entries its pages are */
+    unsigned with;    /* EXTENSION_…: what its rows may bear, and its frame declares */
+    URLSET_SETTINGS(URLSET_MEMBER) /* as they count */
 };
 
 struct registry_site {

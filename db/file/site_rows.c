@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "db/entry.h"
+#include "db/urlset.h"
 
 /* ?1 is the site. Of the columns: '.' as it is; what `map` is asked for, or 'O' and 'W', an id as
  * the tables of entries have it: of the site or source, or minus a list's; 'A' an address; 'Z',
@@ -17,6 +18,8 @@
 #define MADE                                                                                       \
     "(SELECT id FROM source WHERE name IN (SELECT name FROM source_made WHERE site = ?1 AND"       \
     " removed = 0))"
+
+#define AS_IT_IS(...) "."
 
 static const struct site_table {
     const char *name, *columns, *kinds, *where;
@@ -28,8 +31,8 @@ static const struct site_table {
     /* Indexes first: a urlset names one. */
     {"sitemap_index",
      "id, site, path, page_pattern, removed, purged, frozen, touched, removed_at, removed_by, kind,"
-     " of_index, extensions, max_pages, expires_s, max_page_urls, max_page_bytes",
-     "LS..H..RP..Z.....", "site = ?1 AND removed = 0 ORDER BY id"},
+     " of_index, extensions" URLSET_SETTINGS(URLSET_COLUMN),
+     "LS..H..RP..Z." URLSET_SETTINGS(AS_IT_IS), "site = ?1 AND removed = 0 ORDER BY id"},
     {"index_peak", "index_id, day, entries", "L..", "index_id IN " LISTS},
     {"sitemap",
      "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions",

@@ -326,9 +326,8 @@ static const char sql_sites[] =
     " typeof(robots) = 'text', frozen, checked FROM site WHERE removed = 0 ORDER BY origin";
 static const char sql_robots[] = "SELECT robots FROM site WHERE id = ?1";
 static const char sql_indexes[] =
-    "SELECT id, site, path, page_pattern, frozen, kind, of_index, extensions, max_pages, expires_s,"
-    " max_page_urls, max_page_bytes"
-    " FROM sitemap_index WHERE removed = 0 ORDER BY site, kind, path";
+    "SELECT id, site, path, page_pattern, frozen, kind, of_index, extensions" URLSET_SETTINGS(
+        URLSET_COLUMN) " FROM sitemap_index WHERE removed = 0 ORDER BY site, kind, path";
 static const char sql_hosts[] = "SELECT site, kind, host FROM site_host ORDER BY site, kind, host";
 static const char sql_pages[] =
     "SELECT index_id, number FROM page WHERE entries > 0 ORDER BY index_id, number";
@@ -403,10 +402,15 @@ static enum catalogue_status load_index(struct registry_store *store, sqlite3_st
     index->kind = (enum list_kind)sqlite3_column_int(row, 5);
     index->of_index = sqlite3_column_int64(row, 6);
     index->with = (unsigned)sqlite3_column_int64(row, 7);
-    index->max_pages = (uint32_t)sqlite3_column_int64(row, 8);
-    index->expires_s = sqlite3_column_int64(row, 9);
-    index->max_page_urls = page_limit_urls((uint32_t)sqlite3_column_int64(row, 10), index->with);
-    index->max_page_bytes = page_limit_bytes((uint32_t)sqlite3_column_int64(row, 11));
+    int at = 8;
+    const unsigned with = index->with;
+#define X(kind, bit, c, name, option, least, most, counts, ...)                                    \
+    {                                                                                              \
+        const URLSET_TYPE_##kind asked = (URLSET_TYPE_##kind)sqlite3_column_int64(row, at++);      \
+        index->c = counts;                                                                         \
+    }
+    URLSET_SETTINGS(X)
+#undef X
     /* Page names are made of both without further checks; a list of an unknown kind is not served
      * as one of another. */
     if (index->kind > LIST_URLSET || index->path == NULL || index->page_pattern == NULL ||

@@ -6,6 +6,7 @@
 
 #include "db/file/connection.h"
 #include "db/read/row.h"
+#include "db/urlset.h"
 
 #define ENTRY_COLUMNS                                                                              \
     "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions"

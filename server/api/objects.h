@@ -7,6 +7,7 @@
  * call_body fills. */
 #pragma once
 
+#include "db/urlset.h"
 #include "server/api/description.h"
 #include "server/base/str.h"
 #include "server/input/json_fields.h"
@@ -36,6 +37,17 @@ struct json_writer {
     void (*write)(struct str *out, const void *context); /* NULL: null */
     const void *context;
 };
+
+/* The rows of what db/urlset.h has of a urlset, in an answer and in a request. */
+#define SHOWN_NUMBER(name, note) X(INTEGER, name, note, .min = 1)
+#define SHOWN_AGE(name, note)    X(TEXT, name, note, .is = NULLABLE)
+#define SHOWN_OF_URLSET(kind, bit, c, name, option, least, most, counts, note, ...)                \
+    SHOWN_##kind(name, note)
+#define ASKED_NUMBER(name, note, least, most) X(INTEGER, name, note, .min = least, .max = most)
+#define ASKED_AGE(name, note, least, most)                                                         \
+    X(TEXT, name, note, .is = NULLABLE, .more = JSON("pattern" : "^[0-9]{1,6}[wdhm]$"))
+#define ASKED_OF_URLSET(kind, bit, c, name, option, least, most, counts, note, more, ...)          \
+    ASKED_##kind(name, note " " more, least, most)
 
 #define OF_TEXT    const char *
 #define OF_URI     const char *

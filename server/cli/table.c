@@ -4,6 +4,7 @@
 
 #include <limits.h>
 
+#include "db/urlset.h"
 #include "server/cli/commands/commands.h"
 
 /* Where two commands share an option, they share its line. */
@@ -69,6 +70,14 @@
     {                                                                                              \
         "--robots", "FILE", "the site's own robots.txt; the Sitemap lines are appended"            \
     }
+
+/* Of db/urlset.h. */
+#define VALUE_NUMBER "N"
+#define VALUE_AGE    "SPAN"
+#define OPTION_TO_ADD(kind, bit, c, name, option, least, most, counts, note, more, add, set)       \
+    {option, VALUE_##kind, add},
+#define OPTION_TO_SET(kind, bit, c, name, option, least, most, counts, note, more, add, set)       \
+    {option, VALUE_##kind, set},
 
 #define COMMAND(run_, ...) {__VA_ARGS__, .run = run_},
 const struct cli_command cli_commands[] = {

@@ -20,21 +20,50 @@ static void refuse_field(struct change_result *result, const char *field, const 
     snprintf(result->detail, sizeof result->detail, "%s", sentence);
 }
 
+#define CHECK_NUMBER(c, name, least, most)                                                         \
+    if (result->status == CATALOGUE_OK && fields->c != 0 &&                                        \
+        (fields->c < (least) || fields->c > (most))) {                                             \
+        result_refuse(result, RULE_FIELD_TYPE, #name);                                             \
+        snprintf(result->detail, sizeof result->detail, "must be from %u to %u", (least), (most)); \
+    }
+#define CHECK_AGE(c, name, least, most)                                                            \
+    if (result->status == CATALOGUE_OK && fields->c < 0)                                           \
+        refuse_field(result, #name, "must be a time");
+#define CHECK(kind, bit, c, name, option, least, most, ...) CHECK_##kind(c, name, least, most)
+
 static bool check_fields(const struct urlset_fields *fields, struct change_result *result)
 {
     if ((fields->with & ~EXTENSIONS_ALL) != 0)
         refuse_field(result, "with", "has an unknown extension");
-    else if (fields->max_pages > LIMIT_URLSET_PAGES_MAX)
-        refuse_field(result, "max_pages", "must be at most 50000");
-    else if (fields->max_page_urls != 0 && (fields->max_page_urls < LIMIT_PAGE_ENTRIES_MIN ||
-                                            fields->max_page_urls > LIMIT_PAGE_ENTRIES))
-        refuse_field(result, "max_page_urls", "must be from 1000 to 50000");
-    else if (fields->max_page_bytes != 0 && (fields->max_page_bytes < LIMIT_PAGE_BYTES_MIN ||
-                                             fields->max_page_bytes > LIMIT_PAGE_BYTES))
-        refuse_field(result, "max_page_bytes", "must be from 1048576 (1 MiB) to 52428800 (50 MiB)");
-    else if (fields->expires_s < 0)
-        refuse_field(result, "expires", "must be a time");
+    URLSET_SETTINGS(CHECK)
     return result->status == CATALOGUE_OK;
+}
+
+/* What `to` is with the settings in `set`; of one that is being made, all. */
+static void take_fields(const struct urlset_fields *fields, unsigned set, struct registry_index *to)
+{
+    const unsigned with = to->with;
+#define X(kind, bit, c, name, option, least, most, counts, ...)                                    \
+    if (set & URLSET_SET_##bit) {                                                                  \
+        const URLSET_TYPE_##kind asked = fields->c;                                                \
+        to->c = counts;                                                                            \
+    }
+    URLSET_SETTINGS(X)
+#undef X
+}
+
+static bool is_same(const struct registry_index *a, const struct registry_index *b)
+{
+#define X(kind, bit, c, ...) &&a->c == b->c
+    return a->of_index == b->of_index URLSET_SETTINGS(X);
+#undef X
+}
+
+static void bind_settings(sqlite3_stmt *row, int at, const struct registry_index *urlset)
+{
+#define X(kind, bit, c, ...) sqlite3_bind_int64(row, ++at, urlset->c);
+    URLSET_SETTINGS(X)
+#undef X
 }
 
 /* The index whose entries its pages are to be; NULL, with the result filled, where there is none.
@@ -64,15 +93,12 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
                                        struct change_result *result)
 {
     const struct urlset_fields *fields = &add->fields;
-    struct registry_index fresh = {.kind = LIST_URLSET,
-                                   .with = fields->with,
-                                   .max_pages = fields->max_pages > 0 ? fields->max_pages
-                                                                      : LIMIT_URLSET_PAGES,
-                                   .expires_s = fields->expires_s};
+    struct registry_index fresh = {.kind = LIST_URLSET, .with = fields->with};
     char path[INDEX_PATH_MAX_CHARS + 1];
     const struct registry *r;
     const struct registry_site *site;
     enum catalogue_status status = tx_registry(tx, &r);
+    take_fields(fields, ~0u, &fresh);
     if ((fields->set & URLSET_SET_EXPIRES) == 0 && fields->expires_s == 0 &&
         (fields->with & EXTENSION_NEWS) != 0)
         fresh.expires_s = NEWS_EXPIRES_S;
@@ -92,10 +118,7 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
     statement_bind_text(row, 3, fresh.page_pattern);
     sqlite3_bind_int64(row, 4, index->id);
     sqlite3_bind_int64(row, 5, fresh.with);
-    sqlite3_bind_int64(row, 6, fresh.max_pages);
-    sqlite3_bind_int64(row, 7, fresh.expires_s);
-    sqlite3_bind_int64(row, 8, fields->max_page_urls);
-    sqlite3_bind_int64(row, 9, fields->max_page_bytes);
+    bind_settings(row, 5, &fresh);
     return admin_insert(tx, row, result);
 }
 
@@ -116,14 +139,7 @@ static enum catalogue_status check_update(struct tx *tx, const struct change *ch
         if (occupancy->pages[i]->entries > 0)
             last = i + 1;
     *to = *urlset;
-    if (fields->set & URLSET_SET_MAX_PAGES)
-        to->max_pages = fields->max_pages > 0 ? fields->max_pages : LIMIT_URLSET_PAGES;
-    if (fields->set & URLSET_SET_PAGE_URLS)
-        to->max_page_urls = page_limit_urls(fields->max_page_urls, to->with);
-    if (fields->set & URLSET_SET_PAGE_BYTES)
-        to->max_page_bytes = page_limit_bytes(fields->max_page_bytes);
-    if (fields->set & URLSET_SET_EXPIRES)
-        to->expires_s = fields->expires_s;
+    take_fields(fields, fields->set, to);
     if (fields->set & URLSET_SET_INDEX) {
         const struct registry_index *index =
             find_index(r, change, fields->index, site, urlset->path, result);
@@ -176,13 +192,17 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     bool moves = to.of_index != urlset->of_index;
     bool relimits =
         to.max_page_urls != urlset->max_page_urls || to.max_page_bytes != urlset->max_page_bytes;
-    if (!moves && !relimits && to.max_pages == urlset->max_pages &&
-        to.expires_s == urlset->expires_s) {
+    if (is_same(&to, urlset)) {
         result->unchanged = 1;
         return CATALOGUE_OK;
     }
-    status = tx_run(tx, ST_URLSET_UPDATE, to.id, to.of_index, (int64_t)to.max_pages, to.expires_s,
-                    (int64_t)to.max_page_urls, (int64_t)to.max_page_bytes);
+    sqlite3_stmt *row = tx_statement(tx, ST_URLSET_UPDATE);
+    if (!row)
+        return tx_failure(tx);
+    sqlite3_bind_int64(row, 1, to.id);
+    sqlite3_bind_int64(row, 2, to.of_index);
+    bind_settings(row, 2, &to);
+    status = statement_run(row);
     result->updated = 1;
     result->changed = true;
     tx_registry_touch(tx);

@@ -65,10 +65,23 @@ static void write_pages(struct str *out, const void *context)
     }
 }
 
-/* What a urlset has more than an index. The texts are `of`'s. */
+#define TEXT_NUMBER(name)
+#define TEXT_AGE(name)                char name[24];
+#define TEXT(kind, bit, c, name, ...) TEXT_##kind(name)
+#define SHOW_NUMBER(c, name)          shown.name = urlset->c;
+#define SHOW_AGE(c, name)                                                                          \
+    grant_write_span(urlset->c, texts->name);                                                      \
+    shown.name = urlset->c > 0 ? texts->name : NULL;
+#define SHOW(kind, bit, c, name, ...) SHOW_##kind(c, name)
+#define OMIT_NUMBER(name)             .name = JSON_NONE,
+#define OMIT_AGE(name)
+#define OMIT(kind, bit, c, name, ...) OMIT_##kind(name)
+
+/* What the members of a urlset that an index has not are written from. */
 struct urlset_texts {
-    char index[LOC_MAX_CHARS + 1], span[24];
+    char index[LOC_MAX_CHARS + 1];
     const char *with[EXTENSION_COUNT];
+    URLSET_SETTINGS(TEXT)
 };
 
 static struct json_urlset_state shown_urlset(const struct registry *registry,
@@ -78,18 +91,14 @@ static struct json_urlset_state shown_urlset(const struct registry *registry,
 {
     const struct registry_index *index = registry_index_by_id(registry, urlset->of_index);
     struct json_urlset_state shown = {.index = index != NULL ? texts->index : NULL,
-                                      .with = {.at = texts->with},
-                                      .max_pages = urlset->max_pages,
-                                      .max_page_urls = urlset->max_page_urls,
-                                      .max_page_bytes = urlset->max_page_bytes,
-                                      .expires = urlset->expires_s > 0 ? texts->span : NULL};
+                                      .with = {.at = texts->with}};
 
     if (index != NULL)
         snprintf(texts->index, sizeof texts->index, "%s%s", site->origin, index->path);
     for (size_t i = 0; i < EXTENSION_COUNT; i++)
         if ((urlset->with & extensions[i].bit) != 0)
             texts->with[shown.with.count++] = extensions[i].word;
-    grant_write_span(urlset->expires_s, texts->span);
+    URLSET_SETTINGS(SHOW)
     return shown;
 }
 
@@ -402,24 +411,32 @@ static bool read_with(struct call *call, const struct json_field *with, unsigned
     return true;
 }
 
+/* False, with the reply filled, where it is wrong. */
+static bool read_age(struct call *call, const struct json_field *field, const char *name,
+                     int64_t *out)
+{
+    if (field->text == NULL || grant_read_span(field->text, out))
+        return true;
+    errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, name,
+                      "must be a duration such as 2d, 12h or 90m, or null");
+    return false;
+}
+
+#define READ_NUMBER(c, name) urlset->c = (uint32_t)body->name.number;
+#define READ_AGE(c, name)                                                                          \
+    if (!read_age(call, &body->name, #name, &urlset->c))                                           \
+        return false;
+#define READ(kind, bit, c, name, ...)                                                              \
+    READ_##kind(c, name) urlset->set |= body->name.present ? URLSET_SET_##bit : 0;
+#define NAMED(kind, bit, c, name, ...) ", " #name
+
 /* False, with the reply filled, where one is wrong. */
 static bool read_urlset(struct call *call, const struct body_urlset_settings *body,
                         struct urlset_fields *urlset)
 {
     urlset->index = body->index.text;
-    urlset->max_pages = (uint32_t)body->max_pages.number;
-    urlset->max_page_urls = (uint32_t)body->max_page_urls.number;
-    urlset->max_page_bytes = (uint32_t)body->max_page_bytes.number;
-    if (body->expires.text != NULL && !grant_read_span(body->expires.text, &urlset->expires_s)) {
-        errors_reply_rule(&call->request->reply, RULE_FIELD_TYPE, "expires",
-                          "must be a duration such as 2d, 12h or 90m, or null");
-        return false;
-    }
-    urlset->set = (body->index.present ? URLSET_SET_INDEX : 0) |
-                  (body->max_pages.present ? URLSET_SET_MAX_PAGES : 0) |
-                  (body->expires.present ? URLSET_SET_EXPIRES : 0) |
-                  (body->max_page_urls.present ? URLSET_SET_PAGE_URLS : 0) |
-                  (body->max_page_bytes.present ? URLSET_SET_PAGE_BYTES : 0);
+    urlset->set = body->index.present ? URLSET_SET_INDEX : 0;
+    URLSET_SETTINGS(READ)
     return true;
 }
 
@@ -501,12 +518,11 @@ static void answer_urlset_changed(struct call *call)
     struct str *out = &call->request->reply.body;
     struct urlset_texts texts;
     char id[24];
-    struct json_urlset_changed shown = {
-        .id = id,
-        .urlset_state = {NULL, {NULL, 0}, JSON_NONE, JSON_NONE, JSON_NONE, NULL},
-        .removed = call->result.removed,
-        .revision = call->result.revision,
-        .dry_run_rows = {.rows_total = JSON_NONE}};
+    struct json_urlset_changed shown = {.id = id,
+                                        .urlset_state = {URLSET_SETTINGS(OMIT)},
+                                        .removed = call->result.removed,
+                                        .revision = call->result.revision,
+                                        .dry_run_rows = {.rows_total = JSON_NONE}};
 
     snprintf(id, sizeof id, "%" PRId64, number);
     if (urlset != NULL) { /* else it has been removed meanwhile */
@@ -540,9 +556,9 @@ static enum handled patch_urlset(struct index_write *self)
         !read_urlset(call, &body.urlset_settings, &urlset))
         return HANDLED;
     if (frozen->present == (urlset.set != 0)) {
-        errors_reply_rule(&call->request->reply, RULE_FIELD_MISSING, NULL,
-                          "nothing to change: give frozen alone, or any of index, max_pages, "
-                          "max_page_urls, max_page_bytes and expires");
+        errors_reply_rule(
+            &call->request->reply, RULE_FIELD_MISSING, NULL,
+            "nothing to change: give frozen alone, or any of index" URLSET_SETTINGS(NAMED));
         return HANDLED;
     }
     id = name_index(self);

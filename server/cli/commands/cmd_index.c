@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "db/urlset.h"
 #include "server/cli/backend/session.h"
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
@@ -77,30 +78,37 @@ static int read_number(const struct arguments *a, const char *option, const char
     return EXIT_DONE;
 }
 
+/* The same of an age. */
+static int read_age(const struct arguments *a, const char *option, const char *member, json_t *body)
+{
+    const char *text = arguments_value(a, option);
+    bool never = text != NULL && strcmp(text, "never") == 0;
+    int64_t span;
+
+    if (text != NULL && !never && !grant_read_span(text, &span))
+        return cli_misuse(option, "must be a duration such as 2d, 12h or 90m, or never");
+    if (text != NULL)
+        json_object_set_new(body, member, never ? json_null() : json_string(text));
+    return EXIT_DONE;
+}
+
+#define READ_NUMBER(option, name, least, most) read_number(a, option, name, least, most, body)
+#define READ_AGE(option, name, least, most)    read_age(a, option, name, body)
+#define READ(kind, bit, c, name, option, least, most, ...)                                         \
+    if (status == EXIT_DONE)                                                                       \
+        status = READ_##kind(option, #name, least, most);
+#define NAMED(kind, bit, c, name, option, ...) ", " option
+
 /* Reads what a urlset is made with, or changed to. */
 static int read_urlset(const struct arguments *a, json_t *body)
 {
-    const char *expires = arguments_value(a, "--expires");
     const char *index = arguments_value(a, "--index");
-    bool never = expires != NULL && strcmp(expires, "never") == 0;
-    int64_t span;
-    int status = read_number(a, "--max-pages", "max_pages", 1, LIMIT_URLSET_PAGES_MAX, body);
+    int status = EXIT_DONE;
 
-    if (status == EXIT_DONE)
-        status = read_number(a, "--max-page-urls", "max_page_urls", LIMIT_PAGE_ENTRIES_MIN,
-                             LIMIT_PAGE_ENTRIES, body);
-    if (status == EXIT_DONE)
-        status = read_number(a, "--max-page-bytes", "max_page_bytes", LIMIT_PAGE_BYTES_MIN,
-                             LIMIT_PAGE_BYTES, body);
-    if (status != EXIT_DONE)
-        return status;
-    if (expires != NULL && !never && !grant_read_span(expires, &span))
-        return cli_misuse("--expires", "must be a duration such as 2d, 12h or 90m, or never");
-    if (expires != NULL)
-        json_object_set_new(body, "expires", never ? json_null() : json_string(expires));
-    if (index != NULL)
+    URLSET_SETTINGS(READ)
+    if (status == EXIT_DONE && index != NULL)
         json_object_set_new(body, "index", json_string(index));
-    return EXIT_DONE;
+    return status;
 }
 
 /* Reads --with: words with commas between. */
@@ -182,9 +190,7 @@ int command_urlset_set(struct cli *cli)
 
     if (status == EXIT_DONE && json_object_size(body) == 0)
         status = cli_misuse(
-            name,
-            "nothing to change; give --index, --max-pages, --max-page-urls, --max-page-bytes or "
-            "--expires");
+            name, "nothing to change; give one or more of --index" URLSET_SETTINGS(NAMED));
     if (status == EXIT_DONE)
         status = session_max_removed(cli, &max_removed);
     if (status != EXIT_DONE) {
