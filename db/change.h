@@ -136,8 +136,9 @@ struct token_declaration {
 #define members_of_token_used(M, A) M(int64_t, token_id)
 
 #define members_of_source_put(M, A)                                                                \
-    M(struct source_made, made) /* site_id: of an upstream that is added, 0: by index or URL */    \
-    M(unsigned, set)            /* SOURCE_SET_…: what of it counts */
+    M(struct source_settings,                                                                      \
+      made)          /* site_id: of an upstream that is added, 0: by index or URL */               \
+    M(unsigned, set) /* SOURCE_SET_…: what of it counts */
 
 #define members_of_source_remove(M, A) M(const char *, name)
 

@@ -89,7 +89,7 @@ struct registry {
     size_t token_count;
     const struct registry_token *tokens;
     size_t source_count;
-    const struct source_made *sources; /* by name, bytes ascending; none of a configuration's */
+    const struct source_settings *sources; /* by name, bytes ascending; none of a configuration's */
 };
 
 /* Takes and drops a reference. The last unref frees. NULL is taken. Thread safe. */
@@ -131,7 +131,7 @@ enum freeze registry_freeze(const struct registry *r, const struct registry_inde
 bool registry_is_frozen(const struct registry *r, const struct registry_index *index);
 
 /* NULL where nobody made one of this name. */
-const struct source_made *registry_source(const struct registry *r, const char *name);
+const struct source_settings *registry_source(const struct registry *r, const char *name);
 
 struct site_declaration;
 struct token_declaration;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/rules/source_settings.h"
+
 /* What a file is to the index. */
 enum source_file_state {
     SOURCE_FILE_LISTED,      /* a good sitemap: it has an entry */
@@ -57,52 +59,10 @@ struct source_state {
     int64_t hosts;     /* a digest of the hosts that the last scan checked pages by; 0: unknown */
 };
 
-/* A source as API or command line made it: kept in the catalogue, of one site. Strings are the
- * registry's or whose it is that asks. What a source may read only a configuration opens, so this
- * has no address to connect to, no certificate and no credentials. */
-struct source_made {
-    const char *name;
-    int64_t site_id;
-    const char *upstream;            /* of a remote one, normalised; else NULL */
-    const char *directory;           /* of a folder, absolute and without dot segments; else NULL */
-    const char *url;                 /* of the folder, ends in '/' */
-    const char *index;               /* the URL of the index; NULL: the deepest that fits */
-    const char *patterns, *excludes; /* one a line; NULL: the usual ones, none */
-    const char *map;                 /* of a remote one: host map, a pair a line; NULL: none */
-    bool watch, serve, check;
-    uint32_t rescan_ms, settle_ms, poll_ms, drop_after_ms;
-};
-
-/* The settings above but name and site: the bit of SOURCE_SET_… that says that a change names it,
- * its kind (text; option: may be null; lines; yes_no; span), its member, its name in JSON, its
- * option on the command line, its column, and what it is where nobody says. Change, statements, API
- * and command line take their lists from here. */
-#define SOURCE_SETTINGS_OF_FOLDER(X)                                                               \
-    X(DIRECTORY, text, directory, "directory", "directory", "directory", NULL)                     \
-    X(URL, text, url, "url", "url", "url", NULL)                                                   \
-    X(PATTERNS, lines, patterns, "patterns", "pattern", "patterns", NULL)                          \
-    X(EXCLUDES, lines, excludes, "excludes", "exclude", "excludes", NULL)                          \
-    X(WATCH, yes_no, watch, "watch", "watch", "watch", true)                                       \
-    X(RESCAN, span, rescan_ms, "rescan", "rescan", "rescan_ms", 60u * 60000)                       \
-    X(SETTLE, span, settle_ms, "settle", "settle", "settle_ms", 10000)
-#define SOURCE_SETTINGS_OF_UPSTREAM(X)                                                             \
-    X(UPSTREAM, text, upstream, "upstream", "upstream", "upstream", NULL)                          \
-    X(MAP, lines, map, "map", "map", "host_map", NULL)                                             \
-    X(POLL, span, poll_ms, "poll", "poll", "poll_ms", 15u * 60000)                                 \
-    X(CHECK, yes_no, check, "check", "check", "checked", true)                                     \
-    X(DROP_AFTER, span, drop_after_ms, "drop_after", "drop-after", "drop_after_ms", 72u * 3600000)
-#define SOURCE_SETTINGS(X)                                                                         \
-    X(INDEX, option, index, "index", "index", "index_url", NULL)                                   \
-    X(SERVE, yes_no, serve, "serve", "serve", "serve", false)                                      \
-    SOURCE_SETTINGS_OF_FOLDER(X) SOURCE_SETTINGS_OF_UPSTREAM(X)
-
-#define SOURCE_SETTING_NUMBER(bit, ...) SOURCE_IS_##bit,
-#define SOURCE_SETTING_BIT(bit, ...)    SOURCE_SET_##bit = 1u << SOURCE_IS_##bit,
-#define SOURCE_SETTING_OR(bit, ...)     | SOURCE_SET_##bit
-enum { SOURCE_SETTINGS(SOURCE_SETTING_NUMBER) SOURCE_SETTINGS_COUNT };
-enum { SOURCE_SETTINGS(SOURCE_SETTING_BIT) };
-#define SOURCE_SET_OF_FOLDER   (0u SOURCE_SETTINGS_OF_FOLDER(SOURCE_SETTING_OR))
-#define SOURCE_SET_OF_UPSTREAM (0u SOURCE_SETTINGS_OF_UPSTREAM(SOURCE_SETTING_OR))
+/* A source that API or command line made is kept in the catalogue, of one site. What a source may
+ * read only a configuration opens, so such a one has nothing of SOURCE_SETTINGS_CONFIGURED but its
+ * name and site. */
+#define SOURCE_COLUMN(bit, kind, c, member, option, column, ...) ", " column
 
 /* A folder is a thread, and the registry holds them all. */
 #define SOURCES_MADE_MAX          200u

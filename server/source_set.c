@@ -217,7 +217,7 @@ static const char *source_set_root(const struct config *config, const char *orig
     return NULL;
 }
 
-static bool add_made(struct source_plan *p, const struct source_made *from)
+static bool add_made(struct source_plan *p, const struct source_settings *from)
 {
     if (name_taken(p, from->name)) {
         log_event(LOG_LEVEL_WARNING, "source-put-aside",
@@ -228,9 +228,7 @@ static bool add_made(struct source_plan *p, const struct source_made *from)
     }
     bool remote = from->directory == NULL;
     struct source_settings *to = remote ? &p->remotes[p->remote_count] : &p->settings[p->count];
-    void *lists;
-    if (!source_settings_of(from, to, &lists) || own(p, lists) == NULL)
-        return false;
+    *to = *from;
     if (!remote) {
         const struct registry_site *site = registry_site_by_id(p->registry, from->site_id);
         to->root =

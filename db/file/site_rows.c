@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "db/entry.h"
+#include "db/source.h"
 #include "db/urlset.h"
 
 /* ?1 is the site. Of the columns: '.' as it is; what `map` is asked for, or 'O' and 'W', an id as
@@ -47,10 +48,8 @@ static const struct site_table {
     {"site_host", "site, host, kind", "S..", "site = ?1"},
     {"token", "name, sha256, site, created_at, role, own, prefix, expires_at", "..S.....",
      "site = ?1 AND managed = 0"},
-    {"source_made",
-     "name, site, upstream, directory, url, index_url, patterns, excludes, host_map, watch, serve,"
-     " checked, rescan_ms, settle_ms, poll_ms, drop_after_ms, removed",
-     ".S...............", "site = ?1 AND removed = 0"},
+    {"source_made", "name, site" SOURCE_SETTINGS(SOURCE_COLUMN) ", removed",
+     ".S" SOURCE_SETTINGS(AS_IT_IS) ".", "site = ?1 AND removed = 0"},
     {"source_state", "source, scanned_at, good_at, held, files, listed, quarantined, hosts",
      "C.......", "source IN " MADE},
     {"source_file_row",

@@ -150,7 +150,7 @@ bool registry_is_frozen(const struct registry *r, const struct registry_index *i
     return registry_freeze(r, index) != FREEZE_NONE;
 }
 
-const struct source_made *registry_source(const struct registry *r, const char *name)
+const struct source_settings *registry_source(const struct registry *r, const char *name)
 {
     for (size_t i = 0; i < r->source_count; i++)
         if (strcmp(r->sources[i].name, name) == 0)

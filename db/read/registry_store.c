@@ -303,11 +303,14 @@ static bool registry_store_seal(struct registry_store *store)
 static const char sql_catalogue[] =
     "SELECT epoch, revision, registry_revision FROM catalogue WHERE one = 1";
 /* What a source takes at the most, each text with its end. */
-#define SOURCE_ROOM(bit, kind, field, member, option, column, usual)                               \
-    " || coalesce(" column ", '') || '.'"
+#define SOURCE_ROOM(bit, kind, c, member, option, column, ...) " || coalesce(" column ", '') || '.'"
+/* And how many lines, with the end of each list. */
+#define SOURCE_LINES(bit, kind, c, member, option, column, ...)                                    \
+    " + coalesce(length(" column ") - length(replace(" column ", char(10), '')) + 2, 0)"
 static const char sql_sizes[] =
     "SELECT s.n, i.n, t.n, h.n, (SELECT count(*) FROM page WHERE entries > 0),"
-    " s.bytes + i.bytes + t.bytes + h.bytes + m.bytes, m.n FROM"
+    " s.bytes + i.bytes + t.bytes + h.bytes + m.bytes, m.n,"
+    " m.lines FROM"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(origin AS BLOB)) + 1), 0) AS bytes"
     "  FROM site WHERE removed = 0) AS s,"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(path AS BLOB)) +"
@@ -319,7 +322,9 @@ static const char sql_sizes[] =
     "  FROM site_host) AS h,"
     " (SELECT count(*) AS n, coalesce(sum(length(CAST(name || '.'" SOURCE_SETTINGS(
         SOURCE_ROOM) " AS BLOB))), 0) AS bytes"
-                     "  FROM source_made WHERE removed = 0) AS m";
+                     ", coalesce(sum(0" SOURCE_SETTINGS(
+                         SOURCE_LINES) "), 0) AS lines"
+                                       "  FROM source_made WHERE removed = 0) AS m";
 /* `robots IS NOT NULL` would read the text to its end; its type is at the row's beginning. */
 static const char sql_sites[] =
     "SELECT id, origin, managed, max_pages, robots_off, robots_revision, robots_changed_at,"
@@ -500,6 +505,24 @@ static bool load_text(struct registry_store *store, sqlite3_stmt *row, int colum
     return sqlite3_column_type(row, column) == SQLITE_NULL || *out != NULL;
 }
 
+/* A NULL-terminated list of the text's lines. */
+static bool load_lines(struct registry_store *store, sqlite3_stmt *row, int column,
+                       const char *const **out)
+{
+    const char *text = NULL;
+    if (!load_text(store, row, column, &text))
+        return false;
+    char *rest = text != NULL ? store->strings + (text - store->strings) : NULL;
+    *out = text != NULL ? &store->hosts[store->host_count] : NULL;
+    while (rest != NULL && store->host_count < store->host_capacity)
+        store->hosts[store->host_count++] = strsep(&rest, "\n");
+    if (rest != NULL || (text != NULL && store->host_count == store->host_capacity))
+        return false;
+    if (text != NULL)
+        store->hosts[store->host_count++] = NULL;
+    return true;
+}
+
 static bool load_yes_no(struct registry_store *store, sqlite3_stmt *row, int column, bool *out)
 {
     (void)store;
@@ -514,12 +537,14 @@ static bool load_span(struct registry_store *store, sqlite3_stmt *row, int colum
     return true;
 }
 
-#define load_option load_text
-#define load_lines  load_text
+/* clang-format off */
+#define LOAD(at) _Generic((at), const char **: load_text, const char *const **: load_lines, \
+    bool *: load_yes_no, uint32_t *: load_span)
+/* clang-format on */
 
 static enum catalogue_status load_source(struct registry_store *store, sqlite3_stmt *row)
 {
-    struct source_made *source = &store->sources[store->pub.source_count];
+    struct source_settings *source = &store->sources[store->pub.source_count];
     int at = 1;
 
     if (find_site(store, sqlite3_column_int64(row, 1)) == NULL)
@@ -528,7 +553,7 @@ static enum catalogue_status load_source(struct registry_store *store, sqlite3_s
         return CATALOGUE_CORRUPT;
     source->site_id = sqlite3_column_int64(row, 1);
     bool taken = load_text(store, row, 0, &source->name);
-#define X(bit, kind, field, ...) taken &= load_##kind(store, row, ++at, &source->field);
+#define X(bit, kind, c, ...) taken &= LOAD(&source->c)(store, row, ++at, &source->c);
     SOURCE_SETTINGS(X)
 #undef X
     bool folder = source->directory != NULL && source->url != NULL;
@@ -583,6 +608,7 @@ static enum catalogue_status read_sizes(sqlite3 *db, struct registry_sizes *out)
         out->pages = (size_t)sqlite3_column_int64(row, 4);
         out->string_bytes = (size_t)sqlite3_column_int64(row, 5);
         out->sources = (size_t)sqlite3_column_int64(row, 6);
+        out->hosts += (size_t)sqlite3_column_int64(row, 7);
     }
     sqlite3_finalize(row);
     return connection_status(rc);

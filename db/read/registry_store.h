@@ -54,9 +54,9 @@ struct registry_store {
     struct shared_text **robots; /* of each site, as loaded; a reference, or NULL */
     struct registry_index *indexes;
     struct registry_token *tokens;
-    struct source_made *sources;
+    struct source_settings *sources;
     uint32_t *pages;
-    const char **hosts;
+    const char **hosts; /* and behind them the lines of sources' lists */
     char *strings;
     size_t site_capacity, index_capacity, token_capacity, source_capacity, page_capacity,
         host_capacity;

@@ -35,9 +35,6 @@ static inline int64_t list_scope(const struct registry_index *list)
     return list->kind == LIST_URLSET ? -list->id : list->site_id;
 }
 
-/* Of source_made, behind its name and site. */
-#define SOURCE_COLUMN(bit, kind, field, member, option, column, usual) ", " column
-
 /* A hash as it is kept: 16 bytes, the high ones first, whatever the machine. False: there is none,
  * which is kept as NULL and read as zero. */
 bool row_hash_bytes(const uint64_t hash[2], unsigned char bytes[16]);

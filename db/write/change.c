@@ -83,19 +83,6 @@ static void keep_entry(struct block *block, struct entry *entry)
         keep_text(block, texts[i]);
 }
 
-#define keep_setting_text(field)   keep_text(block, &made->field);
-#define keep_setting_option(field) keep_setting_text(field)
-#define keep_setting_lines(field)  keep_setting_text(field)
-#define keep_setting_yes_no(field)
-#define keep_setting_span(field)
-#define KEEP_SETTING(bit, kind, field, ...) keep_setting_##kind(field)
-
-static void copy_source(struct block *block, struct source_made *made)
-{
-    keep_text(block, &made->name);
-    SOURCE_SETTINGS(KEEP_SETTING)
-}
-
 static void keep_engine_site(struct block *block, struct engine_site *site)
 {
     keep_text(block, &site->why);
@@ -160,13 +147,14 @@ static const void *keep_rows(struct block *block, const void *rows, size_t count
 
 static void keep_site_fields(struct block *block, struct site_fields *to);
 static void keep_urlset_fields(struct block *block, struct urlset_fields *to);
+static void keep_source(struct block *block, struct source_settings *to);
 
 /* clang-format off */
 
 /* How a member of this type is kept; where `block` is in scope. */
 #define KEEP(at) _Generic((at), \
     const char **: keep_text, const char *const **: keep_list, const uint8_t **: keep_hash, \
-    struct grant *: keep_grant, struct source_made *: copy_source, \
+    struct grant *: keep_grant, struct source_settings *: keep_source, \
     struct site_fields *: keep_site_fields, struct urlset_fields *: keep_urlset_fields, \
     struct engine_site *: keep_engine_site, struct engine_day *: keep_plain, \
     struct indexnow_position *: keep_plain, bool *: keep_plain, unsigned *: keep_plain, \
@@ -200,6 +188,13 @@ static void keep_site_fields(struct block *block, struct site_fields *to)
 static void keep_urlset_fields(struct block *block, struct urlset_fields *to)
 {
     members_of_urlset_fields(KEEP_MEMBER, KEEP_ROWS)
+}
+
+#define KEEP_SETTING(bit, kind, c, ...) KEEP(&to->c);
+static void keep_source(struct block *block, struct source_settings *to)
+{
+    keep_text(block, &to->name);
+    SOURCE_SETTINGS(KEEP_SETTING)
 }
 
 CHANGE_KINDS(KEEP_STRUCT, CHANGE_NOTHING, CHANGE_NOTHING)

@@ -13,7 +13,7 @@
 
 struct crawlers;
 struct inside;
-struct source_made;
+struct source_settings;
 
 struct inside_options {
     struct catalogue *catalogue; /* borrowed; need not be opened as a server's */
@@ -22,7 +22,7 @@ struct inside_options {
     bool page_style;
     unsigned engines; /* a bit for each place (engine_place) that is configured */
     /* The sources that the configuration names; borrowed. None of them is started. */
-    const struct source_made *sources;
+    const struct source_settings *sources;
     size_t source_count;
     /* Called once, before the first question about crawlers: the ledger, which is taken over. NULL:
      * it cannot be made, and no such question is answered. May be NULL: none is kept. */

@@ -24,23 +24,6 @@
 #define MAX_INDEXES  "Maximum number of index files of all its indexes."
 #define CHECKED      "The server polls registered sitemaps."
 #define WITH         "What its page URLs may have."
-#define UPSTREAM     "Of a remote source: the sitemap index that it keeps in step with."
-#define FOLDER_URL   "Of a folder: its URL."
-#define SOURCE_INDEX "The index of its entries; null: the deepest that contains them."
-#define PATTERNS     "Of a folder: names that are read; empty or null: the usual ones."
-#define EXCLUDES     "Of a folder: names that are ignored."
-#define HOST_MAP                                                                                   \
-    "Of a remote source: pairs of origins, `FROM TO`: what it lists at the first is listed and "   \
-    "served at the second; empty or null: none."
-#define WATCH "Of a folder: changes are noticed at once."
-#define SERVE                                                                                      \
-    "Its files, or copies of the sitemaps that its upstream lists, are on the public listener."
-#define CHECK  "Of a remote source: the sitemaps that it lists are polled, too."
-#define RESCAN "Of a folder: seconds between complete scans."
-#define SETTLE "Of a folder: seconds that it must be quiet before a scan."
-#define POLL   "Of a remote source: seconds between polls of the upstream."
-#define DROP_AFTER                                                                                 \
-    "Of a remote source: seconds that a sitemap may be invalid before it is removed; 0: never."
 
 /* The members, each object's in a function, where `here` is its struct. */
 #define ROWS(kind_, name_)                                                                         \

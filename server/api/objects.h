@@ -11,6 +11,7 @@
 #include "server/api/description.h"
 #include "server/base/str.h"
 #include "server/input/json_fields.h"
+#include "server/rules/source_settings.h"
 
 #define JSON_NONE UINT64_MAX
 static inline uint64_t json_or_none(uint64_t number) /* of a number that 0 is not */
@@ -48,6 +49,28 @@ struct json_writer {
     X(TEXT, name, note, .is = NULLABLE, .more = JSON("pattern" : "^[0-9]{1,6}[wdhm]$"))
 #define ASKED_OF_URLSET(kind, bit, c, name, option, least, most, counts, note, more, ...)          \
     ASKED_##kind(name, note " " more, least, most)
+
+/* The same of rules/source_settings.h and a source. */
+#define SHOWN_path(name, note)   X(TEXT, name, note)
+#define SHOWN_url(name, note)    X(URI, name, note)
+#define SHOWN_option(name, note) X(TEXT, name, note, .is = NULLABLE)
+#define SHOWN_lines(name, note)  X(TEXTS, name, note, .is = NULLABLE)
+#define SHOWN_pairs(name, note)                                                                    \
+    X(RAW, name, note, .more = JSON("type" : [ "array", "null" ], "items" : {"type" : "string"}))
+#define SHOWN_yes_no(name, note) X(FLAG, name, note)
+#define SHOWN_span(name, note)   X(INTEGER, name, note)
+#define SHOWN_OF_SOURCE(bit, kind, c, name, option, column, usual, least, most, wrong, note, ...)  \
+    SHOWN_##kind(name, note)
+#define ASKED_path(name, note, ...)         X(TEXT, name, note)
+#define ASKED_url(name, note, ...)          X(TEXT, name, note)
+#define ASKED_option(name, note, ...)       X(TEXT, name, note, .is = NULLABLE)
+#define ASKED_lines(name, note, ...)        X(TEXTS, name, note)
+#define ASKED_pairs(name, note, ...)        X(TEXTS, name, note)
+#define ASKED_yes_no(name, note, ...)       X(FLAG, name, note)
+#define ASKED_span(name, note, least, most) X(SECONDS, name, note, .min = least, .max = most)
+#define ASKED_OF_SOURCE(bit, kind, c, name, option, column, usual, least, most, wrong, note, more, \
+                        ...)                                                                       \
+    ASKED_##kind(name, note more, least, most)
 
 #define OF_TEXT    const char *
 #define OF_URI     const char *

@@ -31,7 +31,7 @@ struct trace;
 /* Sources of which nothing runs in this process (inside.h): those that its configuration names; the
  * catalogue has the others, and how all of them stood last. */
 struct sources_at_rest {
-    const struct source_made *configured;
+    const struct source_settings *configured;
     size_t count;
 };
 

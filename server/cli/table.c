@@ -6,6 +6,7 @@
 
 #include "db/urlset.h"
 #include "server/cli/commands/commands.h"
+#include "server/rules/source_settings.h"
 
 /* Where two commands share an option, they share its line. */
 #define OPTION_INDEX                                                                               \
@@ -23,27 +24,6 @@
 #define OPTION_MAX_REMOVED                                                                         \
     {                                                                                              \
         "--max-removed", "N", "allow up to N removals (shrink guard)"                              \
-    }
-#define OPTIONS_SOURCE                                                                             \
-    {"--directory", "DIR", "absolute path of the folder on the server"},                           \
-        {"--url", "URL", "URL of the folder; ends with a slash"},                                  \
-        {"--upstream", "URL", "URL of a remote sitemap index, in place of a folder"},              \
-        {"--map", "PAIR",                                                                          \
-         "\"FROM TO\", origins: what it lists at FROM is served at TO; repeatable"},               \
-        {"--index", "URL", "index that lists it (default: the deepest whose directory holds it)"}, \
-        {"--pattern", "NAME", "files of the folder to read; repeatable"},                          \
-        {"--exclude", "NAME", "files of the folder to ignore; repeatable"},                        \
-        {"--watch", NULL, "notice changes of the folder at once (the default)"},                   \
-        {"--no-watch", NULL, "rely on rescans"},                                                   \
-        {"--serve", NULL, "serve the files of the folder"},                                        \
-        {"--no-serve", NULL, "do not (the default)"},                                              \
-        {"--check", NULL, "poll the sitemaps that the upstream lists (the default)"},              \
-        {"--no-check", NULL, "list them with the upstream's dates"},                               \
-        {"--rescan", "SPAN", "interval between scans of the folder (1h)"},                         \
-        {"--settle", "SPAN", "how long the folder must be quiet (10s)"},                           \
-        {"--poll", "SPAN", "interval between reads of the upstream (15m)"},                        \
-    {                                                                                              \
-        "--drop-after", "SPAN", "drop a sitemap that has been invalid this long (3d); 0: never"    \
     }
 #define OPTION_SCHEMA                                                                              \
     {                                                                                              \
@@ -78,6 +58,18 @@
     {option, VALUE_##kind, add},
 #define OPTION_TO_SET(kind, bit, c, name, option, least, most, counts, note, more, add, set)       \
     {option, VALUE_##kind, set},
+
+/* Of rules/source_settings.h. */
+#define OPTION_path(option, help, off)   {"--" option, "DIR", help},
+#define OPTION_url(option, help, off)    {"--" option, "URL", help},
+#define OPTION_option(option, help, off) {"--" option, "URL", help},
+#define OPTION_pairs(option, help, off)  {"--" option, "PAIR", help},
+#define OPTION_lines(option, help, off)  {"--" option, "NAME", help},
+#define OPTION_span(option, help, off)   {"--" option, "SPAN", help},
+#define OPTION_yes_no(option, help, off) {"--" option, NULL, help}, {"--no-" option, NULL, off},
+#define OPTION_OF_SOURCE(bit, kind, c, member, option, column, usual, least, most, wrong, note,    \
+                         more, help, off)                                                          \
+    OPTION_##kind(option, help, off)
 
 #define COMMAND(run_, ...) {__VA_ARGS__, .run = run_},
 const struct cli_command cli_commands[] = {

@@ -22,37 +22,82 @@ static const char *const *normalise(const char *const *list, bool *failed)
     return list;
 }
 
-#define COPY_TEXT(name) to->name = text_copy(from->name, &failed);
-#define COPY_LIST(name) to->name = texts_copy(from->name, &failed);
-#define NOTHING(...)
+static void copy_text(const char **at, bool *failed)
+{
+    *at = text_copy(*at, failed);
+}
+
+static void copy_list(const char *const **at, bool *failed)
+{
+    *at = texts_copy(*at, failed);
+}
+
+static void copy_nothing(const void *at, const bool *failed)
+{
+    (void)at;
+    (void)failed;
+}
+
+/* clang-format off */
+#define COPY(bit, kind, c, ...) _Generic(&to->c, const char **: copy_text, \
+    const char *const **: copy_list, default: copy_nothing)(&to->c, &failed);
+/* clang-format on */
 
 bool source_settings_copy(const struct source_settings *from, struct source_settings *to)
 {
     char why[128];
     bool failed = false;
     *to = *from;
-    SOURCE_SETTINGS_MEMBERS(COPY_TEXT, COPY_LIST, NOTHING)
+    SOURCE_SETTINGS_ALL(COPY)
     to->split = normalise(to->split, &failed);
     to->host_map = to->map != NULL ? host_map_new(to->map, why, sizeof why) : NULL;
     return !failed && (to->map == NULL || to->host_map != NULL);
 }
 
-#define FREE_TEXT(name) free((char *)s->name);
-#define FREE_LIST(name) texts_free(s->name);
+static void free_text(const char **at)
+{
+    free((char *)*at);
+}
+
+static void free_list(const char *const **at)
+{
+    texts_free(*at);
+}
+
+static void free_nothing(const void *at)
+{
+    (void)at;
+}
+
+/* clang-format off */
+#define FREE(bit, kind, c, ...) _Generic(&s->c, const char **: free_text, \
+    const char *const **: free_list, default: free_nothing)(&s->c);
+/* clang-format on */
 
 void source_settings_done(struct source_settings *s)
 {
     if (s->credentials != NULL)
         explicit_bzero((char *)s->credentials, strlen(s->credentials));
-    SOURCE_SETTINGS_MEMBERS(FREE_TEXT, FREE_LIST, NOTHING)
+    SOURCE_SETTINGS_ALL(FREE)
     host_map_free(s->host_map);
 }
 
-#define SAME_TEXT(name)        &&text_equal(a->name, b->name)
-#define SAME_LIST(name)        &&texts_equal(a->name, b->name)
-#define SAME_VALUE(type, name) &&a->name == b->name
+static bool id_equal(int64_t a, int64_t b)
+{
+    return a == b;
+}
+
+static bool number_equal(uint64_t a, uint64_t b)
+{
+    return a == b;
+}
+
+/* clang-format off */
+#define SAME(bit, kind, c, ...) && _Generic(a->c, const char *: text_equal, \
+    const char *const *: texts_equal, int64_t: id_equal, default: number_equal)(a->c, b->c)
+/* clang-format on */
 
 bool source_settings_equal(const struct source_settings *a, const struct source_settings *b)
 {
-    return true SOURCE_SETTINGS_MEMBERS(SAME_TEXT, SAME_LIST, SAME_VALUE);
+    return true SOURCE_SETTINGS_ALL(SAME);
 }

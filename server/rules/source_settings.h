@@ -1,56 +1,117 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The settings of a source of any kind, as the configuration, the API and the command line set them
- * and as server/sources takes them. Each member has its one row here; config/settings.c reads those
- * of the configuration in place, and copies, comparisons and the conversion from db/source.h's form
- * follow from the rows. Absent: NULL, 0 or false. */
+/* The settings of a source of any kind, as the configuration, the API and the command line set
+ * them, as the catalogue keeps them, and as server/sources takes them. Each has its one row here.
+ * config/settings.c reads those of the configuration in place. Copies and comparisons follow from
+ * the rows; of those that API and command line set too also columns, JSON, options and what
+ * documents say of them. Absent: NULL, 0 or false. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* T: a text. L: a NULL-terminated list. V: a value. */
-#define SOURCE_SETTINGS_MEMBERS(T, L, V)                                                           \
-    T(name)                                                                                        \
-    T(index)                 /* URL or path of the index; NULL: the deepest that fits */           \
-    V(bool, serve)           /* its files, or copies of what its list names, are served */         \
-    L(split)                 /* of a folder yes or no; of an upstream URLs of sitemaps to split */ \
-    V(uint64_t, split_bytes) /* that a split may take of the disk; 0: no bound */                  \
-    V(bool, managed)         /* the configuration's; else API or command line made it */           \
-    V(int64_t, site_id)      /* it lists in this site alone; 0: in any */                          \
-    /* Of a folder. */                                                                             \
-    T(directory) /* absolute or relative to the working directory */                               \
-    T(url)       /* what the folder's top is, ends in '/' */                                       \
-    L(patterns)  /* NULL: *.xml *.xml.gz *.txt *.txt.gz */                                         \
-    L(excludes)                                                                                    \
-    V(bool, watch) /* inotify; false: rescans alone */                                             \
-    V(uint32_t, rescan_ms)                                                                         \
-    V(uint32_t, settle_ms)                                                                         \
-    V(bool, splits) /* `split` says yes: a file past the limits becomes a urlset */                \
-    T(root)         /* what it reads lies beneath this folder, also by symlinks; NULL */           \
-    V(bool, closed) /* no folder is opened to it: it reads nothing and says so */                  \
-    /* Of an upstream. */                                                                          \
-    T(upstream)           /* URL of a sitemap index; exactly one of it and directory is there */   \
-    T(connect)            /* "host:port" to connect to for its origin; NULL: its name's */         \
-    T(ca_file)            /* PEM; NULL: the system's trust */                                      \
-    T(credentials)        /* "basic USER:PASS" or "bearer TOKEN", for its origin alone */          \
-    T(map)                /* pairs of origins (host_map.h) */                                      \
-    V(uint32_t, poll_ms)  /* the list */                                                           \
-    V(bool, check)        /* poll what the list names, too */                                      \
-    V(bool, public_check) /* and look at some past `connect`, as crawlers get them */              \
-    V(uint32_t, drop_after_ms) /* how long a child may be invalid before it is dropped; 0: ever */
+/* X(bit, kind, member), or of those that API and command line set, X(bit of SOURCE_SET_…, kind,
+ * member in C, member in JSON, option, column, what it is where nobody says, least, most, what is
+ * wrong past these, sentence, more of it about requests, help, help of its `--no-` form).
+ * Kinds: path, url, option (may be null) and text are texts; pairs a text of a pair of origins a
+ * line (host_map.h); lines a NULL-terminated list; yes_no; span, milliseconds, in JSON seconds from
+ * least to most. */
+#define SOURCE_PLACES_OF_FOLDER(X)                                                                 \
+    X(DIRECTORY, path, directory, directory, "directory", "directory", NULL, , , ,                 \
+      "Of a folder: its absolute path.", " It is below a `source_root` of the configuration.",     \
+      "absolute path of the folder on the server", )                                               \
+    X(URL, url, url, url, "url", "url", NULL, , , , "Of a folder: its URL.", " Ends in a slash.",  \
+      "URL of the folder; ends with a slash", )
+#define SOURCE_PLACES_OF_UPSTREAM(X)                                                               \
+    X(UPSTREAM, url, upstream, upstream, "upstream", "upstream", NULL, , , ,                       \
+      "Of a remote source: the sitemap index that it keeps in step with.", "",                     \
+      "URL of a remote sitemap index, in place of a folder", )                                     \
+    X(MAP, pairs, map, map, "map", "host_map", NULL, , , ,                                         \
+      "Of a remote source: pairs of origins, `FROM TO`: what it lists at the first is listed and " \
+      "served at the second; empty or null: none.",                                                \
+      "", "\"FROM TO\", origins: what it lists at FROM is served at TO; repeatable", )
+#define SOURCE_INDEX(X)                                                                            \
+    X(INDEX, option, index, index, "index", "index_url", NULL, , , ,                               \
+      "The index of its entries; null: the deepest that contains them.", "",                       \
+      "index that lists it (default: the deepest whose directory holds it)", )
+#define SOURCE_READING_OF_FOLDER(X)                                                                \
+    X(PATTERNS, lines, patterns, patterns, "pattern", "patterns", NULL, , , ,                      \
+      "Of a folder: names that are read; empty or null: the usual ones.", "",                      \
+      "files of the folder to read; repeatable", )                                                 \
+    X(EXCLUDES, lines, excludes, excludes, "exclude", "excludes", NULL, , , ,                      \
+      "Of a folder: names that are ignored.", "", "files of the folder to ignore; repeatable", )   \
+    X(WATCH, yes_no, watch, watch, "watch", "watch", true, , , ,                                   \
+      "Of a folder: changes are noticed at once.", "",                                             \
+      "notice changes of the folder at once (the default)", "rely on rescans")                     \
+    X(RESCAN, span, rescan_ms, rescan, "rescan", "rescan_ms", 3600000, 60, 2592000,                \
+      "must be from 1m to 30d", "Of a folder: seconds between complete scans.", "",                \
+      "interval between scans of the folder (1h)", )                                               \
+    X(SETTLE, span, settle_ms, settle, "settle", "settle_ms", 10000, 0, 86400,                     \
+      "must be at most 24h", "Of a folder: seconds that it must be quiet before a scan.", "",      \
+      "how long the folder must be quiet (10s)", )
+#define SOURCE_READING_OF_UPSTREAM(X)                                                              \
+    X(POLL, span, poll_ms, poll, "poll", "poll_ms", 900000, 60, 86400, "must be from 1m to 24h",   \
+      "Of a remote source: seconds between polls of the upstream.", "",                            \
+      "interval between reads of the upstream (15m)", )                                            \
+    X(CHECK, yes_no, check, check, "check", "checked", true, , , ,                                 \
+      "Of a remote source: the sitemaps that it lists are polled, too.", "",                       \
+      "poll the sitemaps that the upstream lists (the default)",                                   \
+      "list them with the upstream's dates")                                                       \
+    X(DROP_AFTER, span, drop_after_ms, drop_after, "drop-after", "drop_after_ms", 259200000, 0,    \
+      2592000, "must be at most 30d",                                                              \
+      "Of a remote source: seconds that a sitemap may be invalid before it is removed; 0: never.", \
+      "", "drop a sitemap that has been invalid this long (3d); 0: never", )
+#define SOURCE_SERVE(X)                                                                            \
+    X(SERVE, yes_no, serve, serve, "serve", "serve", false, , , ,                                  \
+      "Its files, or copies of the sitemaps that its upstream lists, are on the public listener.", \
+      "", "serve the files of the folder", "do not (the default)")
 
-#define SOURCE_TEXT(name)        const char *name;
-#define SOURCE_LIST(name)        const char *const *name;
-#define SOURCE_VALUE(type, name) type name;
+#define SOURCE_SETTINGS_OF_FOLDER(X)   SOURCE_PLACES_OF_FOLDER(X) SOURCE_READING_OF_FOLDER(X)
+#define SOURCE_SETTINGS_OF_UPSTREAM(X) SOURCE_PLACES_OF_UPSTREAM(X) SOURCE_READING_OF_UPSTREAM(X)
+#define SOURCE_SETTINGS(X)                                                                         \
+    SOURCE_SETTINGS_OF_FOLDER(X) SOURCE_SETTINGS_OF_UPSTREAM(X) SOURCE_INDEX(X) SOURCE_SERVE(X)
+
+/* What only the configuration or the server says. */
+#define SOURCE_SETTINGS_CONFIGURED(X)                                                              \
+    X(, text, name)                                                                                \
+    X(, lines, split)       /* of a folder yes or no; of an upstream URLs of sitemaps to split */  \
+    X(, bytes, split_bytes) /* that a split may take of the disk; 0: no bound */                   \
+    X(, yes_no, managed)    /* the configuration's; else API or command line made it */            \
+    X(, id, site_id)        /* it lists in this site alone; 0: in any */                           \
+    X(, yes_no, splits)     /* `split` of a folder says yes: what is too long becomes a urlset */  \
+    X(, text, root)         /* what it reads lies beneath this folder, also by symlinks; NULL */   \
+    X(, yes_no, closed)     /* no folder is opened to it: it reads nothing and says so */          \
+    X(, text, connect)      /* "host:port" to connect to for its origin; NULL: its name's */       \
+    X(, text, ca_file)      /* PEM; NULL: the system's trust */                                    \
+    X(, text, credentials)  /* "basic USER:PASS" or "bearer TOKEN", for its origin alone */        \
+    X(, yes_no, public_check) /* look at some past `connect`, too, as crawlers get them */
+#define SOURCE_SETTINGS_ALL(X) SOURCE_SETTINGS_CONFIGURED(X) SOURCE_SETTINGS(X)
+
+#define SOURCE_TYPE_text                 const char *
+#define SOURCE_TYPE_path                 const char *
+#define SOURCE_TYPE_url                  const char *
+#define SOURCE_TYPE_option               const char *
+#define SOURCE_TYPE_pairs                const char *
+#define SOURCE_TYPE_lines                const char *const *
+#define SOURCE_TYPE_yes_no               bool
+#define SOURCE_TYPE_span                 uint32_t
+#define SOURCE_TYPE_bytes                uint64_t
+#define SOURCE_TYPE_id                   int64_t
+#define SOURCE_MEMBER(bit, kind, c, ...) SOURCE_TYPE_##kind c;
 
 struct host_map;
 struct source_settings {
-    SOURCE_SETTINGS_MEMBERS(SOURCE_TEXT, SOURCE_LIST, SOURCE_VALUE)
+    SOURCE_SETTINGS_ALL(SOURCE_MEMBER)
     struct host_map *host_map; /* `map`, read; of copies alone, which own it */
 };
-#undef SOURCE_TEXT
-#undef SOURCE_LIST
-#undef SOURCE_VALUE
+
+#define SOURCE_SETTING_NUMBER(bit, ...) SOURCE_IS_##bit,
+#define SOURCE_SETTING_BIT(bit, ...)    SOURCE_SET_##bit = 1u << SOURCE_IS_##bit,
+#define SOURCE_SETTING_OR(bit, ...)     | SOURCE_SET_##bit
+enum { SOURCE_SETTINGS(SOURCE_SETTING_NUMBER) SOURCE_SETTINGS_COUNT };
+enum { SOURCE_SETTINGS(SOURCE_SETTING_BIT) };
+#define SOURCE_SET_OF_FOLDER   (0u SOURCE_SETTINGS_OF_FOLDER(SOURCE_SETTING_OR))
+#define SOURCE_SET_OF_UPSTREAM (0u SOURCE_SETTINGS_OF_UPSTREAM(SOURCE_SETTING_OR))
 
 /* A copy with texts of its own, URLs of `split` in their normal form; false when out of memory.
  * Whole or not, it is freed by source_settings_done. */

@@ -12,67 +12,6 @@
 #include "server/sources/folder/beneath.h"
 #include "server/sources/source.h"
 
-static size_t count_lines(const char *text)
-{
-    size_t count = 1;
-    for (; *text != '\0'; text++)
-        count += *text == '\n';
-    return count;
-}
-
-/* At `*room`, which moves behind it. */
-static char *copy_text(const char *text, char **room)
-{
-    char *copy = text != NULL ? strcpy(*room, text) : NULL;
-    *room += text != NULL ? strlen(text) + 1 : 0;
-    return copy;
-}
-
-/* A NULL-terminated list of the lines of `text`, which is cut; NULL for none. */
-static const char *const *cut_lines(char *text, const char ***room)
-{
-    const char **list = *room;
-    if (text == NULL)
-        return NULL;
-    while (text != NULL)
-        *(*room)++ = strsep(&text, "\n");
-    *(*room)++ = NULL;
-    return list;
-}
-
-#define COUNT_text(field)
-#define COUNT_option(field)
-#define COUNT_yes_no(field)
-#define COUNT_span(field)
-#define COUNT_lines(field)                                                                         \
-    room += made->field != NULL ? count_lines(made->field) + 1 : 0;                                \
-    bytes += made->field != NULL ? strlen(made->field) + 1 : 0;
-#define TAKE_text(field)   out->field = made->field;
-#define TAKE_option(field) out->field = made->field;
-#define TAKE_yes_no(field) out->field = made->field;
-#define TAKE_span(field)   out->field = made->field;
-#define TAKE_lines(field)                                                                          \
-    out->field = _Generic(out->field, const char *: made->field,                                   \
-                          default: cut_lines(copy_text(made->field, &text), &at));
-
-bool source_settings_of(const struct source_made *made, struct source_settings *out, void **lists)
-{
-    size_t room = 0, bytes = 1;
-#define X(bit, kind, field, ...) COUNT_##kind(field)
-    SOURCE_SETTINGS(X)
-#undef X
-    const char **at = malloc(room * sizeof *at + bytes);
-    *lists = at;
-    if (at == NULL)
-        return false;
-    char *text = (char *)(at + room);
-    *out = (struct source_settings){.name = made->name, .site_id = made->site_id};
-#define X(bit, kind, field, ...) TAKE_##kind(field)
-    SOURCE_SETTINGS(X)
-#undef X
-    return true;
-}
-
 /* An empty one with room for `capacity`, with a reference for the caller. NULL: out of memory. */
 static struct source_list *source_list_new(size_t capacity)
 {

@@ -19,11 +19,6 @@
 #define SOURCE_MAX_REMARKS    100u  /* the same */
 #define SOURCE_MAX_SPLITS     100u  /* listed in a report */
 
-/* Those of a source that API or command line made: strings are its own, the lists lie in `*lists`,
- * which is the caller's to free. False when out of memory; then that is NULL. */
-struct source_made;
-bool source_settings_of(const struct source_made *made, struct source_settings *out, void **lists);
-
 struct source_problem {
     char *path, *code, *detail; /* owned by the report */
     uint64_t line, column;

@@ -15,9 +15,6 @@
 #include "server/rules/entry.h"
 #include "server/rules/host_map.h"
 
-#define MINUTE 60000u
-#define DAY    (24u * 60 * MINUTE)
-
 static void refuse(struct change_result *result, const char *field, const char *sentence)
 {
     result_refuse(result, RULE_SOURCE, field);
@@ -26,30 +23,17 @@ static void refuse(struct change_result *result, const char *field, const char *
 
 /* ---- what is asked for, beside what is there */
 
-static void set_usual(struct source_made *made)
+static void set_usual(struct source_settings *made)
 {
-#define X(bit, kind, field, member, option, column, usual) made->field = usual;
+#define X(bit, kind, c, member, option, column, usual, ...) made->c = usual;
     SOURCE_SETTINGS(X)
 #undef X
 }
 
-static void merge(struct source_made *out, const struct source_made *asked, unsigned set)
+static void merge(struct source_settings *out, const struct source_settings *asked, unsigned set)
 {
-#define X(bit, kind, field, ...) out->field = set & SOURCE_SET_##bit ? asked->field : out->field;
+#define X(bit, kind, c, ...) out->c = set & SOURCE_SET_##bit ? asked->c : out->c;
     SOURCE_SETTINGS(X)
-#undef X
-}
-
-#define same_text         text_equal
-#define same_option       text_equal
-#define same_lines        text_equal
-#define same_yes_no(a, b) ((a) == (b))
-#define same_span(a, b)   ((a) == (b))
-
-static bool is_same(const struct source_made *a, const struct source_made *b)
-{
-#define X(bit, kind, field, ...) &&same_##kind(a->field, b->field)
-    return a->site_id == b->site_id SOURCE_SETTINGS(X);
 #undef X
 }
 
@@ -70,10 +54,28 @@ static bool is_plain_directory(const char *path)
     return true;
 }
 
-static void check_list(const char *list, const char *field, struct change_result *result)
+static void check_length(size_t len, const char *field, struct change_result *result)
 {
-    if (result->status == CATALOGUE_OK && list && strlen(list) > SOURCE_MADE_LIST_BYTES)
+    if (result->status == CATALOGUE_OK && len > SOURCE_MADE_LIST_BYTES)
         refuse(result, field, "the names are more than 4 KiB together");
+}
+
+static void check_lines(const char *const *list, const char *field, struct change_result *result)
+{
+    size_t len = 0;
+    for (; list && *list; list++)
+        len += strlen(*list) + 1;
+    check_length(len > 0 ? len - 1 : 0, field, result);
+}
+
+static void check_pairs(const char *text, const char *field, struct change_result *result)
+{
+    char why[128];
+    struct host_map *map = text ? host_map_new(text, why, sizeof why) : NULL;
+    if (text && !map && result->status == CATALOGUE_OK)
+        refuse(result, field, why);
+    check_length(text ? strlen(text) : 0, field, result);
+    host_map_free(map);
 }
 
 static void check_span(uint32_t value, uint32_t min, uint32_t max, const char *field,
@@ -83,8 +85,19 @@ static void check_span(uint32_t value, uint32_t min, uint32_t max, const char *f
         refuse(result, field, sentence);
 }
 
+#define CHECK_path(...)
+#define CHECK_url(...)
+#define CHECK_yes_no(...)
+#define CHECK_lines(c, member, ...) check_lines(made->c, #member, result);
+#define CHECK_pairs(c, member, ...) check_pairs(made->c, #member, result);
+#define CHECK_span(c, member, least, most, wrong)                                                  \
+    check_span(made->c, (least)*1000u, (most)*1000u, #member, wrong, result);
+#define CHECK(bit, kind, c, member, option, column, usual, least, most, wrong, ...)                \
+    CHECK_##kind(c, member, least, most, wrong)
+
 /* The folder's URL, normalised in `url`. */
-static void check_folder(struct source_made *made, struct url *url, struct change_result *result)
+static void check_folder(struct source_settings *made, struct url *url,
+                         struct change_result *result)
 {
     const char *text = made->url ? made->url : "";
     size_t len = strlen(text);
@@ -97,38 +110,25 @@ static void check_folder(struct source_made *made, struct url *url, struct chang
         result_refuse(result, code, "url");
     else if (text[len - 1] != '/' || strchr(text, '?') || len > LOC_MAX_CHARS - 100)
         refuse(result, "url", "must end in a slash, such as https://www.example.com/sitemaps/");
-    check_list(made->patterns, "patterns", result);
-    check_list(made->excludes, "excludes", result);
-    check_span(made->rescan_ms, MINUTE, 30 * DAY, "rescan", "must be from 1m to 30d", result);
-    check_span(made->settle_ms, 0, DAY, "settle", "must be at most 24h", result);
+    SOURCE_SETTINGS_OF_FOLDER(CHECK)
     made->url = url->text;
 }
 
-static void check_map(const char *text, struct change_result *result)
-{
-    char why[128];
-    struct host_map *map = host_map_new(text, why, sizeof why);
-    if (map == NULL)
-        refuse(result, "map", why);
-    host_map_free(map);
-}
-
-static void check_upstream(struct source_made *made, struct url *url, struct change_result *result)
+static void check_upstream(struct source_settings *made, struct url *url,
+                           struct change_result *result)
 {
     enum rule_code code = url_parse(made->upstream, strlen(made->upstream), url, NULL);
     if (code != RULE_OK)
         result_refuse(result, code, "upstream");
-    if (result->status == CATALOGUE_OK && made->map)
-        check_map(made->map, result);
-    check_list(made->map, "map", result);
     if (result->status == CATALOGUE_OK && made->serve && !made->check)
         refuse(result, "serve", "cannot be combined with check = no");
-    check_span(made->poll_ms, MINUTE, DAY, "poll", "must be from 1m to 24h", result);
-    check_span(made->drop_after_ms, 0, 30 * DAY, "drop_after", "must be at most 30d", result);
+    SOURCE_SETTINGS_OF_UPSTREAM(CHECK)
     made->upstream = url->text;
 }
 
-static void check_alone(unsigned set, struct source_made *made, struct url *url,
+#define NAMED(bit, kind, c, member, ...) ", " #member
+
+static void check_alone(unsigned set, struct source_settings *made, struct url *url,
                         struct change_result *result)
 {
     bool folder = made->directory != NULL;
@@ -139,9 +139,9 @@ static void check_alone(unsigned set, struct source_made *made, struct url *url,
                "a source has either a directory or an upstream");
     else if (set & (folder ? SOURCE_SET_OF_UPSTREAM : SOURCE_SET_OF_FOLDER))
         refuse(result, folder ? "upstream" : "directory",
-               folder ? "upstream, map, poll, check and drop_after cannot be used for a folder"
-                      : "directory, url, patterns, excludes, watch, rescan and settle cannot be "
-                        "used for an upstream");
+               (folder ? SOURCE_SETTINGS_OF_UPSTREAM(NAMED) " cannot be used for a folder"
+                       : SOURCE_SETTINGS_OF_FOLDER(NAMED) " cannot be used for an upstream") +
+                   2);
     else if (folder)
         check_folder(made, url, result);
     else
@@ -165,10 +165,9 @@ static bool has_cross_host(const struct registry_site *site, const struct url *u
 /* The site of a source: that of its folder's URL; of an upstream the one that is asked for, else
  * that of its index, else the one whose the upstream's host is. NULL: refused; a token for one site
  * gets the same answer for another's and for none. */
-static const struct registry_site *find_site(const struct registry *r, const struct change *change,
-                                             const struct source_made *made, const struct url *url,
-                                             const struct registry_site *of_index,
-                                             struct change_result *result)
+static const struct registry_site *
+find_site(const struct registry *r, const struct change *change, const struct source_settings *made,
+          const struct url *url, const struct registry_site *of_index, struct change_result *result)
 {
     char origin[LOC_MAX_CHARS + 1];
     snprintf(origin, sizeof origin, "%.*s", (int)url->origin_len, url->text);
@@ -198,7 +197,7 @@ static const struct registry_site *find_site(const struct registry *r, const str
 
 /* What the caller may touch. An upstream names what it likes, so that only who has a whole site
  * makes one, from hosts of that site. */
-static bool is_forbidden(const struct change *change, const struct source_made *made,
+static bool is_forbidden(const struct change *change, const struct source_settings *made,
                          const struct registry_site *site, const struct url *url,
                          struct change_result *result)
 {
@@ -217,7 +216,7 @@ static bool is_forbidden(const struct change *change, const struct source_made *
 }
 
 /* A token for one site reads from the hosts of that site. */
-static void evaluate_host(const struct change *change, const struct source_made *made,
+static void evaluate_host(const struct change *change, const struct source_settings *made,
                           const struct registry_site *site, const struct url *url,
                           struct change_result *result)
 {
@@ -230,7 +229,8 @@ static void evaluate_host(const struct change *change, const struct source_made 
 }
 
 static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
-                                       const struct change *change, const struct source_made *made,
+                                       const struct change *change,
+                                       const struct source_settings *made,
                                        struct change_result *result)
 {
     size_t of_site = 0;
@@ -264,13 +264,24 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
 
 /* ---- written */
 
-#define bind_text   statement_bind_text
-#define bind_option statement_bind_text
-#define bind_lines  statement_bind_text
-#define bind_yes_no sqlite3_bind_int
-#define bind_span   sqlite3_bind_int64
+/* A name a line. */
+static int bind_lines(sqlite3_stmt *row, int at, const char *const *list)
+{
+    char text[SOURCE_MADE_LIST_BYTES + 1];
+    size_t len = 0;
+    if (!list || !*list)
+        return sqlite3_bind_null(row, at);
+    for (; *list; list++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", len > 0 ? "\n" : "", *list);
+    return sqlite3_bind_text(row, at, text, -1, SQLITE_TRANSIENT);
+}
 
-static enum catalogue_status write_row(struct tx *tx, const struct source_made *made)
+/* clang-format off */
+#define BIND(value) _Generic((value), const char *: statement_bind_text, \
+    const char *const *: bind_lines, bool: sqlite3_bind_int, uint32_t: sqlite3_bind_int64)
+/* clang-format on */
+
+static enum catalogue_status write_row(struct tx *tx, const struct source_settings *made)
 {
     sqlite3_stmt *row = tx_statement(tx, ST_SOURCE_MADE_WRITE);
     if (!row)
@@ -278,7 +289,7 @@ static enum catalogue_status write_row(struct tx *tx, const struct source_made *
     statement_bind_text(row, 1, made->name);
     sqlite3_bind_int64(row, 2, made->site_id);
     int at = 2;
-#define X(bit, kind, field, ...) bind_##kind(row, ++at, made->field);
+#define X(bit, kind, c, ...) BIND(made->c)(row, ++at, made->c);
     SOURCE_SETTINGS(X)
 #undef X
     return statement_run(row);
@@ -286,10 +297,10 @@ static enum catalogue_status write_row(struct tx *tx, const struct source_made *
 
 /* The source to change, if the caller may change it; NULL: refused, as "not found" where the caller
  * may not see it. */
-static const struct source_made *find_old(const struct registry *r, const struct change *change,
-                                          const char *name, struct change_result *result)
+static const struct source_settings *find_old(const struct registry *r, const struct change *change,
+                                              const char *name, struct change_result *result)
 {
-    const struct source_made *old = registry_source(r, name);
+    const struct source_settings *old = registry_source(r, name);
     const struct registry_site *site = old ? registry_site_by_id(r, old->site_id) : NULL;
     struct url url;
     if (!site || !grant_has_site(&change->grant, site->id)) {
@@ -305,7 +316,7 @@ static const struct source_made *find_old(const struct registry *r, const struct
 
 static enum catalogue_status judge(struct tx *tx, const struct registry *r,
                                    const struct change *change, unsigned set, bool is_new,
-                                   struct source_made *made, struct url *url,
+                                   struct source_settings *made, struct url *url,
                                    char index_url[LOC_MAX_CHARS + 1], struct change_result *result)
 {
     const struct registry_site *site = NULL, *of_index = NULL;
@@ -339,8 +350,8 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
         return status;
     bool is_new = change->kind == CHANGE_SOURCE_ADD;
     const char *name = put->made.name ? put->made.name : "";
-    const struct source_made *old = is_new ? registry_source(r, name) : NULL;
-    struct source_made made = {.name = name, .site_id = is_new ? put->made.site_id : 0};
+    const struct source_settings *old = is_new ? registry_source(r, name) : NULL;
+    struct source_settings made = {.name = name, .site_id = is_new ? put->made.site_id : 0};
     struct url url;
     char index_url[LOC_MAX_CHARS + 1];
     if (old) {
@@ -362,7 +373,7 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     result->id = made.site_id;
-    if (old && is_same(old, &made)) {
+    if (old && source_settings_equal(old, &made)) {
         result->unchanged = 1;
         return CATALOGUE_OK;
     }
@@ -392,7 +403,7 @@ enum catalogue_status apply_source_remove(struct tx *tx, const struct change *ch
     if (status != CATALOGUE_OK)
         return status;
     const char *name = removal->name ? removal->name : "";
-    const struct source_made *old = find_old(r, change, name, result);
+    const struct source_settings *old = find_old(r, change, name, result);
     if (!old)
         return CATALOGUE_OK;
     result->id = old->site_id;

@@ -56,7 +56,6 @@ void check_json_append(struct str *out, const struct check_record *record);
 
 /* ---- source_json.c: the settings of a source of either kind, and whose site's it is */
 struct source_settings;
-struct source_settings;
 struct json_folder_settings;
 struct json_remote_settings;
 
@@ -73,13 +72,13 @@ struct json_folder_settings source_shown_folder(const struct source_settings *se
 struct json_remote_settings source_shown_remote(const struct source_settings *settings,
                                                 const struct registry *registry);
 /* Appends the settings of one as the catalogue keeps it. */
-void source_json_append_made(struct str *out, const struct source_made *made,
+void source_json_append_made(struct str *out, const struct source_settings *made,
                              const struct registry *registry);
 
 /* ---- sources_at_rest.c: what the catalogue remembers of sources that nothing runs here */
 struct source_at_rest {
     const char *name;
-    const struct source_made *made; /* NULL: neither configuration nor catalogue declares it */
+    const struct source_settings *made; /* NULL: neither configuration nor catalogue declares it */
     bool remote, managed;
     char failure[512]; /* "": none that shows now */
     struct source_state state;

@@ -17,7 +17,7 @@
 
 struct source_write {
     struct call call; /* first */
-    struct str name, lists[SOURCE_SETTINGS_COUNT];
+    struct str name, pairs;
 };
 const size_t source_write_size = sizeof(struct source_write);
 
@@ -26,8 +26,7 @@ static void clean_up(struct call *call)
     struct source_write *self = (struct source_write *)call;
 
     str_done(&self->name);
-    for (size_t i = 0; i < SOURCE_SETTINGS_COUNT; i++)
-        str_done(&self->lists[i]);
+    str_done(&self->pairs);
 }
 
 /* ---- answering ----------------------------------------------------------------------------- */
@@ -38,7 +37,7 @@ static void answer_source(struct call *call, unsigned status)
     struct str *out = &call->request->reply.body;
     const struct registry *registry = call_registry(call);
     const char *name = change_subject(&call->change);
-    const struct source_made *made = registry_source(registry, name);
+    const struct source_settings *made = registry_source(registry, name);
 
     if (made != NULL) {
         source_json_append_made(out, made, registry);
@@ -102,12 +101,15 @@ enum field {
     FIELDS
 };
 
-#define as_text                              .type = JSON_FIELD_TEXT
-#define as_option                            .type = JSON_FIELD_TEXT, .nullable = true
-#define as_lines                             .type = JSON_FIELD_TEXTS
-#define as_yes_no                            .type = JSON_FIELD_BOOL
-#define as_span                              .type = JSON_FIELD_SECONDS, .max = UINT32_MAX / 1000
-#define FIELD(bit, kind, field, member, ...) [SOURCE_IS_##bit] = {.name = (member), as_##kind},
+#define as_text                          .type = JSON_FIELD_TEXT
+#define as_path                          as_text
+#define as_url                           as_text
+#define as_option                        .type = JSON_FIELD_TEXT, .nullable = true
+#define as_lines                         .type = JSON_FIELD_TEXTS
+#define as_pairs                         as_lines
+#define as_yes_no                        .type = JSON_FIELD_BOOL
+#define as_span                          .type = JSON_FIELD_SECONDS, .max = UINT32_MAX / 1000
+#define FIELD(bit, kind, c, member, ...) [SOURCE_IS_##bit] = {.name = #member, as_##kind},
 
 static const struct json_field all_fields[FIELDS] = {
     SOURCE_SETTINGS(FIELD)[FIELD_CONNECT] = {.name = "connect", as_text},
@@ -117,43 +119,49 @@ static const struct json_field all_fields[FIELDS] = {
     [FIELD_SITE] = {.name = "site", as_text},
 };
 
-/* A list of names becomes one text, a name a line; an empty list the usual names. For a name that
- * is invalid `*failed`, with the reply filled. */
-static const char *join(struct call *call, const struct json_field *field, struct str *out,
-                        bool *failed)
+/* The list; NULL: empty. For one with an invalid text `*failed`, with the reply filled. */
+static const char *const *check_lines(struct call *call, const struct json_field *field,
+                                      bool *failed)
 {
-    for (const char *const *at = field->texts; !*failed && *at != NULL; at++) {
-        if (**at == '\0' || strchr(*at, '\n') != NULL) {
-            errors_reply_rule(&call->request->reply, RULE_SOURCE, field->name,
-                              "must be texts without line breaks, and not empty");
-            *failed = true;
-        }
-        if (out->len > 0)
-            str_append_char(out, '\n');
-        str_append_text(out, *at);
-    }
-    if (out->failed && !*failed)
-        errors_reply_status(&call->request->reply, CATALOGUE_NO_MEMORY);
-    *failed |= out->failed;
-    return out->len > 0 ? str_text(out) : NULL;
+    for (const char *const *at = field->texts; *at != NULL; at++)
+        *failed |= **at == '\0' || strchr(*at, '\n') != NULL;
+    if (*failed)
+        errors_reply_rule(&call->request->reply, RULE_SOURCE, field->name,
+                          "must be texts without line breaks, and not empty");
+    return *field->texts != NULL ? field->texts : NULL;
 }
 
-#define value_text(at)   fields[at].text
+/* The same as one text, a pair a line. */
+static const char *join(struct source_write *self, const struct json_field *field, bool *failed)
+{
+    const char *const *at = check_lines(&self->call, field, failed);
+
+    for (; !*failed && at != NULL && *at != NULL; at++)
+        str_append_format(&self->pairs, "%s%s", self->pairs.len > 0 ? "\n" : "", *at);
+    if (self->pairs.failed)
+        errors_reply_status(&self->call.request->reply, CATALOGUE_NO_MEMORY);
+    *failed |= self->pairs.failed;
+    return self->pairs.len > 0 ? str_text(&self->pairs) : NULL;
+}
+
+#define value_path(at)   fields[at].text
+#define value_url(at)    fields[at].text
 #define value_option(at) fields[at].text
-#define value_lines(at)  join(&self->call, &fields[at], &self->lists[at], &failed)
+#define value_lines(at)  check_lines(&self->call, &fields[at], &failed)
+#define value_pairs(at)  join(self, &fields[at], &failed)
 #define value_yes_no(at) fields[at].on
 #define value_span(at)   (uint32_t) fields[at].number * 1000
 
 /* False, with the reply filled, where a name in a list is invalid. */
 static bool set_made(struct source_write *self, const struct json_field *fields)
 {
-    struct source_made *made = &self->call.change.source_put.made;
+    struct source_settings *made = &self->call.change.source_put.made;
     bool failed = false;
 
-#define X(bit, kind, field, ...)                                                                   \
+#define X(bit, kind, c, ...)                                                                       \
     if (!failed && fields[SOURCE_IS_##bit].present) {                                              \
         self->call.change.source_put.set |= SOURCE_SET_##bit;                                      \
-        made->field = value_##kind(SOURCE_IS_##bit);                                               \
+        made->c = value_##kind(SOURCE_IS_##bit);                                                   \
     }
     SOURCE_SETTINGS(X)
 #undef X
@@ -285,7 +293,7 @@ static bool name_source(struct source_write *self)
 static void read_url(struct call *call, struct str *out)
 {
     const struct site_map *map = publisher_site_map(call->app->publisher);
-    const struct source_made *made =
+    const struct source_settings *made =
         registry_source(site_map_registry(map), call->request->path_tail);
 
     if (made != NULL && made->url != NULL)

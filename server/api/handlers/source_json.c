@@ -63,6 +63,18 @@ static void write_map(struct str *out, const void *text)
     host_map_free(map);
 }
 
+#define SHOW_path(value)   value
+#define SHOW_url(value)    value
+#define SHOW_option(value) value
+#define SHOW_lines(value)  json_texts_of(value)
+#define SHOW_pairs(value)                                                                          \
+    {                                                                                              \
+        (value) != NULL ? write_map : NULL, (value)                                                \
+    }
+#define SHOW_yes_no(value)              value
+#define SHOW_span(value)                (value) / 1000
+#define SHOW(bit, kind, c, member, ...) .member = SHOW_##kind(s->c),
+
 struct json_folder_settings source_shown_folder(const struct source_settings *s,
                                                 const struct registry *registry)
 {
@@ -70,16 +82,7 @@ struct json_folder_settings source_shown_folder(const struct source_settings *s,
 
     return (struct json_folder_settings){
         .source_head = {s->name, "folder", s->managed, site != NULL ? site->origin : NULL},
-        .directory = s->directory,
-        .url = s->url,
-        .index = s->index,
-        .patterns = json_texts_of(s->patterns),
-        .excludes = json_texts_of(s->excludes),
-        .watch = s->watch,
-        .rescan = s->rescan_ms / 1000,
-        .settle = s->settle_ms / 1000,
-        .serve = s->serve,
-        .split = s->splits};
+        SOURCE_SETTINGS_OF_FOLDER(SHOW) SOURCE_INDEX(SHOW) SOURCE_SERVE(SHOW).split = s->splits};
 }
 
 struct json_remote_settings source_shown_remote(const struct source_settings *s,
@@ -89,30 +92,19 @@ struct json_remote_settings source_shown_remote(const struct source_settings *s,
 
     return (struct json_remote_settings){
         .source_head = {s->name, "remote", s->managed, site != NULL ? site->origin : NULL},
-        .upstream = s->upstream,
-        .map = {s->map != NULL ? write_map : NULL, s->map},
-        .connect = s->connect,
-        .index = s->index,
-        .poll = s->poll_ms / 1000,
-        .check = s->check,
-        .drop_after = s->drop_after_ms / 1000,
-        .serve = s->serve,
+        SOURCE_SETTINGS_OF_UPSTREAM(SHOW) SOURCE_INDEX(SHOW) SOURCE_SERVE(SHOW).connect =
+            s->connect,
         .split = json_texts_of(s->split)};
 }
 
-void source_json_append_made(struct str *out, const struct source_made *made,
+void source_json_append_made(struct str *out, const struct source_settings *made,
                              const struct registry *registry)
 {
-    struct source_settings settings;
-    void *lists;
-    if (!source_settings_of(made, &settings, &lists)) {
-        out->failed = true;
-    } else if (made->directory == NULL) {
-        struct json_remote_settings shown = source_shown_remote(&settings, registry);
+    if (made->directory == NULL) {
+        struct json_remote_settings shown = source_shown_remote(made, registry);
         json_append_object(out, &json_remote_settings, &shown);
     } else {
-        struct json_folder_settings shown = source_shown_folder(&settings, registry);
+        struct json_folder_settings shown = source_shown_folder(made, registry);
         json_append_object(out, &json_folder_settings, &shown);
     }
-    free(lists);
 }

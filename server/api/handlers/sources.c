@@ -262,24 +262,19 @@ static bool list_remotes(struct listing *l)
 /* Of one that nobody declares only the name is known. */
 static bool append_folder_at_rest(struct listing *l, const struct source_at_rest *source)
 {
-    struct source_settings settings = {.name = source->name};
-    void *lists = NULL;
-    if (source->made != NULL && !source_settings_of(source->made, &settings, &lists))
-        return false;
+    struct source_settings settings =
+        source->made != NULL ? *source->made : (struct source_settings){.name = source->name};
     settings.managed = source->managed;
     struct json_folder shown = {.folder_settings = source_shown_folder(&settings, l->registry),
                                 .source_state = shown_state(l->report)};
     json_append_object(&l->call->request->reply.body, &json_folder, &shown);
-    free(lists);
     return true;
 }
 
 static bool append_remote_at_rest(struct listing *l, const struct source_at_rest *source)
 {
-    struct source_settings settings = {.name = source->name};
-    void *lists = NULL;
-    if (source->made != NULL && !source_settings_of(source->made, &settings, &lists))
-        return false;
+    struct source_settings settings =
+        source->made != NULL ? *source->made : (struct source_settings){.name = source->name};
     settings.managed = source->managed;
     struct json_remote_settings shown_settings = {.source_head = {.name = source->name}};
     if (source->made != NULL)
@@ -290,7 +285,6 @@ static bool append_remote_at_rest(struct listing *l, const struct source_at_rest
                                 .checks = {write_checks, source->states},
                                 .source_state = shown_state(l->report)};
     json_append_object(&l->call->request->reply.body, &json_remote, &shown);
-    free(lists);
     return true;
 }
 

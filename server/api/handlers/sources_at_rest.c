@@ -60,7 +60,7 @@ struct telling {
 };
 
 static enum catalogue_status tell(const struct telling *t, const char *name,
-                                  const struct source_made *made, bool remote, bool managed)
+                                  const struct source_settings *made, bool remote, bool managed)
 {
     struct source_at_rest source = {
         .name = name, .made = made, .remote = remote, .managed = managed};
@@ -126,7 +126,7 @@ enum catalogue_status sources_at_rest_each(const struct sources_at_rest *rest,
         status = tell(&t, rest->configured[i].name, &rest->configured[i],
                       rest->configured[i].upstream != NULL, true);
     for (size_t i = 0; i < registry->source_count && status == CATALOGUE_OK; i++) {
-        const struct source_made *made = &registry->sources[i];
+        const struct source_settings *made = &registry->sources[i];
         if (!sources_at_rest_has(rest, made->name))
             status = tell(&t, made->name, made, made->upstream != NULL, false);
     }

@@ -14,59 +14,22 @@
 
 #define WHY_SIZE 512
 
-/* What the configuration says of its sources, in the catalogue's form. */
+/* What the configuration says of its sources. */
 struct configured_sources {
-    struct source_made *made;
-    char **texts; /* SOURCE_SETTINGS_COUNT of each: what `made` borrows that is not the
-                     configuration's */
+    struct source_settings *at;
+    char **maps; /* what each borrows that is not the configuration's */
     size_t count;
 };
 
-/* One a line; NULL where there are none. */
-static char *join(const char *const *values, bool *failed)
-{
-    struct str out = STR_INIT;
-
-    for (size_t i = 0; values != NULL && values[i] != NULL; i++)
-        str_append_format(&out, "%s%s", i > 0 ? "\n" : "", values[i]);
-    *failed |= out.failed;
-    return !out.failed ? out.data : NULL;
-}
-
 static void sources_free(struct configured_sources *sources)
 {
-    for (size_t i = 0;
-         sources != NULL && sources->texts != NULL && i < SOURCE_SETTINGS_COUNT * sources->count;
-         i++)
-        free(sources->texts[i]);
+    for (size_t i = 0; sources != NULL && sources->maps != NULL && i < sources->count; i++)
+        free(sources->maps[i]);
     if (sources != NULL) {
-        free(sources->texts);
-        free(sources->made);
+        free(sources->maps);
+        free(sources->at);
     }
     free(sources);
-}
-
-#define made_text(bit, field)   is.field
-#define made_option(bit, field) is.field
-#define made_yes_no(bit, field) is.field
-#define made_span(bit, field)   is.field
-#define made_lines(bit, field)                                                                     \
-    texts[SOURCE_IS_##bit] =                                                                       \
-        _Generic(is.field, const char *: text_copy, default: join)(is.field, &failed)
-
-static bool make(const struct config *config, const struct config_source *from,
-                 struct source_made *made, char **texts)
-{
-    struct source_settings is;
-    char *map;
-    bool failed = !config_source_settings(config, from, &is, &map);
-
-    made->name = from->named.name;
-#define X(bit, kind, field, ...) made->field = made_##kind(bit, field);
-    SOURCE_SETTINGS(X)
-#undef X
-    free(map);
-    return !failed;
 }
 
 static struct configured_sources *sources_of(const struct config *config)
@@ -76,13 +39,13 @@ static struct configured_sources *sources_of(const struct config *config)
 
     if (!failed) {
         sources->count = config->source_count;
-        sources->made = calloc(sources->count + 1, sizeof *sources->made);
-        sources->texts = calloc(SOURCE_SETTINGS_COUNT * sources->count + 1, sizeof *sources->texts);
-        failed = sources->made == NULL || sources->texts == NULL;
+        sources->at = calloc(sources->count + 1, sizeof *sources->at);
+        sources->maps = calloc(sources->count + 1, sizeof *sources->maps);
+        failed = sources->at == NULL || sources->maps == NULL;
     }
     for (size_t i = 0; !failed && i < sources->count; i++)
-        failed = !make(config, &config->sources[i], &sources->made[i],
-                       &sources->texts[SOURCE_SETTINGS_COUNT * i]);
+        failed = !config_source_settings(config, &config->sources[i], &sources->at[i],
+                                         &sources->maps[i]);
     if (!failed)
         return sources;
     sources_free(sources);
@@ -161,7 +124,7 @@ int backend_open_file(struct cli *cli, bool create, struct backend **out)
         free(b);
         return cli_fail(config->database, "out of memory");
     }
-    options.sources = b->configured->made;
+    options.sources = b->configured->at;
     options.source_count = b->configured->count;
     b->cli = cli;
     b->name = config->database;

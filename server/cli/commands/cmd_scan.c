@@ -22,7 +22,6 @@
 
 struct scan_plan {
     struct source_settings settings;
-    void *lists;               /* owned: of a made source */
     struct registry *registry; /* has the texts of a made source */
     char secret[CONFIG_CREDENTIALS_SIZE];
     char *map; /* owned */
@@ -60,13 +59,12 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
 }
 
 /* One that the catalogue keeps. `plan` holds the registry. */
-static int plan_made(struct cli *cli, const struct source_made *made, struct scan_plan *plan)
+static int plan_made(struct cli *cli, const struct source_settings *made, struct scan_plan *plan)
 {
     if (arguments_has(&cli->arguments, "--url"))
         return cli_misuse("scan", "--url can only be used with a folder; the source %s has its own",
                           made->name);
-    if (!source_settings_of(made, &plan->settings, &plan->lists))
-        return cli_fail(made->name, "out of memory");
+    plan->settings = *made;
     return EXIT_DONE;
 }
 
@@ -349,7 +347,7 @@ int command_scan(struct cli *cli)
     struct scan_progress progress = {report_change, report_still, report_progress, &telling};
     struct scan_once scan = {.dry_run = telling.dry_run, .progress = &progress};
     const struct config_source *source;
-    const struct source_made *made;
+    const struct source_settings *made;
     int status = session_max_removed(cli, &scan.max_removed);
 
     if (status == EXIT_DONE)
@@ -385,7 +383,6 @@ int command_scan(struct cli *cli)
             status = EXIT_COULD_NOT;
         change_result_done(&scan.result);
     }
-    free(plan.lists);
     explicit_bzero(plan.secret, sizeof plan.secret);
     free(plan.map);
     registry_unref(plan.registry);

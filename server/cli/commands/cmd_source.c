@@ -84,9 +84,11 @@ static int read_directory(struct cli *cli, json_t *body)
     return EXIT_DONE;
 }
 
-#define add_text(option, member)   read_text(cli, "--" option, member, body)
+#define add_path(option, member)   read_text(cli, "--" option, member, body)
+#define add_url(option, member)    read_text(cli, "--" option, member, body)
 #define add_option(option, member) read_text(cli, "--" option, member, body)
 #define add_lines(option, member)  read_lines(cli, "--" option, member, body)
+#define add_pairs(option, member)  read_lines(cli, "--" option, member, body)
 #define add_yes_no(option, member) read_yes_no(cli, "--" option, "--no-" option, member, body)
 #define add_span(option, member)   read_span(cli, "--" option, member, body)
 
@@ -94,9 +96,9 @@ static int read_source(struct cli *cli, json_t *body)
 {
     int status = EXIT_DONE;
 
-#define X(bit, kind, field, member, option, ...)                                                   \
+#define X(bit, kind, c, member, option, ...)                                                       \
     if (status == EXIT_DONE)                                                                       \
-        status = add_##kind(option, member);
+        status = add_##kind(option, #member);
     SOURCE_SETTINGS(X)
 #undef X
     return status == EXIT_DONE ? read_directory(cli, body) : status;

@@ -22,7 +22,7 @@ static struct crawlers *refuse_ledger(void *context)
 
 static int setup(void **state)
 {
-    static const struct source_made configured = {
+    static const struct source_settings configured = {
         .name = "maps", .directory = "/nowhere/maps", .url = ORIGIN "/"};
     struct inside_world *w = calloc(1, sizeof *w);
     char why[256] = "";
