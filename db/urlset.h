@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The settings of a urlset that are a number or an age, a row each. Members of structs, columns,
  * JSON, options and what documents say of them follow from the rows. A new one needs its row here,
- * its column in db/file/schema.sql, and its use. */
+ * its column in the schema, and its use. */
 #pragma once
 
 #include <stdint.h>

@@ -157,7 +157,7 @@ void occupancy_unbury(struct tx *tx, struct occupancy_index *index);
 /* The index is about to change: notes what its peak must remember. */
 void occupancy_index_dirty(struct tx *tx, struct occupancy_index *index);
 
-/* ---- peaks (occupancy_peak.c) */
+/* ---- peaks */
 
 #define PEAK_DAYS 7
 
@@ -177,6 +177,6 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
 /* Loads the counts of the page's segments. */
 enum catalogue_status occupancy_load_segments(struct tx *tx, const struct occupancy_index *index,
                                               struct occupancy_page *page);
-/* occupancy_peak.c: writes the day's peak of a dirty index; for occupancy_write. */
+/* Writes the day's peak of a dirty index; for occupancy_write. */
 enum catalogue_status occupancy_write_peak(struct tx *tx, const struct occupancy_index *index,
                                            int64_t changed_at);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How it works. A fetch is named by its User-Agent (names.c), checked by its address where ranges
- * are configured (ranges.c), and counted: in the totals, in the day's sum (days.c), and where it
+ * are configured (names.c), and counted: in the totals, in the day's sum (days.c), and where it
  * was sent a page in the ledger (ledger.c).
  *
  * A reload brings another table of names, whose places are others. What is counted goes by *slots*:

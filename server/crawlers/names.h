@@ -4,8 +4,43 @@
  * server/crawlers/. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "server/crawlers/crawlers.h"
-#include "server/crawlers/ranges.h"
+
+/* The addresses that a crawler comes from: ranges read from files, asked by binary search. A set is
+ * filled by one thread and immutable from ranges_seal on; then any thread may ask. Internal to
+ * server/crawlers/. */
+
+#define RANGES_MAX            20000u   /* of all crawlers together */
+#define RANGES_MAX_FILE_BYTES 4194304u /* of one file */
+
+/* IPv4 addresses as ::ffff:a.b.c.d; both ends belong to it. */
+struct range {
+    uint8_t first[16], last[16];
+};
+
+/* All zero is an empty set. */
+struct ranges {
+    size_t count, room;
+    struct range *of; /* owned */
+};
+
+/* Adds what a file holds: the JSON that search engines publish,
+ * {"prefixes": [{"ipv4Prefix": "192.0.2.0/24"}, {"ipv6Prefix": "2001:db8::/32"}]}, or one address
+ * or range on each line, # before a comment. At most `most` ranges. False, with a sentence in `why`
+ * (without the path), where anything in it is invalid, or it holds no range. */
+bool ranges_read(struct ranges *r, const char *path, size_t most, char *why, size_t why_size);
+/* The same from memory. */
+bool ranges_parse(struct ranges *r, const char *text, size_t len, size_t most, char *why,
+                  size_t why_size);
+/* Sorts and joins them, before the first ranges_hold. */
+void ranges_seal(struct ranges *r);
+/* Whether the address (text, IPv4 or IPv6 without brackets) is in one of them. No allocation. */
+bool ranges_hold(const struct ranges *r, const char *address);
+void ranges_done(struct ranges *r);
 
 struct crawler_name {
     char text[CRAWLER_NAME_MAX + 1];

@@ -17,11 +17,11 @@
 #include "server/base/address_range.h"
 #include "server/base/clock.h"
 #include "server/base/thread.h"
+#include "server/client/client.h"
 #include "server/client/loop.h"
 #include "server/engines/engine.h"
 #include "server/engines/report/engine_report.h"
 #include "server/log/log.h"
-#include "server/notify/again.h"
 #include "server/rules/entry.h"
 
 #define LEAD             "engines"

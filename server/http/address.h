@@ -32,3 +32,19 @@ void address_describe(int fd, char text[ADDRESS_TEXT_SIZE]);
 
 /* The address of a peer as text, IPv4 also where it came mapped into IPv6; "" for others. */
 void address_peer(const struct sockaddr *address, char text[INET6_ADDRSTRLEN]);
+
+/* How many connections, or what else, each client address holds. An IPv6 client has a whole /64 to
+ * itself, so that is what is counted there. Not thread safe: its owner's lock covers it. */
+
+struct peer; /* one address that holds connections */
+struct peers {
+    void *tree;
+};
+
+/* Counts one more of `address`: its peer, to be given back with peers_leave, or NULL: the address
+ * holds `most` already, or memory is short. An address of no internet family has a peer too. */
+struct peer *peers_enter(struct peers *p, const struct sockaddr *address, uint32_t most);
+/* How many `peer` holds. */
+uint32_t peer_count(const struct peer *peer);
+/* Takes NULL. */
+void peers_leave(struct peers *p, struct peer *peer);

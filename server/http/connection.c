@@ -2,7 +2,7 @@
 /* Connections, from their start to their end, and who ends them. Four concepts share the list under
  * connections_lock:
  *
- * - what each address holds (peers.h), for max_connections_per_address;
+ * - what each address holds (address.h), for max_connections_per_address;
  * - deadlines: a connection's thread sets one for what it does at the moment, and one thread of the
  *   listener looks at all of them a few times a second (scan);
  * - room: a full listener ends those that have kept it waiting longest (connections_make_room);

@@ -26,7 +26,6 @@
 #include "server/http/counts.h"
 #include "server/http/headers.h"
 #include "server/http/listener.h"
-#include "server/http/peers.h"
 #include "server/http/slow_readers.h"
 
 /* The library's memory for a connection beside max_header_bytes: of its parsed fields (64 bytes

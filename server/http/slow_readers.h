@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/http/peers.h"
+#include "server/http/address.h"
 #include "server/pages/resource.h"
 
 /* Replies up to here are not looked at: they leave with one write into the socket's buffer, or hold

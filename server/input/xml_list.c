@@ -11,8 +11,8 @@
 #include "server/base/text.h"
 #include "server/input/frame.h"
 #include "server/input/xml.h"
-#include "server/rules/hidden.h"
 #include "server/rules/loc.h"
+#include "server/rules/url.h"
 
 /* One <sitemap> or <url> element: what is gathered of it, and what becomes of that. */
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/log/line.h"
 #include "server/log/log.h"
 #include "server/log/log_writer.h"
 

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/log/line.h"
 #include "server/log/log_writer.h"
 
 #define MESSAGE_BYTES 2048

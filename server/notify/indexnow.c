@@ -25,9 +25,9 @@
 #include "server/base/clock.h"
 #include "server/base/str.h"
 #include "server/base/thread.h"
+#include "server/client/client.h"
 #include "server/client/loop.h"
 #include "server/log/log.h"
-#include "server/notify/again.h"
 #include "server/sources/child_changes.h"
 #include "server/trace/trace.h"
 

@@ -20,9 +20,9 @@
 #include "server/base/str.h"
 #include "server/base/text.h"
 #include "server/base/thread.h"
+#include "server/client/client.h"
 #include "server/client/loop.h"
 #include "server/log/log.h"
-#include "server/notify/again.h"
 #include "server/rules/lastmod.h"
 
 #define LOOK_MS        10000

@@ -37,7 +37,7 @@ struct publish_site {
 };
 struct publish_policies {
     bool strict_host;
-    bool page_style; /* pages say how browsers show them (rules/page/page_style.c) */
+    bool page_style; /* pages say how browsers show them (rules/page/render.c) */
     size_t count;
     struct publish_site *sites;
     void (*free)(struct publish_policies *p);

@@ -8,8 +8,8 @@
 
 #include "server/base/str.h"
 #include "server/base/text.h"
-#include "server/rules/hidden.h"
 #include "server/rules/limits.h"
+#include "server/rules/url.h"
 
 /* What is hardly ever a sitemap. Not txt, which may be a list of URLs, nor php and its like, which
  * may make one. */

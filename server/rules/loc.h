@@ -15,7 +15,7 @@ rule_set loc_lint(const char *loc, size_t len, size_t path_at);
  * Pure functions, thread safe. */
 
 /* How many bytes of white space `text` begins, or ends with: also what does not show (U+00A0,
- * U+200B, U+FEFF and their like: hidden.h), which comes along when a URL is copied from a page. */
+ * U+200B, U+FEFF and their like: url.h), which comes along when a URL is copied from a page. */
 size_t explain_blank_front(const char *text, size_t len);
 size_t explain_blank_back(const char *text, size_t len);
 

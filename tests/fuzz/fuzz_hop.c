@@ -2,7 +2,7 @@
 /* Locations as any server may send them: none leads past what is allowed. */
 #include "tests/fuzz/require.h"
 
-#include "server/client/hop.h"
+#include "server/client/client.h"
 
 static const char origin[] = "https://www.example.com";
 

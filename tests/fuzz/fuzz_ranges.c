@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include "server/crawlers/ranges.h"
+#include "server/crawlers/names.h"
 
 #define MOST 300u
 

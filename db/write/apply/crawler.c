@@ -7,11 +7,10 @@
  *
  * Other nodes get whole rows, never increments, so that sending again what was sent, or may have
  * been, counts nothing twice; which rows are still to be sent is noted beside them, in the
- * transaction that sends them. */
-#include "db/write/apply/apply.h"
-
-#include <endian.h>
+ * transaction that sends them. */#include <endian.h>
 #include <string.h>
+
+#include "db/write/apply/apply.h"
 
 #define TELL_PAGES 500
 #define TELL_DAYS  100
@@ -249,4 +248,24 @@ enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change_c
     if (status == CATALOGUE_OK)
         status = tell(tx, ST_TELL_DAYS, ST_TELL_DAYS_DONE, TELL_DAYS, &changed);
     return status == CATALOGUE_OK && changed ? tx_run(tx, ST_TOLD_STEP, kept->since) : status;
+}
+
+/* CHANGE_SITE_DAYS: how large sites were on a day. */
+
+static enum catalogue_status put_row(struct tx *tx, const struct site_day *row)
+{
+    bool gone = row->day < 0;
+    enum catalogue_status status =
+        tx_run(tx, ST_SITE_DAYS_TIDY, row->site_id, gone ? INT32_MAX : row->day - DAYS_KEPT);
+    return status == CATALOGUE_OK && !gone ? tx_run(tx, ST_SITE_DAY_PUT, row->site_id, row->day,
+                                                    (int64_t)row->entries, (int64_t)row->urls)
+                                           : status;
+}
+
+enum catalogue_status apply_site_days(struct tx *tx, const struct change_site_days *w)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; i < w->count && status == CATALOGUE_OK; i++)
+        status = put_row(tx, &w->rows[i]);
+    return status;
 }

@@ -6,7 +6,7 @@
 
 #include "db/check.h"
 #include "server/cli/backend/session.h"
-#include "server/client/hop.h"
+#include "server/client/client.h"
 #include "server/input/sitemap_file.h"
 
 struct reach {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/base/text.h"
 #include "server/rules/limits.h"
 
 const struct extension extensions[EXTENSION_COUNT] = {
@@ -56,4 +57,77 @@ uint32_t page_limit_urls(uint32_t asked, unsigned with)
 uint32_t page_limit_bytes(uint32_t asked)
 {
     return asked == 0 || asked > LIMIT_PAGE_BYTES ? LIMIT_PAGE_BYTES : asked;
+}
+
+/* Reads and writes the texts within a fragment. */
+
+/* XML 1.0 2.2 has neither these two nor controls. */
+static bool is_noncharacter(const char *text, size_t step)
+{
+    return step == 3 &&
+           (memcmp(text, "\xef\xbf\xbe", 3) == 0 || memcmp(text, "\xef\xbf\xbf", 3) == 0);
+}
+
+bool extension_text_read(const char *text, size_t len, size_t max_bytes, struct str *out)
+{
+    for (size_t at = 0; at < len;) {
+        size_t step = utf8_char_len(text + at, len - at);
+
+        if (ascii_is_space(text[at])) {
+            at++;
+            continue;
+        }
+        if (step == 0 || utf8_is_control(text + at, step) || is_noncharacter(text + at, step))
+            return false;
+        if (out->len > 0 && ascii_is_space(text[at - 1]))
+            str_append_char(out, ' ');
+        str_append(out, text + at, step);
+        if (out->len > max_bytes)
+            return false;
+        at += step;
+    }
+    return out->len > 0 || out->failed;
+}
+
+/* As a JSON text, with the five escapes taken back in a copy. */
+void extension_text_append_json(struct str *out, const char *text, size_t len)
+{
+    static const struct {
+        const char *escape;
+        char c;
+    } escapes[] = {{"&amp;", '&'}, {"&apos;", '\''}, {"&quot;", '"'}, {"&lt;", '<'}, {"&gt;", '>'}};
+    struct str plain = STR_INIT;
+
+    for (size_t at = 0; at < len;) {
+        size_t run = 0, i = 0;
+        while (at + run < len && text[at + run] != '&')
+            run++;
+        str_append(&plain, text + at, run);
+        at += run;
+        if (at == len)
+            break;
+        while (i < 5 && strncmp(text + at, escapes[i].escape, strlen(escapes[i].escape)) != 0)
+            i++;
+        str_append_char(&plain, i < 5 ? escapes[i].c : '&');
+        at += i < 5 ? strlen(escapes[i].escape) : 1;
+    }
+    str_append_json(out, str_text(&plain), plain.len);
+    out->failed = out->failed || plain.failed;
+    str_done(&plain);
+}
+
+bool extension_skip(const char **at, const char *wanted)
+{
+    size_t len = strlen(wanted);
+    if (strncmp(*at, wanted, len) != 0)
+        return false;
+    *at += len;
+    return true;
+}
+
+bool extension_read_text(const char **at, const char *behind, struct extension_span *out)
+{
+    *out = (struct extension_span){*at, strcspn(*at, "<\"")};
+    *at += out->len;
+    return extension_skip(at, behind);
 }

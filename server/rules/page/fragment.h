@@ -38,8 +38,18 @@
 #include "server/rules/code.h"
 #include "server/rules/limits.h"
 #include "server/rules/page/extension.h"
-#include "server/rules/page/language.h"
 #include "server/rules/page/video.h"
+
+/* Language tags (BCP 47: RFC 5646), as hreflang and news name a language. Well-formed by the
+ * grammar of section 2.1, but for tags of old that are exceptions there (i-klingon) and for those
+ * of private use alone (x-klingon); whether a subtag is registered is not asked. Pure, thread safe.
+ */
+
+#define LANGUAGE_MAX_BYTES 35u /* RFC 5646 4.4.1 */
+
+/* Writes the tag as section 2.1.1 recommends to spell it ("EN-us" -> "en-US", "zh-hant" ->
+ * "zh-Hant"), so that one language has one spelling. False, `out` undefined, for an invalid tag. */
+bool language_parse(const char *text, size_t len, char out[LANGUAGE_MAX_BYTES + 1]);
 
 #define FRAGMENT_MAX_IMAGES     1000u /* Google's limit */
 #define FRAGMENT_MAX_ALTERNATES 300u

@@ -12,7 +12,7 @@
 #include "server/rules/limits.h"
 
 /* How a browser shows a page of an index or a urlset: a processing instruction behind the XML
- * declaration with the style sheet in its address (page_style.c), and a newline. */
+ * declaration with the style sheet in its address (render.c), and a newline. */
 extern const char page_style[];
 const char *urlset_style_of(unsigned with); /* EXTENSION_…; static */
 

@@ -8,7 +8,7 @@
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/loc.h"
-#include "server/rules/page/extension_text.h"
+#include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
 #include "server/rules/url.h"
 

@@ -10,7 +10,7 @@
 #include "server/rules/http/freshness.h"
 #include "server/rules/lastmod.h"
 #include "server/sources/child_store.h"
-#include "server/sources/remote/claim.h"
+#include "server/sources/remote/child.h"
 #include "server/sources/remote/run.h"
 
 #define FULL_EVERY_S    (7 * 86400)

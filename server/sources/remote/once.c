@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/client/hop.h"
+#include "server/client/client.h"
 #include "server/rules/http/negotiate.h"
 #include "server/sources/remote/child.h"
 #include "server/sources/remote/run.h"

@@ -8,7 +8,7 @@
 
 #include "server/base/str.h"
 #include "server/input/reader.h"
-#include "server/sources/remote/claim.h"
+#include "server/sources/remote/child.h"
 #include "server/sources/remote/host.h"
 #include "server/sources/split.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "server/day_keeper.h"
+#include "server/keepers.h"
 #include "server/rules/limits.h"
 #include "tests/unit/scratch.h"
 

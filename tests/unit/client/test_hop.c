@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "server/client/hop.h"
+#include "server/client/client.h"
 
 static bool allow_examples(void *context, const struct url *to)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "server/crawlers/ranges.h"
+#include "server/crawlers/names.h"
 
 #define GOOGLE                                                                                     \
     "{\"creationTime\": \"2026-01-01T00:00:00\", \"prefixes\": [\n"                                \

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "server/http/peers.h"
+#include "server/http/address.h"
 
 static struct sockaddr_storage address_of(const char *text)
 {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/log/line.h"
+#include "server/log/log_writer.h"
 
 static void check(const char *in, size_t max, enum line_escape escape, const char *out)
 {

@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include "server/client/client.h"
-#include "server/notify/again.h"
 
 #define NOW 784111777 /* Sun, 06 Nov 1994 08:49:37 GMT */
 

@@ -3,7 +3,7 @@
  */
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/hidden.h"
+#include "server/rules/url.h"
 
 static void test_ends(void **state)
 {

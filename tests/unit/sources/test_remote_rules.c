@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "server/sources/remote/child.h"
-#include "server/sources/remote/claim.h"
 #include "server/sources/remote/host.h"
 #include "server/sources/remote/run.h"
 

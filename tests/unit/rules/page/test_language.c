@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 #include "tests/unit/rules/check.h"
 
-#include "server/rules/page/language.h"
+#include "server/rules/page/fragment.h"
 
 /* RFC 5646: appendix A, 2.1.1, 2.2.x; NULL: no tag. */
 static const struct {

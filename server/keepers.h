@@ -13,3 +13,15 @@ struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct 
 /* Ends the thread and writes what is new, once nothing is served and while the catalogue still
  * takes writes. Takes NULL. */
 void crawler_keeper_stop(struct crawler_keeper *k);
+
+/* Keeps in the catalogue how large each site was on each day: looked at now and then where anything
+ * has changed, and at the stop. */
+
+#define DAY_KEEPER_MS (5 * 60 * 1000)
+
+struct day_keeper;
+/* Starts the thread, which looks each `ms` milliseconds; the catalogue is borrowed. NULL, logged,
+ * where it cannot: then no sums are kept. */
+struct day_keeper *day_keeper_start(struct catalogue *catalogue, int64_t ms);
+/* Ends the thread and writes the last sums, while the catalogue still takes writes. Takes NULL. */
+void day_keeper_stop(struct day_keeper *k);
