@@ -8,6 +8,7 @@
 
 #include "db/status.h"
 
+#define DAY_SECONDS         86400
 #define DAYS_KEPT           90   /* of every sum of a day: sizes, crawlers, engines */
 #define SITE_DAYS_WRITE_MAX 500u /* rows of one change */
 

@@ -28,7 +28,6 @@
 #define PAGES_AT_A_TIME    500u
 #define DAYS_AT_A_TIME     100u
 #define CHILDREN_AT_A_TIME 500u
-#define DAY_SECONDS        86400
 #define JOIN_SECONDS       1 /* until it has joined */
 
 static_assert(CRAWLER_NAME_MAX < CRAWLER_KEPT_NAME, "what is kept of names");

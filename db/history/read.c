@@ -19,42 +19,32 @@
 #define IS_KEPT                                                                                    \
     " h.revision >= (SELECT history_from FROM catalogue) AND h.revision >= " SINCE_OF("h.site")
 
-static const char *text_of(sqlite3_stmt *row, int column)
-{
-    return (const char *)sqlite3_column_text(row, column);
-}
-
-static uint64_t number_of(sqlite3_stmt *row, int column)
-{
-    return (uint64_t)sqlite3_column_int64(row, column);
-}
-
 /* `of_site`: the row has SITE_COLUMNS behind its own. */
 static struct history_change read_change(sqlite3_stmt *row, bool of_site)
 {
     struct history_change change = {
-        .revision = number_of(row, 0),
+        .revision = row_number(row, 0),
         .at = sqlite3_column_int64(row, 1),
-        .by = text_of(row, 2),
-        .kind = text_of(row, 3),
-        .via = text_of(row, 4),
-        .request_id = text_of(row, 5),
-        .note = text_of(row, 6),
-        .unchanged = number_of(row, 8),
-        .created = number_of(row, 9),
-        .updated = number_of(row, 10),
-        .removed = number_of(row, 11),
-        .site = text_of(row, 14),
+        .by = row_text(row, 2),
+        .kind = row_text(row, 3),
+        .via = row_text(row, 4),
+        .request_id = row_text(row, 5),
+        .note = row_text(row, 6),
+        .unchanged = row_number(row, 8),
+        .created = row_number(row, 9),
+        .updated = row_number(row, 10),
+        .removed = row_number(row, 11),
+        .site = row_text(row, 14),
         .whole = true,
     };
     /* The column has for both which change it is about. */
     *(change.kind != NULL && strcmp(change.kind, "restore") == 0 ? &change.restores
                                                                  : &change.undoes) =
-        number_of(row, 7);
+        row_number(row, 7);
     if (!of_site)
         return change;
-    uint64_t created = number_of(row, 15), updated = number_of(row, 16);
-    uint64_t removed = number_of(row, 17);
+    uint64_t created = row_number(row, 15), updated = row_number(row, 16);
+    uint64_t removed = row_number(row, 17);
     change.whole = created + updated + removed == change.created + change.updated + change.removed;
     if (!change.whole) {
         change.created = created;
@@ -73,7 +63,7 @@ enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int6
     int rc = view_bind(row, "i", site_id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
-    *from = rc == SQLITE_ROW ? number_of(row, 0) : 0;
+    *from = rc == SQLITE_ROW ? row_number(row, 0) : 0;
     sqlite3_reset(row);
     return view_status(v, rc);
 }
@@ -88,7 +78,7 @@ enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
         rc = sqlite3_step(row);
         if (rc == SQLITE_ROW)
-            each(context, sqlite3_column_int64(row, 0), number_of(row, 1));
+            each(context, sqlite3_column_int64(row, 0), row_number(row, 1));
     }
     sqlite3_reset(row);
     return view_status(v, rc);
@@ -128,7 +118,7 @@ static enum catalogue_status name_source(struct history_namer *n, int64_t id)
     int rc = view_bind(row, "i", id);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
-    const char *name = rc == SQLITE_ROW ? text_of(row, 0) : NULL;
+    const char *name = rc == SQLITE_ROW ? row_text(row, 0) : NULL;
     size_t len = name != NULL ? strnlen(name, sizeof n->name - 1) : 0;
     memcpy(n->name, name != NULL ? name : "", len);
     n->name[len] = '\0';
@@ -216,7 +206,7 @@ static enum catalogue_status count_parts(struct catalogue_view *v, uint64_t revi
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     *found = rc == SQLITE_ROW;
-    *parts = *found ? number_of(row, 0) : 0;
+    *parts = *found ? row_number(row, 0) : 0;
     sqlite3_reset(row);
     return view_status(v, rc);
 }
@@ -274,8 +264,8 @@ static enum catalogue_status read_undos(struct catalogue_view *v, uint64_t revis
             out->count = 0;
             break;
         }
-        out->revision[out->count] = number_of(row, 0);
-        out->undoes[out->count++] = number_of(row, 1);
+        out->revision[out->count] = row_number(row, 0);
+        out->undoes[out->count++] = row_number(row, 1);
     }
     sqlite3_reset(row);
     return view_status(v, rc);
@@ -413,7 +403,7 @@ static enum catalogue_status touches_loc(struct search *s, uint64_t revision, ui
         s->looked_at++;
         if (filter != NULL && history_filter_has(filter, (size_t)sqlite3_column_bytes(row, 1),
                                                  s->query->loc, strlen(s->query->loc)))
-            status = part_has(s, revision, number_of(row, 0), has);
+            status = part_has(s, revision, row_number(row, 0), has);
     }
     sqlite3_reset(row);
     return status == CATALOGUE_OK ? view_status(s->v, rc) : status;
@@ -472,7 +462,7 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
         bool has = matches_query(query, &change);
         s.looked_at++;
         if (has && query->loc != NULL)
-            status = touches_loc(&s, change.revision, number_of(row, 12), &has);
+            status = touches_loc(&s, change.revision, row_number(row, 12), &has);
         if (status == CATALOGUE_OK && has)
             status = whole_change(&s.namer, row, query->site_id, query->index_id, &s.part, &change);
         if (status == CATALOGUE_OK && has) {

@@ -65,11 +65,6 @@ const char *check_remark_word(enum check_remark remark)
     " FROM fetch WHERE list = 1) AND " CHECK_AT("k", "?2")
 #define NAMED "(SELECT id FROM source WHERE name = ?1)"
 
-static const char *text_of(sqlite3_stmt *row, int column)
-{
-    return (const char *)sqlite3_column_text(row, column);
-}
-
 /* A state of a later version is as good as none. */
 static enum check_state read_state(sqlite3_stmt *row, int column)
 {
@@ -82,9 +77,9 @@ static void read_check(sqlite3_stmt *row, struct check_record *out)
     memset(out, 0, sizeof *out);
     out->id = sqlite3_column_int64(row, 0);
     out->site_id = sqlite3_column_int64(row, 1);
-    out->source = text_of(row, 2);
+    out->source = row_text(row, 2);
     out->list = sqlite3_column_int(row, 3) != 0;
-    out->loc = text_of(row, 4);
+    out->loc = row_text(row, 4);
     out->state = read_state(row, 5);
     out->status = (unsigned)sqlite3_column_int(row, 6);
     out->marks = (unsigned)sqlite3_column_int(row, 7);
@@ -96,17 +91,17 @@ static void read_check(sqlite3_stmt *row, struct check_record *out)
     out->changed_at = sqlite3_column_int64(row, 13);
     out->full_at = sqlite3_column_int64(row, 14);
     out->since = sqlite3_column_int64(row, 15);
-    out->etag = text_of(row, 16);
-    out->last_modified = text_of(row, 17);
+    out->etag = row_text(row, 16);
+    out->last_modified = row_text(row, 17);
     row_hash(row, 18, out->hash);
     row_hash(row, 19, out->dateless);
     out->urls = (uint64_t)sqlite3_column_int64(row, 20);
     out->bytes = (uint64_t)sqlite3_column_int64(row, 21);
-    out->newest_lastmod = text_of(row, 22);
+    out->newest_lastmod = row_text(row, 22);
     out->one_lastmod = sqlite3_column_int(row, 23) != 0;
-    out->remarks = text_of(row, 24);
-    out->problem = text_of(row, 25);
-    out->detail = text_of(row, 26);
+    out->remarks = row_text(row, 24);
+    out->problem = row_text(row, 25);
+    out->detail = row_text(row, 26);
     out->line = (uint64_t)sqlite3_column_int64(row, 27);
 }
 
@@ -179,13 +174,13 @@ static enum catalogue_status check_of_file(struct catalogue_view *v, int64_t sit
     if (status != CATALOGUE_OK)
         return status;
     *out = (struct check_record){
-        .loc = text_of(row, 0),
+        .loc = row_text(row, 0),
         .source = source,
         .site_id = site_id,
         .urls = (uint64_t)sqlite3_column_int64(row, 2),
         .bytes = (uint64_t)sqlite3_column_int64(row, 3),
-        .problem = text_of(row, 4),
-        .detail = text_of(row, 5),
+        .problem = row_text(row, 4),
+        .detail = row_text(row, 5),
         .line = (uint64_t)sqlite3_column_int64(row, 6),
         .since = sqlite3_column_int64(row, 7),
     };
@@ -317,10 +312,10 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
         struct check_due due = {.id = sqlite3_column_int64(row, 0),
                                 .site_id = sqlite3_column_int64(row, 1),
                                 .next_at = sqlite3_column_int64(row, 2),
-                                .source = text_of(row, 3),
+                                .source = row_text(row, 3),
                                 .interval_s = (uint32_t)sqlite3_column_int64(row, 4),
                                 .state = read_state(row, 5),
-                                .loc = text_of(row, 6)};
+                                .loc = row_text(row, 6)};
         rc = due.loc != NULL && due.source != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
             ended = !each(context, &due);
@@ -337,7 +332,7 @@ static enum catalogue_status report_unwatched(struct catalogue_view *v, sqlite3_
 
     last[0] = '\0';
     while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        const char *at = text_of(row, 0), *loc = text_of(row, 2);
+        const char *at = row_text(row, 0), *loc = row_text(row, 2);
         size_t len = at != NULL ? strnlen(at, LOC_MAX_CHARS) : 0;
         memcpy(last, at != NULL ? at : "", len);
         last[len] = '\0';

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is kept of search engines (db/engine.h). */
+#include "db/read/row.h"
 #include "db/read/view_pool.h"
 
 static const char *text_of(sqlite3_stmt *row, int column)
 {
     const char *text = (const char *)sqlite3_column_text(row, column);
     return text != NULL ? text : "";
-}
-
-static uint64_t number_of(sqlite3_stmt *row, int column)
-{
-    return (uint64_t)sqlite3_column_int64(row, column);
 }
 
 /* A prepared statement for an engine and (0: none) a site; NULL where it cannot be had. */
@@ -73,9 +69,9 @@ enum catalogue_status catalogue_view_engine_sitemaps(struct catalogue_view *v, c
             .sent_at = sqlite3_column_int64(row, 4),
             .submitted_at = sqlite3_column_int64(row, 5),
             .read_at = sqlite3_column_int64(row, 6),
-            .errors = number_of(row, 7),
-            .warnings = number_of(row, 8),
-            .urls = number_of(row, 9),
+            .errors = row_number(row, 7),
+            .warnings = row_number(row, 8),
+            .urls = row_number(row, 9),
         };
         each(context, &sitemap);
     }
@@ -96,10 +92,10 @@ enum catalogue_status catalogue_view_engine_sum(struct catalogue_view *v, const 
     *out = (struct engine_day){.day = 0};
     if (rc == SQLITE_ROW)
         *out = (struct engine_day){
-            .sitemaps = number_of(row, 0),
-            .errors = number_of(row, 1),
-            .warnings = number_of(row, 2),
-            .urls = number_of(row, 3),
+            .sitemaps = row_number(row, 0),
+            .errors = row_number(row, 1),
+            .warnings = row_number(row, 2),
+            .urls = row_number(row, 3),
             .read_at = sqlite3_column_int64(row, 4),
         };
     return view_end_statement(v, row, rc);
@@ -133,10 +129,10 @@ enum catalogue_status catalogue_view_engine_days(struct catalogue_view *v, const
     while (row != NULL && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const struct engine_day day = {
             .day = sqlite3_column_int(row, 0),
-            .sitemaps = number_of(row, 1),
-            .errors = number_of(row, 2),
-            .warnings = number_of(row, 3),
-            .urls = number_of(row, 4),
+            .sitemaps = row_number(row, 1),
+            .errors = row_number(row, 2),
+            .warnings = row_number(row, 3),
+            .urls = row_number(row, 4),
             .read_at = sqlite3_column_int64(row, 5),
         };
         each(context, &day);

@@ -35,6 +35,16 @@ static inline int64_t list_scope(const struct registry_index *list)
     return list->kind == LIST_URLSET ? -list->id : list->site_id;
 }
 
+/* A text, NULL for NULL; a number that is not negative. */
+static inline const char *row_text(sqlite3_stmt *row, int column)
+{
+    return (const char *)sqlite3_column_text(row, column);
+}
+static inline uint64_t row_number(sqlite3_stmt *row, int column)
+{
+    return (uint64_t)sqlite3_column_int64(row, column);
+}
+
 /* A hash as it is kept: 16 bytes, the high ones first, whatever the machine. False: there is none,
  * which is kept as NULL and read as zero. */
 bool row_hash_bytes(const uint64_t hash[2], unsigned char bytes[16]);

@@ -21,40 +21,30 @@
 #define BY_REFUSED        " INDEXED BY source_file_refused"
 #define CHECK_BY_REMARKED " INDEXED BY fetch_remarked"
 
-static const char *text_of(sqlite3_stmt *row, int column)
-{
-    return (const char *)sqlite3_column_text(row, column);
-}
-
-static uint64_t number_of(sqlite3_stmt *row, int column)
-{
-    return (uint64_t)sqlite3_column_int64(row, column);
-}
-
 static void read_file(sqlite3_stmt *row, struct source_file *out)
 {
-    out->path = text_of(row, 0);
-    out->loc = text_of(row, 1);
+    out->path = row_text(row, 0);
+    out->loc = row_text(row, 1);
     out->state = (enum source_file_state)sqlite3_column_int(row, 2);
     out->refused = sqlite3_column_int(row, 3) != 0;
-    out->device = number_of(row, 4);
-    out->inode = number_of(row, 5);
-    out->size = number_of(row, 6);
+    out->device = row_number(row, 4);
+    out->inode = row_number(row, 5);
+    out->size = row_number(row, 6);
     out->mtime_ns = sqlite3_column_int64(row, 7);
     row_hash(row, 8, out->hash);
-    out->lastmod = text_of(row, 9);
-    out->urls = number_of(row, 10);
-    out->bytes = number_of(row, 11);
-    out->newest_lastmod = text_of(row, 12);
+    out->lastmod = row_text(row, 9);
+    out->urls = row_number(row, 10);
+    out->bytes = row_number(row, 11);
+    out->newest_lastmod = row_text(row, 12);
     out->one_lastmod = sqlite3_column_int(row, 13) != 0;
     out->future = sqlite3_column_int(row, 14) != 0;
-    out->problem = text_of(row, 15);
-    out->detail = text_of(row, 16);
-    out->line = number_of(row, 17);
-    out->column = number_of(row, 18);
+    out->problem = row_text(row, 15);
+    out->detail = row_text(row, 16);
+    out->line = row_number(row, 17);
+    out->column = row_number(row, 18);
     out->problem_since = sqlite3_column_int64(row, 19);
-    out->remarks = text_of(row, 20);
-    out->claim = text_of(row, 21);
+    out->remarks = row_text(row, 20);
+    out->claim = row_text(row, 21);
     out->has_entry = sqlite3_column_int(row, 22) != 0;
 }
 
@@ -125,7 +115,7 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
 
     int rc = view_bind(row, "");
     while (rc == SQLITE_OK && !ended && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        const char *name = text_of(row, 0);
+        const char *name = row_text(row, 0);
         rc = name != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
             ended = !each(context, name, sqlite3_column_int(row, 1) != 0);
@@ -152,12 +142,12 @@ enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, cons
     if (rc == SQLITE_ROW) {
         out->scanned_at = sqlite3_column_int64(row, 0);
         out->good_at = sqlite3_column_int64(row, 1);
-        out->files = number_of(row, 2);
-        out->listed = number_of(row, 3);
-        out->quarantined = number_of(row, 4);
-        out->held = number_of(row, 5);
+        out->files = row_number(row, 2);
+        out->listed = row_number(row, 3);
+        out->quarantined = row_number(row, 4);
+        out->held = row_number(row, 5);
         out->hosts = sqlite3_column_int64(row, 6);
-        out->remarked = number_of(row, 7);
+        out->remarked = row_number(row, 7);
     }
     sqlite3_reset(row);
     return view_status(v, rc);

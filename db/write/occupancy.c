@@ -716,11 +716,9 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
  * with. A day's peak is the most entries that the index had at a transaction's end; a single
  * removal lowers all of them, an approved set starts them again. */
 
-#define SECONDS_PER_DAY 86400
-
 static int64_t day_of(int64_t now)
 {
-    return now / SECONDS_PER_DAY;
+    return now / DAY_SECONDS;
 }
 
 /* The last day that no longer counts. */

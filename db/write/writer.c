@@ -37,14 +37,6 @@ const struct histogram_bounds catalogue_batches = {
     .upper = {1, 2, 5, 10, 20, 50, 100, 200, QUEUE_BATCH_MAX},
 };
 
-static void read_space(const struct space *s, struct catalogue_stats *out)
-{
-    out->file_bytes = atomic_load(&s->file_bytes);
-    out->wal_file_bytes = atomic_load(&s->wal_bytes);
-    out->disk_bytes = atomic_load(&s->disk_bytes);
-    out->disk_free_bytes = atomic_load(&s->free_bytes);
-}
-
 /* Notes a transaction of `count` changes that was committed just now; the end began at `end_ns`. */
 static void writer_measure(struct writer *w, uint64_t began_ns, uint64_t end_ns, size_t count)
 {
@@ -70,43 +62,6 @@ static void writer_record_registered(struct writer *w, const struct write_reques
         default:
             break;
         }
-    }
-}
-
-void writer_stats(struct writer *w, struct catalogue_stats *out)
-{
-    memset(out, 0, sizeof *out);
-    int64_t since_ms = atomic_load(&w->busy_since_ms);
-    out->busy_ms = since_ms != 0 ? (uint64_t)(clock_now_ms() - since_ms) : 0;
-    out->write_timeout_ms = w->catalogue->options.write_timeout_ms;
-    out->statements = atomic_load(&w->shared.statements);
-    out->commits = atomic_load(&w->commits);
-    out->batched_changes = atomic_load(&w->batched);
-    out->queue_depth = queue_depth(&w->queue);
-    out->max_queued = w->queue.max;
-    out->revision = atomic_load(&w->committed);
-    out->registered_at = atomic_load(&w->registered_at);
-    out->held = atomic_load(&w->held);
-    out->rehearsed = atomic_load(&w->rehearsal.answered);
-    out->history_bytes = atomic_load(&w->history_bytes);
-    out->history_from = atomic_load(&w->history_from);
-    out->history_dropped = atomic_load(&w->history_dropped);
-    for (size_t i = 0; i < sizeof out->failed / sizeof out->failed[0]; i++)
-        out->failed[i] = atomic_load(&w->failed[i]);
-    histogram_collect(&w->write_ns, &out->write_ns);
-    histogram_collect(&w->commit_ns, &out->commit_ns);
-    histogram_collect(&w->batch, &out->batch);
-    histogram_collect(&w->checkpoint.took_ns, &out->checkpoint_ns);
-    read_space(&w->catalogue->space, out);
-    out->wal_bytes = atomic_load(&w->checkpoint.wal_bytes);
-    out->checkpoints = atomic_load(&w->checkpoint.count);
-    pthread_mutex_lock(&w->trouble_lock);
-    out->writable = w->writable;
-    memcpy(out->trouble, w->trouble, sizeof out->trouble);
-    pthread_mutex_unlock(&w->trouble_lock);
-    if (out->writable && atomic_load(&w->catalogue->lost)) {
-        out->writable = false;
-        snprintf(out->trouble, sizeof out->trouble, "the catalogue file is gone or was replaced");
     }
 }
 
@@ -676,10 +631,8 @@ static void go_on(struct writer *w, struct write_request *request)
         queue_go_on(&w->queue, request);
 }
 
-void writer_requeue(struct writer *w, struct write_request *request)
+static void push(struct writer *w, struct write_request *request)
 {
-    if (request->turn == TX_FINAL)
-        forget_result(request);
     request->deadline_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;
     switch (queue_push(&w->queue, request)) {
     case QUEUE_TAKEN:
@@ -691,6 +644,13 @@ void writer_requeue(struct writer *w, struct write_request *request)
         writer_answer_failed(w, request, CATALOGUE_CANCELLED, "the catalogue is closing");
         break;
     }
+}
+
+void writer_requeue(struct writer *w, struct write_request *request)
+{
+    if (request->turn == TX_FINAL)
+        forget_result(request);
+    push(w, request);
 }
 
 /* Only the first step of what has the writer for itself is tried. */
@@ -1060,15 +1020,5 @@ void writer_submit(struct writer *w, const struct change *change, change_done *d
     change_keep(&request->change, request->block);
     request->done = done;
     request->done_context = done_context;
-    request->deadline_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;
-    switch (queue_push(&w->queue, request)) {
-    case QUEUE_TAKEN:
-        break;
-    case QUEUE_FULL:
-        writer_answer_failed(w, request, CATALOGUE_BUSY, "too many writes are waiting");
-        break;
-    case QUEUE_CLOSED:
-        writer_answer_failed(w, request, CATALOGUE_CANCELLED, "the catalogue is closing");
-        break;
-    }
+    push(w, request);
 }

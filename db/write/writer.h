@@ -123,7 +123,6 @@ void writer_submit(struct writer *w, const struct change *change, change_done *d
                    void *done_context);
 /* As catalogue_abandon. Thread safe. */
 void writer_abandon(struct writer *w);
-void writer_stats(struct writer *w, struct catalogue_stats *out);
 
 /* Answers a request with its result, or a list of requests that were not applied. Any thread. */
 void writer_answer(struct writer *w, struct write_request *request);

@@ -59,6 +59,20 @@ char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *
     return text;
 }
 
+bool file_write(int fd, const void *bytes, size_t len)
+{
+    for (const char *at = bytes; len > 0;) {
+        ssize_t put = write(fd, at, len);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        at += put;
+        len -= (size_t)put;
+    }
+    return true;
+}
+
 #define RESERVE_PART  16u /* of the disk */
 #define RESERVE_BYTES (256ull << 20)
 

@@ -14,6 +14,9 @@ enum file_wanted { FILE_PLAIN, FILE_NO_PIPE, FILE_ANY };
  * `mode`: NULL, or gets what stat has. Thread safe. */
 char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *len, mode_t *mode);
 
+/* Writes all of it. False with errno. Thread safe. */
+bool file_write(int fd, const void *bytes, size_t len);
+
 /* Whether the disk of an open file has more free space than is left to the catalogue: a sixteenth
  * of it, or 256 MiB. What can be done without (a copy, a list of somebody's) is written only then.
  * Thread safe. */

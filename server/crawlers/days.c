@@ -14,9 +14,8 @@
  * two sites more equal, each of a site to itself makes its days newer. Today's are still counted,
  * and stay: begun again they would be kept in the place of what they were. */
 
-#define BUCKETS     8192u
-#define DAY_SECONDS 86400
-#define AT_A_TIME   64u /* copied under the lock, and then told without it */
+#define BUCKETS   8192u
+#define AT_A_TIME 64u /* copied under the lock, and then told without it */
 
 struct sum {
     struct crawler_day is;

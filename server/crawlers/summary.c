@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#define LAG_DAYS    30
-#define DAY_SECONDS 86400
+#define LAG_DAYS 30
 
 struct summing {
     const struct registry *registry;

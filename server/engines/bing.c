@@ -6,19 +6,13 @@
 
 #include "server/engines/engine.h"
 
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text != NULL ? text : "";
-}
-
 /* What is wrong is said with 400, by a word in the message. */
 static enum engine_state classify_error(struct engine *e, enum engine_state state)
 {
     if (e->reply.status != 400)
         return state;
     json_t *answer = engine_answer(e);
-    const char *message = text_of(answer, "Message");
+    const char *message = engine_text(answer, "Message");
     if (strstr(message, "InvalidApiKey") != NULL || strstr(message, "UserBlocked") != NULL)
         state = engine_fail(e, ENGINE_REFUSED, "Bing rejects the API key");
     else if (strstr(message, "Throttle") != NULL)
@@ -65,10 +59,10 @@ static enum engine_state call_api(struct engine *e, const char *call, const char
 
 static void add_sitemap(struct engine_list *out, const char *parent, const json_t *row)
 {
-    const char *status = text_of(row, "Status");
+    const char *status = engine_text(row, "Status");
     bool pending = strstr(status, "ending") != NULL || *status == '\0';
     const struct engine_sitemap sitemap = {
-        .loc = text_of(row, "Url"),
+        .loc = engine_text(row, "Url"),
         .parent = parent != NULL ? parent : "",
         .listed = true,
         .pending = pending,
@@ -93,7 +87,7 @@ static enum engine_state list_sitemaps(struct engine *e, const char *property, c
     json_array_foreach(json_object_get(answer, "d"), i, row)
     {
         /* Of an index its details begin with itself. */
-        if (parent == NULL || strcmp(text_of(row, "Url"), parent) != 0)
+        if (parent == NULL || strcmp(engine_text(row, "Url"), parent) != 0)
             add_sitemap(out, parent, row);
     }
     json_decref(answer);

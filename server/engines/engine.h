@@ -76,6 +76,8 @@ const char *engine_word(const json_t *text, char out[65]);
 /* Whether plain HTTP may be spoken with it: only with an address that allow_address contains. */
 bool engine_may_request(struct engine *e, const struct url *url);
 
+/* A text member, "" where there is none. */
+const char *engine_text(const json_t *object, const char *name);
 /* A number up to 2^40, as a number or a text; 0 for anything else. */
 uint64_t engine_number(const json_t *value);
 /* RFC 3339; 0 where it is not a time. */

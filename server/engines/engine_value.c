@@ -7,9 +7,14 @@
 #include "server/engines/engine.h"
 #include "server/rules/lastmod.h"
 
-#define DAY_SECONDS 86400
-#define NUMBER_MAX  (INT64_C(1) << 40)    /* the sums of all sitemaps stay numbers */
-#define LATEST      INT64_C(253402300799) /* the year 9999 */
+#define NUMBER_MAX (INT64_C(1) << 40)    /* the sums of all sitemaps stay numbers */
+#define LATEST     INT64_C(253402300799) /* the year 9999 */
+
+const char *engine_text(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text != NULL ? text : "";
+}
 
 uint64_t engine_number(const json_t *value)
 {

@@ -41,7 +41,6 @@
 /* Requests of one visit besides the list: no site keeps the others waiting for long. */
 #define SUBMIT_MOST   20u
 #define DETAIL_MOST   20u
-#define DAY_SECONDS   86400
 #define EMPTY_SECONDS 60  /* how soon it is seen that a site has entries */
 #define LOST_SECONDS  900 /* no request where what comes cannot be kept */
 

@@ -19,12 +19,6 @@ struct account {
     struct url token_url;
 };
 
-static const char *text_of(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text != NULL ? text : "";
-}
-
 /* Read again for each token, so that a key may be replaced at any time. */
 static enum engine_state read_account(struct engine *e, struct account *a)
 {
@@ -35,10 +29,10 @@ static enum engine_state read_account(struct engine *e, struct account *a)
     a->file = json_loads(text, 0, NULL);
     explicit_bzero(text, strlen(text));
     free(text);
-    a->email = text_of(a->file, "client_email");
-    a->key = text_of(a->file, "private_key");
-    a->key_id = text_of(a->file, "private_key_id");
-    a->token_uri = text_of(a->file, "token_uri");
+    a->email = engine_text(a->file, "client_email");
+    a->key = engine_text(a->file, "private_key");
+    a->key_id = engine_text(a->file, "private_key_id");
+    a->token_uri = engine_text(a->file, "token_uri");
     if (*a->email == '\0' || *a->key == '\0' ||
         url_parse(a->token_uri, strlen(a->token_uri), &a->token_url, NULL) != RULE_OK)
         return engine_fail(e, ENGINE_REFUSED,
@@ -54,7 +48,7 @@ static enum engine_state parse_token(struct engine *e, enum engine_state state)
     json_t *answer = state == ENGINE_OK || e->reply.status == 400 || e->reply.status == 401
                          ? engine_answer(e)
                          : NULL;
-    const char *token = text_of(answer, "access_token");
+    const char *token = engine_text(answer, "access_token");
     if (e->reply.status == 400 || e->reply.status == 401)
         state = engine_fail(e, ENGINE_REFUSED, "Google rejects the service account: %s",
                             engine_word(json_object_get(answer, "error"), word));
@@ -160,7 +154,7 @@ static void add_sitemap(struct engine_list *out, const char *parent, const json_
     json_array_foreach(contents, i, content) urls +=
         engine_number(json_object_get(content, "submitted"));
     const struct engine_sitemap sitemap = {
-        .loc = text_of(row, "path"),
+        .loc = engine_text(row, "path"),
         .parent = parent != NULL ? parent : "",
         .listed = true,
         .pending = json_is_true(json_object_get(row, "isPending")),

@@ -11,8 +11,7 @@
 #include "server/input/xml.h"
 #include "server/rules/page/fragment.h"
 
-#define PAGE_DEPTH 2u    /* of a <url> */
-#define MAX_IMAGES 1000u /* of a page (Google, "Image sitemaps") */
+#define PAGE_DEPTH 2u /* of a <url> */
 
 void sitemap_extension_done(struct sitemap_extension *e)
 {
@@ -39,20 +38,12 @@ static void add_extension_remark(struct sitemap_pages *pages, struct place at, e
         sitemap_pages_remark(pages, at, code, given, len);
 }
 
-static const char *find_attribute(const char **attributes, const char *name)
-{
-    for (size_t i = 0; attributes[i] != NULL; i += 2)
-        if (strcmp(attributes[i], name) == 0)
-            return attributes[i + 1];
-    return "";
-}
-
 static void add_link(struct sitemap_extension *e, struct sitemap_pages *pages,
                      const char **attributes, struct place at)
 {
-    const char *rel = find_attribute(attributes, "rel"),
-               *language = find_attribute(attributes, "hreflang");
-    const char *href = find_attribute(attributes, "href");
+    const char *rel = xml_attribute(attributes, "rel"),
+               *language = xml_attribute(attributes, "hreflang");
+    const char *href = xml_attribute(attributes, "href");
     size_t len = strlen(href), front = detect_space(href, len);
     if (!ascii_equals(rel, strlen(rel), "alternate") || *language == '\0' || !begin_extension(e))
         return;
@@ -69,9 +60,9 @@ static void add_image(struct sitemap_extension *e, struct sitemap_pages *pages, 
                       size_t len)
 {
     e->image_has_loc = true;
-    if (++e->images > MAX_IMAGES)
-        add_extension_remark(pages, e->at, e->images == MAX_IMAGES + 1 ? RULE_IMAGES_MANY : RULE_OK,
-                             NULL, 0);
+    if (++e->images > LIMIT_IMAGES)
+        add_extension_remark(pages, e->at,
+                             e->images == LIMIT_IMAGES + 1 ? RULE_IMAGES_MANY : RULE_OK, NULL, 0);
     else if (begin_extension(e))
         add_extension_remark(pages, e->at, fragment_add_image(e->fragment, url, len), url, len);
 }
@@ -109,7 +100,7 @@ static void open_video_field(struct sitemap_extension *e, unsigned depth, const 
     if (field == VIDEO_FIELD_COUNT || !begin_extension(e))
         return;
     const char *wanted = video_field_attribute(field);
-    const char *given = wanted != NULL ? find_attribute(attributes, wanted) : "";
+    const char *given = wanted != NULL ? xml_attribute(attributes, wanted) : "";
     size_t len = strlen(given), front = detect_space(given, len);
     given += front;
     len -= front + detect_space_behind(given, len - front);

@@ -327,3 +327,11 @@ size_t xml_text_end(const struct xml_text *t)
 {
     return t->len - detect_space_behind(t->data, t->len);
 }
+
+const char *xml_attribute(const char **attributes, const char *name)
+{
+    for (size_t i = 0; attributes[i] != NULL; i += 2)
+        if (strcmp(attributes[i], name) == 0)
+            return attributes[i + 1];
+    return "";
+}

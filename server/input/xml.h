@@ -42,6 +42,8 @@ bool xml_feed(struct xml *x, const char *bytes, size_t len);
 /* Of a struct handler, whose `self` is on the heap and begins with a struct xml. */
 bool xml_finish(void *self);
 void xml_free(void *self);
+/* The value of an attribute, "" where it is not there. */
+const char *xml_attribute(const char **attributes, const char *name);
 /* Where expat is: at an event its beginning, between two calls of xml_feed behind what it had. */
 struct place xml_place(const struct xml *x);
 /* Between two of them: what expat is given next is at `place`; what is in front of it was read

@@ -226,14 +226,6 @@ static void set_code(struct xml_list *x, enum rule_code code)
     x->item.extension_fault = code;
 }
 
-static const char *find_attribute(const XML_Char **attributes, const char *name)
-{
-    for (size_t i = 0; attributes[i] != NULL; i += 2)
-        if (strcmp(attributes[i], name) == 0)
-            return attributes[i + 1];
-    return "";
-}
-
 /* As a loc's: what does not show around it is dropped. */
 static void trim_url(struct xml_list *x, const char **url, size_t *len)
 {
@@ -248,8 +240,8 @@ static void trim_url(struct xml_list *x, const char **url, size_t *len)
 
 static void begin_link(struct xml_list *x, const char *name, const XML_Char **attributes)
 {
-    const char *rel = find_attribute(attributes, "rel"), *href = find_attribute(attributes, "href");
-    const char *language = find_attribute(attributes, "hreflang");
+    const char *rel = xml_attribute(attributes, "rel"), *href = xml_attribute(attributes, "href");
+    const char *language = xml_attribute(attributes, "hreflang");
     bool alternate = ascii_equals(rel, strlen(rel), "alternate") && *language != '\0';
     begin_ignored(x, name, !alternate);
     if (!alternate || x->item.extension_fault != RULE_OK)
@@ -282,7 +274,7 @@ static void begin_video_field(struct xml_list *x, const char *name, const XML_Ch
         if (video_field_is_obsolete(attributes[i]))
             fragment_drop_video_field(x->fragment);
     const char *wanted = video_field_attribute(field);
-    const char *given = wanted != NULL ? find_attribute(attributes, wanted) : "";
+    const char *given = wanted != NULL ? xml_attribute(attributes, wanted) : "";
     size_t len = strlen(given);
     trim_url(x, &given, &len);
     bool fits = len < sizeof x->attribute;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The file format of stored pages: reads and writes them, and validates what it reads. */
 #include "server/pages/page_store.h"
+#include "server/base/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -495,21 +496,6 @@ void page_store_remove(struct page_store *store, int64_t index_id, uint32_t numb
     remove_name(store, name);
 }
 
-static bool write_all(int fd, const void *bytes, size_t len)
-{
-    const char *at = bytes;
-    while (len > 0) {
-        ssize_t put = write(fd, at, len);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        at += put;
-        len -= (size_t)put;
-    }
-    return true;
-}
-
 static bool write_file(struct page_store *store, const char *name, const struct page_pieces *pieces)
 {
     /* What is there was left half written, or is a pipe or another name of some file: nothing
@@ -518,8 +504,8 @@ static bool write_file(struct page_store *store, const char *name, const struct 
     int fd = openat(store->folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    bool done = write_all(fd, store->head.data, store->head.len) &&
-                write_all(fd, pieces->bytes, pieces->len);
+    bool done = file_write(fd, store->head.data, store->head.len) &&
+                file_write(fd, pieces->bytes, pieces->len);
     int error = errno;
     if (close(fd) != 0 && done) {
         error = errno;

@@ -30,6 +30,7 @@
 #define LASTMOD_MAX_CHARS       35u   /* YYYY-MM-DDThh:mm:ss.nnnnnnnnn+hh:mm */
 #define LASTMOD_FRACTION_DIGITS 9u
 #define LASTMOD_FUTURE_SECONDS  86400 /* further ahead: dropped */
+#define LIMIT_IMAGES            1000u /* of a page (Google, "Image sitemaps") */
 #define DIGEST_MAX_BYTES        256u
 #define EXTENSIONS_MAX_BYTES    262144u /* of a page URL, as canonical XML */
 #define NAME_MAX_BYTES          64u     /* of a source or token */

@@ -231,20 +231,6 @@ bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
 
 /* ---- writing */
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t put = write(fd, bytes, len);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        bytes += put;
-        len -= (size_t)put;
-    }
-    return true;
-}
-
 static void unlink_new(const struct child_copy *copy)
 {
     unlinkat(atomic_load(&copy->store->folder_fd), copy->beside, 0);
@@ -317,7 +303,7 @@ struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, cons
         free(copy);
         return NULL;
     }
-    if (!write_all(copy->fd, head, write_head(head, sizeof head, none, loc)))
+    if (!file_write(copy->fd, head, write_head(head, sizeof head, none, loc)))
         fail(copy, "a copy of a sitemap cannot be written");
     if (packed && !copy->failed && !(copy->packed = open_packed(copy->fd)))
         fail(copy, "a copy of a sitemap cannot be packed");
@@ -332,7 +318,7 @@ void child_copy_write(struct child_copy *copy, const char *bytes, size_t len)
     if (!room)
         errno = ENOSPC;
     bool put = room && (copy->packed ? len == 0 || gzwrite(copy->packed, bytes, (unsigned)len) > 0
-                                     : write_all(copy->fd, bytes, len));
+                                     : file_write(copy->fd, bytes, len));
     if (!put)
         fail(copy, "a copy of a sitemap cannot be written");
 }

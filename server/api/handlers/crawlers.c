@@ -19,8 +19,6 @@
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-#define DAY_SECONDS 86400
-
 void crawlers_learn_others(struct call *call, struct catalogue_view *view)
 {
     struct shared_state state;

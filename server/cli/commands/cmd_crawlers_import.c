@@ -32,8 +32,7 @@
 
 #define VISITS_MAX   20000u /* sums of one import: one change */
 #define CHILDREN_MAX 10000u /* sums before sitemaps beside the pages have no more of their own */
-#define DAY_SECONDS  86400
-#define CLOCKS_MAY_S 300 /* by how much a log's clock may be ahead */
+#define CLOCKS_MAY_S 300    /* by how much a log's clock may be ahead */
 
 struct known_page {
     int64_t site_id, index_id;

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/base/file.h"
 #include "server/base/map.h"
 #include "server/base/str.h"
 #include "server/base/text.h"
@@ -859,21 +860,6 @@ static void await_writer(const char *name, int fd)
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, bytes, len);
-
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0) {
-            bytes += n;
-            len -= (size_t)n;
-        }
-    }
-    return true;
-}
-
 static int read_answer(struct import *import, const struct fetch_reply *reply, int fd)
 {
     char codings[CODINGS_TEXT];
@@ -908,7 +894,7 @@ static int read_url(struct cli *cli, struct import *import)
         else if (answer.reply.cut)
             status = cli_fail(import->file, "is larger than 50 MiB");
         else if ((fd = memfd_create("list", MFD_CLOEXEC)) < 0 ||
-                 !write_all(fd, str_text(&answer.reply.body), answer.reply.body.len) ||
+                 !file_write(fd, str_text(&answer.reply.body), answer.reply.body.len) ||
                  lseek(fd, 0, SEEK_SET) != 0)
             status = cli_fail(import->file, "cannot be stored: %s", strerror(errno));
         else

@@ -325,7 +325,7 @@ enum rule_code fragment_add_image(struct fragment *f, const char *url, size_t le
             f->remarks |= RULE_BIT(RULE_DUPLICATE);
             return RULE_OK;
         }
-    bool room = f->image_count < FRAGMENT_MAX_IMAGES;
+    bool room = f->image_count < LIMIT_IMAGES;
     if (keep_url(&f->images, room, &parsed, room ? &f->image[f->image_count] : NULL))
         f->image_hash[f->image_count++] = hash;
     else

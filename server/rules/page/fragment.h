@@ -51,7 +51,6 @@
  * "zh-Hant"), so that one language has one spelling. False, `out` undefined, for an invalid tag. */
 bool language_parse(const char *text, size_t len, char out[LANGUAGE_MAX_BYTES + 1]);
 
-#define FRAGMENT_MAX_IMAGES     1000u /* Google's limit */
 #define FRAGMENT_MAX_ALTERNATES 300u
 #define NEWS_TEXT_MAX_BYTES     2048u /* of a title, of a publication's name */
 
@@ -83,8 +82,8 @@ struct fragment {
     uint64_t seen[EXTENSION_COUNT]; /* parts of each, whether they were taken or not */
     struct fragment_part {
         uint32_t at, len; /* of its URL */
-    } image[FRAGMENT_MAX_IMAGES];
-    uint32_t image_hash[FRAGMENT_MAX_IMAGES]; /* of its URL: equal ones are found by it */
+    } image[LIMIT_IMAGES];
+    uint32_t image_hash[LIMIT_IMAGES]; /* of its URL: equal ones are found by it */
     struct fragment_link {
         struct fragment_part url;
         char language[LANGUAGE_MAX_BYTES + 1];

@@ -45,7 +45,7 @@ static void collect_requests(struct poll *p)
     s->asks = NULL;
 }
 
-static void keep(char **to, const char *text)
+void list_keep(char **to, const char *text)
 {
     char *copy = text != NULL ? strdup(text) : NULL;
     free(*to);
@@ -90,7 +90,7 @@ static void fail_list(struct poll *p, const char *code, const char *why)
     p->end.problem = code;
     p->end.failed = true;
     bool news = s->problem == NULL || strcmp(s->problem, code) != 0;
-    keep(&s->problem, code);
+    list_keep(&s->problem, code);
     s->failures++;
     if (s->failures == 1)
         s->since = p->now;
@@ -113,7 +113,7 @@ static void list_works(struct poll *p)
     if (s->problem != NULL)
         remote_report(p->remote, 2, "source-scan-works", s->settings->name,
                       "the list is read again");
-    keep(&s->problem, NULL);
+    list_keep(&s->problem, NULL);
     s->failures = 0;
     s->good_at = p->now;
     pthread_mutex_lock(&p->remote->lock);
@@ -228,8 +228,9 @@ static void on_scan(struct poll *p, const struct list_found *found)
     record_scan(p, out);
     /* Frozen or held, all of it is to be seen again. */
     s->whole = out->result.frozen > 0 || out->result.would_remove > 0 || out->again_ms > 0;
-    keep(&s->etag, poll_kept_header(&found->reply, "ETag", CHECK_ETAG_MAX_BYTES));
-    keep(&s->modified, poll_kept_header(&found->reply, "Last-Modified", CHECK_MODIFIED_MAX_BYTES));
+    list_keep(&s->etag, poll_kept_header(&found->reply, "ETag", CHECK_ETAG_MAX_BYTES));
+    list_keep(&s->modified,
+              poll_kept_header(&found->reply, "Last-Modified", CHECK_MODIFIED_MAX_BYTES));
     poll_claimed(p);
     if (p->asks != NULL)
         split_admit(r, s, p->now, list_most_removed(p->asks));

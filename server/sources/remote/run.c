@@ -259,12 +259,6 @@ static void forget(struct remote *r)
     r->max_id = 0;
 }
 
-static void keep(char **to, const char *text)
-{
-    free(*to);
-    *to = text != NULL ? strdup(text) : NULL;
-}
-
 /* All zero: it has none. */
 static void digest_map(const struct source_settings *settings, uint64_t out[2])
 {
@@ -297,9 +291,9 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     s->since = k.since;
     s->failures = k.failures;
     s->claims_are_now = (k.marks & CHECK_CLAIMS_ARE_NOW) != 0;
-    keep(&s->etag, k.etag);
-    keep(&s->modified, k.last_modified);
-    keep(&s->problem, k.problem);
+    list_keep(&s->etag, k.etag);
+    list_keep(&s->modified, k.last_modified);
+    list_keep(&s->problem, k.problem);
     bool same_map = memcmp(k.hash, s->map_digest, sizeof k.hash) == 0;
     s->mapped_at = same_map ? (int64_t)k.urls : s->next_at;
     s->whole = s->whole || !same_map;

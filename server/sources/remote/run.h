@@ -310,6 +310,7 @@ bool public_check_differs(const struct poll *p, struct check_record *record);
 void public_check_free(struct public_look *look); /* takes NULL */
 
 /* ---- list.c */
+void list_keep(char **to, const char *text); /* a copy, in place of what is there */
 /* The result of a list that was read. */
 struct list_found {
     struct child_verdict verdict;
