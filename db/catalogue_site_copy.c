@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A site as a file of its own: made from a read transaction of the catalogue, and checked as a
  * whole catalogue is before anything of it is imported. */
-#include "db/site_copy.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/api/handlers/nodes.h"
+#include "server/api/handlers/handlers.h"
 #include "server/base/file.h"
 #include "server/base/str.h"
 #include "server/crypto/token.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "server/api/handlers/nodes.h"
+#include "server/api/handlers/handlers.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
 #include "server/base/thread.h"

@@ -10,7 +10,7 @@
 #include "db/file/connection.h"
 #include "db/file/schema.h"
 #include "db/history/recorder.h"
-#include "db/shared/tables.h"
+#include "db/shared/digest.h"
 #include "server/base/str.h"
 
 /* ---- the stream */

@@ -41,7 +41,7 @@
 
 /* Sites have turns for what has the writer for itself (a "list"), on a node and among all nodes:
  * `site_group` (site_group.h) in the writer's queue (queue.h), at `begin` and in the line of all
- * nodes (pg_line.c). */
+ * nodes. */
 
 enum shared_outcome {
     SHARED_YES,     /* done */

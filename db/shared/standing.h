@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How a node stands to the log of its shared catalogue (member.h): what it may do, how far its file
- * and the log are, and what is wrong. The writer's thread and the lookout's (lookout.h) say what
+ * and the log are, and what is wrong. The writer's thread and the lookout's (member.c) say what
  * they saw, any thread asks; nothing here waits but standing_pause. Internal to db/. */
 #pragma once
 

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "db/site_copy.h"
+#include "db/catalogue.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 

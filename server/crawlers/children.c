@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The last fetch of each crawler for sitemaps that are served here, in a table of fixed size. */
-#include "server/crawlers/children.h"
+#include "server/crawlers/ledger.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -15,8 +15,6 @@
 
 #include <xxhash.h>
 
-#include "server/crawlers/children.h"
-#include "server/crawlers/days.h"
 #include "server/crawlers/ledger.h"
 #include "server/crawlers/names.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Daily counts of each crawler and site in a fixed number of rows. */
-#include "server/crawlers/days.h"
+#include "server/crawlers/ledger.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -40,3 +40,48 @@ bool ledger_restore(struct ledger *l, const struct crawler_held *held);
 uint64_t ledger_row_count(struct ledger *l);
 /* Adds stale_pages and oldest_stale of each crawler. */
 void ledger_count_stale(struct ledger *l, struct crawler_counts of[CRAWLERS_MAX]);
+
+/* Sums of each day (UTC) for each crawler and site. Internal to server/crawlers/. */
+
+struct days;
+struct days *days_new(void); /* NULL when out of memory */
+void days_free(struct days *d);
+
+enum day_kind { DAY_OK, DAY_NOT_MODIFIED, DAY_OTHER, DAY_IMPOSTOR };
+/* `lag_s` -1: none ended. False: no room. */
+bool days_count(struct days *d, uint8_t crawler, int64_t site_id, enum day_kind kind,
+                uint64_t bytes, int64_t lag_s, int64_t now);
+/* Imports visits that a log reports. */
+bool days_import(struct days *d, uint8_t crawler, const struct crawler_visits *visits,
+                 int64_t lag_s, int64_t now);
+/* As crawlers_collect_days and the like. */
+size_t days_collect(struct days *d, size_t *at, struct crawler_day out[], size_t max);
+void days_retry(struct days *d);
+/* In the place of a sum that counts less. */
+void days_restore(struct days *d, const struct crawler_day *day, int64_t now);
+/* To it. False: no room. */
+bool days_add(struct days *d, const struct crawler_day *day, int64_t now);
+void days_clear(struct days *d);
+void days_each(struct days *d, void (*each)(void *context, const struct crawler_day *day),
+               void *context);
+
+/* When each crawler last fetched the sitemaps that this server serves beside its pages: files of
+ * folders and copies of remote sitemaps. Internal to server/crawlers/. */
+
+struct children;
+struct children *children_new(void); /* NULL when out of memory */
+void children_free(struct children *c);
+void children_clear(struct children *c);
+
+/* A visit. False: there is no room for another row of that site. */
+bool children_visit(struct children *c, int64_t site_id, uint64_t child, uint8_t crawler,
+                    enum ledger_visit kind, uint16_t status, int64_t now);
+/* Imports visits that a log reports. */
+bool children_import(struct children *c, const struct crawler_visits *visits, uint8_t crawler);
+size_t children_rows_of(struct children *c, int64_t site_id, uint64_t child,
+                        struct crawler_child rows[CRAWLERS_MAX]);
+/* As crawlers_collect_pages and the like. */
+size_t children_collect(struct children *c, size_t *at, struct crawler_child out[], size_t max);
+void children_retry(struct children *c);
+/* At the start, the longest ago first: back to its place. Nothing where another row has that. */
+void children_restore(struct children *c, const struct crawler_child *row);

@@ -9,7 +9,7 @@
  * what a list wrote and write what waited for its end: were a second list to begin meanwhile, small
  * writes would wait for both.
  *
- * Which list is the next one, sites have turns for (pg_line.c): each has a place in a line, be it
+ * Which list is the next one, sites have turns for: each has a place in a line, be it
  * that many nodes have lists of it. */
 #pragma once
 

@@ -102,7 +102,7 @@ enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
  * revision: nothing visible differs. */
 enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more);
 
-/* ---- results (result.c) */
+/* ---- results (dispatch.c) */
 
 /* REFUSED with a rule's code; `field` is static or NULL. */
 void result_refuse(struct change_result *result, enum rule_code code, const char *field);

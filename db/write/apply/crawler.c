@@ -7,7 +7,8 @@
  *
  * Other nodes get whole rows, never increments, so that sending again what was sent, or may have
  * been, counts nothing twice; which rows are still to be sent is noted beside them, in the
- * transaction that sends them. */#include <endian.h>
+ * transaction that sends them. */
+#include <endian.h>
 #include <string.h>
 
 #include "db/write/apply/apply.h"

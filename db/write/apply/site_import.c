@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A site of another catalogue comes in, whole, from a file that catalogue_site_copy made and
- * catalogue_site_copy_check found sound (db/site_copy.h). It comes in steps, between which others
+ * catalogue_site_copy_check found sound (db/catalogue.h). It comes in steps, between which others
  * write: while its entries come it is hidden, as a removed site is. The last step shows it with all
  * its pages, or it is never there. What a step that fails leaves behind is purged as what a removed
  * site leaves.

@@ -3,11 +3,14 @@
  * nouns share with each other. Internal to server/api/. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "db/check.h"
 #include "db/registry.h"
+#include "db/shared.h"
 #include "server/api/routes.h"
+#include "server/base/str.h"
 #include "server/http/request.h"
 
 typedef enum handled route_hook(void *context, struct request *request);
@@ -54,7 +57,7 @@ bool engine_is_shown(const struct call *call, size_t place);
 /* The `check` of a sitemap that is read where it is. */
 void check_json_append(struct str *out, const struct check_record *record);
 
-/* ---- source_json.c: the settings of a source of either kind, and whose site's it is */
+/* ---- sources.c: the settings of a source of either kind, and whose site's it is */
 struct source_settings;
 struct json_folder_settings;
 struct json_remote_settings;
@@ -75,7 +78,7 @@ struct json_remote_settings source_shown_remote(const struct source_settings *se
 void source_json_append_made(struct str *out, const struct source_settings *made,
                              const struct registry *registry);
 
-/* ---- sources_at_rest.c: what the catalogue remembers of sources that nothing runs here */
+/* ---- the same: what the catalogue remembers of sources that nothing runs here */
 struct source_at_rest {
     const char *name;
     const struct source_settings *made; /* NULL: neither configuration nor catalogue declares it */
@@ -104,3 +107,26 @@ struct embedded_file {
 extern const struct embedded_file openapi_files[]; /* openapi.json alone */
 extern const struct embedded_file console_files[]; /* server/console/ */
 extern const size_t console_files_count;
+
+/* The nodes of a shared catalogue, as /readyz lists them, and what each reports about itself to the
+ * others: a configuration that differs from theirs, a folder that it does not have. Internal to
+ * server/; server.c supplies it, the API shows it. */
+
+/* Names of one kind that a node says: "sites" and "tokens" that its configuration declares,
+ * "without": folder sources whose folder is not there; "remotes": remote sources. Origins and
+ * names, which JSON needs not escape. */
+void nodes_say_names(struct str *out, const char *kind, const char *const *names, size_t count);
+/* Calls `each` for every name of the kind. False where the node said more than fits: then it may be
+ * any. */
+bool nodes_read_names(const char *said, const char *kind,
+                      void (*each)(void *context, const char *name, size_t len), void *context);
+
+/* Whether nothing is here yet that could be served. */
+bool nodes_is_joining(struct catalogue *c);
+/* Adds to an array of reasons what is wrong with this node or shows between the nodes; each is
+ * reported by `add`. False where nothing can be served yet: it has not joined. */
+bool nodes_report_reasons(struct catalogue *c,
+                          void (*add)(void *context, const char *code, const char *detail),
+                          void *context);
+/* `,"shared":{…}`: this node and the others, for people. Nothing where it is not shared. */
+void nodes_append(struct str *out, struct catalogue *c);

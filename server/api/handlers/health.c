@@ -6,7 +6,6 @@
 #include "server/api/auth.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
-#include "server/api/handlers/nodes.h"
 #include "server/api/json.h"
 #include "server/api/routes.h"
 #include "server/base/text.h"

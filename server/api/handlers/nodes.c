@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The state of the nodes of a shared catalogue for /readyz. */
-#include "server/api/handlers/nodes.h"
+#include "server/api/handlers/handlers.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "db/site_copy.h"
+#include "db/catalogue.h"
 #include "server/api/auth.h"
 #include "server/api/call.h"
 #include "server/api/copy.h"

@@ -1,19 +1,248 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/sources: how the directory sources stand, and a scan on demand. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "db/catalogue.h"
 #include "server/api/auth.h"
 #include "server/api/call.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
 #include "server/api/objects.h"
+#include "server/rules/host_map.h"
+#include "server/rules/limits.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
+
+/* JSON of a source's settings. */
+
+static const struct registry_site *site_of_origin(const struct registry *registry, const char *text,
+                                                  struct url *url)
+{
+    char origin[LOC_MAX_CHARS + 1];
+    if (text == NULL || url_parse(text, strlen(text), url, NULL) != RULE_OK)
+        return NULL;
+    snprintf(origin, sizeof origin, "%.*s", (int)url->origin_len, url->text);
+    return registry_site_by_origin(registry, origin);
+}
+
+const struct registry_site *source_site_of_folder(const struct registry *registry,
+                                                  const struct source_settings *settings)
+{
+    struct url url;
+    if (settings->site_id != 0)
+        return registry_site_by_id(registry, settings->site_id);
+    return site_of_origin(registry, settings->url, &url);
+}
+
+const struct registry_site *source_site_of_remote(const struct registry *registry,
+                                                  const struct source_settings *settings)
+{
+    struct url url;
+    const struct registry_site *site = NULL;
+    if (settings->site_id != 0)
+        return registry_site_by_id(registry, settings->site_id);
+    if (settings->index != NULL && registry_index_by_name(registry, settings->index, &site) != NULL)
+        return site;
+    site = site_of_origin(registry, settings->upstream, &url);
+    if (site == NULL &&
+        url_parse(settings->upstream, strlen(settings->upstream), &url, NULL) == RULE_OK)
+        site = registry_next_cross_site(registry, &url, 0, NULL);
+    return site;
+}
+
+/* A pair of origins in each. */
+static void write_map(struct str *out, const void *text)
+{
+    char why[128];
+    struct host_map *map = host_map_new(text, why, sizeof why);
+
+    out->failed = out->failed || map == NULL;
+    str_append_char(out, '[');
+    for (size_t i = 0; map != NULL && i < map->count; i++) /* origins need no escapes */
+        str_append_format(out, "%s\"%s %s\"", i > 0 ? "," : "", map->pairs[i].from,
+                          map->pairs[i].to);
+    str_append_char(out, ']');
+    host_map_free(map);
+}
+
+#define SHOW_path(value)   value
+#define SHOW_url(value)    value
+#define SHOW_option(value) value
+#define SHOW_lines(value)  json_texts_of(value)
+#define SHOW_pairs(value)                                                                          \
+    {                                                                                              \
+        (value) != NULL ? write_map : NULL, (value)                                                \
+    }
+#define SHOW_yes_no(value)              value
+#define SHOW_span(value)                (value) / 1000
+#define SHOW(bit, kind, c, member, ...) .member = SHOW_##kind(s->c),
+
+struct json_folder_settings source_shown_folder(const struct source_settings *s,
+                                                const struct registry *registry)
+{
+    const struct registry_site *site = source_site_of_folder(registry, s);
+
+    return (struct json_folder_settings){
+        .source_head = {s->name, "folder", s->managed, site != NULL ? site->origin : NULL},
+        SOURCE_SETTINGS_OF_FOLDER(SHOW) SOURCE_INDEX(SHOW) SOURCE_SERVE(SHOW).split = s->splits};
+}
+
+struct json_remote_settings source_shown_remote(const struct source_settings *s,
+                                                const struct registry *registry)
+{
+    const struct registry_site *site = source_site_of_remote(registry, s);
+
+    return (struct json_remote_settings){
+        .source_head = {s->name, "remote", s->managed, site != NULL ? site->origin : NULL},
+        SOURCE_SETTINGS_OF_UPSTREAM(SHOW) SOURCE_INDEX(SHOW) SOURCE_SERVE(SHOW).connect =
+            s->connect,
+        .split = json_texts_of(s->split)};
+}
+
+void source_json_append_made(struct str *out, const struct source_settings *made,
+                             const struct registry *registry)
+{
+    if (made->directory == NULL) {
+        struct json_remote_settings shown = source_shown_remote(made, registry);
+        json_append_object(out, &json_remote_settings, &shown);
+    } else {
+        struct json_folder_settings shown = source_shown_folder(made, registry);
+        json_append_object(out, &json_folder_settings, &shown);
+    }
+}
+
+/* How sources stand where nothing in this process runs them: what the catalogue remembers, and what
+ * any process can see. No server is asked. */
+
+bool sources_at_rest_has(const struct sources_at_rest *rest, const char *name)
+{
+    for (size_t i = 0; rest != NULL && i < rest->count; i++)
+        if (strcmp(rest->configured[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The catalogue does not remember that a folder cannot be read. Any process can see that it does
+ * not exist; whether it may be read depends on the server's user. */
+static void find_missing(const char *directory, char *why, size_t size)
+{
+    struct stat st;
+    if (directory == NULL)
+        return;
+    bool found = stat(directory, &st) == 0;
+    int error = found ? ENOTDIR : errno;
+    if ((found && S_ISDIR(st.st_mode)) || (error != ENOENT && error != ENOTDIR))
+        return;
+    snprintf(why, size, "%s: %s", directory, strerror(error));
+}
+
+static enum catalogue_status find_state(struct catalogue_view *view, struct source_at_rest *source)
+{
+    struct check_record list = {.id = 0};
+    enum catalogue_status status = catalogue_view_source_state(view, source->name, &source->state);
+    if (status != CATALOGUE_OK || !source->remote) {
+        find_missing(source->made != NULL ? source->made->directory : NULL, source->failure,
+                     sizeof source->failure);
+        return status;
+    }
+    status = catalogue_view_check_bad_counts(view, source->name, source->states);
+    if (status == CATALOGUE_OK)
+        status = catalogue_view_check_list(view, source->name, &list);
+    if (status == CATALOGUE_OK && list.problem != NULL)
+        snprintf(source->failure, sizeof source->failure, "%s",
+                 list.detail != NULL ? list.detail : list.problem);
+    return status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status;
+}
+
+/* The receiver of each. */
+struct telling {
+    const struct sources_at_rest *rest;
+    struct catalogue_view *view;
+    const struct registry *registry;
+    source_at_rest_each *each;
+    void *context;
+};
+
+static enum catalogue_status tell(const struct telling *t, const char *name,
+                                  const struct source_settings *made, bool remote, bool managed)
+{
+    struct source_at_rest source = {
+        .name = name, .made = made, .remote = remote, .managed = managed};
+    enum catalogue_status status = find_state(t->view, &source);
+    if (status == CATALOGUE_OK && !t->each(t->context, &source))
+        return CATALOGUE_NO_MEMORY;
+    return status;
+}
+
+/* The names of those that were read into the catalogue and that nobody declares: a server's with
+ * --source or another configuration, or a folder that a command scanned. Copied, for a view has one
+ * question at a time. */
+struct undeclared {
+    const struct telling *telling;
+    struct {
+        char *name;
+        bool remote;
+    } * items;
+    size_t count;
+    bool failed;
+};
+
+static bool keep_undeclared(void *context, const char *name, bool remote)
+{
+    struct undeclared *u = context;
+    if (sources_at_rest_has(u->telling->rest, name) ||
+        registry_source(u->telling->registry, name) != NULL)
+        return true;
+    void *grown = reallocarray(u->items, u->count + 1, sizeof *u->items);
+    if (grown != NULL) {
+        u->items = grown;
+        u->items[u->count].remote = remote;
+        u->items[u->count].name = strdup(name);
+    }
+    u->failed = grown == NULL || u->items[u->count].name == NULL;
+    u->count += !u->failed;
+    return !u->failed;
+}
+
+static enum catalogue_status tell_undeclared(const struct telling *t)
+{
+    struct undeclared u = {.telling = t};
+    enum catalogue_status status = catalogue_view_sources_scanned(t->view, keep_undeclared, &u);
+    if (u.failed)
+        status = CATALOGUE_NO_MEMORY;
+    for (size_t i = 0; i < u.count; i++) {
+        if (status == CATALOGUE_OK)
+            status = tell(t, u.items[i].name, NULL, u.items[i].remote, false);
+        free(u.items[i].name);
+    }
+    free(u.items);
+    return status;
+}
+
+enum catalogue_status sources_at_rest_each(const struct sources_at_rest *rest,
+                                           struct catalogue_view *view,
+                                           const struct registry *registry,
+                                           source_at_rest_each *each, void *context)
+{
+    const struct telling t = {rest, view, registry, each, context};
+    enum catalogue_status status = CATALOGUE_OK;
+    for (size_t i = 0; i < rest->count && status == CATALOGUE_OK; i++)
+        status = tell(&t, rest->configured[i].name, &rest->configured[i],
+                      rest->configured[i].upstream != NULL, true);
+    for (size_t i = 0; i < registry->source_count && status == CATALOGUE_OK; i++) {
+        const struct source_settings *made = &registry->sources[i];
+        if (!sources_at_rest_has(rest, made->name))
+            status = tell(&t, made->name, made, made->upstream != NULL, false);
+    }
+    return status == CATALOGUE_OK ? tell_undeclared(&t) : status;
+}
 
 /* A scan, and the result until it is published. */
 struct scan_call {

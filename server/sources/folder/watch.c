@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Keeps inotify watches for the folders that a walk found. */
-#include "server/sources/folder/watch.h"
+#include "server/sources/folder/folder.h"
 
 #include <errno.h>
 #include <stdio.h>

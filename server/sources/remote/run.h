@@ -329,7 +329,6 @@ void list_fail_requests(struct poll *p, const char *failure);
 int64_t list_most_removed(const struct remote_ask *asks);
 int64_t list_answered(const struct poll *p, const struct fetch_reply *reply);
 
-/* ---- list_scan.c */
 /* Takes over the reply. False: no memory. */
 bool list_scan_begin(struct poll *p, const struct child_verdict *verdict,
                      struct fetch_reply *reply);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "server/crawlers/children.h"
+#include "server/crawlers/ledger.h"
 
 #define T0 1700000000
 

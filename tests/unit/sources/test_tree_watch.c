@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 
 #include "server/sources/folder/beneath.h"
+#include "server/sources/folder/folder.h"
 #include "server/sources/folder/walk.h"
-#include "server/sources/folder/watch.h"
 
 struct scene {
     struct temp_folder folder;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "db/site_copy.h"
+#include "db/catalogue.h"
 #include "db/write/apply/apply.h"
 #include "tests/unit/db/write/write_fixture.h"
 
