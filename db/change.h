@@ -220,51 +220,53 @@ struct token_declaration {
     M(bool, overwrite)
 
 /* Each kind, with its member of struct change, which is that of an earlier kind (AS) or of none (N)
- * where it has no struct of its own. */
+ * where it has no struct of its own, and its word in the history, if it has one there. */
 #define CHANGE_KINDS(K, AS, N)                                                                     \
-    AS(ENTRY_PUT, entry)          /* register or update one entry */                               \
-    K(ENTRY_REMOVE, entry_remove) /* of a page URL by loc with .index_name */                      \
-    N(BULK)                       /* upsert a list: .rows, .source, .skip */                       \
-    K(REPLACE, replace)           /* make an index, or part of it, exactly a list */               \
-    K(SITE_ADD, site_add)                                                                          \
-    K(SITE_UPDATE, site_update)                                                                    \
-    K(SITE_REMOVE, site_remove)                                                                    \
-    K(SITE_IMPORT, site_import) /* result.id is the site's */                                      \
-    K(INDEX_ADD, index_add)                                                                        \
-    K(INDEX_REMOVE, index_remove) /* of a urlset with .list */                                     \
-    K(INDEX_FREEZE, index_freeze) /* of a urlset with .list */                                     \
-    K(URLSET_ADD, urlset_add)                                                                      \
-    K(URLSET_UPDATE, urlset_update) /* alone, .dry_run */                                          \
-    K(TOKEN_ADD, token_add)                                                                        \
-    K(TOKEN_REVOKE, token_revoke)                                                                  \
+    AS(ENTRY_PUT, entry, "registration")     /* register or update one entry */                    \
+    K(ENTRY_REMOVE, entry_remove, "removal") /* of a page URL by loc with .index_name */           \
+    N(BULK, "list")                          /* upsert a list: .rows, .source, .skip */            \
+    K(REPLACE, replace, "replace")           /* make an index, or part of it, exactly a list */    \
+    K(SITE_ADD, site_add, "site-add")                                                              \
+    K(SITE_UPDATE, site_update, "site-update")                                                     \
+    K(SITE_REMOVE, site_remove, "site-remove")                                                     \
+    K(SITE_IMPORT, site_import, "site-import") /* result.id is the site's */                       \
+    K(INDEX_ADD, index_add, "index-add")                                                           \
+    K(INDEX_REMOVE, index_remove, "index-remove") /* of a urlset with .list */                     \
+    K(INDEX_FREEZE, index_freeze, "index-freeze") /* of a urlset with .list */                     \
+    K(URLSET_ADD, urlset_add, "urlset-add")                                                        \
+    K(URLSET_UPDATE, urlset_update, "urlset-update") /* alone, .dry_run */                         \
+    K(TOKEN_ADD, token_add, "token-add")                                                           \
+    K(TOKEN_REVOKE, token_revoke, "token-revoke")                                                  \
     K(TOKEN_USED, token_used) /* somebody asked with it; the node's own, no revision */            \
-    K(SOURCE_ADD, source_put)                                                                      \
-    AS(SOURCE_UPDATE, source_put)                                                                  \
-    K(SOURCE_REMOVE, source_remove) /* it is not read any more; its entries stay */                \
-    K(CRAWLERS, crawlers)           /* the node's own, no revision */                              \
-    AS(CRAWLERS_TELL, crawlers)     /* to the other nodes, no revision */                          \
-    K(INDEXNOW, indexnow)           /* how far IndexNow was notified; no revision */               \
-    K(SITE_DAYS, site_days)         /* sums of a day; the node's own, no revision */               \
-    K(ENGINE, engine)               /* what a search engine said; the node's own, no revision */   \
-    K(CONFIGURE, configure)         /* what a configuration declares */                            \
-    K(CHECK, check)                 /* what polls came to; a revision only where a date moved */   \
-    K(SCAN, scan)                   /* what a directory source found */                            \
-    K(SPLIT, split)   /* what differs in a urlset from the file that is split into it: .rows */    \
-    K(UNDO, undo)     /* undo one change */                                                        \
-    AS(RESTORE, undo) /* an index as it was */                                                     \
-    N(EXPIRE)         /* internal: page URLs that are older than their urlset keeps, a batch */    \
-    N(PURGE)          /* internal: rows of removed indexes, one small batch */
+    K(SOURCE_ADD, source_put, "source-add")                                                        \
+    AS(SOURCE_UPDATE, source_put, "source-update")                                                 \
+    K(SOURCE_REMOVE, source_remove,                                                                \
+      "source-remove")          /* it is not read any more; its entries stay */                    \
+    K(CRAWLERS, crawlers)       /* the node's own, no revision */                                  \
+    AS(CRAWLERS_TELL, crawlers) /* to the other nodes, no revision */                              \
+    K(INDEXNOW, indexnow)       /* how far IndexNow was notified; no revision */                   \
+    K(SITE_DAYS, site_days)     /* sums of a day; the node's own, no revision */                   \
+    K(ENGINE, engine)           /* what a search engine said; the node's own, no revision */       \
+    K(CONFIGURE, configure, "configure") /* what a configuration declares */                       \
+    K(CHECK, check, "check") /* what polls came to; a revision only where a date moved */          \
+    K(SCAN, scan, "scan")    /* what a directory source found */                                   \
+    K(SPLIT, split,                                                                                \
+      "split") /* what differs in a urlset from the file that is split into it: .rows */           \
+    K(UNDO, undo, "undo")        /* undo one change */                                             \
+    AS(RESTORE, undo, "restore") /* an index as it was */                                          \
+    N(EXPIRE, "expiry") /* internal: page URLs that are older than their urlset keeps, a batch */  \
+    N(PURGE)            /* internal: rows of removed indexes, one small batch */
 
 #define CHANGE_MEMBER(type, name) type name;
 #define CHANGE_ROWS(type, name, count)                                                             \
     const type *name;                                                                              \
     size_t count;
-#define CHANGE_STRUCT(kind, name)                                                                  \
+#define CHANGE_STRUCT(kind, name, ...)                                                             \
     struct change_##name {                                                                         \
         members_of_##name(CHANGE_MEMBER, CHANGE_ROWS)                                              \
     };
-#define CHANGE_STRUCT_MEMBER(kind, name) struct change_##name name;
-#define CHANGE_KIND(kind, ...)           CHANGE_##kind,
+#define CHANGE_STRUCT_MEMBER(kind, name, ...) struct change_##name name;
+#define CHANGE_KIND(kind, ...)                CHANGE_##kind,
 #define CHANGE_NOTHING(...)
 
 enum change_kind { CHANGE_KINDS(CHANGE_KIND, CHANGE_KIND, CHANGE_KIND) };

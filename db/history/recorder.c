@@ -433,43 +433,20 @@ void history_report_dropped(char out[HISTORY_GONE_SIZE], uint64_t from)
                  from);
 }
 
-const char *const history_kinds[] = {
-    "registration", "removal",       "list",          "replace",
-    "site-add",     "site-freeze",   "site-thaw",     "site-update",
-    "site-remove",  "site-import",   "index-add",     "index-remove",
-    "token-add",    "index-freeze",  "index-thaw",    "token-revoke",
-    "source-add",   "source-update", "source-remove", "configure",
-    "check",        "scan",          "undo",          "restore",
-    "urlset-add",   "urlset-update", "urlset-remove", "urlset-freeze",
-    "urlset-thaw",  "expiry",        "split",         NULL};
+#define LISTED(kind, name, ...)   __VA_ARGS__ __VA_OPT__(, )
+#define LISTED_OF_NONE(kind, ...) __VA_ARGS__ __VA_OPT__(, )
+#define WORD(kind, name, ...)     [CHANGE_##kind] = "" __VA_ARGS__,
+#define WORD_OF_NONE(kind, ...)   [CHANGE_##kind] = "" __VA_ARGS__,
 
-static const char *const words[] = {
-    [CHANGE_ENTRY_PUT] = "registration",
-    [CHANGE_ENTRY_REMOVE] = "removal",
-    [CHANGE_BULK] = "list",
-    [CHANGE_REPLACE] = "replace",
-    [CHANGE_SITE_ADD] = "site-add",
-    [CHANGE_SITE_UPDATE] = "site-update",
-    [CHANGE_SITE_REMOVE] = "site-remove",
-    [CHANGE_SITE_IMPORT] = "site-import",
-    [CHANGE_INDEX_ADD] = "index-add",
-    [CHANGE_INDEX_REMOVE] = "index-remove",
-    [CHANGE_URLSET_ADD] = "urlset-add",
-    [CHANGE_URLSET_UPDATE] = "urlset-update",
-    [CHANGE_TOKEN_ADD] = "token-add",
-    [CHANGE_INDEX_FREEZE] = "index-freeze",
-    [CHANGE_TOKEN_REVOKE] = "token-revoke",
-    [CHANGE_SOURCE_ADD] = "source-add",
-    [CHANGE_SOURCE_UPDATE] = "source-update",
-    [CHANGE_SOURCE_REMOVE] = "source-remove",
-    [CHANGE_CONFIGURE] = "configure",
-    [CHANGE_CHECK] = "check",
-    [CHANGE_SCAN] = "scan",
-    [CHANGE_SPLIT] = "split",
-    [CHANGE_UNDO] = "undo",
-    [CHANGE_RESTORE] = "restore",
-    [CHANGE_EXPIRE] = "expiry",
-};
+const char *const history_kinds[] = {CHANGE_KINDS(LISTED, LISTED, LISTED_OF_NONE) "site-freeze",
+                                     "site-thaw",
+                                     "index-thaw",
+                                     "urlset-remove",
+                                     "urlset-freeze",
+                                     "urlset-thaw",
+                                     NULL};
+
+static const char *const words[] = {CHANGE_KINDS(WORD, WORD, WORD_OF_NONE)};
 
 static const char *kind_word(const struct change *change)
 {
@@ -482,8 +459,7 @@ static const char *kind_word(const struct change *change)
         return "urlset-freeze";
     if (change->kind == CHANGE_INDEX_REMOVE && urlset)
         return "urlset-remove";
-    bool known = change->kind < sizeof words / sizeof *words && words[change->kind] != NULL;
-    return known ? words[change->kind] : "other";
+    return *words[change->kind] != '\0' ? words[change->kind] : "other";
 }
 
 /* What a source does within a command is the command's, as its scans are. */

@@ -172,13 +172,13 @@ static void keep_source(struct block *block, struct source_settings *to);
 #define KEEP_ROWS(type, name, count) \
     _Static_assert(sizeof(type) <= ROW_MAX_BYTES, "a row is copied on the stack"); \
     to->name = keep_rows(block, to->name, to->count, sizeof(type), ROW_KEEPER(type));
-#define KEEP_STRUCT(kind, name) \
+#define KEEP_STRUCT(kind, name, ...) \
     static void keep_##name(struct block *block, struct change_##name *to) \
     { \
         members_of_##name(KEEP_MEMBER, KEEP_ROWS) \
     }
-#define KEEP_KIND(kind, name) case CHANGE_##kind: keep_##name(block, &c->name); break;
-#define KEEP_NOTHING(kind)    case CHANGE_##kind: break;
+#define KEEP_KIND(kind, name, ...) case CHANGE_##kind: keep_##name(block, &c->name); break;
+#define KEEP_NOTHING(kind, ...) case CHANGE_##kind: break;
 
 static void keep_site_fields(struct block *block, struct site_fields *to)
 {
