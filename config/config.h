@@ -138,7 +138,7 @@ struct config {
     uint64_t history_keep_ms; /* [history]; 0: none is kept */
     uint64_t history_max_bytes;
 
-    uint64_t snapshot_budget_bytes; /* [cache] */
+    uint64_t snapshot_budget_bytes; /* [cache]; 0: half of the memory limit, at most 1G */
     uint64_t page_store_bytes;      /* 0: pages are not kept on disk */
     uint32_t compression_level;     /* 1 to 9 */
 

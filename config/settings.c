@@ -165,10 +165,11 @@ const struct setting config_settings[] = {
             "most history loses its oldest changes."},
 
     {"cache", "snapshot_budget", SETTING_SIZE, IN(snapshot_budget_bytes), .min = MIB,
-     .max = 1024 * GIB, .fallback = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),
+     .max = 1024 * GIB, .example = "1G", FILE_AND("SITEMAPD_CACHE_SNAPSHOT_BUDGET"),
      .doc =
          "Memory for rendered pages and served files; the least used are dropped and rendered "
-         "again on request. Files of sources take at most a quarter and are dropped before pages."},
+         "again on request. Files of sources take at most a quarter and are dropped before pages. "
+         "Default: half of the memory limit of the container or unit, at most 1G."},
     {"cache", "page_store", SETTING_SIZE, IN(page_store_bytes), .max = 1024 * GIB,
      .fallback = "256M", FILE_AND("SITEMAPD_CACHE_PAGE_STORE"),
      .doc = "Disk for rendered pages, in the folder <database>.pages, so that a page is not "

@@ -3,6 +3,7 @@
  */
 #include "server/serve.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@
 #include "db/catalogue.h"
 #include "server/api/auth.h"
 #include "server/base/clock.h"
+#include "server/base/memory_limit.h"
 #include "server/base/str.h"
 #include "server/base/thread.h"
 #include "server/configured.h"
@@ -472,10 +474,34 @@ static bool start_node(struct app *app)
     return app->node != NULL || lack_memory();
 }
 
+#define BUDGET_BYTES       (1ull << 30)
+#define BUDGET_LEAST_BYTES (1ull << 20)
+
+/* The rest of the limit is for SQLite, changes, bodies, and pages that are being built. */
+static uint64_t choose_budget(const struct config *config)
+{
+    uint64_t limit = memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+    uint64_t budget = config->snapshot_budget_bytes;
+
+    if (budget == 0) {
+        budget = limit == 0 || limit / 2 > BUDGET_BYTES ? BUDGET_BYTES : limit / 2;
+        budget = budget < BUDGET_LEAST_BYTES ? BUDGET_LEAST_BYTES : budget;
+    }
+    if (limit != 0)
+        log_event(budget > limit / 4 * 3 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "memory-limit",
+                  "the memory limit of the container or unit is %" PRIu64
+                  " MiB; snapshot_budget is %" PRIu64 " MiB%s",
+                  limit >> 20, budget >> 20,
+                  budget > limit / 4 * 3 ? ": lower it to three quarters of the limit or less, or "
+                                           "the kernel may kill the server"
+                                         : "");
+    return budget;
+}
+
 static bool make_cache(struct app *app)
 {
     const struct cache_options options = {
-        .budget_bytes = app->config->snapshot_budget_bytes,
+        .budget_bytes = choose_budget(app->config),
         .cut_slow_readers = resource_cut,
         .cut_context = &app->readers,
     };

@@ -2,6 +2,7 @@
 /* /healthz: the process answers. /readyz: crawlers get what they ask for, and how well. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/api/auth.h"
 #include "server/api/errors.h"
@@ -29,6 +30,8 @@ struct reasons {
     struct str out;
     size_t count;
     bool hides; /* the sentences, which name indexes and sources of every site, from this caller */
+    /* The same as a line for each check, and the codes of the check under way. */
+    struct str lines, codes;
 };
 
 static void append_reason(struct reasons *r, const char *code, const char *detail)
@@ -40,6 +43,18 @@ static void append_reason(struct reasons *r, const char *code, const char *detai
     str_append_text(&r->out, ",\"detail\":");
     str_append_json_text(&r->out, r->hides ? "send a token for all sites for the details" : detail);
     str_append_char(&r->out, '}');
+    str_append_format(&r->codes, "%s%s", r->codes.len > 0 ? ", " : " ", code);
+}
+
+/* The reasons since the check before are this one's. */
+static void end_check(struct reasons *r, const char *name)
+{
+    bool well = r->codes.len == 0;
+
+    str_append_format(&r->lines, "[%c]%s%s%s\n", well ? '+' : '-', name, well ? " ok" : ":",
+                      str_text(&r->codes));
+    r->out.failed |= r->codes.failed || r->lines.failed;
+    str_clear(&r->codes);
 }
 
 static void add_reason(void *context, const char *code, const char *detail)
@@ -223,6 +238,15 @@ static void append_frozen(struct reasons *r, const struct app_context *app)
     str_done(&detail);
 }
 
+/* ?verbose: text, a line for each check, as Kubernetes' own servers have it. */
+static void reply_lines(struct reply *reply, struct reasons *r, bool serves)
+{
+    str_append_format(&r->lines, "readyz check %s%s", serves ? "passed" : "failed",
+                      serves && r->count > 0 ? " (degraded)" : "");
+    r->out.failed |= r->lines.failed;
+    reply_text(reply, serves ? 200 : 503, str_text(&r->lines));
+}
+
 static bool has_sites(const struct app_context *app)
 {
     const struct site_map *routing = publisher_site_map(app->publisher);
@@ -232,6 +256,21 @@ static bool has_sites(const struct app_context *app)
     return has;
 }
 
+static void append_json(struct reply *reply, const struct reasons *r, const struct app_context *app,
+                        bool serves)
+{
+    struct str *out = &reply->body;
+
+    str_append_format(out, "{\"status\":\"%s\",\"reasons\":[",
+                      !serves        ? "unavailable"
+                      : r->count > 0 ? "degraded"
+                                     : "ok");
+    str_append_text(out, str_text(&r->out));
+    str_append_char(out, ']');
+    nodes_append(out, app->catalogue);
+    str_append_text(out, "}\n");
+}
+
 /* Unavailable only where nothing can be served: a server with snapshots in memory keeps serving
  * them, and an orchestrator that restarted it would throw them away. */
 enum handled health_ready(void *context, struct request *request)
@@ -239,7 +278,7 @@ enum handled health_ready(void *context, struct request *request)
     const struct app_context *app = context;
     struct publisher_stats publisher;
     struct catalogue_stats catalogue;
-    struct reasons reasons = {.out = STR_INIT};
+    struct reasons reasons = {.out = STR_INIT, .lines = STR_INIT, .codes = STR_INIT};
     struct reply *reply = &request->reply;
     bool serves, allowed;
 
@@ -261,34 +300,39 @@ enum handled health_ready(void *context, struct request *request)
                       catalogue.trouble[0] != '\0' ? catalogue.trouble
                                                    : "the catalogue cannot be written");
 
+    append_stuck(&reasons, &catalogue);
+    end_check(&reasons, "catalogue");
     if (publisher.readable && !has_sites(app) && !nodes_is_joining(app->catalogue))
         append_reason(&reasons, "no-site",
                       "there is no site yet, and crawlers get 421: create one with `sitemapd site "
                       "add ORIGIN` or POST /v1/sites");
+    end_check(&reasons, "sites");
     if (!nodes_report_reasons(app->catalogue, add_reason, &reasons))
         serves = false;
+    end_check(&reasons, "shared");
     append_clock(&reasons, catalogue_changed_at(app->catalogue), request->now);
-    append_stuck(&reasons, &catalogue);
+    end_check(&reasons, "clock");
     append_sources(&reasons, app->sources);
     append_remotes(&reasons, app);
     append_sources_at_rest(&reasons, app);
     append_children(&reasons, app);
+    end_check(&reasons, "sources");
     append_engines(&reasons, app);
+    end_check(&reasons, "engines");
     append_frozen(&reasons, app);
+    end_check(&reasons, "frozen");
 
-    str_append_text(&reply->body, "{\"status\":");
-    str_append_text(&reply->body, !serves             ? "\"unavailable\""
-                                  : reasons.count > 0 ? "\"degraded\""
-                                                      : "\"ok\"");
-    str_append_text(&reply->body, ",\"reasons\":[");
-    str_append_text(&reply->body, str_text(&reasons.out));
-    str_append_char(&reply->body, ']');
-    nodes_append(&reply->body, app->catalogue);
-    str_append_text(&reply->body, "}\n");
+    if (request->query != NULL && strcmp(request->query, "verbose") == 0) {
+        reply_lines(reply, &reasons, serves);
+    } else {
+        append_json(reply, &reasons, app, serves);
+        reply_json(reply, serves ? 200 : 503);
+    }
     if (reasons.out.failed)
         reply->body.failed = true;
     str_done(&reasons.out);
-    reply_json(reply, serves ? 200 : 503);
+    str_done(&reasons.lines);
+    str_done(&reasons.codes);
     if (!serves)
         reply_header(reply, "Retry-After", "5");
     return HANDLED;

@@ -62,7 +62,7 @@ static void test_defaults(void **state)
                                           "stale-while-revalidate=86400, stale-if-error=604800");
     assert_int_equal(c->write_timeout_ms, 10000);
     assert_int_equal(c->shrink_guard_percent, 30);
-    assert_true(c->snapshot_budget_bytes == 1ull << 30);
+    assert_true(c->snapshot_budget_bytes == 0);
     assert_true(c->page_store_bytes == 256u << 20);
     assert_int_equal(c->compression_level, 7);
     assert_true(c->max_body_bytes == 1ull << 20);
