@@ -668,7 +668,7 @@ def test_fields_for_cdns(start, tmp_path, tag, separator):
     (tmp_path / "files").mkdir()
     (tmp_path / "files/a.xml").write_text(f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{ORIGIN}/x</loc></url></urlset>')
     server = start(config=f'[server]\ncdn_cache_control = max-age=86400\ncache_tag = {tag}\n[source "files"]\ndirectory = {tmp_path}/files\nurl = {ORIGIN}/\nsettle = 50ms\nserve = yes\n')
-    eventually(lambda: server.api("GET", "/v1/sitemaps").json()["sitemaps"], "it is listed")
+    eventually(lambda: server.get(XML).status == 200, "it is listed")
     site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
     index = server.api("GET", "/v1/indexes").json()["indexes"][0]["id"]
     of_site = f"sitemap-site-{site}"

@@ -117,6 +117,7 @@ def test_an_empty_node_joins_once_it_can(cluster):
     b = cluster.node("b")  # its ready line does not wait
     status, told = ready(b)
     assert status == 503 and told["status"] == "unavailable" and "joining" in reasons(b)
+    assert "no-site" not in reasons(b), "its sites come when it joins"
     assert b.register(loc("two")).status == 503
     eventually(lambda: "request-failed: POST" in b.log(), "what failed is told")
     assert "/readyz" not in b.log()

@@ -109,6 +109,21 @@ static void a_page_that_goes_makes_room(void **state)
     commit(w);
 }
 
+/* After a commit what is known stays known, up to a bound, so that the next write reads nothing. */
+static void what_is_known_is_kept_up_to_a_bound(void **state)
+{
+    struct world *w = *state;
+    commit(w);
+    assert_ptr_equal(w->tx.occupancy->indexes, w->index[3]);
+    w->tx.occupancy->bytes = OCCUPANCY_MAX_BYTES;
+    occupancy_settle(w->tx.occupancy);
+    assert_non_null(w->tx.occupancy->indexes);
+    w->tx.occupancy->bytes++;
+    occupancy_settle(w->tx.occupancy);
+    assert_null(w->tx.occupancy->indexes);
+    assert_int_equal(w->tx.occupancy->bytes, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -117,6 +132,7 @@ int main(void)
         TEST(places_are_found_in_several_indexes_before_any_is_taken),
         TEST(a_place_that_is_not_there_leaves_the_others_alone),
         TEST(a_page_that_goes_makes_room),
+        TEST(what_is_known_is_kept_up_to_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
