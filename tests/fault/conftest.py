@@ -37,8 +37,8 @@ class Disk:
         return {"LD_PRELOAD": os.environ["FAULT_SHIM"], "FAULT_FOLDER": str(watched), "FAULT_RULES": self.path}
 
     def fail(self, op, error, ends="", first=1, every=1, most=EVER):
-        """`error`: an errno's name, SHORT, or a number."""
-        number = getattr(errno, error) if isinstance(error, str) else error
+        """`error`: an errno's name, "HANG" (of a sync, until `heal`), SHORT, or a number."""
+        number = -2 if error == "HANG" else getattr(errno, error) if isinstance(error, str) else error
         at = RULE.size * self.used
         RULE.pack_into(self.page, at, 0, number, first, every, most, 0, 0, ends.encode())
         struct.pack_into("=I", self.page, at, OPS.index(op))  # it holds from now on

@@ -42,6 +42,11 @@ static bool fails(enum fault_op op, const char *path)
 
     if (rule == NULL || rule->error == FAULT_SHORT)
         return false;
+    if (rule->error == FAULT_HANG) {
+        while (__atomic_load_n(&rule->op, __ATOMIC_ACQUIRE) != FAULT_NONE)
+            usleep(10000);
+        return false;
+    }
     errno = rule->error;
     return true;
 }

@@ -38,6 +38,7 @@ struct fault_rule {
     char ends[36];      /* of the path */
 };
 #define FAULT_SHORT (-1) /* half of the bytes are written */
+#define FAULT_HANG  (-2) /* a sync: does not return while there is a rule */
 #define FAULT_RULES 16
 
 /* The rule that hits this call, or NULL. Counts. */

@@ -483,3 +483,15 @@ def test_a_network_filesystem_is_refused(start, disk, data, magic, name):
     disk.heal()
     server = start(database=data / "catalogue.db", env=disk.environment(data))
     assert server.register(loc("a")).status == 201
+
+
+def test_a_stop_is_bounded_where_the_disk_hangs(faulty, disk):
+    """What cannot be written does not hold up the stop for ever, and what was acknowledged is there at the next start."""
+    assert faulty.register(loc("kept")).status == 201
+    disk.fail("sync", "HANG")
+    faulty.process.terminate()
+    assert faulty.process.wait(seconds(60)) == 1
+    assert "stop-slow" in faulty.log() and "stop-forced" in faulty.log()
+    disk.heal()
+    faulty.start()
+    assert served(faulty) == [loc("kept")]

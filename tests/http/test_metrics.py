@@ -59,6 +59,7 @@ def test_requests_encodings_bytes_and_times(server):
     assert (public(values, "200"), public(values, "304"), public(values, "404")) == (6, 1, 1)
     assert encodings(values) == {"gzip": 3, "identity": 3, "none": 2}, "304 and HEAD have no body; .gz and 404 are not encoded"
     assert sent(values) == bytes_of
+    assert len(values.families["sitemapd_http_response_bytes_total"].samples) == 2 * len(bytes_of), "without a body there are no bytes"
     assert values.get(name + "_count", **took) == 8 == values.get(name + "_bucket", le="+Inf", **took)
     assert 0 < values.get(name + "_sum", **took) < 8 * (time.monotonic() - begun)
     # Both listeners count apart; of a scrape its own request is not in it.

@@ -182,6 +182,15 @@ def test_allowed_by_configuration(origin, secret, tmp_path):
     assert done.code == 1 and "(address-not-allowed)" in done.out and secret.asked == []
 
 
+def test_a_redirect_to_another_host_of_the_configuration_is_followed(origin, tmp_path):
+    other = f"{origin.address}:{origin.port}"
+    origin.answers["/a.xml"] = answer(301, Location=f"http://{other}/b.xml")
+    origin.answers["/b.xml"] = answer(200, PAGE)
+    for hosts, found in ((f"cross_host = elsewhere.example\ncross_host = {other}\n", "good: "), ("cross_host = elsewhere.example\n", "unreachable: it redirects to a host that is not the site's")):
+        (tmp_path / "site.conf").write_text(f'[fetch]\nallow_address = {origin.address}\n[site "example"]\norigin = {HOST}\n{hosts}')
+        assert verdict(probe(origin, "/a.xml", "--config", tmp_path / "site.conf")).startswith(found)
+
+
 def mounted(script, **files):
     """The script's output in a mount namespace of its own, where files of /etc are others."""
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:

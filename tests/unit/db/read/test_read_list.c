@@ -35,6 +35,20 @@ static void list_is(struct catalogue *c, struct entry_list *list, const char *na
         *out = page;
 }
 
+/* What a prefix ends at follows all that begin with it, and is a whole text wherever it is put. */
+static void test_end_of_a_prefix(void **state)
+{
+    char end[LOC_MAX_CHARS + 1];
+
+    (void)state;
+    memset(end, 'x', sizeof end);
+    entry_prefix_end(S1 "/shop", end);
+    assert_string_equal(end, S1 "/shoq");
+    memset(end, 'x', sizeof end);
+    entry_prefix_end("", end);
+    assert_string_equal(end, "\x7f");
+}
+
 /* Index 1 and 2 of site 1, 3 of site 2, 4 of site 1 removed. */
 static void open_all(struct fixture *f, struct catalogue *c)
 {
@@ -268,6 +282,7 @@ static void cursors_come_back_as_they_were(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_end_of_a_prefix),
         cmocka_unit_test(filters),
         cmocka_unit_test(cursors_are_stable),
         cmocka_unit_test(a_cursor_of_a_removed_index_goes_on),

@@ -172,6 +172,8 @@ static void nothing_recorded_is_nothing(void **state)
     assert_int_equal(p.stream.len, 0);
     record(&p, "INSERT INTO name VALUES ('a', 1)");
     assert_true(effects_are_any(p.effects));
+    record(&p, "SELECT 1"); /* each transaction by itself */
+    assert_false(effects_are_any(p.effects));
     pair_close(&p);
 }
 
