@@ -191,6 +191,26 @@ static struct worker *least_loaded(struct listener *l)
     return best;
 }
 
+#define PLACE_WAIT_MS 100
+
+/* The library counts a connection for a moment longer than `load`: it reports the end before it
+ * takes it off its own count, and closes what is added in between. Waits for the end of that
+ * moment, which is long only where the worker is kept from running; false: it has not come. */
+static bool library_has_place(const struct worker *w)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    for (int tries = 0; tries <= PLACE_WAIT_MS; tries++) {
+        const union MHD_DaemonInfo *info =
+            MHD_get_daemon_info(w->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+        if (info == NULL || info->num_connections <= w->limit) /* and the control connection */
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
 /* Takes over `fd`. */
 static void hand_over(struct worker *w, int fd, const struct sockaddr_storage *peer, socklen_t size)
 {
@@ -208,7 +228,8 @@ static int accept_for_workers(struct listener *l, int most)
 {
     int count = 0;
 
-    for (struct worker *w; count < most && (w = least_loaded(l)) != NULL; count++) {
+    for (struct worker *w; count < most && (w = least_loaded(l)) != NULL && library_has_place(w);
+         count++) {
         struct sockaddr_storage peer;
         socklen_t size = sizeof peer;
         int fd =
