@@ -410,9 +410,10 @@ def export_all(server):
 
 @pytest.mark.parametrize("make, words", [
     (lambda s: s.api("POST", "/v1/sites", {"origin": "https://x.example.org", "host_aliases": ["www.example.org"]}), "www.example.org is another site's host alias here"),
+    (lambda s: s.api("POST", "/v1/sites", {"origin": "https://www.example.org"}), "www.example.org is another site's own host here"),
     (lambda s: s.cli("token", "add", "shared-name"), "both catalogues have a token with the name shared-name"),
     (lambda s: s.api("POST", "/v1/sources", {"name": "cms", "upstream": "https://b.example.net/i.xml"}), "both catalogues have a source with the name cms"),
-], ids=["alias", "token", "source"])
+], ids=["alias", "host", "token", "source"])
 def test_names_that_both_have_are_refused(pair, make, words):
     a, b = pair
     with_shop(a, 10)
@@ -425,6 +426,37 @@ def test_names_that_both_have_are_refused(pair, make, words):
     assert told.code == 1 and words in told.err, told
     assert b.api("GET", "/v1/history").json()["changes"][0]["revision"] == before and not shop(b)
     assert move(a, b, "--undo").code == 0 and not shop(a)["frozen_by"]
+
+
+def test_a_site_that_was_removed_here_is_imported_again(pair):
+    """Its source's name is its own; what has the name of a source that another removed site had is a conflict, not damage."""
+    a, b = pair
+    with_shop(a, 10)
+    assert a.api("POST", "/v1/sources", {"name": "cms", "upstream": f"{SHOP}/i.xml", "check": False}).status == 201
+    body = copy_of(a)
+
+    def remove(server, origin):
+        at = next(site["id"] for site in server.api("GET", "/v1/sites").json()["sites"] if site["origin"] == origin)
+        assert server.api("DELETE", f"/v1/sites/{at}?max_removed=9999").status == 200
+
+    remove(a, SHOP)
+    assert a.api("POST", "/v1/sites/import", body=body, content_type=COPY).status == 201
+    assert [source["name"] for source in a.api("GET", "/v1/sources").json()["sources"]] == ["cms"]
+    other = "https://c.example.net"
+    assert b.api("POST", "/v1/sites", {"origin": other}).status == 201
+    assert b.api("POST", "/v1/sources", {"name": "cms", "upstream": f"{other}/i.xml", "check": False}).status == 201
+    remove(b, other)
+    problem(b.api("POST", "/v1/sites/import", body=body, content_type=COPY), 409, "site-conflicts")
+    assert "corrupt" not in b.log() and not shop(b)
+
+
+@pytest.mark.parametrize("sql", ["UPDATE source_made SET name = char(27)", "UPDATE token SET name = '<b>'"])
+def test_a_name_in_a_copy_is_a_name(pair, tmp_path, sql):
+    a, b = pair
+    with_shop(a, 10)
+    assert a.api("POST", "/v1/sources", {"name": "cms", "upstream": f"{SHOP}/i.xml", "check": False}).status == 201
+    a.cli("token", "add", "own", "--site", SHOP)
+    problem(b.api("POST", "/v1/sites/import", body=changed(tmp_path, copy_of(a), sql), content_type=COPY), 422, None, "name")
 
 
 def changed(tmp_path, body, sql):

@@ -15,6 +15,7 @@
 #include "db/file/connection.h"
 #include "db/file/site_rows.h"
 #include "db/write/apply/apply.h"
+#include "server/rules/entry.h"
 
 /* An id of the file, and what it is here; by the first. */
 struct pair {
@@ -23,6 +24,8 @@ struct pair {
 
 /* What is hidden is purged in so many seconds, unless another step comes before half of them. */
 #define LEFTOVER_S 600
+
+static const char COLLIDES[] = "something else here has the name or place of a part of it";
 
 struct import {
     struct tx *tx;
@@ -35,6 +38,7 @@ struct import {
     int64_t hidden_at; /* when the purge was last put off */
     uint64_t done;     /* rows of this step */
     bool yields;       /* the step ends here */
+    bool collides;     /* a row of it cannot be beside one that is here */
     bool shown;        /* the last step: it has no end but the file's */
 };
 
@@ -105,17 +109,22 @@ static void check_alias(struct import *i, sqlite3_stmt *row, const struct regist
     const char *host = text_of(row, 0);
 
     (void)i;
-    if (!registry_site_of_alias(r, host, NULL))
+    bool is_alias = registry_site_of_alias(r, host, NULL) != NULL;
+    if (!is_alias && !registry_site_of_host(r, host, NULL))
         return;
     result_decline(result, CATALOGUE_CONFLICT, "");
-    snprintf(result->detail, sizeof result->detail, "%.200s is another site's host alias here",
-             host);
+    snprintf(result->detail, sizeof result->detail, "%.200s is another site's %s here", host,
+             is_alias ? "host alias" : "own host");
 }
 
 static void check_token(struct import *i, sqlite3_stmt *row, const struct registry *r,
                         struct change_result *result)
 {
     (void)i;
+    if (entry_check_name(text_of(row, 0), strlen(text_of(row, 0))) != RULE_OK) {
+        result_refuse(result, RULE_NAME, "name");
+        return;
+    }
     for (size_t n = 0; n < r->token_count; n++) {
         if (strcmp(r->tokens[n].grant.name, text_of(row, 0)) != 0)
             continue;
@@ -132,6 +141,10 @@ static void check_source(struct import *i, sqlite3_stmt *row, const struct regis
     const char *name = text_of(row, 0);
     int64_t id = 0, known = 0;
 
+    if (entry_check_name(name, strlen(name)) != RULE_OK) {
+        result_refuse(result, RULE_NAME, "name");
+        return;
+    }
     i->status = tx_source(i->tx, name, false, &id);
     if (i->status == CATALOGUE_OK && id != 0)
         i->status = tx_number(i->tx, ST_SOURCE_IS_KNOWN, 0, &known, id);
@@ -336,7 +349,28 @@ static enum catalogue_status copy_part(struct import *i, enum site_part part, bo
         return i->status;
     if (rc == SQLITE_ABORT) /* or a row has an id that the file does not have */
         return i->yields ? CATALOGUE_OK : CATALOGUE_CORRUPT;
+    i->collides = (rc & 0xff) == SQLITE_CONSTRAINT;
+    if (i->collides) /* of the copy with what is here: this catalogue is sound */
+        return CATALOGUE_OK;
     return connection_status(rc) != CATALOGUE_OK ? connection_status(rc) : CATALOGUE_UNAVAILABLE;
+}
+
+/* A name that a removed source had, or one of this site when it was here and was removed, gives
+ * way, and what polls of its list knew. */
+static void forget_removed(struct import *i, sqlite3_stmt *row, const struct registry *r,
+                           struct change_result *result)
+{
+    static const enum statement steps[] = {ST_SOURCE_MADE_FORGET, ST_SOURCE_LIST_FORGET};
+    (void)r;
+    (void)result;
+    for (size_t n = 0; n < sizeof steps / sizeof *steps && i->status == CATALOGUE_OK; n++) {
+        sqlite3_stmt *step = tx_statement(i->tx, steps[n]);
+        if (step != NULL)
+            statement_bind_text(step, 1, text_of(row, 0));
+        if (step != NULL && n == 0)
+            sqlite3_bind_int64(step, 2, i->site_to);
+        i->status = step != NULL ? statement_run(step) : tx_failure(i->tx);
+    }
 }
 
 /* The last step: names may have been given away meanwhile. */
@@ -348,9 +382,16 @@ static enum catalogue_status show(struct import *i, struct change_result *result
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     i->shown = true;
-    status = copy_part(i, SITE_ROWS_ALL, &ended);
+    status = for_rows(i, "SELECT name FROM source_made", result, forget_removed, NULL);
     if (status == CATALOGUE_OK)
-        status = tx_run(i->tx, ST_SITE_SHOW_LISTS, i->site_to);
+        status = i->status;
+    if (status == CATALOGUE_OK)
+        status = copy_part(i, SITE_ROWS_ALL, &ended);
+    if (status == CATALOGUE_OK && i->collides)
+        result_decline(result, CATALOGUE_CONFLICT, COLLIDES);
+    if (status != CATALOGUE_OK || i->collides)
+        return status;
+    status = tx_run(i->tx, ST_SITE_SHOW_LISTS, i->site_to);
     if (status == CATALOGUE_OK)
         status = tx_run(i->tx, ST_SITE_UNREMOVE, i->site_to);
     tx_registry_touch(i->tx);
@@ -367,6 +408,8 @@ static enum catalogue_status copy_rows(struct import *i, struct change_result *r
     enum catalogue_status status = copy_part(i, SITE_ROWS_HIDDEN, &ended);
     if (status == CATALOGUE_OK && ended)
         status = show(i, result);
+    else if (status == CATALOGUE_OK && i->collides)
+        result_decline(result, CATALOGUE_CONFLICT, COLLIDES);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     result->id = i->site_to;
