@@ -400,7 +400,50 @@ bool config_source_settings(const struct config *c, const struct config_source *
     return !failed;
 }
 
-static void check_map(const struct config_source *source, struct mistakes *m)
+/* The site of the configuration that has the URL's origin. */
+static const struct config_site *site_of_url(const struct config *c, const struct url *url)
+{
+    struct url origin;
+
+    for (size_t i = 0; i < c->site_count; i++) {
+        const char *own = c->sites[i].origin;
+
+        if (own != NULL && url_parse_origin(own, strlen(own), &origin) == RULE_OK &&
+            url_same_origin(url, &origin))
+            return &c->sites[i];
+    }
+    return NULL;
+}
+
+/* With an index a source is one site's: what leads to another site would be rejected at each poll.
+ */
+static void check_map_sites(const struct config *c, const struct config_source *source,
+                            const struct host_map *map, struct mistakes *m)
+{
+    const char *index = source->is.index;
+    struct url url;
+
+    if (index == NULL || url_parse(index, strlen(index), &url, NULL) != RULE_OK)
+        return;
+    const struct config_site *site = site_of_url(c, &url);
+
+    for (size_t i = 0; site != NULL && i < map->count; i++) {
+        const char *to = map->pairs[i].to, *host = strstr(to, "://") + 3;
+        const struct config_site *other =
+            url_parse_origin(to, strlen(to), &url) == RULE_OK ? site_of_url(c, &url) : NULL;
+        bool is_listed = false;
+
+        for (size_t k = 0; k < site->cross_host_count; k++)
+            is_listed = is_listed || strcmp(site->cross_hosts[k], host) == 0;
+        if (other != NULL && other != site && !is_listed)
+            mistakes_add(m,
+                         "[source \"%s\"]: map leads to %s, which is another site's than its index",
+                         source->named.name, to);
+    }
+}
+
+static void check_map(const struct config *c, const struct config_source *source,
+                      struct mistakes *m)
 {
     char why[128];
     bool failed = false;
@@ -411,11 +454,14 @@ static void check_map(const struct config_source *source, struct mistakes *m)
         mistakes_add(m, "out of memory");
     else if (text != NULL && map == NULL)
         mistakes_add(m, "[source \"%s\"]: map %s", source->named.name, why);
+    else if (map != NULL)
+        check_map_sites(c, source, map, m);
     host_map_free(map);
     free(text);
 }
 
-static void check_upstream(const struct config_source *source, struct mistakes *m)
+static void check_upstream(const struct config *c, const struct config_source *source,
+                           struct mistakes *m)
 {
     char secret[CONFIG_CREDENTIALS_SIZE], why[256];
 
@@ -424,7 +470,7 @@ static void check_upstream(const struct config_source *source, struct mistakes *
                      "[source \"%s\"]: serve cannot be combined with check = no: what is served is "
                      "what polls have read",
                      source->named.name);
-    check_map(source, m);
+    check_map(c, source, m);
     if (source->is.ca_file != NULL && access(source->is.ca_file, R_OK) != 0)
         mistakes_add(m, "ca_file %s cannot be read: %s", source->is.ca_file, strerror(errno));
     if (source->credentials_file == NULL)
@@ -449,7 +495,8 @@ static void check_folder(const struct config_source *source, struct mistakes *m)
                      source->named.name);
 }
 
-static void check_source(const struct config_source *source, struct mistakes *m)
+static void check_source(const struct config *c, const struct config_source *source,
+                         struct mistakes *m)
 {
     const char *name = source->named.name;
     bool upstream = is_there(&source->named, "source", "upstream");
@@ -474,7 +521,7 @@ static void check_source(const struct config_source *source, struct mistakes *m)
     if (source->is.upstream != NULL || source->is.directory != NULL)
         evaluate_split(source, m);
     if (source->is.upstream != NULL)
-        check_upstream(source, m);
+        check_upstream(c, source, m);
     else if (!upstream)
         check_folder(source, m);
 }
@@ -504,7 +551,7 @@ static void evaluate_sources(const struct config *c, struct mistakes *m)
 {
     for (size_t i = 0; i < c->source_count; i++) {
         m->line = c->sources[i].named.line;
-        check_source(&c->sources[i], m);
+        check_source(c, &c->sources[i], m);
         for (size_t j = 0; c->sources[i].is.upstream != NULL && j <= i; j++)
             if (c->sources[j].is.upstream != NULL)
                 check_splits_apart(&c->sources[i], &c->sources[j], m);

@@ -170,6 +170,14 @@ def test_bad_maps_are_refused(start, tmp_path):
             path.write_text(w.config())
             done = sitemapd("check-config", "--config", str(path))
             assert done.code == 1 and why in done.err, done
+        # A source with an index is of that index's site; without one its sitemaps are listed in the site of each.
+        other = '[site "o"]\norigin = https://o.example\n'
+        w.map = f"map = {w.base} https://o.example\n"
+        for more, mistake in (("", False), (f"index = {SITE}/sitemap_index.xml\n", True), ("index = https://o.example/sitemap_index.xml\n", False)):
+            w.settings = more
+            path.write_text(w.config() + other)
+            done = sitemapd("check-config", "--config", str(path))
+            assert done.code == mistake and ("map leads to https://o.example, which is another site's than its index" in done.err) == mistake, done
 
 
 def test_what_is_broken_at_the_cms_is_told_with_its_address(start):
@@ -195,7 +203,7 @@ def test_a_tenant_maps_nobody_elses_host(start):
     other = "https://www.other.example"
     with Origin() as cms:
         w = World(start, cms)
-        config = f'{FETCH}[site "m"]\norigin = {SITE}\nindex = /sitemap_index.xml\ncross_host = {cms.address}:{cms.port}\n[site "o"]\norigin = {other}\nindex = /sitemap_index.xml\n'
+        config = f'{FETCH}[site "m"]\norigin = {SITE}\nindex = /sitemap_index.xml\ncross_host = {cms.address}:{cms.port}\n[site "o"]\norigin = {other}\nhost_alias = alias.other.example\nindex = /sitemap_index.xml\n'
         w.server = server = w.start(sites=(), config=config)
         token = server.make_token("shop", "--site", SITE, "--role", "admin")
         make = lambda **fields: server.api("POST", "/v1/sources", {"name": "cms", "upstream": w.base + "/list.xml", **fields}, token=token)
@@ -203,14 +211,23 @@ def test_a_tenant_maps_nobody_elses_host(start):
                            ([f"https://a{i}.example {SITE}" for i in range(33)], "map")):
             reply = make(map=bad)
             assert (reply.status, reply.json()["code"], reply.json()["field"]) == (422, "source-malformed", field), reply
-        cms.answers["/list.xml"] = answer(200, index(w.base + "/a.xml", "https://victim.example/b.xml"))
-        w.put("/a.xml", urlset(w.base + "/page"))
+        # Not to another site's origin or alias, by any token; not to anybody's host, by a token for one site.
+        nobody, www = "https://nobody.example", "http://alias.other.example"
+        for to in (other, other.replace("https", "http"), www, nobody):
+            reply = make(map=[f"{w.base} {to}"])
+            assert (reply.status, reply.json()["code"], reply.json()["field"]) == (422, "outside-site", "map"), reply
+        make_any = lambda to: server.api("POST", "/v1/sources", {"name": "all", "upstream": w.base + "/none.xml", "site": SITE, "check": False, "map": [f"{w.base} {to}"]})
+        assert [make_any(to).status for to in (other, www, nobody)] == [422, 422, 201]
+        assert server.api("DELETE", "/v1/sources/all").status == 204
+        cms.answers["/list.xml"] = answer(200, index("https://victim.example/b.xml"))
         w.put("/b.xml", urlset(w.base + "/page"))
-        reply = make(map=[f"{w.base} {other}", f"https://victim.example {SITE}"], serve=True)
-        assert reply.status == 201 and reply.json()["map"] == [f"{w.base} {other}", f"https://victim.example {SITE}"], reply
-        # What leads to the other site is not listed there; what leads here is asked at the upstream, whoever it names.
+        reply = make(map=[f"https://victim.example {SITE}"], serve=True)
+        assert reply.status == 201 and reply.json()["map"] == [f"https://victim.example {SITE}"], reply
+        reply = server.api("PATCH", "/v1/sources/cms", {"map": [f"{w.base} {other}"]}, token=token)
+        assert (reply.status, reply.json()["field"]) == (422, "map"), reply
+        # What leads here is asked at the upstream, whoever it names.
         eventually(lambda: w.get("/b.xml").status == 200, "what leads here is served")
-        assert w.get("/a.xml").status == 404 and set(cms.paths()) == {"/list.xml", "/b.xml"}
+        assert "/b.xml" in cms.paths() and set(cms.paths()) <= {"/list.xml", "/none.xml", "/b.xml"}
         assert b"<loc>" not in ask(server.public, "GET", "/sitemap_index.xml", host="www.other.example").body
         assert ask(server.public, "GET", "/a.xml", host="www.other.example").status == 404
         assert server.api("PATCH", "/v1/sources/cms", {"map": []}, token=token).json()["map"] is None

@@ -228,6 +228,35 @@ static void evaluate_host(const struct change *change, const struct source_setti
              "is on no host of the token's site, nor on a cross host of it");
 }
 
+/* A map leads to hosts of the source's site: what it reads becomes sitemaps and pages of theirs.
+ * For tokens for all sites also to a host that is nobody's. */
+static void evaluate_map(const struct registry *r, const struct change *change,
+                         const struct source_made *made, const struct registry_site *site,
+                         struct change_result *result)
+{
+    char why[128];
+    struct host_map *map = host_map_new(made->map, why, sizeof why); /* check_map has passed it */
+    struct url to;
+
+    for (size_t i = 0; map != NULL && i < map->count && result->status == CATALOGUE_OK; i++) {
+        if (url_parse_origin(map->pairs[i].to, map->pairs[i].to_len, &to) != RULE_OK ||
+            url_same_origin(&to, &site->origin_url) || has_cross_host(site, &to))
+            continue;
+        char host[LOC_MAX_CHARS + 1];
+        snprintf(host, sizeof host, "%.*s", (int)(to.origin_len - to.host_at),
+                 to.text + to.host_at);
+        bool is_free = registry_site_of_host(r, host, site) == NULL &&
+                       registry_site_of_alias(r, host, site) == NULL;
+        if (registry_site_of_alias(r, host, NULL) == site ||
+            (change->grant.site_id == 0 && is_free))
+            continue;
+        result_refuse(result, RULE_OUTSIDE_SITE, "map");
+        snprintf(result->detail, sizeof result->detail,
+                 "leads to %.150s, which is on no host of the source's site", map->pairs[i].to);
+    }
+    host_map_free(map);
+}
+
 static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
                                        const struct change *change,
                                        const struct source_settings *made,
@@ -336,6 +365,8 @@ static enum catalogue_status judge(struct tx *tx, const struct registry *r,
         return CATALOGUE_OK;
     made->site_id = site->id;
     evaluate_host(change, made, site, url, result);
+    if (result->status == CATALOGUE_OK && made->map != NULL && set & SOURCE_SET_MAP)
+        evaluate_map(r, change, made, site, result);
     return is_new && result->status == CATALOGUE_OK ? check_new(tx, r, change, made, result)
                                                     : CATALOGUE_OK;
 }
