@@ -843,7 +843,7 @@ class Pages(http.server.BaseHTTPRequestHandler):
         member = {"sites": "sites", "indexes": "indexes", "urlsets": "urlsets", "tokens": "tokens", "history": "changes",
                   "pages": "pages", "sources": "sources"}.get(self.path.split("?")[0].rsplit("/", 1)[-1], "sites")
         rows, cursor = self.server.turn(Pages.asked)
-        body = json.dumps({member: [{"revision": 7, "name": "x"}] * rows, "next": cursor}).encode()
+        body = json.dumps({member: [{"revision": 7, "name": "x", **self.server.members}] * rows, "next": cursor}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -858,6 +858,7 @@ class Pages(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def endless():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    server.members = {}
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -882,3 +883,26 @@ def test_no_list_of_a_server_is_endless(endless, turn):
         assert command.code != 0 and "malformed list" in command.err and Pages.asked <= 1000, (words, command)
     command = sitemapd("complete", "--", "site", "show", "--server", where, "", env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
     assert command.code in (0, 1)
+
+
+def test_no_list_of_a_server_fills_the_memory(endless):
+    """Each page is as long as one may be, and there is always another."""
+    endless.turn, endless.members = TURNS["always another cursor"], {"origin": "x" * (60 << 20)}
+    Pages.asked = 0
+    command = sitemapd("token", "list", "--server", f"http://127.0.0.1:{endless.server_port}", env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
+    assert command.code == 1 and "malformed list" in command.err and Pages.asked <= 6, (Pages.asked, command)
+
+
+def test_no_text_of_a_server_speaks_to_the_terminal(endless):
+    """Nor does it add lines of its own."""
+    evil = "\x1b]0;x\x07\x1b[2J\r\nforged \u009b1m\u202e"
+    words = ("name", "origin", "url", "path", "site", "role", "prefix", "expires", "expires_at", "created_at", "last_used_at", "upstream", "directory", "index",
+             "detail", "code", "by", "via", "note", "at", "kind", "frozen_by", "page_pattern", "state", "loc", "request_id")
+    endless.turn = lambda asked: (1, None)
+    endless.members = {word: evil for word in words} | {"host_aliases": [evil], "cross_hosts": [evil], "map": [evil]}
+    where = f"http://127.0.0.1:{endless.server_port}"
+    lists = (["site", "list"], ["index", "list"], ["urlset", "list"], ["token", "list"], ["source", "list"], ["crawlers"], ["history"], ["status"],
+             ["status", "--server", f"b={where}"], ["shard", "map"])
+    for command in lists:
+        told = sitemapd(*command, "--server", f"a={where}" if len(command) > 2 or command[0] == "shard" else where, env={"SITEMAPD_TOKEN": "x" * 43}, database=None)
+        assert not [c for c in told.out + told.err if c != "\n" and not c.isprintable()] and "\nforged" not in told.out + told.err, (command, told)

@@ -11,9 +11,10 @@
 #include "server/input/reader.h"
 #include "server/rules/lastmod.h"
 
-#define PAGE_OF_LIST   "1000"      /* what the API gives at once */
-#define LIST_PAGES_MAX 1000u       /* longer lists no catalogue has */
-#define LINE_MAX_BYTES (32u << 20) /* no line of the API is so long */
+#define PAGE_OF_LIST   "1000"       /* what the API gives at once */
+#define LIST_PAGES_MAX 1000u        /* longer lists no catalogue has */
+#define LIST_BYTES_MAX (256u << 20) /* nor larger ones */
+#define LINE_MAX_BYTES (32u << 20)  /* no line of the API is so long */
 
 static bool fail(struct backend *b, const char *why)
 {
@@ -65,6 +66,42 @@ static void forget_lists(struct backend *b)
     b->sites = b->lists[0] = b->lists[1] = NULL;
 }
 
+static bool is_ascii_text(const char *text)
+{
+    while (*text >= ' ' && *text < 0x7f)
+        text++;
+    return *text == '\0';
+}
+
+static bool escape_string(json_t *value)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *to = is_ascii_text(json_string_value(value)) ? NULL : open_memstream(&text, &len);
+
+    if (to == NULL)
+        return is_ascii_text(json_string_value(value));
+    cli_print_escaped(to, json_string_value(value));
+    bool good = fclose(to) == 0 && json_string_set(value, text) == 0;
+    free(text);
+    return good;
+}
+
+/* What a server or a tenant wrote must neither speak to the terminal that it is shown on, nor look
+ * like more lines of it. Of a site's robots.txt only the length is shown. */
+static bool escape_texts(json_t *value)
+{
+    const char *name;
+    json_t *part;
+    size_t i;
+    bool good = !json_is_string(value) || escape_string(value);
+
+    json_array_foreach(value, i, part) good = good && escape_texts(part);
+    json_object_foreach(value, name, part) good =
+        good && (strcmp(name, "robots") == 0 || escape_texts(part));
+    return good;
+}
+
 bool api_send(struct backend *b, const struct api_request *request, json_t **out)
 {
     struct str body = STR_INIT;
@@ -76,12 +113,18 @@ bool api_send(struct backend *b, const struct api_request *request, json_t **out
     if (strcmp(request->method, "GET") != 0)
         forget_lists(b);
     good = (b->inside != NULL ? in_process : over_http)(b, request, &body);
+    b->received += body.len;
     if (good && body.len > 0)
         *out = json_loadb(body.data, body.len, JSON_REJECT_DUPLICATES, NULL);
     if (good && body.len > 0 && *out == NULL) {
         snprintf(b->why, sizeof b->why, "unexpected response (%u): not from the API of sitemapd",
                  b->status);
         good = false;
+    }
+    if (good && !arguments_has(&b->cli->arguments, "--json") && !escape_texts(*out)) {
+        json_decref(*out);
+        *out = NULL;
+        good = fail(b, "out of memory");
     }
     str_done(&body);
     return good;
@@ -190,11 +233,13 @@ json_t *api_get_all(struct backend *b, const char *path, const char *member)
     json_t *all = json_array();
     struct str after = STR_INIT;
     size_t pages = 0;
+    uint64_t before = b->received;
     bool good = all != NULL;
 
     do {
         good = good && get_page(b, path, member, &after, all);
-        if (good && after.len > 0 && ++pages == LIST_PAGES_MAX) {
+        if (good && after.len > 0 &&
+            (++pages == LIST_PAGES_MAX || b->received - before > LIST_BYTES_MAX)) {
             cli_fail(b->name, "the server sent a malformed list: a page is empty or repeated, or "
                               "there are too many");
             good = false;

@@ -36,6 +36,7 @@ struct backend {
     struct fetch_session *session;
     unsigned status;          /* of the last answer; 0: there was none */
     char why[512];            /* what went wrong with the last call: a sentence */
+    uint64_t received;        /* bytes of answers that were kept */
     json_t *sites, *lists[2]; /* as told last; NULL: not asked since the last write */
     struct str owner;         /* the token's name; empty: not asked yet */
 };

@@ -24,6 +24,14 @@ void cli_print_escaped(FILE *to, const char *text)
     size_t left = strlen(text);
 
     while (left > 0) {
+        size_t plain = 0;
+        while (text[plain] >= ' ' && text[plain] < 0x7f)
+            plain++;
+        fwrite(text, 1, plain, to);
+        text += plain;
+        left -= plain;
+        if (left == 0)
+            break;
         size_t step = utf8_char_len(text, left), len = step == 0 ? 1 : step;
         /* A byte that is not UTF-8 may be a control of its own where the terminal is an old one. */
         bool shown = step > 0 && !utf8_is_unprintable(text, step);

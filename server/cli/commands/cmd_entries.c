@@ -336,6 +336,7 @@ static void print_warnings(rule_set remarks)
 static void print_row(struct entry_listing *l, const struct entry_shown *entry)
 {
     char has[EXTENSION_WORDS_SIZE] = "";
+    struct str row = STR_INIT;
 
     if (!l->headed)
         printf("%s%-*s  %4s  %-*s  %s%s\n", ink_on(stdout, INK_HEADING), LASTMOD_WIDTH, "LASTMOD",
@@ -347,12 +348,14 @@ static void print_row(struct entry_listing *l, const struct entry_shown *entry)
     else
         str_append_format(&l->line, "%s%s", entry->origin != NULL ? entry->origin : "",
                           entry->path != NULL ? entry->path : "");
-    printf("%-*s  %4u  %-*s  %s", LASTMOD_WIDTH, entry->lastmod != NULL ? entry->lastmod : "-",
-           entry->page, l->width,
-           has[0] != '\0' ? has
-           : l->pages     ? "-"
-                          : str_text(&l->line),
-           entry->loc);
+    str_append_format(&row, "%-*s  %4u  %-*s  %s", LASTMOD_WIDTH,
+                      entry->lastmod != NULL ? entry->lastmod : "-", entry->page, l->width,
+                      has[0] != '\0' ? has
+                      : l->pages     ? "-"
+                                     : str_text(&l->line),
+                      entry->loc);
+    cli_print_escaped(stdout, str_text(&row));
+    str_done(&row);
     if (l->warned)
         print_warnings((l->pages ? entry_lint_page_url : entry_lint)(entry->loc, entry->lastmod,
                                                                      entry->origin));
