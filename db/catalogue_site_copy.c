@@ -13,6 +13,12 @@
 #include "db/file/schema.h"
 #include "db/file/site_rows.h"
 #include "db/read/view_pool.h"
+#include "db/registry.h"
+#include "db/view.h"
+#include "db/write/apply/apply.h"
+#include "server/rules/entry.h"
+#include "server/rules/limits.h"
+#include "server/rules/robots.h"
 
 static enum catalogue_status fail_engine(sqlite3 *db, int rc, char *why, size_t why_size)
 {
@@ -172,6 +178,48 @@ static enum catalogue_status check_schema(const char *path, struct checking *j)
     return j->problems == 0 ? CATALOGUE_OK : CATALOGUE_CORRUPT;
 }
 
+/* What catalogue_check leaves to those that write: a copy has had no such writer here. */
+static void check_settings(const struct registry *r, struct checking *j)
+{
+    const struct registry_site *site = r->site_count > 0 ? &r->sites[0] : NULL;
+    char why[256], sentence[400];
+    const char *fault =
+        site == NULL || site->robots == NULL ? NULL : robots_fault(site->robots, site->robots_len);
+
+    if (fault != NULL) {
+        snprintf(sentence, sizeof sentence, "its robots.txt %s", fault);
+        take_problem(j, sentence);
+    }
+    if (site != NULL &&
+        (site->max_pages > LIMIT_SITE_PAGES_MAX || site->alias_host_count > SITE_HOSTS_MAX ||
+         site->cross_host_count > SITE_HOSTS_MAX))
+        take_problem(j, "the site has more index files or hosts than a site may have");
+    for (size_t i = 0; i < r->token_count; i++)
+        if (entry_check_name(r->tokens[i].grant.name, strlen(r->tokens[i].grant.name)) != RULE_OK)
+            take_problem(j, "the name of a token is malformed");
+    for (size_t i = 0; i < r->source_count; i++)
+        if (!source_made_is_sound(&r->sources[i], why, sizeof why)) {
+            snprintf(sentence, sizeof sentence, "source %.64s: %s", r->sources[i].name, why);
+            take_problem(j, sentence);
+        }
+}
+
+static enum catalogue_status check_registry(struct catalogue *c, struct checking *j)
+{
+    struct catalogue_view *view = NULL;
+    struct registry *registry = NULL;
+    enum catalogue_status status = catalogue_view_begin(c, &view);
+
+    if (status != CATALOGUE_OK)
+        return status;
+    status = catalogue_view_registry(view, &registry);
+    catalogue_view_end(view);
+    if (status == CATALOGUE_OK)
+        check_settings(registry, j);
+    registry_unref(registry);
+    return status;
+}
+
 enum catalogue_status catalogue_site_copy_check(const char *path, char *why, size_t why_size)
 {
     const struct catalogue_options options = {.path = path,
@@ -190,6 +238,8 @@ enum catalogue_status catalogue_site_copy_check(const char *path, char *why, siz
     status = catalogue_open(&options, &c, why, why_size);
     if (status == CATALOGUE_OK) {
         status = catalogue_check(c, take_problem, &j, &count);
+        if (status == CATALOGUE_OK && j.problems == 0)
+            status = check_registry(c, &j);
         catalogue_close(c);
     }
     if (status == CATALOGUE_NO_MEMORY || status == CATALOGUE_NO_SPACE)

@@ -450,13 +450,18 @@ def test_a_site_that_was_removed_here_is_imported_again(pair):
     assert "corrupt" not in b.log() and not shop(b)
 
 
-@pytest.mark.parametrize("sql", ["UPDATE source_made SET name = char(27)", "UPDATE token SET name = '<b>'"])
-def test_a_name_in_a_copy_is_a_name(pair, tmp_path, sql):
+@pytest.mark.parametrize("sql", [
+    "UPDATE site SET robots = printf('%.*c', 700000, 'x')", "UPDATE site SET robots = char(27) || '[2J'", "UPDATE site SET max_pages = 999999999999",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) INSERT INTO site_host SELECT (SELECT id FROM site), 'h' || i || '.example', 'alias' FROM n",
+    "UPDATE source_made SET poll_ms = 0", "UPDATE source_made SET poll_ms = -1", "UPDATE source_made SET upstream = 'file:///etc/passwd'", "UPDATE source_made SET host_map = 'x'",
+    "UPDATE source_made SET name = char(27)", "UPDATE token SET name = '<b>'",
+])
+def test_settings_in_a_copy_are_within_their_bounds(pair, tmp_path, sql):
     a, b = pair
     with_shop(a, 10)
     assert a.api("POST", "/v1/sources", {"name": "cms", "upstream": f"{SHOP}/i.xml", "check": False}).status == 201
-    a.cli("token", "add", "own", "--site", SHOP)
-    problem(b.api("POST", "/v1/sites/import", body=changed(tmp_path, copy_of(a), sql), content_type=COPY), 422, None, "name")
+    assert a.cli("token", "add", "own", "--site", SHOP).code == 0
+    problem(b.api("POST", "/v1/sites/import", body=changed(tmp_path, copy_of(a), sql), content_type=COPY), 422, "invalid-copy")
 
 
 def changed(tmp_path, body, sql):

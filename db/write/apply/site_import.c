@@ -15,7 +15,6 @@
 #include "db/file/connection.h"
 #include "db/file/site_rows.h"
 #include "db/write/apply/apply.h"
-#include "server/rules/entry.h"
 
 /* An id of the file, and what it is here; by the first. */
 struct pair {
@@ -121,10 +120,6 @@ static void check_token(struct import *i, sqlite3_stmt *row, const struct regist
                         struct change_result *result)
 {
     (void)i;
-    if (entry_check_name(text_of(row, 0), strlen(text_of(row, 0))) != RULE_OK) {
-        result_refuse(result, RULE_NAME, "name");
-        return;
-    }
     for (size_t n = 0; n < r->token_count; n++) {
         if (strcmp(r->tokens[n].grant.name, text_of(row, 0)) != 0)
             continue;
@@ -141,10 +136,6 @@ static void check_source(struct import *i, sqlite3_stmt *row, const struct regis
     const char *name = text_of(row, 0);
     int64_t id = 0, known = 0;
 
-    if (entry_check_name(name, strlen(name)) != RULE_OK) {
-        result_refuse(result, RULE_NAME, "name");
-        return;
-    }
     i->status = tx_source(i->tx, name, false, &id);
     if (i->status == CATALOGUE_OK && id != 0)
         i->status = tx_number(i->tx, ST_SOURCE_IS_KNOWN, 0, &known, id);

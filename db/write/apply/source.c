@@ -148,6 +148,20 @@ static void check_alone(unsigned set, struct source_settings *made, struct url *
         check_upstream(made, url, result);
 }
 
+bool source_made_is_sound(const struct source_made *made, char *why, size_t why_size)
+{
+    struct source_made copy = *made;
+    struct change_result result = {.status = CATALOGUE_OK};
+    struct url url;
+
+    check_alone(0, &copy, &url, &result);
+    if (result.status != CATALOGUE_OK)
+        snprintf(why, why_size, "%s%s%s", result.field != NULL ? result.field : "",
+                 result.field != NULL ? " " : "",
+                 result.detail[0] != '\0' ? result.detail : rule_code_word(result.code));
+    return result.status == CATALOGUE_OK;
+}
+
 /* ---- checked against the others */
 
 static bool has_cross_host(const struct registry_site *site, const struct url *url)
