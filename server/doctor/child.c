@@ -258,7 +258,8 @@ const char *child_todo(const char *code)
                      "sends"},
         {"wrong-namespace",
          "set xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" on the urlset, exactly"},
-        {"no-usable-url", "write absolute URLs: no crawler can use this sitemap"},
+        {"no-usable-url",
+         "write absolute URLs, in a text file one a line: no crawler can use this sitemap"},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -419,6 +420,7 @@ void visit_child(struct visit *v, const char *text, const char *lastmod,
                  const struct visit_robots *robots)
 {
     const char *forbidden;
+    enum fetch_status status;
     struct fetch_reply r;
     struct url loc, url;
     unsigned hops;
@@ -433,11 +435,11 @@ void visit_child(struct visit *v, const char *text, const char *lastmod,
                      &(struct visit_about){.code = "robots-forbids", .url = loc.text},
                      "remove the Disallow, or add an Allow for it",
                      "%s: robots.txt disallows it for %s", loc.text, forbidden);
-    if (visit_follow(v, &url, "Accept-Encoding: gzip\r\n", VISIT_MAX_PAGE, &r, &hops) != FETCH_OK)
+    status = visit_follow(v, &url, "Accept-Encoding: gzip\r\n", VISIT_MAX_PAGE, &r, &hops);
+    if (status != FETCH_OK)
         visit_report(v, DOCTOR_WRONG, "child",
                      &(struct visit_about){.code = "reach", .url = loc.text},
-                     "check the name, the server and its certificate", "%s: cannot be fetched: %s",
-                     loc.text, r.why);
+                     visit_fetch_todo(status), "%s: cannot be fetched: %s", loc.text, r.why);
     else
         check_answer(v, &loc, lastmod, &url, hops, &r);
     fetch_reply_done(&r);

@@ -20,19 +20,9 @@
 
 static void report_unreachable(struct visit *v, enum fetch_status status)
 {
-    static const char *const todos[] = {
-        [FETCH_RESOLVE] = "check the name in the URL and its DNS records",
-        [FETCH_CONNECT] =
-            "check that the web server runs and listens there, and that no firewall blocks it",
-        [FETCH_TLS] = "give the web server a certificate for this host, with its whole chain; use "
-                      "http:// for a listener without TLS",
-        [FETCH_TIMEOUT] = "check firewall and load: crawlers also give up",
-        [FETCH_PROTOCOL] = "check what listens there, and the proxies in between",
-    };
-
     if (status != FETCH_NO_MEMORY)
-        visit_report_plain(v, DOCTOR_WRONG, "reach", todos[status], "%s cannot be fetched: %s",
-                           v->url.text, v->page.why);
+        visit_report_plain(v, DOCTOR_WRONG, "reach", visit_fetch_todo(status),
+                           "%s cannot be fetched: %s", v->url.text, v->page.why);
 }
 
 static void report_reached(struct visit *v)

@@ -51,6 +51,8 @@ void visit_report_plain(struct visit *v, enum doctor_level level, const char *ch
  * many there were. A redirect that cannot be followed is the reply. */
 enum fetch_status visit_follow(struct visit *v, struct url *url, const char *headers,
                                uint64_t max_bytes, struct fetch_reply *reply, unsigned *hops);
+/* What to do about a fetch that failed; NULL: nothing helps. */
+const char *visit_fetch_todo(enum fetch_status status);
 /* Past a proxy that ends TLS (--connect, and an index asked for by http), what the index's own host
  * has by https is asked for as the index was: `url` becomes that. Any other stays. */
 void visit_own(const struct visit *v, struct url *url);

@@ -407,7 +407,8 @@ enum rule_code sitemap_pages_refuse(struct sitemap_pages *p, struct place at, en
  * fragment, a name that is not ASCII) most make something. */
 static bool is_useless(enum rule_code code)
 {
-    return code == RULE_LOC_MISSING || code == RULE_LOC_RELATIVE || code == RULE_LOC_SCHEME;
+    return code == RULE_LOC_MISSING || code == RULE_LOC_RELATIVE || code == RULE_LOC_SCHEME ||
+           code == RULE_LOC_CONTROL;
 }
 
 void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code)

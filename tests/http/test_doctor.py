@@ -500,6 +500,12 @@ def test_broken_http(proxy, answer, words):
     only(doctor(proxy.origin + "/broken.xml"), "wrong", "reach", words)
 
 
+def test_what_to_do_about_a_sitemap_that_cannot_be_fetched_depends_on_how_it_fails(proxy):
+    proxy.pages.update({f"/maps/{n:02}.xml": (None, {}, b"SSH-2.0-OpenSSH_9.2\r\n\r\n") for n in range(60)})
+    found = has(doctor(proxy.index, "--sample", "1"), "wrong", "child", "not HTTP/1.1")
+    assert found["code"] == "reach" and found["todo"] == "check what listens there, and the proxies in between"
+
+
 def test_an_answer_that_never_comes(proxy):
     listening = socket.create_server(("127.0.0.1", 0))
     with listening:

@@ -163,6 +163,11 @@ static void test_useless(void **state)
         {OPEN "\n<url/>" CLOSE, "its one URL cannot be used: the loc is missing", 2, 1},
         {"<urlset><url><lastmod>no</lastmod>\n<loc>ftp://example.com/</loc></url></urlset>",
          "its one URL cannot be used: \"ftp://example.com/\" must be an http or https URL", 2, 1},
+        {"https://example.com/a\rhttps://example.com/b\r",
+         "its one URL cannot be used: \"https://example.com/a?https://example.com/b\" has a "
+         "control "
+         "character",
+         1, 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof useless / sizeof useless[0]; i++) {
