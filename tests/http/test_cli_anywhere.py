@@ -524,6 +524,7 @@ def test_a_scan_of_the_servers_source(start, tmp_path):
     assert told.code == 2 and "source not found on the server" in told.err, told
     told = place.run("status")
     assert told.code == 1 and "(source-problems)" in told.out and "1 of 2 files listed, 1 with a problem" in told.out, told
+    assert "  maps: bad.xml: line 1: " in told.out and "(malformed-xml)\n" in told.out, told
 
 
 def test_a_freeze_is_seen(file, served):

@@ -2,6 +2,7 @@
 """Remote sources against an origin of many faults: nothing it sends costs more than its own poll, and nothing it says leads elsewhere."""
 
 import gzip
+import re
 import signal
 import sqlite3
 import sys
@@ -147,6 +148,8 @@ def test_what_crawlers_cannot_use_is_green_nowhere(start):
             for where in commands:
                 status = sitemapd("status", *where, env={"SITEMAPD_TOKEN": server.token})
                 assert status.code == (1 if left else 0) and (f"{detail} (registered-checks)\n" in status.out) == bool(left), status
+                shown = [state for state in left if re.search(f"\n  {re.escape(base)}/{state}[.]xml: .+ [(][a-z-]+[)]\n", status.out)]
+                assert len(shown) == min(len(left), 5), status
 
         tell(*bad)
         polls = [check["check"] for check in server.api("GET", "/v1/checks?limit=1000").json()["checks"]]

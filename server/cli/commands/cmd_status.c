@@ -9,6 +9,8 @@
 #include "server/cli/commands/shards.h"
 #include "server/cli/output.h"
 
+#define PROBLEMS_SHOWN 5 /* of each source and of the checks */
+
 /* Of all indexes, or of all urlsets. */
 struct summary {
     size_t lists;
@@ -20,6 +22,7 @@ struct summary {
 /* What is asked, all of it owned. */
 struct overview {
     json_t *ready, *api, *sources;
+    json_t *checks; /* the first that are bad; NULL: not asked for */
     bool healthy;
     const char *version;
     struct summary indexes, urlsets;
@@ -88,6 +91,9 @@ static int ask(struct cli *cli, struct overview *out)
     out->api = api_get(b, &target);
     if (out->api == NULL || (out->sources = api_get_array(b, "/v1/sources", "sources")) == NULL)
         return EXIT_COULD_NOT;
+    if (!arguments_has(&cli->arguments, "--json") &&
+        (out->checks = api_get_array(b, "/v1/checks?state=bad&limit=5", "checks")) == NULL)
+        return EXIT_COULD_NOT;
     out->version = member_text(json_object_get(out->api, "info"), "version");
     sum_up(indexes, &out->indexes);
     sum_up(urlsets, &out->urlsets);
@@ -131,6 +137,41 @@ static void print_source(const json_t *source)
     putchar('\n');
 }
 
+/* `what` (NULL: nothing) is a source's name before a path. */
+static void print_problem(const char *what, const char *name, const json_t *problem)
+{
+    fputs("  ", stdout);
+    if (what != NULL) {
+        cli_print_escaped(stdout, what);
+        fputs(": ", stdout);
+    }
+    cli_print_escaped(stdout, name);
+    fputs(": ", stdout);
+    if (member_number(problem, "line") > 0)
+        printf("line %" PRIu64 ": ", member_number(problem, "line"));
+    cli_print_escaped(stdout, member_text(problem, "detail"));
+    printf(" (%s)\n", member_text(problem, "code"));
+}
+
+/* The first problems of each source's list and files, and of sitemaps that are polled. */
+static void print_problems(const struct overview *o)
+{
+    const json_t *source, *problem, *check;
+    size_t i, j;
+
+    json_array_foreach(o->sources, i, source)
+    {
+        json_array_foreach(json_object_get(source, "problems"), j, problem)
+        {
+            if (j == PROBLEMS_SHOWN)
+                break;
+            print_problem(member_text(source, "name"), member_text(problem, "path"), problem);
+        }
+    }
+    json_array_foreach(o->checks, i, check)
+        print_problem(NULL, member_text(check, "loc"), json_object_get(check, "check"));
+}
+
 /* Ends a line that names how many lists there are. */
 static void print_sum(const struct summary *sum, const char *one, const char *many)
 {
@@ -146,6 +187,7 @@ static void print_text(struct backend *b, const struct overview *o)
     size_t sites = json_array_size(api_sites(b)), i;
     const struct summary *indexes = &o->indexes, *urlsets = &o->urlsets;
     const json_t *reason, *source;
+    size_t problems = json_array_size(o->checks);
 
     printf("%s%s%s: sitemapd %s, %s%s%s\n", ink_on(stdout, INK_HEADING), b->name, ink_off(stdout),
            o->version, ink_on(stdout, o->healthy ? INK_GOOD : INK_WARNING),
@@ -165,7 +207,15 @@ static void print_text(struct backend *b, const struct overview *o)
     }
     if (json_array_size(o->sources) > 0)
         printf("sources:\n");
-    json_array_foreach(o->sources, i, source) print_source(source);
+    json_array_foreach(o->sources, i, source)
+    {
+        print_source(source);
+        problems += json_array_size(json_object_get(source, "problems"));
+    }
+    if (problems > 0) {
+        printf("the first problems (docs/remote.md#codes explains each):\n");
+        print_problems(o);
+    }
 }
 
 /* ---- as JSON --------------------------------------------------------------------------- */
@@ -207,5 +257,6 @@ int command_status(struct cli *cli)
     json_decref(overview.ready);
     json_decref(overview.api);
     json_decref(overview.sources);
+    json_decref(overview.checks);
     return status;
 }
