@@ -52,6 +52,7 @@ struct shared_state {
     /* Sentences of what is wrong; "": nothing to say. */
     char trouble[256]; /* for anybody: no name or address of PostgreSQL's */
     char said[256];    /* the same in its words, for the log */
+    char refused_trouble[256], refused_said[256]; /* the same of refused_ms */
     /* Counters since the start. */
     uint64_t appended, applied_records, refused, unknown, settled, replaced, snapshots;
     uint64_t digest_mismatches;

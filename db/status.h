@@ -27,7 +27,8 @@
     X(CATALOGUE_NO_MEMORY, "no-memory", 503, 5, "out of memory; nothing was applied")              \
     /* Shared: the log of all nodes cannot be reached. */                                          \
     X(CATALOGUE_SHARED_AWAY, "shared-unavailable", 503, 2,                                         \
-      "connection to the shared catalogue's PostgreSQL failed; nothing was applied, retry")        \
+      "the shared catalogue's PostgreSQL does not answer or rejects the write; nothing was "       \
+      "applied, retry")                                                                            \
     /* Shared: an older release works on it, too; reads go on. */                                  \
     X(CATALOGUE_UPGRADE_PENDING, "upgrade-pending", 503, 30,                                       \
       "upgrade pending: another node runs an older release, which cannot read this; nothing was "  \

@@ -265,7 +265,7 @@ static void report_writes(const struct shared_node *n, const struct shared_state
         log_event(LOG_LEVEL_ERROR, "shared-refused",
                   "PostgreSQL rejects the writes of this node: %s. Pages are served; writes are "
                   "rejected with 503 (read-only)",
-                  now->said);
+                  now->refused_said);
     if (now->waiting_ms > SHARED_WAITING_MS && !waited)
         log_event(LOG_LEVEL_ERROR, "shared-standby-missing",
                   "timeout: commits of PostgreSQL wait for a synchronous standby that does not "

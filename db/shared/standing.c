@@ -232,7 +232,9 @@ static void record_refused(struct standing *s, const struct shared_log *log)
     if (s->refused_since_ms == 0)
         s->refused_since_ms = clock_now_ms();
     s->refused_at_ms = clock_now_ms();
-    record_sentence(s, log);
+    snprintf(s->state.refused_trouble, sizeof s->state.refused_trouble, "%s",
+             log->calls->gist(log));
+    snprintf(s->state.refused_said, sizeof s->state.refused_said, "%s", log->calls->why(log));
     pthread_mutex_unlock(&s->lock);
 }
 

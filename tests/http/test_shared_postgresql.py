@@ -114,6 +114,11 @@ def test_what_postgresql_refuses_is_reported(cluster):
     problem(a.register(loc("two")), 503, "shared-unavailable")
     told("shared-refused", "this node's role lacks permissions")
     eventually(lambda: "shared-refused" in a.log() and "permission denied for table log" in a.log(), "in the log")
+    b = cluster.node("b")
+    eventually(lambda: b.register(loc("three")).status in (200, 201), "another node writes", within=60)
+    applied = lambda node: node.api("GET", "/readyz", token=None).json()["shared"]["applied"]
+    eventually(lambda: applied(a) == applied(b), "a follows", within=60)
+    assert "this node's role lacks permissions" in reasons(a)["shared-refused"], "what other nodes write does not change why"
     cluster.postgres.sql("GRANT INSERT ON sitemapd.log TO guest")
     eventually(lambda: a.register(loc("two")).status in (200, 201), "writes again", within=60)
     eventually(lambda: "shared-refused" not in reasons(a), "told no more")

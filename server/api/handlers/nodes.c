@@ -132,7 +132,7 @@ static void report_writes(struct telling *t)
         tell(t, "shared-refused",
              "PostgreSQL has rejected the writes of this node for %" PRId64
              " s%s%s; pages are served, writes get 503",
-             s->refused_ms / 1000, s->trouble[0] != '\0' ? ": " : "", s->trouble);
+             s->refused_ms / 1000, s->refused_trouble[0] != '\0' ? ": " : "", s->refused_trouble);
     if (s->waiting_ms > SHARED_WAITING_MS)
         tell(t, "shared-standby-missing",
              "a commit of PostgreSQL has waited for a synchronous standby for %" PRId64
