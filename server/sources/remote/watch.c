@@ -343,6 +343,7 @@ bool watch_load_fresh(struct remote *r)
         some = some || s->fresh;
     }
     bool done = !some || load_rows(r, 0, true, &last);
+    done = done && watch_load(r); /* what came with a source from another catalogue (site move) */
     for (size_t i = 0; i < r->plan->count; i++)
         r->sources[i].fresh = false;
     return done;

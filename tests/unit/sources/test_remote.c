@@ -870,6 +870,50 @@ static void what_was_made_before_is_scanned(void **state)
     assert_string_equal(world.failure, "");
 }
 
+static bool is_wanted_elsewhere(struct catalogue *c, const char *source)
+{
+    (void)c;
+    (void)source;
+    return true;
+}
+
+/* As those of a site that was moved here: nothing that this thread wrote itself loads them. */
+static void sitemaps_that_came_with_a_source_are_polled(void **state)
+{
+    char why[256];
+    struct remote *first;
+    struct remote_options options = {
+        .catalogue = world.c, .bounds = usual_bounds, .wanted_elsewhere = is_wanted_elsewhere};
+    struct catalogue_view *v;
+    struct change_result result;
+    struct check_write write = {.kind = CHECK_RESULT};
+    (void)state;
+    set_all_good();
+    assert_true(remote_start(&options, &first, why, sizeof why));
+    remote_poll(first, world.site_id, loc("/a.xml"), on_polled, NULL);
+    await(); /* it has loaded what there is: nothing */
+    start();
+    assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
+    assert_int_equal(poll_one("/a.xml"), CHECK_GOOD);
+    remote_stop(world.r);
+    assert_int_equal(catalogue_view_begin(world.c, &v), CATALOGUE_OK);
+    assert_int_equal(catalogue_view_check_by_loc(v, world.site_id, loc("/a.xml"), &write.record),
+                     CATALOGUE_OK);
+    write.full_from = write.record.full_at;
+    write.record.next_at = 1;
+    struct change change = {.kind = CHANGE_CHECK, .check = {.writes = &write, .count = 1}};
+    assert_int_equal(catalogue_apply(world.c, &change, &result), CATALOGUE_OK);
+    catalogue_view_end(v);
+    unsigned before = asked("/a.xml", false) + asked("/a.xml", true);
+    world.r = first;
+    assert_true(remote_reconfigure(first, &usual_bounds, 1, &world.settings, why, sizeof why));
+    for (int64_t until = clock_now_ms() + HANG_MS;
+         asked("/a.xml", false) + asked("/a.xml", true) == before;) {
+        assert_true(clock_now_ms() < until);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -888,6 +932,7 @@ int main(void)
         CASE(a_dry_run_of_a_list_changes_nothing),
         CASE(an_address_that_is_not_allowed_is_not_asked),
         CASE(what_was_made_before_is_scanned),
+        CASE(sitemaps_that_came_with_a_source_are_polled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
