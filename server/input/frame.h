@@ -249,7 +249,7 @@ bool lines_finish(void *self);
 bool json_stream_open(struct frame *f); /* one object, or one array of them */
 bool ndjson_open(struct frame *f);      /* a line that is not JSON costs only itself */
 bool json_either_open(struct frame *f); /* `{`: NDJSON where its first line is a whole object */
-bool xml_list_open(struct frame *f);
+bool xml_list_open(struct frame *f, bool wide);
 /* Whether the body turned out to be a single object of JSON. */
 bool json_stream_single(const struct frame *f);
 

@@ -104,7 +104,7 @@ static bool open_format(void *context, const char *head, size_t len)
     if (xml && detect_html(head, len))
         return refuse_page(r, head, len);
     if (xml)
-        return xml_list_open(f);
+        return xml_list_open(f, detect_utf16(head, len));
     if (wanted == READER_JSON)
         return json_stream_open(f);
     if (wanted == READER_NDJSON)

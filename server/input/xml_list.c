@@ -133,6 +133,7 @@ struct xml_list {
     char ignored_name[64];
     unsigned variants; /* EXTENSION_… whose namespaces were remarked */
     bool stray;        /* text directly in the root since the last element */
+    bool wide;         /* UTF-16 by its first bytes */
     bool plain;        /* items without prefix and attributes are ours */
     bool between;      /* expat has read to the end of an item, and has no more */
     /* Of a urlset; in an index all of it is ignored. */
@@ -513,7 +514,10 @@ static bool token_too_long(struct xml *xml)
 static bool fail_xml(struct xml *x, enum XML_Error error, const char *code, const char *why)
 {
     struct place at = xml_place(x);
-    (void)error;
+    if (error == XML_ERROR_INCORRECT_ENCODING && ((struct xml_list *)(void *)x)->wide) {
+        code = "not-utf8";
+        why = "is UTF-16, and declared otherwise; a sitemap must be UTF-8";
+    }
     return reader_state_fail(x->core, READER_MALFORMED, code, at.line, at.column,
                              "line %" PRIu64 ", column %" PRIu64 ": %s", at.line, at.column, why);
 }
@@ -675,12 +679,13 @@ static const struct xml_hooks hooks = {
     .broken = fail_xml,
 };
 
-bool xml_list_open(struct frame *f)
+bool xml_list_open(struct frame *f, bool wide)
 {
     struct xml_list *x = malloc(sizeof *x);
     if (x != NULL) {
         memset(x, 0, offsetof(struct xml_list, text_data));
         x->pages = f->core->options.pages;
+        x->wide = wide;
         x->fragment = f->core->judged->fragment;
         xml_item_begin(&x->item, 0);
         if (!xml_init(&x->xml, f->core, f->place, NULL, &hooks)) {

@@ -186,6 +186,10 @@ static const struct input_case refused[] = {
      READER_MALFORMED, "malformed-xml", 1, 0},
     {"unknown entity", OPEN "<sitemap><loc>https://example.com/&nbsp;</loc></sitemap>" SHUT, 0, "",
      READER_MALFORMED, "malformed-xml", 1, 0},
+    {"UTF-16 that is declared otherwise",
+     "\xff\xfe<\0?\0x\0m\0l\0 \0v\0e\0r\0s\0i\0o\0n\0=\0'\0001\0.\0000\0'\0 \0"
+     "e\0n\0c\0o\0d\0i\0n\0g\0=\0'\0U\0T\0F\0-\0008\0'\0?\0>\0<\0a\0/\0>\0",
+     86, "", READER_MALFORMED, "not-utf8", 1, 0},
     {"unbound prefix", OPEN "<x:y/>" SHUT, 0, "", READER_MALFORMED, "malformed-xml", 1, 0},
     {"bad UTF-8", HEAD OPEN "<sitemap><loc>https://example.com/\xe9</loc></sitemap>" SHUT, 0, "",
      READER_MALFORMED, "malformed-xml", 2, 0},
