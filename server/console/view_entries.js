@@ -72,6 +72,14 @@ const REMEDIES = {
 export const remedyOf = ({state, code}) => REMEDIES[code] || CHECKS[state]?.[2];
 export const fileRemedy = ({code}) => REMEDIES[code] || WRITE;
 
+/* What to do about a file or a member of a list that the index may not have. */
+const PLACES = {
+  'index-needed': 'Set the index of the source.', 'site-unknown': 'Add the site, or remove the URL from the list.',
+  'outside-site': 'Add its host to the cross hosts of the site, or set an index of its own site in the source.',
+  'owned-by-another': 'Remove the entry of the other owner, or leave it to that owner.',
+};
+export const placeRemedy = (found) => PLACES[found.code] || fileRemedy(found);
+
 const warned = (entry) => entry.warnings.length > 0 ? ' Warnings: ' + entry.warnings.map(warningText).join(' ') : '';
 
 function registerDialog(context, lists, chosen) {

@@ -3,26 +3,26 @@
  * Checks of remote sitemaps. Problems: everything that needs attention. */
 import {get, post, remove} from './api.js';
 import {ago, approval, badge, button, buttons, check, codeOf, count, dialog, el, facts, field, further, lines, link, none, number, section, table, time, to} from './dom.js';
-import {CHECKS, checkBadge, fileRemedy, remedyOf} from './view_entries.js';
+import {CHECKS, checkBadge, fileRemedy, placeRemedy, remedyOf} from './view_entries.js';
 import {engineLines} from './view_engines.js';
 import {healthBox} from './view_overview.js';
 import {countsText} from './view_sites.js';
 
 const place = (found) => (found.line > 0 ? `${number(found.line)}, column ${number(found.column)}` : 'whole file');
 
-const columnsOf = (what) => [
+const columnsOf = (what, remedy) => [
   ['File', 'url', (found) => found.path],
   [what, 'why', (found) => [found.detail, ' ', codeOf(found.code)]],
-  ['What to do', '', fileRemedy],
+  ['What to do', '', remedy],
   ['Line', 'place', place],
 ];
 const problemColumns = [
-  ...columnsOf('Problem'),
+  ...columnsOf('Problem', placeRemedy),
   ['Since', '', (found) => time(found.since)],
   ['In the index', '', (found) => (found.listed ? 'last good content' : 'not yet')],
 ];
 const remarkColumns = [
-  ...columnsOf('Warning'),
+  ...columnsOf('Warning', fileRemedy),
   ['Count', 'number', (found) => number(found.count)],
 ];
 

@@ -1051,6 +1051,23 @@ def test_how_sitemaps_elsewhere_were_found(there, elsewhere):
     there.wait_text("/s/gone.xml: Gone.", "#status")
 
 
+def test_what_to_do_about_a_sitemap_that_the_index_may_not_list(console, driver, tmp_path):
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml", "https://cdn.example.net/b.xml"))
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        server = Server(tmp_path, config=f'[fetch]\nallow_address = 127.0.0.2\n[site "shop"]\norigin = {base}\n[source "shop"]\nupstream = {base}/list.xml\nindex = {base}/sitemap_index.xml\n').start()
+        try:
+            eventually(lambda: server.api("GET", "/v1/sources").json()["sources"][0]["problems_total"] == 1, "one is refused")
+            there = Console(driver, server).open("problems", server.token)
+            there.wait_text("https://cdn.example.net/b.xml")
+            assert "Add its host to the cross hosts of the site" in there.text() and "Correct what writes the file" not in there.text()
+        finally:
+            server.kill()
+            console.leave()
+            console.asked()
+
+
 def test_reasons_lead_to_where_something_can_be_done(there, elsewhere):
     there.open("overview", elsewhere.token)
     assert "1 gone" in there.text() and "1 broken" in there.text() and "1 not a sitemap" in there.text()
