@@ -32,17 +32,23 @@ void visit_fetch_robots(struct visit *v, const struct url *of, struct visit_robo
     fetch_reply_done(&r);
 }
 
+static bool is_forbidden(const struct visit_robots *robots, const char *agent, const char *path)
+{
+    return !robots_allows(str_text(&robots->text), robots->text.len, agent, path);
+}
+
 const char *visit_forbidden(const struct visit_robots *robots, const struct url *url)
 {
-    static const struct {
-        const char *agent, *name;
-    } crawlers[] = {{"*", "all crawlers"}, {"googlebot", "Googlebot"}, {"bingbot", "Bingbot"}};
     const char *path = url->text + url->origin_len;
+    bool google = is_forbidden(robots, "googlebot", path);
+    bool bing = is_forbidden(robots, "bingbot", path);
+    bool others = is_forbidden(robots, "*", path);
 
-    for (size_t i = 0; i < sizeof crawlers / sizeof *crawlers; i++)
-        if (!robots_allows(str_text(&robots->text), robots->text.len, crawlers[i].agent, path))
-            return crawlers[i].name;
-    return NULL;
+    if (google && bing)
+        return others ? "all crawlers" : "Googlebot and Bingbot";
+    if (google || bing)
+        return google ? "Googlebot" : "Bingbot";
+    return others ? "crawlers without a group of their own" : NULL;
 }
 
 /* The same page, its .gz form included: robots.txt names one of the two. */

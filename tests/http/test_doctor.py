@@ -558,9 +558,11 @@ def test_an_expired_certificate():
         (200, "User-agent: Googlebot/2.1\nDisallow: /\n\nUser-agent: *\nAllow: /\n{0}", "wrong", "Googlebot"),
         (200, "User-agent: Googlebot;\rDisallow: /\r{0}", "wrong", "Googlebot"),
         (200, "User-agent: *\rDisallow: /\r{0}", "wrong", "all crawlers"),
+        (200, "User-agent: googlebot\nUser-agent: bingbot\nDisallow:\n\nUser-agent: *\nDisallow: /\n{0}", "wrong", "for crawlers without a group of their own"),
+        (200, "User-agent: googlebot\nUser-agent: bingbot\nDisallow: /\n\nUser-agent: *\nDisallow:\n{0}", "wrong", "for Googlebot and Bingbot"),
         (200, "{0}#" + "x" * (600 << 10), "warning", "longer than 500 KiB"),
     ],
-    ids=["404", "500", "429", "empty", "other", "all", "google", "bing", "version", "token", "CR", "long"],
+    ids=["404", "500", "429", "empty", "other", "all", "google", "bing", "version", "token", "CR", "others", "both", "long"],
 )
 def test_robots(proxy, status, text, level, words):
     text = text.format(f"Sitemap: {proxy.index}\n")
