@@ -185,13 +185,15 @@ def test_a_collector_that_fails(collector, tmp_path, status):
     """It is slow, rejects, or is away: writes go on, memory is bounded, what is dropped is counted, and it is not asked in a storm."""
     url = collector.url if status is not None else "http://127.0.0.2:9"
     collector.status = status
-    server = Server(tmp_path, config=f"[trace]\nendpoint = {url}\n" + site(tmp_path), sites=())
+    other = "https://other.example.org"
+    server = Server(tmp_path, config=f"[trace]\nendpoint = {url}\n" + site(tmp_path) + f'[site "other"]\norigin = {other}\n', sites=())
     server.start()
     spans = lambda result: server.metrics()[f'sitemapd_trace_spans_total{{result="{result}"}}']
     try:
         for number in range(600):  # of one site, which has room for 256 beside the batch under way
             put(server, number)
         eventually(lambda: spans("dropped") >= 600 - 256 - 128, "what has no room is dropped")
+        assert server.register(other + "/a.xml").status == 201  # has room all the same
         if status != 0:
             eventually(lambda: server.told("trace-failed"), "the failure is logged")
             assert server.metrics()["sitemapd_trace_failing"] == 1
@@ -200,7 +202,8 @@ def test_a_collector_that_fails(collector, tmp_path, status):
             return
         collector.status = 200
         collector.hold.set()
-        eventually(lambda: spans("sent") > 0 and spans("sent") + spans("dropped") == 600, "the rest is sent")
+        eventually(lambda: spans("sent") > 0 and spans("sent") + spans("dropped") == 601, "the rest is sent")
+        assert status == 500 or [span for span in collector.spans if attributes(span).get("sitemapd.site") == other]
         eventually(lambda: server.metrics()["sitemapd_trace_failing"] == 0, "it is well again")
     finally:
         server.stop(within=10.0)
