@@ -159,7 +159,7 @@ def test_a_server_without_a_site_says_so(start):
     server = start(sites=())
     for target in ("/", "/sitemap_index.xml", "/robots.txt"):
         reply = server.get(target)
-        assert reply.status == 421 and b"no site here yet; `sitemapd site addORIGIN` creates one" in reply.body, reply
+        assert reply.status == 421 and b"no site here yet; `sitemapd site add ORIGIN` creates one" in reply.body, reply
     server.told("no-site: there is no site yet")
     assert server.api("POST", "/v1/sites", {"origin": ORIGIN}).status == 201
     assert server.get("/robots.txt").status == 200

@@ -5,6 +5,7 @@ import http.client
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,6 +125,8 @@ def nodes(folder, following):
                 node.stop()
                 load.more()
                 node.binary = following
+                for file in pathlib.Path(node.database).parent.glob(pathlib.Path(node.database).name + "*"):  # as a pod, which has no volume
+                    shutil.rmtree(file) if file.is_dir() else file.unlink()
                 node.start()
                 eventually(lambda node=node: node.api("GET", "/readyz", token=None).status == 200, f"{node.name} is ready", within=60)
                 load.more()

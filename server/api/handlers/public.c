@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/shared.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/routes.h"
 #include "server/http/reply.h"
@@ -245,6 +246,7 @@ static enum handled get_public(void *context, struct request *request)
     const struct site_map *routing = publisher_site_map(app->publisher);
     enum handled handled = HANDLED;
     struct site_target found;
+    struct shared_state shared;
 
     site_map_find(routing, request->host, request->path, &found);
     /* With a query it may be another file: children such as /sitemap.xml?page=1 exist. */
@@ -253,11 +255,15 @@ static enum handled get_public(void *context, struct request *request)
     request->site_id = found.site_id;
     if (is_loop(request, site_map_registry(routing))) {
         reply_text(&request->reply, 508, "Loop Detected");
+    } else if (site_map_registry(routing)->site_count == 0 &&
+               catalogue_shared_state(app->catalogue, &shared)) { /* it has not joined yet */
+        reply_text(&request->reply, 503, "This node has no site yet");
+        reply_header(&request->reply, "Retry-After", "5");
     } else if (!found.host_known) {
         reply_text(&request->reply, 421,
                    site_map_registry(routing)->site_count > 0
                        ? "Misdirected Request"
-                       : "There is no site here yet; `sitemapd site addORIGIN` creates one");
+                       : "There is no site here yet; `sitemapd site add ORIGIN` creates one");
     } else {
         request->undated = has_date(request) && !is_origin_host(routing, request->host);
         switch (found.kind) {
