@@ -64,7 +64,7 @@ static const struct cli_option *find_anywhere(const struct parse *p, const char 
 
 /* Every user who may list processes reads their arguments: what `ps` shows of a URL from now on has
  * stars in the place of its password. */
-static void take_value(struct given_option *given, char *value)
+static void set_value(struct given_option *given, char *value)
 {
     char *host = strstr(value, "://"), *end = host != NULL ? strpbrk(host + 3, "@/?#") : NULL;
     char *password =
@@ -78,7 +78,7 @@ static void take_value(struct given_option *given, char *value)
 }
 
 /* Takes the option at argv[*at] and moves `*at` to its last word. */
-static bool take_option(struct parse *p, int argc, char **argv, int *at)
+static bool parse_option(struct parse *p, int argc, char **argv, int *at)
 {
     char *word = argv[*at], *equals = strchr(word, '=');
     size_t len = equals != NULL ? (size_t)(equals - word) : strlen(word);
@@ -103,13 +103,13 @@ static bool take_option(struct parse *p, int argc, char **argv, int *at)
     if (option->value == NULL)
         return equals == NULL || wrong(p, "%s: the option takes no value", option->name);
     if (equals != NULL) {
-        take_value(given, equals + 1);
+        set_value(given, equals + 1);
         return true;
     }
     if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0)
         return wrong(p, "%s: the value is missing: %s %s", option->name, option->name,
                      option->value);
-    take_value(given, argv[++*at]);
+    set_value(given, argv[++*at]);
     return true;
 }
 
@@ -126,7 +126,7 @@ static bool gather(struct parse *p, int argc, char **argv)
         if (options && strcmp(argv[i], "--") == 0)
             options = false;
         else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
-            if (!take_option(p, argc, argv, &i))
+            if (!parse_option(p, argc, argv, &i))
                 return false;
         } else {
             out->words[out->word_count++] = argv[i];

@@ -198,7 +198,7 @@ static bool says_which(const char *option)
     return false;
 }
 
-static void take_value(struct cli *cli, const struct cli_option *o, const char *value)
+static void set_value(struct cli *cli, const struct cli_option *o, const char *value)
 {
     struct arguments *a = &cli->arguments;
     const char *home = getenv("HOME");
@@ -214,7 +214,7 @@ static void take_value(struct cli *cli, const struct cli_option *o, const char *
     a->given[a->given_count++] = (struct given_option){.name = o->name, .value = value};
 }
 
-static void take_word(struct line *line, const char *word)
+static void parse_word(struct line *line, const char *word)
 {
     char name[sizeof line->name];
     size_t len;
@@ -244,15 +244,15 @@ static void read_line(struct cli *cli, struct line *line)
         const char *word = a->words[i], *equals = strchr(word, '=');
 
         if (line->awaited != NULL) {
-            take_value(cli, line->awaited, word);
+            set_value(cli, line->awaited, word);
             line->awaited = NULL;
         } else if (*word != '-') {
-            take_word(line, word);
+            parse_word(line, word);
         } else {
             const struct cli_option *o = find_option(
                 line->command, word, equals != NULL ? (size_t)(equals - word) : strlen(word));
             if (o != NULL && o->value != NULL && equals != NULL)
-                take_value(cli, o, equals + 1);
+                set_value(cli, o, equals + 1);
             else if (o != NULL && o->value != NULL)
                 line->awaited = o;
         }
@@ -383,7 +383,7 @@ int command_completion(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
     struct suggestion near = {0};
-    int status = session_asks_no_server(cli);
+    int status = session_refuse_server(cli);
 
     if (status != EXIT_DONE)
         return status;

@@ -132,7 +132,7 @@ int output_table(struct cli *cli, const json_t *objects, const char *heading, co
     if (out.failed)
         status = cli_fail(name, "out of memory");
     else if (json_array_size(objects) == 0 && !json)
-        cli_note(name, "%s", none);
+        cli_warn(name, "%s", none);
     else if (heading != NULL && !json)
         printf("%s%s%s\n", ink_on(stdout, INK_HEADING), heading, ink_off(stdout));
     if (status == EXIT_DONE)
@@ -158,7 +158,7 @@ void text_warn(const char *what, rule_set remarks)
 {
     for (int code = RULE_OK + 1; code < RULE_CODE_COUNT; code++)
         if ((remarks & RULE_BIT(code)) != 0)
-            cli_note(what, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
+            cli_warn(what, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
                      rule_code_word((enum rule_code)code));
 }
 
@@ -228,7 +228,7 @@ uint64_t output_print_rows(const struct change_result *result, uint64_t most)
     return count;
 }
 
-uint64_t output_print_told(const json_t *rows, uint64_t most)
+uint64_t output_print_answer_rows(const json_t *rows, uint64_t most)
 {
     static const char *const members[] = {"before", "after"};
     uint64_t count = 0;

@@ -62,7 +62,7 @@ void output_print_change(const struct entry_shown *before, const struct entry_sh
 #define ROWS_SHOWN 20
 uint64_t output_print_rows(const struct change_result *result, uint64_t most);
 /* The same of the rows that the API returns for a dry run. */
-uint64_t output_print_told(const json_t *rows, uint64_t most);
+uint64_t output_print_answer_rows(const json_t *rows, uint64_t most);
 /* "... and N more" behind them, where there are. */
 void output_print_more(uint64_t all, uint64_t shown);
 

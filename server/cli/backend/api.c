@@ -130,8 +130,8 @@ bool api_send(struct backend *b, const struct api_request *request, json_t **out
     return good;
 }
 
-bool api_ask(struct backend *b, const char *method, const char *target, const json_t *body,
-             json_t **out)
+bool api_call(struct backend *b, const char *method, const char *target, const json_t *body,
+              json_t **out)
 {
     char *json = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
     bool good;
@@ -165,7 +165,7 @@ json_t *api_get(struct backend *b, struct str *target)
 {
     json_t *answer = NULL;
     bool good = target->failed ? fail(b, "out of memory")
-                               : api_ask(b, "GET", str_text(target), NULL, &answer);
+                               : api_call(b, "GET", str_text(target), NULL, &answer);
 
     str_done(target);
     if (good && answer != NULL && api_is_good(b))
@@ -175,7 +175,7 @@ json_t *api_get(struct backend *b, struct str *target)
 }
 
 /* The array that an answer has; NULL, and told, where it has none. Drops the answer. */
-static json_t *take_array(struct backend *b, json_t *answer, const char *member)
+static json_t *parse_array(struct backend *b, json_t *answer, const char *member)
 {
     json_t *array = json_incref(json_object_get(answer, member));
 
@@ -194,7 +194,7 @@ json_t *api_get_array(struct backend *b, const char *path, const char *member)
 
     str_append_text(&target, path);
     answer = api_get(b, &target);
-    return answer != NULL ? take_array(b, answer, member) : NULL;
+    return answer != NULL ? parse_array(b, answer, member) : NULL;
 }
 
 /* One page behind the cursor, which becomes the next one; no page is empty before the last, and no
@@ -210,7 +210,7 @@ static bool get_page(struct backend *b, const char *path, const char *member, st
     target_add(&target, "limit", PAGE_OF_LIST);
     target_add(&target, "after", after->len > 0 ? str_text(after) : NULL);
     answer = api_get(b, &target);
-    some = answer != NULL ? take_array(b, json_incref(answer), member) : NULL;
+    some = answer != NULL ? parse_array(b, json_incref(answer), member) : NULL;
     good = some != NULL;
     if (good) {
         const char *next = member_text(answer, "next");
@@ -270,7 +270,7 @@ struct lines {
     enum line_verdict last;
 };
 
-static bool take_lines(void *context, const char *bytes, size_t len)
+static bool receive_lines(void *context, const char *bytes, size_t len)
 {
     struct lines *l = context;
 
@@ -304,7 +304,7 @@ bool api_lines(struct backend *b, const char *target, api_line *each, void *cont
 {
     struct lines lines = {.line = STR_INIT, .each = each, .context = context};
     bool good =
-        api_stream(b, target, "application/x-ndjson", take_lines, &lines, out) && api_is_good(b);
+        api_stream(b, target, "application/x-ndjson", receive_lines, &lines, out) && api_is_good(b);
 
     if (lines.last == LINE_BROKEN || (good && lines.line.len > 0))
         good = fail(b, "the server sent a malformed or truncated line");
@@ -446,7 +446,7 @@ struct telling {
     void *context;
 };
 
-static enum line_verdict tell_line(void *context, const json_t *line)
+static enum line_verdict pass_line(void *context, const json_t *line)
 {
     const struct telling *t = context;
     struct shown_entry kept;
@@ -459,7 +459,7 @@ static enum line_verdict tell_line(void *context, const json_t *line)
     return verdict;
 }
 
-static bool tell_record(void *context, const struct entry_record *record)
+static bool pass_record(void *context, const struct entry_record *record)
 {
     const struct telling *t = context;
     const struct entry_shown shown = registry_describe_entry(t->registry, record);
@@ -480,7 +480,7 @@ static int read_records(struct backend *b, const struct entry_wanted *wanted, st
         status = catalogue_view_registry(view, &registry);
     t->registry = registry;
     if (status == CATALOGUE_OK)
-        status = catalogue_view_list(view, &list, tell_record, t);
+        status = catalogue_view_list(view, &list, pass_record, t);
     registry_unref(registry);
     catalogue_view_end(view);
     return status == CATALOGUE_OK ? EXIT_DONE
@@ -503,7 +503,7 @@ int api_entries(struct backend *b, const struct entry_wanted *wanted, api_entry 
     target_add(&target, "prefix", wanted->prefix);
     target_add(&target, "contains", wanted->filter.contains);
     target_add(&target, "warned", wanted->filter.warned ? "1" : NULL);
-    if (!api_lines(b, str_text(&target), tell_line, &t, &answer))
+    if (!api_lines(b, str_text(&target), pass_line, &t, &answer))
         status = api_report(b, answer);
     else
         json_decref(answer);
@@ -590,7 +590,7 @@ int api_write(struct backend *b, const char *method, struct str *target, json_t 
     json_t *told = NULL;
     bool done = target->failed
                     ? fail(b, "out of memory")
-                    : api_ask(b, method, str_text(target), body, &told) && api_is_good(b);
+                    : api_call(b, method, str_text(target), body, &told) && api_is_good(b);
 
     str_done(target);
     json_decref(body);

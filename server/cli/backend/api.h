@@ -60,8 +60,8 @@ void target_segment(struct str *target, const char *value);
 
 /* Asks; `body` (NULL: none) is sent as JSON. The answer's JSON (NULL: it has none), which the
  * caller owns, and b->status; false where there was no answer: b->why says. */
-bool api_ask(struct backend *b, const char *method, const char *target, const json_t *body,
-             json_t **out);
+bool api_call(struct backend *b, const char *method, const char *target, const json_t *body,
+              json_t **out);
 /* Whether the last answer was a 2xx. */
 static inline bool api_is_good(const struct backend *b)
 {

@@ -12,7 +12,7 @@
 #include "server/cli/backend/session.h"
 #include "server/crawlers/kept.h"
 
-static void tell(void *context, const char *file, unsigned line, const char *message)
+static void report_line(void *context, const char *file, unsigned line, const char *message)
 {
     char what[PATH_MAX + 16] = "crawlers";
 
@@ -55,7 +55,8 @@ static struct crawler_names *read_names(const struct config *config, config_repo
 struct crawlers *file_crawlers_new(const struct config *config, config_report *report,
                                    void *context)
 {
-    struct crawler_names *names = read_names(config, report != NULL ? report : tell, context);
+    struct crawler_names *names =
+        read_names(config, report != NULL ? report : report_line, context);
     struct crawlers *c = names != NULL ? crawlers_new(names, (int64_t)time(NULL)) : NULL;
 
     if (c == NULL && names != NULL) {

@@ -38,7 +38,7 @@ static ssize_t give(void *context, char *bytes, size_t size)
     return (ssize_t)n;
 }
 
-static bool take(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
+static bool receive(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
 {
     const struct api_request *request = ((struct carried *)context)->request;
 
@@ -99,7 +99,7 @@ bool over_http(struct backend *b, const struct api_request *request, struct str 
         .session = b->session,
         .give = request->lines != NULL || request->body != NULL ? give : NULL,
         .give_bytes = (uint64_t)bytes,
-        .take = request->take != NULL ? take : NULL,
+        .take = request->take != NULL ? receive : NULL,
         .context = &carried,
     };
     struct fetch_reply reply;

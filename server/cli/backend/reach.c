@@ -182,8 +182,8 @@ static void report_each(void *context, const struct url *url, enum fetch_status 
         a->each(NULL, url, status, reply, verdict);
 }
 
-void reach_ask(struct reach *r, const struct url *url, const char *headers, reach_each *each,
-               struct reach_answer *out)
+void reach_fetch(struct reach *r, const struct url *url, const char *headers, reach_each *each,
+                 struct reach_answer *out)
 {
     bool own = url == NULL || url_same_origin(url, &r->url);
     struct asking asking = {r, url != NULL ? url : &r->url, each};

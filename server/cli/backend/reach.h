@@ -38,8 +38,8 @@ typedef void reach_each(void *context, const struct url *url, enum fetch_status 
                         const struct fetch_reply *reply, enum hop_verdict verdict);
 /* Asks `url` (NULL: r->url). `headers` as in struct fetch_request; the whole body is kept, up to
  * what a sitemap may have. reach_answer_done is due. */
-void reach_ask(struct reach *r, const struct url *url, const char *headers, reach_each *each,
-               struct reach_answer *out);
+void reach_fetch(struct reach *r, const struct url *url, const char *headers, reach_each *each,
+                 struct reach_answer *out);
 void reach_answer_done(struct reach_answer *a);
 
 /* What an answer is: what a poll of the server's would make of it (server/sources/remote/child.h).

@@ -78,8 +78,8 @@ static uint64_t line_of(const struct sent *sent, const json_t *finding)
     return line >= 1 && line <= sent->count ? sent->lines[line - 1] : 0;
 }
 
-static void take_rejections(struct change_result *result, const struct sent *sent,
-                            const json_t *list)
+static void parse_rejections(struct change_result *result, const struct sent *sent,
+                             const json_t *list)
 {
     json_t *item;
     size_t i;
@@ -102,7 +102,7 @@ static void take_rejections(struct change_result *result, const struct sent *sen
 
 /* Those of what was stored. What a loc or a date bears by itself was remarked when the list was
  * read, as the API would. */
-static void take_remarks(struct change_result *result, const struct sent *sent, const json_t *list)
+static void parse_remarks(struct change_result *result, const struct sent *sent, const json_t *list)
 {
     const rule_set read = RULE_LASTMOD_DROPS | RULE_BIT(RULE_LOC_NO_SITEMAP) |
                           RULE_BIT(RULE_LOC_AMP) | RULE_BIT(RULE_DUPLICATE) |
@@ -145,7 +145,8 @@ static char *copy_of(const json_t *entry, const char *name)
 
 /* What a dry run reports about single entries: their texts. Where memory ends, the rest is left
  * out. */
-static void take_rows(const struct change *change, struct change_result *result, const json_t *rows)
+static void parse_rows(const struct change *change, struct change_result *result,
+                       const json_t *rows)
 {
     static const char *const members[] = {"before", "after"};
     size_t count = change->tells_rows ? json_array_size(rows) : 0;
@@ -177,7 +178,7 @@ static bool send_lines(struct backend *b, const struct change *change, const cha
     return api_send(b, &request, answer) && api_is_good(b);
 }
 
-static void take_counts(const json_t *answer, struct change_result *result)
+static void parse_counts(const json_t *answer, struct change_result *result)
 {
     result->created = member_number(answer, "created");
     result->updated = member_number(answer, "updated");
@@ -204,15 +205,15 @@ void server_apply_list(struct backend *b, const struct change *change, struct ch
         snprintf(result->detail, sizeof result->detail,
                  "no room for the list in the folder for temporary files (TMPDIR)");
     } else if (send_lines(b, change, str_text(&target), sent.file, &answer)) {
-        take_counts(answer, result);
-        take_rejections(result, &sent, json_object_get(answer, "rejected"));
-        take_remarks(result, &sent, json_object_get(answer, "warnings"));
-        take_rows(change, result, json_object_get(answer, "rows"));
+        parse_counts(answer, result);
+        parse_rejections(result, &sent, json_object_get(answer, "rejected"));
+        parse_remarks(result, &sent, json_object_get(answer, "warnings"));
+        parse_rows(change, result, json_object_get(answer, "rows"));
     } else {
         api_refuse(b, answer, result);
         if (json_array_size(json_object_get(answer, "rejected")) > 0)
             result->status = CATALOGUE_REFUSED;
-        take_rejections(result, &sent, json_object_get(answer, "rejected"));
+        parse_rejections(result, &sent, json_object_get(answer, "rejected"));
     }
     json_decref(answer);
     str_done(&target);
@@ -234,8 +235,8 @@ struct plain {
 };
 
 /* The lists of a site, from `*at` on, the first that no site before had. How many. */
-static size_t take_lists(struct plain *p, const struct registry_site *site, enum list_kind kind,
-                         const json_t *lists, size_t *at)
+static size_t add_lists(struct plain *p, const struct registry_site *site, enum list_kind kind,
+                        const json_t *lists, size_t *at)
 {
     size_t origin_len = strlen(site->origin), first = p->list_count;
     const json_t *list;
@@ -258,8 +259,8 @@ static size_t take_lists(struct plain *p, const struct registry_site *site, enum
 }
 
 /* All three arrays go by origin. */
-static void take_site(struct plain *p, const json_t *site, const json_t *indexes,
-                      const json_t *urlsets, size_t at[2])
+static void add_site(struct plain *p, const json_t *site, const json_t *indexes,
+                     const json_t *urlsets, size_t at[2])
 {
     struct registry_site *out = &p->sites[p->registry.site_count++];
     const json_t *host;
@@ -275,9 +276,9 @@ static void take_site(struct plain *p, const json_t *site, const json_t *indexes
     };
     json_array_foreach(json_object_get(site, "cross_hosts"), i, host) p->hosts[p->host_count++] =
         json_string_value(host);
-    out->index_count = take_lists(p, out, LIST_INDEX, indexes, &at[0]);
+    out->index_count = add_lists(p, out, LIST_INDEX, indexes, &at[0]);
     out->urlsets = &p->lists[p->list_count];
-    out->urlset_count = take_lists(p, out, LIST_URLSET, urlsets, &at[1]);
+    out->urlset_count = add_lists(p, out, LIST_URLSET, urlsets, &at[1]);
 }
 
 static struct registry *build(const json_t *sites, const json_t *indexes, const json_t *urlsets)
@@ -293,7 +294,7 @@ static struct registry *build(const json_t *sites, const json_t *indexes, const 
     p.lists = calloc(lists + 1, sizeof *p.lists);
     p.hosts = calloc(hosts + 1, sizeof *p.hosts);
     if (p.sites != NULL && p.lists != NULL && p.hosts != NULL) {
-        json_array_foreach(sites, i, site) take_site(&p, site, indexes, urlsets, at);
+        json_array_foreach(sites, i, site) add_site(&p, site, indexes, urlsets, at);
         p.registry.sites = p.sites;
         made = registry_copy(&p.registry);
     }

@@ -30,7 +30,7 @@ struct cli {
  * EXIT_COULD_NOT. */
 int cli_fail(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for what is not a failure: a warning, an empty list. */
-void cli_note(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cli_warn(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for wrong usage: returns EXIT_USAGE. */
 int cli_misuse(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same where `sentence` is `what: why` already; without a colon it is about the usage. */
@@ -60,7 +60,7 @@ const char *session_ca_file(const struct cli *cli);
 int session_needs_machine(const struct cli *cli);
 /* The same of a command that has nothing to do with a catalogue: only --server is wrong, since the
  * environment may name a server for other commands. */
-int session_asks_no_server(const struct cli *cli);
+int session_refuse_server(const struct cli *cli);
 /* Whether there is a site to register anything for; true also where the catalogue cannot be read,
  * which is reported. */
 bool session_has_sites(struct cli *cli);

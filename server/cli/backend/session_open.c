@@ -43,8 +43,8 @@ void cli_print_escaped(FILE *to, const char *text)
     }
 }
 
-__attribute__((format(printf, 3, 0))) static void tell(enum ink ink, const char *what,
-                                                       const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void print_message(enum ink ink, const char *what,
+                                                                const char *format, va_list args)
 {
     char why[4096];
 
@@ -63,7 +63,7 @@ int cli_fail(const char *what, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    tell(INK_WRONG, what, format, args);
+    print_message(INK_WRONG, what, format, args);
     va_end(args);
     return EXIT_COULD_NOT;
 }
@@ -73,17 +73,17 @@ int cli_misuse(const char *what, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    tell(INK_WRONG, what, format, args);
+    print_message(INK_WRONG, what, format, args);
     va_end(args);
     return EXIT_USAGE;
 }
 
-void cli_note(const char *what, const char *format, ...)
+void cli_warn(const char *what, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    tell(INK_WARNING, what, format, args);
+    print_message(INK_WARNING, what, format, args);
     va_end(args);
 }
 
@@ -204,7 +204,7 @@ int session_needs_machine(const struct cli *cli)
                       "server's machine without --server and SITEMAPD_SERVER");
 }
 
-int session_asks_no_server(const struct cli *cli)
+int session_refuse_server(const struct cli *cli)
 {
     if (!arguments_has(&cli->arguments, "--server"))
         return EXIT_DONE;

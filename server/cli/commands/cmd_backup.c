@@ -70,7 +70,7 @@ static int backup_file(struct backend *b, const char *file)
     return status;
 }
 
-static bool take_copy(void *context, const char *bytes, size_t len)
+static bool write_copy(void *context, const char *bytes, size_t len)
 {
     return fwrite(bytes, 1, len, context) == len;
 }
@@ -104,7 +104,7 @@ static int backup_server(struct backend *b, const char *file)
         str_done(&part);
         return status;
     }
-    whole = api_stream(b, "/v1/backup", "application/octet-stream", take_copy, out, &answer) &&
+    whole = api_stream(b, "/v1/backup", "application/octet-stream", write_copy, out, &answer) &&
             api_is_good(b);
     if (!whole && b->status == 0 && ferror(out))
         status = cli_fail(file, "write failed: the output is incomplete (no space left?)");

@@ -73,7 +73,7 @@ static int show_pages(struct cli *cli, const char *name, const char *origin)
         rows++;
     }
     if (pages != NULL && rows == 0 && !json)
-        cli_note("crawlers", "%s", stale ? "no crawler is stale" : "it has fetched no page");
+        cli_warn("crawlers", "%s", stale ? "no crawler is stale" : "it has fetched no page");
     json_decref(pages);
     return pages != NULL ? EXIT_DONE : EXIT_COULD_NOT;
 }
@@ -96,10 +96,10 @@ static void show_crawlers(struct cli *cli, const json_t *crawlers)
         rows++;
     }
     if (rows == 0 && !json)
-        cli_note("crawlers", "%s", stale ? "no crawler is stale" : "no crawler has visited yet");
+        cli_warn("crawlers", "%s", stale ? "no crawler is stale" : "no crawler has visited yet");
 }
 
-static bool came(const json_t *crawlers, const char *name)
+static bool was_seen(const json_t *crawlers, const char *name)
 {
     const json_t *crawler;
     size_t i;
@@ -135,13 +135,13 @@ int command_crawlers(struct cli *cli)
         return EXIT_COULD_NOT;
     if (name == NULL)
         show_crawlers(cli, crawlers);
-    else if (came(crawlers, name))
+    else if (was_seen(crawlers, name))
         status = show_pages(cli, name, origin);
     else
         status = cli_fail(name, "crawler not found; `sitemapd crawlers` shows those that have "
                                 "visited");
     if (status == EXIT_DONE && cli->backend->catalogue != NULL && !arguments_has(a, "--json"))
-        cli_note("crawlers", "read from the catalogue, which a running server updates once a "
+        cli_warn("crawlers", "read from the catalogue, which a running server updates once a "
                              "minute; --server shows the current state");
     json_decref(crawlers);
     return status;

@@ -244,7 +244,7 @@ static uint64_t find_child(const struct importing *i, const struct registry_site
 }
 
 /* False: there are too many sums. */
-static bool take_fetch(struct importing *i, const struct log_fetch *fetch)
+static bool count_fetch(struct importing *i, const struct log_fetch *fetch)
 {
     struct crawler_visits key = {.day = (int32_t)(fetch->at / DAY_SECONDS)};
     const struct registry_site *site;
@@ -306,7 +306,7 @@ static void count_unreadable(struct importing *i, const char *why)
     i->counted.why = why;
 }
 
-static bool take_line(struct importing *i, struct log_reader *reader, char *line, size_t len)
+static bool count_line(struct importing *i, struct log_reader *reader, char *line, size_t len)
 {
     struct log_fetch fetch;
     const char *why;
@@ -319,7 +319,7 @@ static bool take_line(struct importing *i, struct log_reader *reader, char *line
     case LOG_LINE_FETCH:
         if (fetch.at <= i->now + CLOCKS_MAY_S) {
             i->counted.lines++;
-            return take_fetch(i, &fetch);
+            return count_fetch(i, &fetch);
         }
         why = "has a time in the future";
         break;
@@ -363,7 +363,7 @@ static int read_log(struct importing *i, struct log_file *file, struct log_reade
         i->line++;
         switch (log_file_next(file, &line, &len, &rest)) {
         case LOG_NEXT_LINE:
-            if (!take_line(i, reader, line, len))
+            if (!count_line(i, reader, line, len))
                 return fail_at(i, "exceeds the sums of one import (20000 of a crawler, day and "
                                   "page): split the log");
             break;
@@ -374,7 +374,7 @@ static int read_log(struct importing *i, struct log_file *file, struct log_reade
             return fail_at(i, "cannot be read: the file or its gzip stream breaks off there");
         case LOG_NEXT_END:
             if (rest)
-                cli_note(i->name,
+                cli_warn(i->name,
                          "line %" PRIu64
                          " is incomplete (no line end yet); the next import will read it",
                          i->line);
@@ -385,7 +385,7 @@ static int read_log(struct importing *i, struct log_file *file, struct log_reade
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static void take_log(void *context, const struct crawler_log *log)
+static void set_log(void *context, const struct crawler_log *log)
 {
     struct importing *i = context;
 
@@ -393,7 +393,7 @@ static void take_log(void *context, const struct crawler_log *log)
         i->logs[i->log_count++] = *log;
 }
 
-static void tell(const struct importing *i)
+static void print_result(const struct importing *i)
 {
     const struct counted *c = &i->counted;
     uint64_t held = 0;
@@ -403,11 +403,11 @@ static void tell(const struct importing *i)
         held += i->visits[v].held_at != 0 && i->visits[v].child == 0;
     if (i->read_before != NULL) {
         lastmod_format_utc(i->read_before->at, at);
-        cli_note(i->name, "its first %" PRIu64 " bytes were imported on %s and are skipped",
+        cli_warn(i->name, "its first %" PRIu64 " bytes were imported on %s and are skipped",
                  i->read_before->bytes, at);
     }
     if (c->unreadable > 0)
-        cli_note(i->name, "line %" PRIu64 " %s", c->unreadable_line, c->why);
+        cli_warn(i->name, "line %" PRIu64 " %s", c->unreadable_line, c->why);
     if (c->lines == 0 && c->unreadable == 0) {
         printf("%s: nothing new\n", i->name);
         return;
@@ -464,7 +464,7 @@ static int import_log(struct importing *i, const char *epoch, bool dry_run)
     if (status == EXIT_DONE && !dry_run && i->visit_count > 0)
         status = apply(i, file, epoch);
     if (status == EXIT_DONE)
-        tell(i);
+        print_result(i);
     log_file_close(file);
     log_reader_free(reader);
     return status;
@@ -492,7 +492,7 @@ static enum catalogue_status prepare(struct importing *i, struct catalogue *cata
     if (i->logs == NULL || i->visits == NULL)
         status = CATALOGUE_NO_MEMORY;
     if (status == CATALOGUE_OK)
-        status = catalogue_view_crawler_logs(view, take_log, i);
+        status = catalogue_view_crawler_logs(view, set_log, i);
     catalogue_view_end(view);
     return status;
 }

@@ -115,7 +115,7 @@ static void print_sum(const unsigned counts[DOCTOR_LEVELS])
 
 /* What a server says of itself, in the words of its /readyz: a crawler cannot see that one node of
  * several lacks a folder. Filled in before the address is asked for anything. */
-static int ask_server(struct cli *cli, json_t **reasons)
+static int fetch_reasons(struct cli *cli, json_t **reasons)
 {
     bool healthy;
     int status = session_open(cli, false);
@@ -160,7 +160,7 @@ int command_doctor(struct cli *cli)
     int status = read_options(cli, &url, &options);
 
     if (status == EXIT_DONE && asks)
-        status = ask_server(cli, &reasons);
+        status = fetch_reasons(cli, &reasons);
     if (status == EXIT_DONE && !doctor_run(&options, report, NULL, counts))
         status = cli_fail(url.text, "out of memory");
     if (status == EXIT_DONE && asks)

@@ -234,7 +234,7 @@ static int put_entry(struct cli *cli, const struct entry *entry, const char *sou
 
     str_append_text(&target, entries_path(pages));
     target_add(&target, "source", source);
-    if (api_ask(b, "POST", str_text(&target), body, &answer) && api_is_good(b)) {
+    if (api_call(b, "POST", str_text(&target), body, &answer) && api_is_good(b)) {
         print_outcome(cli, answer, entry->remarks);
         json_decref(answer);
     } else {
@@ -399,9 +399,9 @@ static int widest_index(const json_t *indexes)
 static void record_none(struct cli *cli, const struct entry_wanted *wanted)
 {
     if (wanted->filter.page_urls)
-        cli_note("url list", "no matching page URLs");
+        cli_warn("url list", "no matching page URLs");
     else
-        cli_note("list", !session_has_sites(cli)
+        cli_warn("list", !session_has_sites(cli)
                              ? "no site yet; create one with `sitemapd site add ORIGIN`"
                          : wanted->list != NULL || wanted->prefix != NULL ||
                                  wanted->filter.contains != NULL || wanted->filter.warned
@@ -540,7 +540,7 @@ static int find_page(struct cli *cli, const char *name, struct page_name *out)
     return EXIT_DONE;
 }
 
-static bool take_text(void *context, const char *bytes, size_t len)
+static bool write_text(void *context, const char *bytes, size_t len)
 {
     struct str *out = context;
 
@@ -558,7 +558,7 @@ int entries_render(struct backend *b, const json_t *list, uint64_t number, struc
     str_append_text(&target, "/v1/render");
     target_add(&target, urlset ? "urlset" : "index", member_text(list, "url"));
     target_add_number(&target, "page", (int64_t)number);
-    good = api_stream(b, str_text(&target), "application/xml", take_text, out, &answer) &&
+    good = api_stream(b, str_text(&target), "application/xml", write_text, out, &answer) &&
            api_is_good(b);
     str_done(&target);
     if (!good && strcmp(member_text(answer, "code"), "page-empty") != 0)

@@ -257,7 +257,7 @@ static int show_change(struct backend *b, uint64_t revision, struct telling *t)
     int status = EXIT_DONE;
 
     str_append_format(&target, "/v1/history/%" PRIu64, revision);
-    if (!api_ask(b, "GET", str_text(&target), NULL, &change) || !api_is_good(b)) {
+    if (!api_call(b, "GET", str_text(&target), NULL, &change) || !api_is_good(b)) {
         str_done(&target);
         return report_of(b, revision, change);
     }
@@ -294,7 +294,7 @@ static int show_one(struct cli *cli, struct telling *t)
     if (status == EXIT_DONE)
         status = show_change(cli->backend, revision, t);
     if (status == EXIT_DONE && t->cut && !t->json)
-        cli_note("history", "only the first %" PRIu64 " are shown; --limit N shows more", t->limit);
+        cli_warn("history", "only the first %" PRIu64 " are shown; --limit N shows more", t->limit);
     return status;
 }
 
@@ -303,9 +303,9 @@ static void report_end(const struct telling *t, uint64_t from, bool more)
     if (t->json)
         return;
     if (t->changes == 0)
-        cli_note("history", "no change matches; the history begins with revision %" PRIu64, from);
+        cli_warn("history", "no change matches; the history begins with revision %" PRIu64, from);
     else if (more)
-        cli_note("history", "there are more changes; --limit N or --until WHEN shows them");
+        cli_warn("history", "there are more changes; --limit N or --until WHEN shows them");
 }
 
 /* Up to the limit, by the page: `query` is the target without limit and cursor. A page looks at a
@@ -523,7 +523,7 @@ static void print_undone(const char *what, const json_t *answer)
     uint64_t removed = member_number(answer, "removed"), all = created + updated + removed;
     bool dry_run = member_is(answer, "dry_run");
 
-    output_print_more(all, output_print_told(json_object_get(answer, "rows"), ROWS_SHOWN));
+    output_print_more(all, output_print_answer_rows(json_object_get(answer, "rows"), ROWS_SHOWN));
     printf("%s: ", what);
     if (all == 0) {
         printf("nothing to restore\n");

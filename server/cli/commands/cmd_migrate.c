@@ -49,8 +49,9 @@ struct look {
     bool *looked;       /* into each; owned */
 };
 
-static void note(struct str *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void note(struct str *out, const char *format, ...)
+static void add_note(struct str *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void add_note(struct str *out, const char *format, ...)
 {
     char text[3 * LOC_MAX_CHARS];
     va_list args;
@@ -74,8 +75,8 @@ static bool add_index(struct visit *v, const struct url *url, size_t under)
         if (strcmp(s->indexes[i].url.text, url->text) == 0)
             return false;
     if (s->index_count == MIGRATE_INDEXES) {
-        note(&s->notes, "%s is skipped: there are more than %u indexes", url->text,
-             MIGRATE_INDEXES);
+        add_note(&s->notes, "%s is skipped: there are more than %u indexes", url->text,
+                 MIGRATE_INDEXES);
         return false;
     }
     s->indexes[s->index_count].url = *url;
@@ -106,7 +107,7 @@ static bool same_host_name(const struct url *a, const struct url *b)
 }
 
 /* Many a robots.txt still names the http form of a site that has long been https. */
-static void take_scheme(struct visit *v, struct url *url)
+static void change_scheme(struct visit *v, struct url *url)
 {
     const struct url *own = &v->site.robots;
     char text[LOC_MAX_CHARS + 8];
@@ -117,8 +118,8 @@ static void take_scheme(struct visit *v, struct url *url)
     snprintf(text, sizeof text, "%.*s%s", own->origin_len, own->text, url->text + url->origin_len);
     if (strlen(text) > LOC_MAX_CHARS)
         return;
-    note(&v->site.notes, "robots.txt names %s; the site answers at %.*s, which is used", url->text,
-         own->origin_len, own->text);
+    add_note(&v->site.notes, "robots.txt names %s; the site answers at %.*s, which is used",
+             url->text, own->origin_len, own->text);
     if (url_parse(text, strlen(text), url, NULL) != RULE_OK)
         return;
 }
@@ -141,14 +142,14 @@ static void read_robots(struct visit *v, char *text, size_t len)
         bool good = robots_sitemap_url(&sitemap, &url, &code, &why);
 
         if (!good)
-            note(&s->notes, "robots.txt, line %" PRIu64 ": \"%.*s\" %s%s", sitemap.line,
-                 sitemap.url_len < 500 ? (int)sitemap.url_len : 500, sitemap.url, why,
-                 robots_sitemap_guess(&sitemap, &s->robots, &url)
-                     ? "; the intended URL is used here"
-                     : "");
+            add_note(&s->notes, "robots.txt, line %" PRIu64 ": \"%.*s\" %s%s", sitemap.line,
+                     sitemap.url_len < 500 ? (int)sitemap.url_len : 500, sitemap.url, why,
+                     robots_sitemap_guess(&sitemap, &s->robots, &url)
+                         ? "; the intended URL is used here"
+                         : "");
         if (!good && !robots_sitemap_guess(&sitemap, &s->robots, &url))
             continue;
-        take_scheme(v, &url);
+        change_scheme(v, &url);
         v->named += add_index(v, &url, SIZE_MAX);
     }
 }
@@ -171,7 +172,7 @@ static void forget(struct visit *v)
 /* Asks for the robots.txt of an origin, which becomes the site's: http may lead to https. False
  * where there is no answer, and `why_not` says why. `*twin` is the origin to go on with where the
  * answer leads there: "" where it does not. */
-static bool ask_robots(struct visit *v, const struct url *robots, struct url *twin)
+static bool fetch_robots(struct visit *v, const struct url *robots, struct url *twin)
 {
     struct old_site *s = &v->site;
     struct reach_answer a;
@@ -180,7 +181,7 @@ static bool ask_robots(struct visit *v, const struct url *robots, struct url *tw
 
     forget(v);
     twin->len = 0;
-    reach_ask(&v->reach, robots, "Accept-Encoding: identity\r\n", NULL, &a);
+    reach_fetch(&v->reach, robots, "Accept-Encoding: identity\r\n", NULL, &a);
     s->robots = a.way.last;
     snprintf(s->address, sizeof s->address, "%s", a.reply.address);
     good = a.status == FETCH_OK;
@@ -216,7 +217,7 @@ static bool names_twin_alone(const struct old_site *s, const struct url *twin)
 
 /* ---- an index -------------------------------------------------------------------------- */
 
-static void take_host(struct old_site *s, const struct url *loc)
+static void add_host(struct old_site *s, const struct url *loc)
 {
     char host[HOST_MAX_CHARS + 7];
 
@@ -227,11 +228,11 @@ static void take_host(struct old_site *s, const struct url *loc)
     if (s->host_count < MIGRATE_HOSTS)
         strcpy(s->hosts[s->host_count++], host);
     else
-        note(&s->notes, "its sitemaps are on more than %u other hosts: %s is left out",
-             MIGRATE_HOSTS, host);
+        add_note(&s->notes, "its sitemaps are on more than %u other hosts: %s is left out",
+                 MIGRATE_HOSTS, host);
 }
 
-static void take_date(struct look *l, const char *text)
+static void count_date(struct look *l, const char *text)
 {
     struct lastmod lastmod;
 
@@ -245,16 +246,16 @@ static void take_date(struct look *l, const char *text)
         strchr(lastmod.text, 'T') != NULL && llabs(l->date - lastmod.unix_seconds) <= NOW_SECONDS;
 }
 
-static bool take_member(void *context, const struct entry *entry)
+static bool add_member(void *context, const struct entry *entry)
 {
     struct look *l = context;
     struct old_site *s = &l->visit->site;
     struct url loc;
 
-    take_date(l, entry->lastmod);
+    count_date(l, entry->lastmod);
     if (url_split(entry->loc, strlen(entry->loc), &loc) && !migrate_is_own(s, &loc)) {
         l->foreign++;
-        take_host(s, &loc);
+        add_host(s, &loc);
         if (s->host_count == MIGRATE_HOSTS)
             s->indexes[l->number].bad_members = true;
     }
@@ -275,16 +276,16 @@ static bool take_member(void *context, const struct entry *entry)
     return !l->no_memory;
 }
 
-static bool take_bad(void *context, const struct rejection *rejection)
+static bool count_rejection(void *context, const struct rejection *rejection)
 {
     struct look *l = context;
     struct old_index *old = &l->visit->site.indexes[l->number];
 
     old->bad_members = true;
     if (l->bad++ < 3)
-        note(&l->refused, "- cannot be listed: %.*s (%s)", 500,
-             rejection->loc != NULL ? rejection->loc : "an entry without a loc",
-             rule_code_word(rejection->code));
+        add_note(&l->refused, "- cannot be listed: %.*s (%s)", 500,
+                 rejection->loc != NULL ? rejection->loc : "an entry without a loc",
+                 rule_code_word(rejection->code));
     return true;
 }
 
@@ -300,7 +301,7 @@ static bool read_members(struct look *l, const struct reach_answer *a, char *why
         .now = (int64_t)time(NULL),
     };
     struct reader *reader =
-        reader_new(&options, &(struct reader_sink){l, take_member, take_bad, NULL});
+        reader_new(&options, &(struct reader_sink){l, add_member, count_rejection, NULL});
     const char *date = fetch_header(&a->reply, "Date");
     char codings[CODINGS_TEXT];
     bool good;
@@ -340,21 +341,22 @@ static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
     if (l->looked[number] || !url_split(loc, strlen(loc), &url))
         return true;
     l->looked[number] = true;
-    reach_ask(&v->reach, &url, "Accept-Encoding: gzip\r\n", NULL, &a);
+    reach_fetch(&v->reach, &url, "Accept-Encoding: gzip\r\n", NULL, &a);
     good = reach_check(&a, &verdict);
     sum->looked++;
     if (good && verdict.list) {
         sum->nested++;
         if (add_index(v, &url, l->number))
-            note(notes,
-                 "- %s is an index itself, and an index may not list an index: its sitemaps are "
-                 "listed instead",
-                 loc);
+            add_note(
+                notes,
+                "- %s is an index itself, and an index may not list an index: its sitemaps are "
+                "listed instead",
+                loc);
     } else if (good && verdict.state == CHECK_GOOD) {
         sum->good++;
         sum->urls += verdict.file.urls;
     } else if (good) {
-        note(notes, "- %s: %s (%s)", loc, verdict.detail, verdict.code);
+        add_note(notes, "- %s: %s (%s)", loc, verdict.detail, verdict.code);
     }
     reach_answer_done(&a);
     return good;
@@ -400,9 +402,9 @@ static bool look_into_some(struct look *l)
         for (uint64_t i = 0; good && i < l->members && v->site.index_count < MIGRATE_INDEXES; i++)
             good = look_into(l, i, &sum);
     if (sum.looked > 0)
-        note(&v->site.indexes[l->number].notes,
-             "- checked %" PRIu64 " of them: %" PRIu64 " good, with %" PRIu64 " %s", sum.looked,
-             sum.good, sum.urls, plural(sum.urls, "URL", "URLs"));
+        add_note(&v->site.indexes[l->number].notes,
+                 "- checked %" PRIu64 " of them: %" PRIu64 " good, with %" PRIu64 " %s", sum.looked,
+                 sum.good, sum.urls, plural(sum.urls, "URL", "URLs"));
     return good;
 }
 
@@ -414,17 +416,18 @@ static void check_dates(struct look *l)
 
     old->drop_dates = all && (!l->dates_differ || l->now_dates == l->members);
     if (all && l->now_dates == l->members)
-        note(&old->notes, "- its dates are the time of the request, which is useless to crawlers%s",
-             s->commands ? ": they are left out" : ": they are replaced once the sitemaps change");
+        add_note(
+            &old->notes, "- its dates are the time of the request, which is useless to crawlers%s",
+            s->commands ? ": they are left out" : ": they are replaced once the sitemaps change");
     else if (all && !l->dates_differ)
-        note(&old->notes, "- its dates are all %s%s", l->first_lastmod,
-             s->commands ? ": they are left out" : ": a date will move when the content does");
+        add_note(&old->notes, "- its dates are all %s%s", l->first_lastmod,
+                 s->commands ? ": they are left out" : ": a date will move when the content does");
     else if (l->dated < l->members)
-        note(&old->notes, "- %" PRIu64 " of %" PRIu64 " have no date", l->members - l->dated,
-             l->members);
+        add_note(&old->notes, "- %" PRIu64 " of %" PRIu64 " have no date", l->members - l->dated,
+                 l->members);
     if (l->foreign > 0)
-        note(&old->notes, "- %" PRIu64 " %s on %s", l->foreign, plural(l->foreign, "is", "are"),
-             l->foreign == 1 ? "another host" : "other hosts");
+        add_note(&old->notes, "- %" PRIu64 " %s on %s", l->foreign, plural(l->foreign, "is", "are"),
+                 l->foreign == 1 ? "another host" : "other hosts");
 }
 
 static bool look_at_members(struct look *l, const struct reach_answer *a)
@@ -434,14 +437,14 @@ static bool look_at_members(struct look *l, const struct reach_answer *a)
 
     l->first = l->visit->site.member_count;
     if (!read_members(l, a, why, sizeof why)) {
-        note(&old->notes, "%s cannot be taken over: %s", old->url.text, why);
+        add_note(&old->notes, "%s cannot be taken over: %s", old->url.text, why);
         if (l->visit->why_not[0] == '\0')
             snprintf(l->visit->why_not, sizeof l->visit->why_not, "%.150s: %s", old->url.text, why);
         return !l->no_memory;
     }
     old->index = true;
-    note(&old->notes, "%s lists %" PRIu64 " %s, in %" PRIu64 " bytes", old->url.text, l->members,
-         plural(l->members, "sitemap", "sitemaps"), (uint64_t)a->reply.body.len);
+    add_note(&old->notes, "%s lists %" PRIu64 " %s, in %" PRIu64 " bytes", old->url.text,
+             l->members, plural(l->members, "sitemap", "sitemaps"), (uint64_t)a->reply.body.len);
     str_append_text(&old->notes, str_text(&l->refused));
     check_dates(l);
     return look_into_some(l);
@@ -476,25 +479,25 @@ static bool look_at(struct visit *v, size_t number)
     const char *twice;
     bool good;
 
-    reach_ask(&v->reach, &old->url, "Accept-Encoding: gzip\r\n", NULL, &a);
+    reach_fetch(&v->reach, &old->url, "Accept-Encoding: gzip\r\n", NULL, &a);
     good = reach_check(&a, &verdict);
     v->lasts[number] = a.way.last;
     twice = good && verdict.state != CHECK_GONE ? double_of(v, number, &a.way.last) : NULL;
     if (twice != NULL && (verdict.list || verdict.state == CHECK_GOOD)) {
-        note(&old->notes, "%s is a duplicate of %s", old->url.text, twice);
+        add_note(&old->notes, "%s is a duplicate of %s", old->url.text, twice);
     } else if (good && verdict.list) {
         good = look_at_members(&l, &a);
     } else if (good && verdict.state == CHECK_GOOD) {
         old->urlset = true;
         old->upstream = verdict.file.kind == SITEMAP_FILE_URLSET;
         if (!migrate_is_own(&v->site, &old->url))
-            take_host(&v->site, &old->url);
-        note(&old->notes,
-             "%s is a sitemap of %" PRIu64 " %s, not an index: the index here lists it",
-             old->url.text, verdict.file.urls, plural(verdict.file.urls, "URL", "URLs"));
+            add_host(&v->site, &old->url);
+        add_note(&old->notes,
+                 "%s is a sitemap of %" PRIu64 " %s, not an index: the index here lists it",
+                 old->url.text, verdict.file.urls, plural(verdict.file.urls, "URL", "URLs"));
     } else if (good && !old->guessed) {
-        note(&old->notes, "%s cannot be taken over: %s (%s)", old->url.text, verdict.detail,
-             verdict.code);
+        add_note(&old->notes, "%s cannot be taken over: %s (%s)", old->url.text, verdict.detail,
+                 verdict.code);
         if (v->why_not[0] == '\0')
             snprintf(v->why_not, sizeof v->why_not, "%.150s: %s (%s)", old->url.text,
                      verdict.detail, verdict.code);
@@ -547,8 +550,8 @@ static void report_choice(struct visit *v, const struct url *robots, const char 
     const struct url *own = &v->site.robots;
 
     if (!url_same_origin(robots, own))
-        note(&v->site.notes, "%.*s %s %.*s: that is the site's origin", robots->origin_len,
-             robots->text, why, own->origin_len, own->text);
+        add_note(&v->site.notes, "%.*s %s %.*s: that is the site's origin", robots->origin_len,
+                 robots->text, why, own->origin_len, own->text);
 }
 
 /* The site at `robots`; where that leads to the other of www and bare host, or has nothing, that
@@ -563,7 +566,7 @@ static int look_at_site(struct visit *v, const struct url *robots)
 
     for (int round = 0; round < 2; round++) {
         v->reach.url = asked; /* that --connect is for */
-        bool answers = ask_robots(v, &asked, &next);
+        bool answers = fetch_robots(v, &asked, &next);
 
         if (round == 0 && has_twin && answers && next.len == 0 && names_twin_alone(s, &twin)) {
             next = twin;
@@ -633,7 +636,7 @@ int command_migrate(struct cli *cli)
     char robots[LOC_MAX_CHARS + 16];
     struct url origin, url;
     enum rule_code code;
-    int status = session_asks_no_server(cli);
+    int status = session_refuse_server(cli);
 
     if (v == NULL)
         return cli_fail(text, "out of memory");

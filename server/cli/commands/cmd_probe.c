@@ -165,7 +165,7 @@ int command_probe(struct cli *cli)
     struct reach reach = {0};
     struct reach_answer answer;
     struct reach_verdict verdict;
-    int status = session_asks_no_server(cli);
+    int status = session_refuse_server(cli);
 
     if (status != EXIT_DONE)
         return status;
@@ -180,8 +180,9 @@ int command_probe(struct cli *cli)
             printf(LABEL "%s -> %s\n", "map", reach.map->pairs[i].from, reach.map->pairs[i].to);
         if (reach.secret[0] != '\0')
             print_text("secret", "is sent, to the host of the first URL");
-        reach_ask(&reach, NULL, gz ? "Accept-Encoding: identity\r\n" : "Accept-Encoding: gzip\r\n",
-                  print_answer, &answer);
+        reach_fetch(&reach, NULL,
+                    gz ? "Accept-Encoding: identity\r\n" : "Accept-Encoding: gzip\r\n",
+                    print_answer, &answer);
         if (answer.status == FETCH_OK)
             print_head(&answer.reply);
         if (answer.status == FETCH_OK)

@@ -281,7 +281,7 @@ static void report_files(const json_t *source, const char *member, const char *w
     }
 }
 
-static void take_counts(const json_t *answer, struct change_result *out)
+static void parse_counts(const json_t *answer, struct change_result *out)
 {
     const json_t *splits = json_object_get(answer, "splits");
 
@@ -314,7 +314,7 @@ static int scan_on_server(struct cli *cli, const char *name)
     str_append_text(&again, str_text(&target));
     str_append_text(&target, "/scan");
     session_add_set_options(cli, &target);
-    bool good = api_ask(b, "POST", str_text(&target), NULL, &answer) && api_is_good(b);
+    bool good = api_call(b, "POST", str_text(&target), NULL, &answer) && api_is_good(b);
     str_done(&target);
     if (!good)
         str_done(&again);
@@ -324,7 +324,7 @@ static int scan_on_server(struct cli *cli, const char *name)
     }
     if (!good)
         return api_report(b, answer);
-    take_counts(answer, &result);
+    parse_counts(answer, &result);
     json_decref(answer);
     source = api_get(b, &again);
     if (source == NULL)

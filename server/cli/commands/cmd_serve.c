@@ -162,7 +162,7 @@ static int check_answer(const char *origin, const char *path, const struct fetch
     return EXIT_DONE;
 }
 
-static int ask(const struct cli *cli, const struct url *url, bool own)
+static int query_health(const struct cli *cli, const struct url *url, bool own)
 {
     const struct fetch_request request = {
         .url = url,
@@ -196,14 +196,15 @@ int command_healthcheck(struct cli *cli)
     struct url url = {0};
     int status = EXIT_DONE;
     if (!own)
-        return (status = read_target(named, &url)) == EXIT_DONE ? ask(cli, &url, false) : status;
+        return (status = read_target(named, &url)) == EXIT_DONE ? query_health(cli, &url, false)
+                                                                : status;
     status = session_read_config(cli, NULL, NULL);
     if (status != EXIT_DONE)
         return status;
     snprintf(target, sizeof target, "%s%s", cli->config->admin_tls_cert != NULL ? "https://" : "",
              cli->config->admin_listen);
     status = read_target(target, &url);
-    return status == EXIT_DONE ? ask(cli, &url, true) : status;
+    return status == EXIT_DONE ? query_health(cli, &url, true) : status;
 }
 
 /* What the whole of the configuration shows. */

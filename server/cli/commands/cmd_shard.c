@@ -225,7 +225,7 @@ static bool is_kubernetes_name(const char *name)
            *name != '\0' && name[strlen(name) - 1] != '-';
 }
 
-static int judge_names(const struct map *m, enum format format, const char *gateway)
+static int validate_names(const struct map *m, enum format format, const char *gateway)
 {
     if (format != FORMAT_HTTPROUTE)
         return EXIT_DONE;
@@ -317,7 +317,7 @@ static int compare_lines(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void tell_line(const char *why, const char *line, size_t *told)
+static void print_difference(const char *why, const char *line, size_t *told)
 {
     if ((*told)++ >= 100) /* more than anybody reads */
         return;
@@ -344,14 +344,14 @@ static size_t differ(struct lines *wanted, struct lines *found, bool ordered)
                     : f == found->count ? -1
                                         : strcmp(wanted->at[w], found->at[f]);
         if (order < 0)
-            tell_line("missing: ", wanted->at[w], &told);
+            print_difference("missing: ", wanted->at[w], &told);
         else if (order > 0)
-            tell_line("not in the catalogues: ", found->at[f], &told);
+            print_difference("not in the catalogues: ", found->at[f], &told);
         w += order <= 0;
         f += order >= 0;
     }
     if (told == 0 && ordered)
-        tell_line("lines are in another order", "", &told);
+        print_difference("lines are in another order", "", &told);
     return told;
 }
 
@@ -417,7 +417,7 @@ int command_shard_map(struct cli *cli)
         gateway = "sitemapd";
     status = shards_open(cli, &map.shards, &map.shard_count);
     if (status == EXIT_DONE)
-        status = judge_names(&map, format, gateway);
+        status = validate_names(&map, format, gateway);
     for (unsigned i = 0; i < map.shard_count && status == EXIT_DONE; i++)
         status = read_sites(&map, i);
     if (status == EXIT_DONE)

@@ -226,17 +226,17 @@ static void report_hosts(struct cli *cli, const json_t *site)
     size_t i;
 
     if (other != NULL)
-        cli_note(origin, "its host is an alias of %s as well; requests for it go to this site",
+        cli_warn(origin, "its host is an alias of %s as well; requests for it go to this site",
                  other);
     json_array_foreach(json_object_get(site, "host_aliases"), i, name)
     {
         const char *host = json_string_value(name);
 
         if (is_host_of(host, origin))
-            cli_note(host, "is the site's own host; as an alias it has no effect");
+            cli_warn(host, "is the site's own host; as an alias it has no effect");
         other = origin_of_host(sites, host, origin);
         if (other != NULL)
-            cli_note(host,
+            cli_warn(host,
                      "conflict: is the host of %s, which still answers for it; the alias takes "
                      "effect once that site is removed",
                      other);
@@ -245,7 +245,7 @@ static void report_hosts(struct cli *cli, const json_t *site)
     {
         other = origin_of_host(sites, json_string_value(name), origin);
         if (other != NULL)
-            cli_note(json_string_value(name),
+            cli_warn(json_string_value(name),
                      "is the host of %s; entries registered without an index go to that site",
                      other);
     }

@@ -85,7 +85,7 @@ static int change(struct side *side, const char *method, const char *query, json
 
     name_site(side, query, &target);
     bool good =
-        !target.failed && api_ask(s, method, str_text(&target), body, &answer) && api_is_good(s);
+        !target.failed && api_call(s, method, str_text(&target), body, &answer) && api_is_good(s);
     str_done(&target);
     json_decref(body);
     if (!good)
@@ -214,7 +214,7 @@ static FILE *open_spool(void)
     return file;
 }
 
-static bool take_copy(void *context, const char *bytes, size_t len)
+static bool write_copy(void *context, const char *bytes, size_t len)
 {
     return fwrite(bytes, 1, len, context) == len;
 }
@@ -229,7 +229,7 @@ static int fetch_copy(struct move *m, FILE *spool)
     errno = 0;
     bool good =
         !target.failed &&
-        api_stream(s, str_text(&target), "application/vnd.sqlite3", take_copy, spool, &answer) &&
+        api_stream(s, str_text(&target), "application/vnd.sqlite3", write_copy, spool, &answer) &&
         api_is_good(s);
     str_done(&target);
     if (good && fflush(spool) == 0)

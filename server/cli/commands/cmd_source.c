@@ -158,7 +158,7 @@ static int change(struct cli *cli, json_t *body)
 
     append_address(&target, name);
     append_address(&again, name);
-    if (!api_ask(cli->backend, "GET", str_text(&target), NULL, &before) ||
+    if (!api_call(cli->backend, "GET", str_text(&target), NULL, &before) ||
         !api_is_good(cli->backend)) {
         status = api_refused(cli->backend, NULL, name, json_incref(before));
         str_done(&again);

@@ -51,7 +51,7 @@ json_t *status_reasons(struct backend *b, bool *healthy)
 {
     json_t *ready = NULL, *reasons;
 
-    if (!api_ask(b, "GET", "/readyz", NULL, &ready)) {
+    if (!api_call(b, "GET", "/readyz", NULL, &ready)) {
         api_report(b, ready);
         return NULL;
     }
@@ -77,7 +77,7 @@ static void check_shared(const struct cli *cli, struct overview *o)
                                               why[0] != '\0' ? why : "PostgreSQL does not answer"));
 }
 
-static int ask(struct cli *cli, struct overview *out)
+static int fetch_overview(struct cli *cli, struct overview *out)
 {
     struct backend *b = cli->backend;
     const json_t *indexes = api_sites(b) != NULL ? api_lists(b, LIST_INDEX) : NULL;
@@ -248,7 +248,7 @@ int command_status(struct cli *cli)
     int status = session_open(cli, false);
 
     if (status == EXIT_DONE)
-        status = ask(cli, &overview);
+        status = fetch_overview(cli, &overview);
     if (status == EXIT_DONE)
         (arguments_has(&cli->arguments, "--json") ? print_json : print_text)(cli->backend,
                                                                              &overview);

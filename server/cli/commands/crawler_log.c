@@ -133,7 +133,7 @@ static void decode_agent(char *text)
 
 /* The field that ends with `end`; moves behind it. NULL: there is none. A backslash escapes a
  * quote. */
-static char *take_field(char **at, char end)
+static char *next_field(char **at, char end)
 {
     char *start = *at, *p = start;
 
@@ -180,31 +180,31 @@ static const char *read_combined(char *line, struct log_fetch *out)
     char *at = line, *request, *number;
     uint64_t status;
 
-    out->address = take_field(&at, ' ');
+    out->address = next_field(&at, ' ');
     char *bracket = strchr(at, '[');
     if (out->address == NULL || bracket == NULL)
         return "is neither JSON nor the combined format";
     at = bracket + 1;
-    const char *when = take_field(&at, ']');
+    const char *when = next_field(&at, ']');
     if (when == NULL || !read_bracketed(when, &out->at))
         return "has no time";
-    if (!skip(&at, ' ') || !skip(&at, '"') || (request = take_field(&at, '"')) == NULL ||
-        !skip(&at, ' ') || (number = take_field(&at, ' ')) == NULL ||
+    if (!skip(&at, ' ') || !skip(&at, '"') || (request = next_field(&at, '"')) == NULL ||
+        !skip(&at, ' ') || (number = next_field(&at, ' ')) == NULL ||
         !read_number(number, &status) || status > 999)
         return "has no request and status";
     out->status = (unsigned)status;
-    number = strpbrk(at, " ") != NULL ? take_field(&at, ' ') : at;
+    number = strpbrk(at, " ") != NULL ? next_field(&at, ' ') : at;
     if (!read_number(number, &out->bytes))
         out->bytes = 0;
-    char *referer = skip(&at, '"') ? take_field(&at, '"') : NULL;
-    char *agent = referer != NULL && skip(&at, ' ') && skip(&at, '"') ? take_field(&at, '"') : NULL;
+    char *referer = skip(&at, '"') ? next_field(&at, '"') : NULL;
+    char *agent = referer != NULL && skip(&at, ' ') && skip(&at, '"') ? next_field(&at, '"') : NULL;
     if (agent == NULL)
         return "has no User-Agent: it is the common format, not the combined one";
     unescape(agent);
     out->user_agent = agent;
     unescape(request);
     char *target = request;
-    out->method = take_field(&target, ' ');
+    out->method = next_field(&target, ' ');
     if (out->method == NULL)
         return "has no request line";
     out->target = target;

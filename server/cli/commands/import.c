@@ -133,7 +133,7 @@ static bool is_repeated(struct map *locs, const char *loc)
 
 /* Notes an entry's remarks. False, and refused, where its loc stood in the list before: were the
  * last to count, the same list imported again would change the entry there and back. */
-static bool take_remarks(struct import *import, const struct entry *entry)
+static bool add_remarks(struct import *import, const struct entry *entry)
 {
     if (is_repeated(&import->locs, entry->loc)) {
         struct rejection repeated = {
@@ -202,15 +202,15 @@ static void report_remedy(struct cli *cli, const struct findings *f, const char 
         struct url url;
 
         if (item->code == RULE_INDEX_NEEDED) {
-            cli_note(file, "name the index with --index URL");
+            cli_warn(file, "name the index with --index URL");
             return;
         }
         if (item->code == RULE_OWNED_BY_ANOTHER) {
-            cli_note(file, "--source '*' replaces the entries of all sources");
+            cli_warn(file, "--source '*' replaces the entries of all sources");
             return;
         }
         if (item->code == RULE_EXTENSION_FOREIGN) {
-            cli_note(file,
+            cli_warn(file,
                      "--drop-extensions drops the extensions that the urlset does not support; "
                      "`sitemapd urlset add --with` creates a urlset that supports them");
             return;
@@ -218,10 +218,10 @@ static void report_remedy(struct cli *cli, const struct findings *f, const char 
         if (item->code == RULE_SITE_UNKNOWN && item->loc != NULL &&
             url_parse(item->loc, strlen(item->loc), &url, NULL) == RULE_OK) {
             if (!session_has_sites(cli))
-                cli_note(file, "line %" PRIu64 ": create the site with `sitemapd site add %.*s`",
+                cli_warn(file, "line %" PRIu64 ": create the site with `sitemapd site add %.*s`",
                          item->line, (int)url.origin_len, url.text);
             else
-                cli_note(file,
+                cli_warn(file,
                          "line %" PRIu64
                          ": `sitemapd site update ORIGIN --add-cross-host %.*s`, then "
                          "--index URL; create another site with `sitemapd site add %.*s`",
@@ -285,7 +285,7 @@ static void report_loss(const struct import *import)
         const struct import_reason *reason = &loss->reasons[i];
         const struct fragment_reason *what = &reason->what;
 
-        cli_note(import->file, "%" PRIu64 " %s %s: %s (%s); first in line %" PRIu64 ": %s",
+        cli_warn(import->file, "%" PRIu64 " %s %s: %s (%s); first in line %" PRIu64 ": %s",
                  what->count,
                  what->field_only ? plural(what->count, "field of a video", "fields of videos")
                                   : noun_of(what->extension, what->count),
@@ -306,10 +306,10 @@ static void report_findings(const struct import *import, struct findings *f, con
 
         append_about(import, code, &about);
         if (f->remarked_by[code] > 0 && f->first_line[code] == 0) /* of a site, not of a line */
-            cli_note(file, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
+            cli_warn(file, "warning: %s (%s)", rule_code_remark((enum rule_code)code),
                      rule_code_word((enum rule_code)code));
         else if (f->remarked_by[code] > 0)
-            cli_note(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64 "%s",
+            cli_warn(file, "warning: %s (%s): %" PRIu64 " in all, first in line %" PRIu64 "%s",
                      rule_code_remark((enum rule_code)code), rule_code_word((enum rule_code)code),
                      f->remarked_by[code], f->first_line[code], str_text(&about));
         str_done(&about);
@@ -344,7 +344,7 @@ static void import_report_own(const struct import *import)
         {
             if (!is_same(import, list, page))
                 continue;
-            cli_note(import->file,
+            cli_warn(import->file,
                      "is what sitemapd itself serves at %s: importing it never changes "
                      "anything; import the list from its original place",
                      member_text(page, "url"));
@@ -355,7 +355,7 @@ static void import_report_own(const struct import *import)
 
 /* ---- applying --------------------------------------------------------------------------- */
 
-static void take_progress(void *context, uint64_t entries_done)
+static void report_progress(void *context, uint64_t entries_done)
 {
     struct import *import = context;
 
@@ -385,7 +385,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
     struct change_result result;
     const char *what = change.index_name != NULL ? change.index_name : import->file;
     enum catalogue_status status =
-        api_apply(import->cli->backend, &change, take_progress, import, &result);
+        api_apply(import->cli->backend, &change, report_progress, import, &result);
     bool refused = result.findings.refused > 0;
 
     group->spool = result.rows;
@@ -548,7 +548,7 @@ static void add_reason(struct import_loss *loss, const struct fragment_reason *w
 
 /* Counts what a page URL has of extensions. False, and refused, where some of it is invalid: only
  * --skip-invalid takes the page URL without it. */
-static bool take_fragment(struct import *import, const struct entry *entry)
+static bool add_fragment(struct import *import, const struct entry *entry)
 {
     const struct fragment *fragment = entry->fragment;
 
@@ -573,14 +573,14 @@ static bool take_fragment(struct import *import, const struct entry *entry)
     return false;
 }
 
-static bool take_entry(void *context, const struct entry *entry)
+static bool add_entry(void *context, const struct entry *entry)
 {
     struct reading *r = context;
     struct import_group *group;
     struct str rest = STR_INIT;
     struct entry kept;
 
-    if (!take_fragment(r->import, entry) || !take_remarks(r->import, entry))
+    if (!add_fragment(r->import, entry) || !add_remarks(r->import, entry))
         return true;
     group = find_group(r, entry);
     if (group == NULL)
@@ -596,7 +596,7 @@ static bool take_entry(void *context, const struct entry *entry)
     return !r->no_memory && r->spooled == SPOOL_OK;
 }
 
-static bool take_rejection(void *context, const struct rejection *rejection)
+static bool add_rejection(void *context, const struct rejection *rejection)
 {
     struct reading *r = context;
 
@@ -604,7 +604,7 @@ static bool take_rejection(void *context, const struct rejection *rejection)
     return true;
 }
 
-static void take_remark(void *context, enum rule_code code, uint64_t line, const char *element)
+static void add_remark(void *context, enum rule_code code, uint64_t line, const char *element)
 {
     struct reading *r = context;
 
@@ -711,11 +711,11 @@ static void report_packing(const struct import *import, const struct reader *rea
         sitemap_packing_of(name, len), import->content_encoding, import->content_type);
 
     if (packing == SITEMAP_PACKING_GZIP && !reader_is_gzip(reader))
-        cli_note(
+        cli_warn(
             name,
             "warning: is named as gzip but is not gzip: crawlers cannot decompress it (not-gzip)");
     else if (packing == SITEMAP_PACKING_PLAIN && xml && reader_is_gzip(reader))
-        cli_note(name, "warning: %s (%s)", rule_code_sentence(RULE_GZIP_UNMARKED),
+        cli_warn(name, "warning: %s (%s)", rule_code_sentence(RULE_GZIP_UNMARKED),
                  rule_code_word(RULE_GZIP_UNMARKED));
 }
 
@@ -735,7 +735,7 @@ static int import_read(struct import *import, int fd)
         .max_entries = config->max_bulk_entries,
         .now = (int64_t)time(NULL),
     };
-    struct reader_sink sink = {&r, take_entry, take_rejection, take_remark};
+    struct reader_sink sink = {&r, add_entry, add_rejection, add_remark};
     struct reader *reader = reader_new(&options, &sink);
     const struct reader_error *error;
     struct stat found;
@@ -853,7 +853,7 @@ static void await_writer(const char *name, int fd)
 
     if (fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode)) {
         if (poll(&pipe, 1, TELL_WAIT_MS) == 0)
-            cli_note(name, "is a pipe with no data yet; waiting for it");
+            cli_warn(name, "is a pipe with no data yet; waiting for it");
         while (poll(&pipe, 1, -1) < 0 && errno == EINTR)
             ;
     }
@@ -882,7 +882,7 @@ static int read_url(struct cli *cli, struct import *import)
     int status = reach_init(cli, cli->arguments.words[0], &reach), fd = -1;
 
     if (status == EXIT_DONE) {
-        reach_ask(&reach, NULL, "Accept-Encoding: identity\r\n", NULL, &answer);
+        reach_fetch(&reach, NULL, "Accept-Encoding: identity\r\n", NULL, &answer);
         if (answer.status != FETCH_OK)
             status = cli_fail(import->file, "cannot be fetched: %s", answer.reply.why);
         else if (answer.way.verdict != HOP_END)
@@ -962,7 +962,7 @@ static void print_summary(const struct import *import, uint64_t read)
         printf(" (revision %" PRIu64 ")", import->revision);
     putchar('\n');
     if (import->spared > 0)
-        cli_note(import->file,
+        cli_warn(import->file,
                  "%" PRIu64 " %s of other sources %s left as %s; `--source '*'` replaces %s too",
                  import->spared, plural(import->spared, "entry", "entries"),
                  plural(import->spared, "was", "were"), plural(import->spared, "it is", "they are"),
@@ -986,7 +986,7 @@ static int apply_list(struct import *import)
     report_findings(import, &import->findings, import->file);
     report_loss(import);
     if (import->stripped > 0)
-        cli_note(import->file,
+        cli_warn(import->file,
                  "%" PRIu64 " %s extensions that the urlset does not support; they were dropped",
                  import->stripped, plural(import->stripped, "page URL has", "page URLs have"));
     if (status != EXIT_DONE)

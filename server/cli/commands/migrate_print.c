@@ -263,9 +263,9 @@ static void append_notes(const struct old_site *s, struct str *out, const struct
     }
 }
 
-static void note(const struct old_site *s, struct str *out, const char *format, ...)
+static void add_note(const struct old_site *s, struct str *out, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void note(const struct old_site *s, struct str *out, const char *format, ...)
+static void add_note(const struct old_site *s, struct str *out, const char *format, ...)
 {
     char text[3 * LOC_MAX_CHARS];
     va_list args;
@@ -334,7 +334,7 @@ static void append_connect(const struct old_site *s, const struct url *url, stru
         str_append_format(out, "connect = %s\n\n", s->reach->connect);
         return;
     }
-    note(s, out, "once the name points to this server, the address of the old one:");
+    add_note(s, out, "once the name points to this server, the address of the old one:");
     str_append_format(out, ";connect = %s%s%s:%u\n\n", v6 ? "[" : "", s->address, v6 ? "]" : "",
                       (unsigned)url->port);
 }
@@ -373,11 +373,12 @@ static void append_map(const struct old_site *s, size_t number, struct str *out)
 
     if (!migrate_is_own(s, own) || !find_other_origin(s, number, &other))
         return;
-    note(s, out,
-         "all its sitemaps are on %.*s; if that is a CMS with the pages of this site, replace "
-         "upstream and connect by these lines, and pass their paths on as well: they are served "
-         "here, with this host inside",
-         other.origin_len, other.text);
+    add_note(
+        s, out,
+        "all its sitemaps are on %.*s; if that is a CMS with the pages of this site, replace "
+        "upstream and connect by these lines, and pass their paths on as well: they are served "
+        "here, with this host inside",
+        other.origin_len, other.text);
     str_append_format(out, ";upstream = %.*s%s\n;map = %.*s %.*s\n%s", other.origin_len, other.text,
                       own->text + own->origin_len, other.origin_len, other.text,
                       s->robots.origin_len, s->robots.text, s->serves ? "" : ";serve = yes\n");
@@ -441,13 +442,13 @@ static void append_robots(const struct old_site *s, struct str *out)
     if (s->rules == 0)
         return;
     write_name(s, name);
-    note(s, out, "robots.txt has %" PRIu64 " %s that the switch would lose: %s", s->rules,
-         s->rules == 1 ? "rule" : "rules",
-         s->robots_fault != NULL ? "correct it and serve it here"
-         : s->commands           ? "it is served here"
-                                 : "save it under this name");
+    add_note(s, out, "robots.txt has %" PRIu64 " %s that the switch would lose: %s", s->rules,
+             s->rules == 1 ? "rule" : "rules",
+             s->robots_fault != NULL ? "correct it and serve it here"
+             : s->commands           ? "it is served here"
+                                     : "save it under this name");
     if (s->robots_fault != NULL)
-        note(s, out, "%s", s->robots_fault);
+        add_note(s, out, "%s", s->robots_fault);
     if (!s->commands) {
         str_append_format(out, ";robots_file = /etc/sitemapd/%s-robots.txt\n", name);
         return;
@@ -542,7 +543,7 @@ static void append_import(const struct old_site *s, size_t number, struct str *o
 static void append_add(const struct old_site *s, const struct old_index *old, struct str *out)
 {
     if (!s->commands) {
-        note(s, out, "register it once the server runs; check = yes watches it:");
+        add_note(s, out, "register it once the server runs; check = yes watches it:");
         str_append_text(out, "; ");
     }
     append_index_word(s, out, "sitemapd add --index ", index_of(s, &old->url));
@@ -848,26 +849,28 @@ static void append_switch_notes(const struct old_site *s, struct str *out)
 
         if (!is_root(s, i) || old->kept)
             continue;
-        note(s, out, "%s cannot be the address of an index here: ours is %.*s%s, and %s",
-             old->url.text, s->robots.origin_len, s->robots.text, old->path,
-             !migrate_is_own(s, &old->url)        ? "crawlers find it in robots.txt"
-             : is_aliased(s, old) && !s->commands ? "the alias redirects the old address"
-                                                  : "the rules below redirect the old address");
-        note(s, out,
-             "- remove the Sitemap line of the old address from the robots.txt that you keep");
+        add_note(s, out, "%s cannot be the address of an index here: ours is %.*s%s, and %s",
+                 old->url.text, s->robots.origin_len, s->robots.text, old->path,
+                 !migrate_is_own(s, &old->url)        ? "crawlers find it in robots.txt"
+                 : is_aliased(s, old) && !s->commands ? "the alias redirects the old address"
+                                                      : "the rules below redirect the old address");
+        add_note(s, out,
+                 "- remove the Sitemap line of the old address from the robots.txt that you keep");
     }
     for (size_t i = 0; i < path_count(s); i++) {
         const char *path = path_at(s, i);
 
         if (!s->serves && path != NULL && needs_query(s, path) && strchr(path, '%') == NULL)
-            note(s, out,
-                 "the old server has sitemaps at %s?...: pass on the address without a query alone",
-                 path);
+            add_note(
+                s, out,
+                "the old server has sitemaps at %s?...: pass on the address without a query alone",
+                path);
     }
     if (s->pattern != NULL)
-        note(s, out,
-             "the old server has sitemaps with numbered names: page_pattern keeps the pages of the "
-             "index apart from them");
+        add_note(
+            s, out,
+            "the old server has sitemaps with numbered names: page_pattern keeps the pages of the "
+            "index apart from them");
 }
 
 bool migrate_print(const struct old_site *s)
@@ -896,10 +899,10 @@ bool migrate_print(const struct old_site *s)
             str_append_char(&out, '\n');
         out.failed = out.failed || old->notes.failed;
     }
-    note(s, &out,
-         "The switch. These rules of a web server pass on only the paths of the index%s and "
-         "robots.txt; --proxy prints one of them.",
-         s->serves ? ", its sitemaps" : "");
+    add_note(s, &out,
+             "The switch. These rules of a web server pass on only the paths of the index%s and "
+             "robots.txt; --proxy prints one of them.",
+             s->serves ? ", its sitemaps" : "");
     append_switch_notes(s, &out);
     append_proxies(s, NULL, &rules);
     append_notes(s, &out, &rules);
