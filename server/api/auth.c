@@ -133,7 +133,7 @@ static const char *bearer_token(const char *header, size_t *len)
 }
 
 /* The texts are the request's own: the registry is released. */
-static void take_grant(struct request *request, const struct registry_token *token)
+static void copy_grant(struct request *request, const struct registry_token *token)
 {
     snprintf(request->token_text, sizeof request->token_text, "%s", token->grant.name);
     request->token_name = request->token_text;
@@ -158,7 +158,7 @@ static bool identify(const struct app_context *app, const uint8_t sha256[32],
         const struct registry_token *token = &registry->tokens[i];
 
         if (token_equal(token->sha256, sha256))
-            take_grant(request, token);
+            copy_grant(request, token);
     }
     publisher_site_map_done(routing);
 

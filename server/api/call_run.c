@@ -58,8 +58,8 @@ static void describe_words(const char *words, char *out, size_t size)
 }
 
 /* Whether the parameter may have this value; `detail` says what it must be. */
-static bool judge_value(const struct member *parameter, const char *value, char *detail,
-                        size_t size)
+static bool validate_value(const struct member *parameter, const char *value, char *detail,
+                           size_t size)
 {
     uint64_t number, max = parameter->max != 0 ? parameter->max : INT64_MAX;
 
@@ -80,8 +80,8 @@ static bool judge_value(const struct member *parameter, const char *value, char 
 }
 
 /* False, with the reply filled, where the query does not have what the call's row says. */
-static bool judge_query(struct reply *reply, const struct query *query,
-                        const struct operation *operation)
+static bool validate_query(struct reply *reply, const struct query *query,
+                           const struct operation *operation)
 {
     char detail[192];
 
@@ -93,7 +93,7 @@ static bool judge_query(struct reply *reply, const struct query *query,
             reply_problem(reply, 400, "unknown-parameter", name, "unknown query parameter");
             return false;
         }
-        if (!judge_value(parameter, query->pair[i].value, detail, sizeof detail)) {
+        if (!validate_value(parameter, query->pair[i].value, detail, sizeof detail)) {
             reply_problem(reply, 400, "malformed-parameter", name, detail);
             return false;
         }
@@ -131,7 +131,7 @@ static bool read_query(struct request *request, struct query *query)
         errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
         return false;
     }
-    if (judge_query(&request->reply, query, request->route->operation))
+    if (validate_query(&request->reply, query, request->route->operation))
         return true;
     query_done(query);
     return false;

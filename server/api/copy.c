@@ -37,7 +37,7 @@ const size_t copy_size = sizeof(struct copy);
 
 /* ---- places and room ------------------------------------------------------------------- */
 
-static bool take_one(atomic_uint *of, unsigned max)
+static bool reserve_one(atomic_uint *of, unsigned max)
 {
     if (atomic_fetch_add(of, 1) < max)
         return true;
@@ -53,31 +53,31 @@ static struct copy_use *use_of(struct copy *copy)
     return site == 0 ? &copy->call.app->copies : &copy->call.app->copies_of[site % COPY_SITES];
 }
 
-static bool take_place(struct copy *copy)
+static bool reserve_place(struct copy *copy)
 {
     copy->one_site = copy->call.request->grant.site_id != 0;
     copy->placed =
-        take_one(&use_of(copy)->made, copy->one_site ? PLACES_ONE_SITE : PLACES_ALL_SITES);
+        reserve_one(&use_of(copy)->made, copy->one_site ? PLACES_ONE_SITE : PLACES_ALL_SITES);
     return copy->placed;
 }
 
-bool copy_take_whole(struct app_context *app)
+bool copy_reserve_whole(struct app_context *app)
 {
-    return take_one(&app->backups_open, BACKUPS);
+    return reserve_one(&app->backups_open, BACKUPS);
 }
 
 /* Of all files; of those of the sites; of the one site's, or, for the whole catalogue, of such. */
-static bool take_file(struct copy *copy)
+static bool reserve_file(struct copy *copy)
 {
     struct app_context *app = copy->call.app;
 
-    if (!take_one(&app->copies.open, FILES))
+    if (!reserve_one(&app->copies.open, FILES))
         return false;
-    if (copy->one_site && !take_one(&app->copies_sites_open, FILES_SITES))
+    if (copy->one_site && !reserve_one(&app->copies_sites_open, FILES_SITES))
         goto none_of_sites;
-    if (copy->one_site && !take_one(&use_of(copy)->open, FILES_ONE_SITE))
+    if (copy->one_site && !reserve_one(&use_of(copy)->open, FILES_ONE_SITE))
         goto none_of_site;
-    if (copy->whole && !copy_take_whole(app))
+    if (copy->whole && !copy_reserve_whole(app))
         goto none_of_sites;
     copy->has_file = true;
     return true;
@@ -140,7 +140,7 @@ bool copy_goes_on(struct copy *copy)
     return !copy->gone && !atomic_load(&copy->call.app->stopping);
 }
 
-static bool take_room(struct copy *copy)
+static bool reserve_room(struct copy *copy)
 {
     struct spool_room *room = &copy->call.app->spool_room;
     uint64_t max = atomic_load(&room->max_bytes);
@@ -160,7 +160,7 @@ bool copy_room(struct copy *copy, size_t bytes)
         return false;
     copy->bytes += bytes;
     while (copy->bytes > copy->taken)
-        if (!take_room(copy))
+        if (!reserve_room(copy))
             return false;
     return true;
 }
@@ -330,7 +330,8 @@ static enum handled begin(struct copy *copy, void (*job)(void *context))
     struct reply *reply = &copy->call.request->reply;
 
     copy->call.cleanup = copy_cleanup;
-    if (take_place(copy) && take_file(copy) && workers_run(copy->call.app->copiers, 0, job, copy))
+    if (reserve_place(copy) && reserve_file(copy) &&
+        workers_run(copy->call.app->copiers, 0, job, copy))
         return HANDLE_LATER;
     reply_problem(
         reply, 503, "too-many-copies", NULL,

@@ -187,7 +187,7 @@ static void run_route(struct inside *inside, struct inside_exchange *x, const ch
 }
 
 /* The body as it is sent: of the file, or of memory. */
-static void take_body(struct reply *reply, const struct inside_question *q, struct str *out)
+static void copy_body(struct reply *reply, const struct inside_call *q, struct str *out)
 {
     bool streams = q->take != NULL && reply->status / 100 == 2;
     char piece[65536];
@@ -214,7 +214,7 @@ static void take_body(struct reply *reply, const struct inside_question *q, stru
 }
 
 static void fill_request(struct inside *inside, struct inside_exchange *x,
-                         const struct inside_question *q, char *path, struct str *tail)
+                         const struct inside_call *q, char *path, struct str *tail)
 {
     const char *user = inside->options.user;
     struct route_match match;
@@ -250,7 +250,7 @@ static bool make_ledger(struct inside *inside, const char *target)
     return inside->app.crawlers != NULL;
 }
 
-unsigned inside_ask(struct inside *inside, const struct inside_question *question, struct str *body)
+unsigned inside_request(struct inside *inside, const struct inside_call *question, struct str *body)
 {
     struct inside_exchange *x = calloc(1, sizeof *x);
     char *path = strdup(question->target);
@@ -268,7 +268,7 @@ unsigned inside_ask(struct inside *inside, const struct inside_question *questio
         else
             run_route(inside, x, question->body);
         if (!x->request.reply.body.failed) {
-            take_body(&x->request.reply, question, body);
+            copy_body(&x->request.reply, question, body);
             status = x->request.reply.status;
         }
         reply_done(&x->request.reply);

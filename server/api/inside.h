@@ -35,7 +35,7 @@ struct inside *inside_new(const struct inside_options *options);
 /* Takes NULL. Before the catalogue is closed. */
 void inside_free(struct inside *inside);
 
-struct inside_question {
+struct inside_call {
     const char *method, *target; /* "GET", "/v1/sites?limit=10" */
     const char *accept;          /* NULL: none */
     const char *body;            /* JSON; NULL: none */
@@ -46,5 +46,5 @@ struct inside_question {
 
 /* Asks, and waits for the answer: its status and its body (but what was taken), which is the
  * caller's. 0 when out of memory, or where the catalogue cannot be read. */
-unsigned inside_ask(struct inside *inside, const struct inside_question *question,
-                    struct str *body);
+unsigned inside_request(struct inside *inside, const struct inside_call *question,
+                        struct str *body);

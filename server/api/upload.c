@@ -27,7 +27,7 @@ const size_t upload_size = sizeof(struct upload);
 /* Those that it names once, with the first line: who sends one sends all lines so. */
 #define TOLD_ONCE RULE_BIT(RULE_HINT_DROPPED)
 
-static bool take_entry(void *context, const struct entry *entry)
+static bool add_entry(void *context, const struct entry *entry)
 {
     struct upload *upload = context;
     rule_set once = entry->remarks & TOLD_ONCE & ~upload->told_once;
@@ -39,7 +39,7 @@ static bool take_entry(void *context, const struct entry *entry)
     return upload->spooled == SPOOL_OK;
 }
 
-static bool take_rejection(void *context, const struct rejection *rejection)
+static bool add_rejection(void *context, const struct rejection *rejection)
 {
     struct upload *upload = context;
 
@@ -124,7 +124,7 @@ static bool open_reader(struct upload *upload)
     struct app_context *app = upload->call.app;
     const struct reader_options options = options_of(upload);
     const struct reader_sink sink = {
-        .context = upload, .entry = take_entry, .reject = take_rejection};
+        .context = upload, .entry = add_entry, .reject = add_rejection};
     uint64_t max_spool = app->max_bulk_bytes > UINT64_MAX / SPOOL_FACTOR - SPOOL_MEMORY_BYTES
                              ? UINT64_MAX
                              : app->max_bulk_bytes * SPOOL_FACTOR + SPOOL_MEMORY_BYTES;

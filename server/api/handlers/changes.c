@@ -338,7 +338,7 @@ static void give_back(struct changes *self)
 /* Polls have a share of the places for waiting requests, so that however many come, writes find
  * one: they need theirs for milliseconds, a poll for a minute. A site has half of that share, so
  * that another's polls find one. */
-static bool take_place(struct changes *self)
+static bool reserve_place(struct changes *self)
 {
     struct app_context *app = self->call.app;
     atomic_uint *own = of_its_site(self);
@@ -443,7 +443,7 @@ static void wait_for_more(struct changes *self, uint32_t left_ms)
 {
     struct request *request = self->call.request;
 
-    if (take_place(self)) {
+    if (reserve_place(self)) {
         publisher_await_newer(self->call.app->publisher, self->now.revision, left_ms, on_newer,
                               self);
         return;

@@ -55,7 +55,7 @@ bool nodes_read_names(const char *said, const char *kind,
 
 /* ---- /readyz ------------------------------------------------------------------------------- */
 
-struct telling {
+struct reason_list {
     void (*add)(void *context, const char *code, const char *detail);
     void *context;
     const struct shared_state *state;
@@ -64,10 +64,10 @@ struct telling {
     size_t differing;
 };
 
-static void tell(struct telling *t, const char *code, const char *format, ...)
+static void add_reason(struct reason_list *t, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void tell(struct telling *t, const char *code, const char *format, ...)
+static void add_reason(struct reason_list *t, const char *code, const char *format, ...)
 {
     char detail[1024];
     va_list args;
@@ -89,7 +89,7 @@ static void copy_configuration(const char *said, char *out, size_t size)
 
 static void record_own(void *context, const struct shared_member *member)
 {
-    struct telling *t = context;
+    struct reason_list *t = context;
 
     if (strcmp(member->name, t->state->node) == 0)
         copy_configuration(member->state, t->configuration, sizeof t->configuration);
@@ -110,7 +110,7 @@ static void record_lacking(void *context, const char *name, size_t len)
 
 static void record_member(void *context, const struct shared_member *member)
 {
-    struct telling *t = context;
+    struct reason_list *t = context;
     struct lacking lacking = {&t->without, member->name};
     char theirs[96];
 
@@ -124,7 +124,7 @@ static void record_member(void *context, const struct shared_member *member)
 }
 
 /* What PostgreSQL makes of writes, though it can be reached. */
-static void report_writes(struct telling *t)
+static void report_writes(struct reason_list *t)
 {
     const struct shared_state *s = t->state;
 
@@ -134,14 +134,14 @@ static void report_writes(struct telling *t)
              " s%s%s; pages are served, writes get 503",
              s->refused_ms / 1000, s->refused_trouble[0] != '\0' ? ": " : "", s->refused_trouble);
     if (s->waiting_ms > SHARED_WAITING_MS)
-        tell(t, "shared-standby-missing",
-             "a commit of PostgreSQL has waited for a synchronous standby for %" PRId64
-             " s: pages are served, writes wait and get 503 or 504 until one answers, or "
-             "synchronous_standby_names is changed",
-             s->waiting_ms / 1000);
+        add_reason(t, "shared-standby-missing",
+                   "a commit of PostgreSQL has waited for a synchronous standby for %" PRId64
+                   " s: pages are served, writes wait and get 503 or 504 until one answers, or "
+                   "synchronous_standby_names is changed",
+                   s->waiting_ms / 1000);
 }
 
-static void report_state(struct telling *t)
+static void report_state(struct reason_list *t)
 {
     const struct shared_state *s = t->state;
     const char *trouble = s->trouble[0] != '\0' ? s->trouble : NULL;
@@ -152,41 +152,47 @@ static void report_state(struct telling *t)
         snprintf(copied, sizeof copied, "; the copy is at record %" PRIu64 " of %" PRIu64,
                  s->fetched, s->head);
     if (s->phase == SHARED_JOINING)
-        tell(t, "joining", "%s%s",
-             trouble != NULL ? trouble
-                             : "this node is still fetching the catalogue; nothing is served yet",
-             copied);
+        add_reason(t, "joining", "%s%s",
+                   trouble != NULL
+                       ? trouble
+                       : "this node is still fetching the catalogue; nothing is served yet",
+                   copied);
     else if (s->phase == SHARED_LEFT)
-        tell(t, "diverged",
-             "%s; this node is copying the cluster's state; until it has, it serves the pages that "
-             "it has and rejects writes%s",
-             trouble != NULL ? trouble : "this node has diverged", copied);
+        add_reason(
+            t, "diverged",
+            "%s; this node is copying the cluster's state; until it has, it serves the pages that "
+            "it has and rejects writes%s",
+            trouble != NULL ? trouble : "this node has diverged", copied);
     else if (s->phase == SHARED_TOO_OLD)
-        tell(t, "upgrade-needed",
-             "the other nodes run a newer release, whose catalogue this one cannot apply: upgrade "
-             "this node; until then it serves its old pages and rejects writes");
+        add_reason(
+            t, "upgrade-needed",
+            "the other nodes run a newer release, whose catalogue this one cannot apply: upgrade "
+            "this node; until then it serves its old pages and rejects writes");
     else if (s->away_ms > 0)
-        tell(t, "shared-unavailable",
-             "connection to PostgreSQL has failed for %" PRId64
-             " s%s%s; pages are served, writes get 503",
-             s->away_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
+        add_reason(t, "shared-unavailable",
+                   "connection to PostgreSQL has failed for %" PRId64
+                   " s%s%s; pages are served, writes get 503",
+                   s->away_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
     else if (s->behind_ms > BEHIND_MS || s->head > s->applied + BEHIND_RECORDS)
-        tell(t, "shared-behind",
-             "%" PRIu64 " %s of other nodes have not been applied here, the first for %" PRId64
-             " s%s%s",
-             s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
-             s->behind_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
+        add_reason(t, "shared-behind",
+                   "%" PRIu64
+                   " %s of other nodes have not been applied here, the first for %" PRId64 " s%s%s",
+                   s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
+                   s->behind_ms / 1000, trouble != NULL ? ": " : "",
+                   trouble != NULL ? trouble : "");
     if (s->away_ms == 0)
         report_writes(t);
     if (s->namesake_ms > SHARED_NAMESAKE_MS)
-        tell(t, "shared-name-taken",
-             "conflict: another node has the same name, %s; set a different one (node in [shared])",
-             s->node);
+        add_reason(
+            t, "shared-name-taken",
+            "conflict: another node has the same name, %s; set a different one (node in [shared])",
+            s->node);
     if (s->upgrade_pending)
-        tell(t, "upgrade-pending",
-             "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
-             "`sitemapd share upgrade` where upgrade = manual; until then this node rejects writes "
-             "(read-only)");
+        add_reason(
+            t, "upgrade-pending",
+            "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
+            "`sitemapd share upgrade` where upgrade = manual; until then this node rejects writes "
+            "(read-only)");
 }
 
 bool nodes_is_joining(struct catalogue *c)
@@ -201,7 +207,7 @@ bool nodes_report_reasons(struct catalogue *c,
                           void *context)
 {
     struct shared_state state;
-    struct telling t = {.add = add, .context = context, .state = &state};
+    struct reason_list t = {.add = add, .context = context, .state = &state};
 
     if (!catalogue_shared_state(c, &state))
         return true;
@@ -209,16 +215,18 @@ bool nodes_report_reasons(struct catalogue *c,
     catalogue_shared_members(c, record_own, &t);
     catalogue_shared_members(c, record_member, &t);
     if (t.differing > 0)
-        tell(&t, "configuration-differs",
-             "%s: sites, tokens or sources in the configuration differ from those of this node "
-             "(%s); "
-             "a remote source that is missing on the node that polls is not polled",
-             str_text(&t.differ), state.node);
+        add_reason(
+            &t, "configuration-differs",
+            "%s: sites, tokens or sources in the configuration differ from those of this node "
+            "(%s); "
+            "a remote source that is missing on the node that polls is not polled",
+            str_text(&t.differ), state.node);
     if (t.without.len > 0)
-        tell(&t, "folder-missing",
-             "%s: the folder is missing on these nodes; it is served and scanned only by nodes "
-             "that have it",
-             str_text(&t.without));
+        add_reason(
+            &t, "folder-missing",
+            "%s: the folder is missing on these nodes; it is served and scanned only by nodes "
+            "that have it",
+            str_text(&t.without));
     str_done(&t.differ);
     str_done(&t.without);
     return state.phase != SHARED_JOINING;

@@ -234,7 +234,7 @@ static bool is_loop(const struct request *request, const struct registry *regist
            strncmp(own + strlen("sitemapd-"), registry->epoch, strlen(registry->epoch)) == 0;
 }
 
-static bool takes_query(const struct site_target *found)
+static bool accepts_query(const struct site_target *found)
 {
     return (found->kind == ROUTE_PAGE || found->kind == ROUTE_PAGE_GZ) &&
            publisher_accepts_query(found->page);
@@ -250,7 +250,7 @@ static enum handled get_public(void *context, struct request *request)
 
     site_map_find(routing, request->host, request->path, &found);
     /* With a query it may be another file: children such as /sitemap.xml?page=1 exist. */
-    if (request->query != NULL && found.kind != ROUTE_ROBOTS && !takes_query(&found))
+    if (request->query != NULL && found.kind != ROUTE_ROBOTS && !accepts_query(&found))
         found.kind = ROUTE_NONE;
     request->site_id = found.site_id;
     if (is_loop(request, site_map_registry(routing))) {

@@ -80,7 +80,7 @@ enum handled site_import_begin(void *context, struct request *request)
         errors_reply_rule(&request->reply, RULE_ALL_SITES, NULL, NULL);
         return HANDLED;
     }
-    self->counted = copy_take_whole(self->call.app);
+    self->counted = copy_reserve_whole(self->call.app);
     if (self->counted) {
         const char *length = request_header(request, HEADER_CONTENT_LENGTH);
         uint64_t bytes;

@@ -594,7 +594,7 @@ static void reply_lines_refused(struct upload *upload)
 }
 
 /* The catalogue's beside the reader's. */
-static void take_findings(struct upload *upload)
+static void merge_findings(struct upload *upload)
 {
     struct change_result *result = &upload->call.result;
 
@@ -609,7 +609,7 @@ static void answer_list(struct call *call)
     struct upload *upload = (struct upload *)call;
     struct str *out = &call->request->reply.body;
 
-    take_findings(upload);
+    merge_findings(upload);
     if (!upload->skip && upload->findings.refused > 0) {
         reply_lines_refused(upload);
         return;
@@ -638,7 +638,7 @@ static void refuse_list(struct call *call)
     bool refused =
         result->status == CATALOGUE_REFUSED && !result->forbidden && result->code != RULE_FROZEN;
 
-    take_findings(upload);
+    merge_findings(upload);
     if (refused && !upload->skip && upload->findings.refused > 0 &&
         result->code != RULE_LIST_TOO_LONG)
         reply_lines_refused(upload);

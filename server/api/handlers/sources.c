@@ -162,7 +162,7 @@ static enum catalogue_status find_state(struct catalogue_view *view, struct sour
 }
 
 /* The receiver of each. */
-struct telling {
+struct at_rest_pass {
     const struct sources_at_rest *rest;
     struct catalogue_view *view;
     const struct registry *registry;
@@ -170,8 +170,9 @@ struct telling {
     void *context;
 };
 
-static enum catalogue_status tell(const struct telling *t, const char *name,
-                                  const struct source_settings *made, bool remote, bool managed)
+static enum catalogue_status pass_source(const struct at_rest_pass *t, const char *name,
+                                         const struct source_settings *made, bool remote,
+                                         bool managed)
 {
     struct source_at_rest source = {
         .name = name, .made = made, .remote = remote, .managed = managed};
@@ -185,7 +186,7 @@ static enum catalogue_status tell(const struct telling *t, const char *name,
  * --source or another configuration, or a folder that a command scanned. Copied, for a view has one
  * question at a time. */
 struct undeclared {
-    const struct telling *telling;
+    const struct at_rest_pass *pass;
     struct {
         char *name;
         bool remote;
@@ -197,8 +198,8 @@ struct undeclared {
 static bool keep_undeclared(void *context, const char *name, bool remote)
 {
     struct undeclared *u = context;
-    if (sources_at_rest_has(u->telling->rest, name) ||
-        registry_source(u->telling->registry, name) != NULL)
+    if (sources_at_rest_has(u->pass->rest, name) ||
+        registry_source(u->pass->registry, name) != NULL)
         return true;
     void *grown = reallocarray(u->items, u->count + 1, sizeof *u->items);
     if (grown != NULL) {
@@ -211,15 +212,15 @@ static bool keep_undeclared(void *context, const char *name, bool remote)
     return !u->failed;
 }
 
-static enum catalogue_status tell_undeclared(const struct telling *t)
+static enum catalogue_status pass_undeclared(const struct at_rest_pass *t)
 {
-    struct undeclared u = {.telling = t};
+    struct undeclared u = {.pass = t};
     enum catalogue_status status = catalogue_view_sources_scanned(t->view, keep_undeclared, &u);
     if (u.failed)
         status = CATALOGUE_NO_MEMORY;
     for (size_t i = 0; i < u.count; i++) {
         if (status == CATALOGUE_OK)
-            status = tell(t, u.items[i].name, NULL, u.items[i].remote, false);
+            status = pass_source(t, u.items[i].name, NULL, u.items[i].remote, false);
         free(u.items[i].name);
     }
     free(u.items);
@@ -231,17 +232,17 @@ enum catalogue_status sources_at_rest_each(const struct sources_at_rest *rest,
                                            const struct registry *registry,
                                            source_at_rest_each *each, void *context)
 {
-    const struct telling t = {rest, view, registry, each, context};
+    const struct at_rest_pass t = {rest, view, registry, each, context};
     enum catalogue_status status = CATALOGUE_OK;
     for (size_t i = 0; i < rest->count && status == CATALOGUE_OK; i++)
-        status = tell(&t, rest->configured[i].name, &rest->configured[i],
-                      rest->configured[i].upstream != NULL, true);
+        status = pass_source(&t, rest->configured[i].name, &rest->configured[i],
+                             rest->configured[i].upstream != NULL, true);
     for (size_t i = 0; i < registry->source_count && status == CATALOGUE_OK; i++) {
         const struct source_settings *made = &registry->sources[i];
         if (!sources_at_rest_has(rest, made->name))
-            status = tell(&t, made->name, made, made->upstream != NULL, false);
+            status = pass_source(&t, made->name, made, made->upstream != NULL, false);
     }
-    return status == CATALOGUE_OK ? tell_undeclared(&t) : status;
+    return status == CATALOGUE_OK ? pass_undeclared(&t) : status;
 }
 
 /* A scan, and the result until it is published. */

@@ -112,7 +112,7 @@ struct last_of_steps {
     } of[DAYS_KEPT];
 };
 
-static void take_site_day(void *context, const struct site_day *day)
+static void add_site_day(void *context, const struct site_day *day)
 {
     struct last_of_steps *l = context;
     size_t step = step_of(l->range, day->day);
@@ -120,7 +120,7 @@ static void take_site_day(void *context, const struct site_day *day)
     l->of[step].site = *day;
 }
 
-static void take_engine_day(void *context, const struct engine_day *day)
+static void add_engine_day(void *context, const struct engine_day *day)
 {
     struct last_of_steps *l = context;
     if (!is_in(l->range, day->day))
@@ -138,7 +138,7 @@ static enum catalogue_status append_sizes(struct str *out, struct call *call,
     struct last_of_steps l = {.range = r};
     enum catalogue_status status = CATALOGUE_OK;
     if (grant_has_whole(&call->request->grant))
-        status = catalogue_view_site_days(view, site_id, r->from, r->to, take_site_day, &l);
+        status = catalogue_view_site_days(view, site_id, r->from, r->to, add_site_day, &l);
     bool some = false;
     str_append_text(out, ",\"days\":[");
     for (size_t i = 0; i < step_count(r); i++) {
@@ -157,7 +157,7 @@ static enum catalogue_status append_engine(struct str *out, struct catalogue_vie
 {
     struct last_of_steps l = {.range = r};
     enum catalogue_status status =
-        catalogue_view_engine_days(view, name, site_id, take_engine_day, &l);
+        catalogue_view_engine_days(view, name, site_id, add_engine_day, &l);
     bool some = false;
     str_append_text(out, "{\"name\":");
     str_append_json_text(out, name);

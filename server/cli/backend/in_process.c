@@ -54,14 +54,14 @@ static struct configured_sources *sources_of(const struct config *config)
 
 bool in_process(struct backend *b, const struct api_request *request, struct str *body)
 {
-    const struct inside_question question = {.method = request->method,
-                                             .target = request->target,
-                                             .accept = request->accept,
-                                             .body = request->body,
-                                             .take = request->take,
-                                             .context = request->context};
+    const struct inside_call question = {.method = request->method,
+                                         .target = request->target,
+                                         .accept = request->accept,
+                                         .body = request->body,
+                                         .take = request->take,
+                                         .context = request->context};
 
-    b->status = inside_ask(b->inside, &question, body);
+    b->status = inside_request(b->inside, &question, body);
     if (b->status == 0)
         snprintf(b->why, sizeof b->why, "the catalogue cannot be read, or out of memory");
     return b->status != 0;

@@ -67,9 +67,9 @@ static int teardown(void **state)
 static void wanted_at(struct inside_world *w, unsigned status, const char *text, const char *method,
                       const char *target, const char *body, int line)
 {
-    const struct inside_question question = {.method = method, .target = target, .body = body};
+    const struct inside_call question = {.method = method, .target = target, .body = body};
     struct str answer;
-    unsigned got = inside_ask(w->inside, &question, &answer);
+    unsigned got = inside_request(w->inside, &question, &answer);
 
     if (got != status || strstr(str_text(&answer), text) == NULL)
         fail_msg("line %d: wanted %u with %s, got %u: %.500s", line, status, text, got,
@@ -100,17 +100,17 @@ static void test_a_stream_is_taken_and_a_refusal_kept(void **state)
 {
     struct inside_world *w = *state;
     struct str taken = STR_INIT, body;
-    struct inside_question question = {
+    struct inside_call question = {
         .method = "GET", .target = "/v1/render?index=/i.xml", .take = take, .context = &taken};
 
     wanted(201, ORIGIN, "POST", "/v1/sites", "{\"origin\":\"" ORIGIN "\",\"index\":\"/i.xml\"}");
     wanted(201, "\"created\":1", "POST", "/v1/sitemaps", "{\"loc\":\"" ORIGIN "/a.xml\"}");
-    assert_int_equal(inside_ask(w->inside, &question, &body), 200);
+    assert_int_equal(inside_request(w->inside, &question, &body), 200);
     assert_non_null(strstr(str_text(&taken), "<loc>" ORIGIN "/a.xml</loc>"));
     assert_int_equal(body.len, 0);
     str_clear(&taken);
     question.target = "/v1/render?index=/none.xml";
-    assert_int_equal(inside_ask(w->inside, &question, &body), 404);
+    assert_int_equal(inside_request(w->inside, &question, &body), 404);
     assert_int_equal(taken.len, 0);
     assert_non_null(strstr(str_text(&body), "index-unknown"));
     str_done(&body);
