@@ -233,7 +233,7 @@ static const char *effective_peer(struct exchange *e)
 }
 
 /* What needs no header. */
-static void note(struct exchange *e)
+static void initialise(struct exchange *e)
 {
     struct request *request = &e->request;
 
@@ -265,7 +265,7 @@ static void fill(struct exchange *e, const char *method, const char *version)
     header_read(e->mhd, method, version, &e->headers);
     e->method = method;
     e->version = version;
-    note(e);
+    initialise(e);
     request->method = method != NULL ? method_parse(method) : HTTP_OTHER;
     request->peer = effective_peer(e);
     identify(e);
@@ -521,7 +521,7 @@ void exchange_heed_log(void *cls, const char *format, va_list arguments)
 /* A target that leaves the rest of the header hardly any room: there may be no first call. */
 static void refuse_target(struct exchange *e)
 {
-    note(e);
+    initialise(e);
     identify(e);
     decline_target(e);
     refuse(e, true);

@@ -162,7 +162,7 @@ static bool read_address(const struct scan *element, char out[INET6_ADDRSTRLEN])
 }
 
 /* Takes the last element off the list, blanks around it cut. */
-static struct scan take_last(struct scan *list)
+static struct scan last_element(struct scan *list)
 {
     struct scan element = *list;
 
@@ -184,7 +184,7 @@ bool forwarded_client(const char *list, const struct address_range *trusted, siz
     bool found = false;
 
     while (left.at < left.end) {
-        struct scan element = take_last(&left);
+        struct scan element = last_element(&left);
         if (element.at == element.end)
             continue; /* empty elements count for nothing (RFC 9110 5.6.1.2) */
         if (!read_address(&element, address))
@@ -265,7 +265,7 @@ static bool fits(const char *pattern, const char *path, const char **tail, size_
     return true;
 }
 
-static bool takes(const struct route *route, enum http_method method)
+static bool accepts_method(const struct route *route, enum http_method method)
 {
     unsigned methods = route->methods;
 
@@ -280,7 +280,7 @@ static void consider(const struct route *route, size_t index, enum http_method m
     if (out->allowed == 0)
         out->index = index;
     out->allowed |= route->methods;
-    if (out->route == NULL && takes(route, method)) {
+    if (out->route == NULL && accepts_method(route, method)) {
         out->route = route;
         out->index = index;
         out->tail = tail;

@@ -80,7 +80,7 @@ static void look_at_places(const struct readers *r, struct reader **most, struct
 }
 
 /* Who goes, so that another has a place; NULL: nobody. `own`: places that the other keeps. */
-static struct reader *who_goes(const struct readers *r, uint32_t own, int64_t now_ms)
+static struct reader *reader_to_cut(const struct readers *r, uint32_t own, int64_t now_ms)
 {
     struct reader *most, *longest;
 
@@ -91,8 +91,8 @@ static struct reader *who_goes(const struct readers *r, uint32_t own, int64_t no
 }
 
 /* Rule 2. */
-static bool take_place(struct readers *r, struct reader *reader,
-                       const struct sockaddr_storage *address, int64_t now_ms)
+static bool enter(struct readers *r, struct reader *reader, const struct sockaddr_storage *address,
+                  int64_t now_ms)
 {
     /* Counted as one more at first. */
     struct peer *keeper =
@@ -104,7 +104,7 @@ static bool take_place(struct readers *r, struct reader *reader,
     struct reader *victim = its_half ? slowest_of(r, NULL, keeper, now_ms) : NULL;
 
     if (victim == NULL && r->taken >= r->places) {
-        victim = who_goes(r, own, now_ms);
+        victim = reader_to_cut(r, own, now_ms);
         if (victim == NULL) {
             peers_leave(&r->keepers, keeper);
             return false;
@@ -139,7 +139,7 @@ bool readers_enter(struct readers *r, struct reader *reader, const struct readin
 
     *reader = (struct reader){.held = what->held, .fd = what->fd, .since_ms = what->now_ms};
     pthread_mutex_lock(&r->lock);
-    bool entered = !what->place || take_place(r, reader, counted ? &address : NULL, what->now_ms);
+    bool entered = !what->place || enter(r, reader, counted ? &address : NULL, what->now_ms);
     if (entered) {
         if (counted)
             count(r, reader, &address, what->now_ms);
@@ -183,7 +183,7 @@ void readers_freed(struct readers *r, enum held_kind kind, uint64_t bytes)
 
 /* Of a page that is current somebody else would ask again: nothing is won. A file is evicted when
  * nobody reads it. */
-static bool may_be_taken(const struct reader *reader, int64_t now_ms)
+static bool may_be_cut(const struct reader *reader, int64_t now_ms)
 {
     const struct held *held = reader->held;
 
@@ -197,7 +197,7 @@ void readers_cut(struct readers *r, enum held_kind kind, uint64_t bytes, int64_t
     pthread_mutex_lock(&r->lock);
     for (struct reader *reader = r->first; reader != NULL; reader = reader->next) {
         struct held *held = reader->held;
-        if (held->kind != kind || (!held->ending && !may_be_taken(reader, now_ms)))
+        if (held->kind != kind || (!held->ending && !may_be_cut(reader, now_ms)))
             continue;
         if (!held->ending && r->ending_bytes[kind] < bytes) {
             held->ending = true;
