@@ -127,7 +127,7 @@ static void probe(struct writer *w)
         else
             tx_rollback(&w->tx);
     }
-    writer_record_failed(w, status, status == CATALOGUE_BUSY ? writer_who_holds(w) : w->tx.why);
+    writer_record_failed(w, status, status == CATALOGUE_BUSY ? writer_lock_holder(w) : w->tx.why);
 }
 
 void care_look_around(struct writer *w)

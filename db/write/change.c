@@ -15,7 +15,7 @@ struct block {
 };
 
 /* Room for `size` bytes, aligned for a pointer. NULL while they are counted. */
-static void *take(struct block *block, size_t size)
+static void *allocate(struct block *block, size_t size)
 {
     void *room = block->at ? block->at + block->used : NULL;
     block->used += (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
@@ -24,7 +24,7 @@ static void *take(struct block *block, size_t size)
 
 static void keep_bytes(struct block *block, const void **bytes, size_t size)
 {
-    void *copy = *bytes != NULL ? take(block, size) : NULL;
+    void *copy = *bytes != NULL ? allocate(block, size) : NULL;
     if (copy != NULL)
         *bytes = memcpy(copy, *bytes, size);
 }
@@ -49,7 +49,7 @@ static void keep_list(struct block *block, const char *const **list)
     size_t count = 0;
     while (*list != NULL && (*list)[count] != NULL)
         count++;
-    const char **copy = *list != NULL ? take(block, (count + 1) * sizeof *copy) : NULL;
+    const char **copy = *list != NULL ? allocate(block, (count + 1) * sizeof *copy) : NULL;
     for (size_t i = 0; i < count; i++) {
         const char *text = (*list)[i];
         keep_text(block, &text);
@@ -134,7 +134,7 @@ static const void *keep_rows(struct block *block, const void *rows, size_t count
                              void (*each)(struct block *block, void *row))
 {
     _Alignas(max_align_t) char counted[ROW_MAX_BYTES];
-    char *copy = rows != NULL ? take(block, count * size) : NULL;
+    char *copy = rows != NULL ? allocate(block, count * size) : NULL;
     if (copy != NULL)
         memcpy(copy, rows, count * size);
     for (size_t i = 0; rows != NULL && each != NULL && i < count; i++)

@@ -466,8 +466,8 @@ static enum catalogue_status open_page(struct tx *tx, struct occupancy_index *in
     return CATALOGUE_OK;
 }
 
-enum catalogue_status occupancy_take(struct tx *tx, struct occupancy_index *index,
-                                     uint32_t position, uint32_t weight)
+enum catalogue_status occupancy_reserve(struct tx *tx, struct occupancy_index *index,
+                                        uint32_t position, uint32_t weight)
 {
     struct occupancy_page *page;
     enum catalogue_status status = open_page(tx, index, position, &page);

@@ -122,8 +122,8 @@ struct occupancy_room {
 enum catalogue_status occupancy_find(struct tx *tx, struct occupancy_index *index,
                                      const struct occupancy_room *room, uint32_t *position);
 /* An entry of `weight` comes to, leaves, or differs as rendered at `position`. */
-enum catalogue_status occupancy_take(struct tx *tx, struct occupancy_index *index,
-                                     uint32_t position, uint32_t weight);
+enum catalogue_status occupancy_reserve(struct tx *tx, struct occupancy_index *index,
+                                        uint32_t position, uint32_t weight);
 enum catalogue_status occupancy_release(struct tx *tx, struct occupancy_index *index,
                                         uint32_t position, uint32_t weight);
 enum catalogue_status occupancy_touch(struct tx *tx, struct occupancy_index *index,

@@ -38,7 +38,7 @@ struct spool {
     uint64_t file_bytes;
     struct spool_room *room; /* NULL: its own */
     _Atomic uint64_t *site;  /* what its site has of the room; NULL: it has no part of its own */
-    uint64_t taken_bytes;    /* of the room */
+    uint64_t reserved_bytes; /* of the room */
     char *tail, *window;     /* made with the first row, with the file */
     size_t tail_size, window_size; /* SPOOL_MEMORY_BYTES, or as large as the largest row */
     size_t largest;                /* row */
@@ -115,7 +115,7 @@ static enum spool_status make_file(struct spool *s)
 }
 
 /* Takes what the tail needs of the room. */
-static enum spool_status take_room(struct spool *s)
+static enum spool_status reserve_room(struct spool *s)
 {
     uint64_t need = s->file_bytes + s->tail_bytes - s->taken_bytes;
     if (s->room == NULL || need == 0)
@@ -140,7 +140,7 @@ static enum spool_status take_room(struct spool *s)
 /* Writes the tail behind the file. A failure leaves both as they were. */
 static enum spool_status flush_tail(struct spool *s)
 {
-    enum spool_status room = take_room(s);
+    enum spool_status room = reserve_room(s);
     if (room != SPOOL_OK)
         return room;
     if (s->fd < 0) {

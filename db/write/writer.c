@@ -325,7 +325,7 @@ static void writer_record(struct writer *w, enum catalogue_status status, const 
     pthread_mutex_unlock(&w->trouble_lock);
 }
 
-const char *writer_who_holds(const struct writer *w)
+const char *writer_lock_holder(const struct writer *w)
 {
     return w->catalogue->member != NULL
                ? "another node holds the shared lock, perhaps for a list, or "
@@ -792,7 +792,7 @@ static void run_turn(struct writer *w, enum queue_turn turn)
          * once, since PostgreSQL serves those who wait for its lock in their order. Behind another
          * node's list that is not trouble yet. */
         if (w->catalogue->member == NULL || is_near_its_end(w))
-            writer_record(w, status, writer_who_holds(w));
+            writer_record(w, status, writer_lock_holder(w));
         w->alone_next = false; /* they waited for a list: none of this node goes before them */
         struct timespec pause = {0, WRITER_LOCK_STEP_MS * 1000000L};
         if (w->catalogue->member == NULL)

@@ -140,7 +140,7 @@ enum catalogue_status writer_commit(struct writer *w);
 void writer_saw(struct writer *w);
 void writer_record_failed(struct writer *w, enum catalogue_status status, const char *why);
 /* A sentence for what could not be begun in time: BUSY. Static. */
-const char *writer_who_holds(const struct writer *w);
+const char *writer_lock_holder(const struct writer *w);
 
 /* rehearsal.c */
 

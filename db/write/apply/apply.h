@@ -174,10 +174,10 @@ enum catalogue_status index_check_new(struct tx *tx, const struct change *change
                                       struct change_result *result);
 /* The list of this kind and id. NULL, with the result filled, where there is
  * none, or none for the caller. */
-enum catalogue_status index_find_asked(struct tx *tx, const struct change *change, int64_t id,
-                                       enum list_kind kind, struct change_result *result,
-                                       const struct registry **r,
-                                       const struct registry_index **out);
+enum catalogue_status index_find_requested(struct tx *tx, const struct change *change, int64_t id,
+                                           enum list_kind kind, struct change_result *result,
+                                           const struct registry **r,
+                                           const struct registry_index **out);
 /* Creates an index that was checked; result->id is its id. */
 enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *path,
                                    const char *pattern, struct change_result *result);

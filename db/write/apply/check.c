@@ -252,7 +252,7 @@ static enum catalogue_status write_file(struct checked *c, const struct put_row 
     return statement_run(row);
 }
 
-static enum catalogue_status take_result(struct checked *c, const struct registry *registry)
+static enum catalogue_status apply_result(struct checked *c, const struct registry *registry)
 {
     bool found = false;
     struct put_row entry = {.found = false};
@@ -301,7 +301,7 @@ enum catalogue_status apply_check(struct tx *tx, const struct change *change,
             status = add(&c);
             break;
         case CHECK_RESULT:
-            status = take_result(&c, registry);
+            status = apply_result(&c, registry);
             break;
         case CHECK_REMOVE:
             status = drop(&c);

@@ -221,8 +221,8 @@ static enum catalogue_status begin_telling(struct tx *tx, int64_t since)
 }
 
 /* Sends rows, and notes that; `*changed` if the others did not have them all. */
-static enum catalogue_status tell(struct tx *tx, enum statement rows, enum statement done,
-                                  int64_t most, bool *changed)
+static enum catalogue_status send_rows(struct tx *tx, enum statement rows, enum statement done,
+                                       int64_t most, bool *changed)
 {
     enum catalogue_status status = tx_run(tx, rows, most);
     if (status != CATALOGUE_OK)
@@ -245,9 +245,9 @@ enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change_c
     if (status == CATALOGUE_OK && kept->tidy_before_day != 0)
         status = tx_run(tx, ST_TOLD_DAYS_TIDY, kept->tidy_before_day);
     if (status == CATALOGUE_OK)
-        status = tell(tx, ST_TELL_PAGES, ST_TELL_PAGES_DONE, TELL_PAGES, &changed);
+        status = send_rows(tx, ST_TELL_PAGES, ST_TELL_PAGES_DONE, TELL_PAGES, &changed);
     if (status == CATALOGUE_OK)
-        status = tell(tx, ST_TELL_DAYS, ST_TELL_DAYS_DONE, TELL_DAYS, &changed);
+        status = send_rows(tx, ST_TELL_DAYS, ST_TELL_DAYS_DONE, TELL_DAYS, &changed);
     return status == CATALOGUE_OK && changed ? tx_run(tx, ST_TOLD_STEP, kept->since) : status;
 }
 

@@ -517,8 +517,8 @@ enum catalogue_status put_drop_remains(struct tx *tx, int64_t address, const cha
     return status == CATALOGUE_OK ? tx_run(tx, ST_ENTRY_DELETE, address) : status;
 }
 
-enum catalogue_status put_take_out(struct tx *tx, const struct registry_index *list,
-                                   const struct put_row *row, const char *loc)
+enum catalogue_status put_remove(struct tx *tx, const struct registry_index *list,
+                                 const struct put_row *row, const char *loc)
 {
     struct occupancy_index *occupancy;
     enum catalogue_status status = put_release(tx, list, row, loc);
@@ -547,7 +547,7 @@ static enum catalogue_status vacate(struct tx *tx, const struct put *put)
         return status;
     }
     if (put->from)
-        return put_take_out(tx, put->from, &put->row, put->url.text);
+        return put_remove(tx, put->from, &put->row, put->url.text);
     return put_drop_remains(tx, put->row.address, put->url.text);
 }
 
@@ -581,7 +581,7 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
         return put->expect_new ? CATALOGUE_OK : CATALOGUE_CORRUPT;
     }
     tx->changed = true;
-    status = urlset_take(tx, put->index, put->occupancy, put->position, put->weight);
+    status = urlset_reserve(tx, put->index, put->occupancy, put->position, put->weight);
     return status == CATALOGUE_OK ? urlset_record_age(tx, put->index, row) : status;
 }
 
@@ -920,7 +920,7 @@ enum catalogue_status apply_entry_remove(struct tx *tx, const struct change *cha
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
 
-    status = put_take_out(tx, found.index, &found.row, found.loc);
+    status = put_remove(tx, found.index, &found.row, found.loc);
     if (status == CATALOGUE_OK)
         status = put_record(tx, site_id, found.loc, &found.row, &result->entry);
     result->removed = 1;

@@ -81,12 +81,12 @@ void put_row_read(struct tx *tx, sqlite3_stmt *statement, struct put_row *row);
 /* Copies a row into a record that owns its strings. On failure the record owns nothing. */
 enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc,
                                  const struct put_row *row, struct entry_record *out);
-/* Takes a row out of a live list; as one of a set, or (put_take_out) as a single removal, for which
+/* Takes a row out of a live list; as one of a set, or (put_remove) as a single removal, for which
  * the shrink guard's peak is lowered. */
 enum catalogue_status put_release(struct tx *tx, const struct registry_index *list,
                                   const struct put_row *row, const char *loc);
-enum catalogue_status put_take_out(struct tx *tx, const struct registry_index *list,
-                                   const struct put_row *row, const char *loc);
+enum catalogue_status put_remove(struct tx *tx, const struct registry_index *list,
+                                 const struct put_row *row, const char *loc);
 /* What a stored row weighs in its list. */
 uint32_t put_row_weight(const struct registry_index *list, const struct put_row *row,
                         const char *loc);
@@ -108,10 +108,10 @@ enum catalogue_status urlset_find(struct tx *tx, const struct registry_index *li
                                   struct occupancy_index *occupancy,
                                   const struct occupancy_room *room, uint32_t *position,
                                   enum rule_code *code);
-/* occupancy_take, behind urlset_find; makes the entry of a page that had no row. */
-enum catalogue_status urlset_take(struct tx *tx, const struct registry_index *list,
-                                  struct occupancy_index *occupancy, uint32_t position,
-                                  uint32_t weight);
+/* occupancy_reserve, behind urlset_find; makes the entry of a page that had no row. */
+enum catalogue_status urlset_reserve(struct tx *tx, const struct registry_index *list,
+                                     struct occupancy_index *occupancy, uint32_t position,
+                                     uint32_t weight);
 /* The end of a change that is kept: the entries of the pages that it touched are as these are. */
 enum catalogue_status urlset_settle(struct tx *tx);
 /* The urlset is removed: the entries of its pages go, or the result is refused, as with a list that

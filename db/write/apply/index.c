@@ -428,9 +428,10 @@ enum catalogue_status apply_index_add(struct tx *tx, const struct change *change
     return index_insert(tx, site->id, fresh.path, fresh.page_pattern, result);
 }
 
-enum catalogue_status index_find_asked(struct tx *tx, const struct change *change, int64_t id,
-                                       enum list_kind kind, struct change_result *result,
-                                       const struct registry **r, const struct registry_index **out)
+enum catalogue_status index_find_requested(struct tx *tx, const struct change *change, int64_t id,
+                                           enum list_kind kind, struct change_result *result,
+                                           const struct registry **r,
+                                           const struct registry_index **out)
 {
     enum catalogue_status status = tx_registry(tx, r);
     *out = NULL;
@@ -456,7 +457,7 @@ enum catalogue_status apply_index_freeze(struct tx *tx, const struct change *cha
     const struct registry *r;
     const struct registry_index *index;
     enum catalogue_status status =
-        index_find_asked(tx, change, freeze->index_id, change->list, result, &r, &index);
+        index_find_requested(tx, change, freeze->index_id, change->list, result, &r, &index);
     if (status != CATALOGUE_OK || !index)
         return status;
     result->id = index->id;
@@ -516,7 +517,7 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
     const struct registry *r;
     const struct registry_index *index;
     enum catalogue_status status =
-        index_find_asked(tx, change, removal->index_id, change->list, result, &r, &index);
+        index_find_requested(tx, change, removal->index_id, change->list, result, &r, &index);
     if (status != CATALOGUE_OK || !index)
         return status;
     if (result_list_managed(result, change, registry_site_by_id(r, index->site_id), index->kind) ||

@@ -111,7 +111,7 @@ static enum catalogue_status drop_entry(struct tx *tx, const struct registry_ind
     if (status != CATALOGUE_OK || !e.put.from || e.put.row.source != e.put.owner)
         return status;
     tx->changed = true;
-    return put_take_out(tx, e.put.from, &e.put.row, e.loc);
+    return put_remove(tx, e.put.from, &e.put.row, e.loc);
 }
 
 /* ---- rows come and go */
@@ -137,13 +137,13 @@ enum catalogue_status urlset_find(struct tx *tx, const struct registry_index *li
     return status;
 }
 
-enum catalogue_status urlset_take(struct tx *tx, const struct registry_index *list,
-                                  struct occupancy_index *occupancy, uint32_t position,
-                                  uint32_t weight)
+enum catalogue_status urlset_reserve(struct tx *tx, const struct registry_index *list,
+                                     struct occupancy_index *occupancy, uint32_t position,
+                                     uint32_t weight)
 {
     enum rule_code code = RULE_OK;
     bool comes = list->kind == LIST_URLSET && occupancy_is_empty(occupancy, position);
-    enum catalogue_status status = occupancy_take(tx, occupancy, position, weight);
+    enum catalogue_status status = occupancy_reserve(tx, occupancy, position, weight);
     if (status == CATALOGUE_OK && comes)
         status = write_entry(tx, list, position / LIMIT_PAGE_ENTRIES + 1, UNDATED, &code);
     return status == CATALOGUE_OK && code != RULE_OK ? CATALOGUE_CORRUPT : status;

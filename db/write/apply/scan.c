@@ -215,7 +215,7 @@ static bool is_elsewhere(const struct scan *s)
 
 /* What a poll has found of a file since the scan looked at what is kept, and the date that it gave
  * it, stay: the scan has no content of its own. */
-static void take_newer(const struct scan *s, struct source_file *file)
+static void keep_newer(const struct scan *s, struct source_file *file)
 {
     const struct source_file *content = &s->kept.content;
     if (file->state != SOURCE_FILE_LISTED || !is_elsewhere(s) ||
@@ -461,7 +461,7 @@ static bool passes(struct scan *s, struct change_result *verdict)
 /* ---- the shrink guard */
 
 /* Once the losses, or the gains too, are counted: sets s->hold, and the pass that comes next. */
-static enum catalogue_status scan_guard_ask(struct scan *s)
+static enum catalogue_status scan_guard_check(struct scan *s)
 {
     struct change_result verdict = {.status = CATALOGUE_OK};
     if (s->phase == SCAN_COUNT_LOSSES) {
@@ -595,7 +595,7 @@ static enum catalogue_status scan_find_move(struct scan *s, const struct registr
 
 /* ---- what goes */
 
-static enum catalogue_status take_out(struct scan *s)
+static enum catalogue_status remove_file_entry(struct scan *s)
 {
     struct put_row row;
     enum catalogue_status status = scan_find_loss(s, &row);
@@ -738,7 +738,7 @@ static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool *wh
         s->file = &file;
         s->row++;
         enum catalogue_status status = scan_row_read(s);
-        take_newer(s, &file);
+        keep_newer(s, &file);
         if (status == CATALOGUE_OK)
             status = each(s);
         if (status != CATALOGUE_OK)
@@ -758,7 +758,7 @@ static enum catalogue_status end_pass(struct scan *s)
     switch (s->phase) {
     case SCAN_COUNT_LOSSES:
     case SCAN_COUNT_GAINS:
-        return scan_guard_ask(s);
+        return scan_guard_check(s);
     case SCAN_TAKE_OUT:
         s->phase = SCAN_SETTLE;
         return CATALOGUE_OK;
@@ -774,7 +774,7 @@ static enum catalogue_status run_passes(struct scan *s)
 {
     static scan_pass *const passes_of[] = {[SCAN_COUNT_LOSSES] = count_loss,
                                            [SCAN_COUNT_GAINS] = count_gain,
-                                           [SCAN_TAKE_OUT] = take_out,
+                                           [SCAN_TAKE_OUT] = remove_file_entry,
                                            [SCAN_SETTLE] = settle_file};
     enum catalogue_status status = CATALOGUE_OK;
     bool whole = true;

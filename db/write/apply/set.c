@@ -172,7 +172,7 @@ static enum catalogue_status replace_unpark(struct replace *r, bool *back)
     put->from = put->index;
     status = tx_run(tx, ST_ENTRY_READDRESS, parked, put->row.address);
     if (status == CATALOGUE_OK)
-        status = urlset_take(tx, r->index, r->occupancy, position, room.weight);
+        status = urlset_reserve(tx, r->index, r->occupancy, position, room.weight);
     return status == CATALOGUE_OK ? urlset_record_age(tx, r->index, &put->row) : status;
 }
 
@@ -191,7 +191,7 @@ static bool is_foreign(const struct replace *r)
 }
 
 /* Validates the current line by what does not depend on room. The same answer in both passes. */
-static enum catalogue_status judge(struct replace *r, const struct entry *entry)
+static enum catalogue_status validate_line(struct replace *r, const struct entry *entry)
 {
     struct put *put = &r->put;
     const char *prefix = r->prefix;
@@ -265,7 +265,7 @@ static enum catalogue_status keep_line(struct replace *r)
 static enum catalogue_status first_pass(struct replace *r, const struct entry *entry)
 {
     struct put *put = &r->put;
-    enum catalogue_status status = judge(r, entry);
+    enum catalogue_status status = validate_line(r, entry);
     if (status != CATALOGUE_OK)
         return status;
     if (is_of_urlset(put)) {
@@ -350,7 +350,7 @@ static enum catalogue_status write_new(struct replace *r)
 static enum catalogue_status second_pass(struct replace *r, const struct entry *entry)
 {
     struct put *put = &r->put;
-    enum catalogue_status status = judge(r, entry);
+    enum catalogue_status status = validate_line(r, entry);
     if (status != CATALOGUE_OK || put->code != RULE_OK)
         return status; /* told in the first pass */
     bool here = put->from == r->index;

@@ -88,8 +88,8 @@ static bool has_host(const char *const *hosts, size_t count, const char *host)
     return false;
 }
 
-static void refuse_taken(struct change_result *result, const char *field, const char *host,
-                         const char *owner)
+static void refuse_used_host(struct change_result *result, const char *field, const char *host,
+                             const char *owner)
 {
     result_refuse(result, RULE_HOST_TAKEN, field);
     snprintf(result->detail, sizeof result->detail, "%.100s is the host of %.100s, another site",
@@ -118,7 +118,7 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
             return;
         }
         if (!all_sites && (other = registry_site_of_host(r, host, site)) != NULL) {
-            refuse_taken(result, "alias_hosts", host, other->origin);
+            refuse_used_host(result, "alias_hosts", host, other->origin);
             return;
         }
     }
@@ -127,7 +127,7 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
         if (site && has_host(site->cross_hosts, site->cross_host_count, host))
             continue;
         if ((other = registry_site_of_host(r, host, site)) != NULL) {
-            refuse_taken(result, "cross_hosts", host, other->origin);
+            refuse_used_host(result, "cross_hosts", host, other->origin);
             return;
         }
     }
@@ -169,8 +169,8 @@ static size_t count_of(const char *const *list)
 }
 
 /* Takes `host` out of the list. What is not a host, and what is not there, is reported. */
-static void take_out(const char **list, const char *host, const char *field,
-                     struct change_result *result)
+static void remove_hosts(const char **list, const char *host, const char *field,
+                         struct change_result *result)
 {
     char name[HOST_MAX_CHARS + 7];
     enum rule_code code = url_parse_host(host, strlen(host), name);
@@ -201,7 +201,7 @@ static const char **edit(const char *const *own, size_t own_count, const char *c
     for (size_t i = 0; list && i < own_count; i++)
         list[i] = own[i];
     for (; list && removed && *removed && result->status == CATALOGUE_OK; removed++)
-        take_out(list, *removed, field, result);
+        remove_hosts(list, *removed, field, result);
     for (size_t i = 0, at = list ? count_of(list) : 0; list && i < added_count; i++)
         list[at++] = added[i];
     return list;
@@ -242,8 +242,8 @@ static void site_edit_done(struct site_edit *edit)
 
 /* Refuses what is not a robots.txt, and what has no room beside the other sites' texts. `site` is
  * the one that is changed, NULL: a new one. */
-static void site_robots_judge(const struct registry *r, const struct site_fields *fields,
-                              const struct registry_site *site, struct change_result *result)
+static void site_robots_validate(const struct registry *r, const struct site_fields *fields,
+                                 const struct registry_site *site, struct change_result *result)
 {
     if (!(fields->set & SITE_SET_ROBOTS) || !fields->robots)
         return;
@@ -340,7 +340,7 @@ static enum catalogue_status settings_read(struct tx *tx, const struct registry 
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         site_hosts_check_free(r, change, site, &out->cross, &out->alias, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        site_robots_judge(r, fields, site, result);
+        site_robots_validate(r, fields, site, result);
     return status;
 }
 
@@ -516,9 +516,10 @@ static enum catalogue_status update_site(struct tx *tx, const struct registry *r
 
 /* The site that a change names. NULL, with the result filled, where there is none, or none for who
  * asks. */
-static enum catalogue_status find_asked(struct tx *tx, const struct change *change, int64_t site_id,
-                                        struct change_result *result, const struct registry **r,
-                                        const struct registry_site **out)
+static enum catalogue_status find_requested(struct tx *tx, const struct change *change,
+                                            int64_t site_id, struct change_result *result,
+                                            const struct registry **r,
+                                            const struct registry_site **out)
 {
     enum catalogue_status status = tx_registry(tx, r);
     *out = NULL;
@@ -541,7 +542,7 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
     const struct registry *r;
     const struct registry_site *site;
     struct site_fields fields = update->fields;
-    enum catalogue_status status = find_asked(tx, change, update->site_id, result, &r, &site);
+    enum catalogue_status status = find_requested(tx, change, update->site_id, result, &r, &site);
     if (status != CATALOGUE_OK || !site)
         return status;
     unsigned policy = fields.set & ~(SITE_SET_FROZEN | SITE_SET_MANAGED);
@@ -591,7 +592,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
     const struct registry *r;
     const struct registry_site *site;
     const struct registry_index *list;
-    enum catalogue_status status = find_asked(tx, change, removal->site_id, result, &r, &site);
+    enum catalogue_status status = find_requested(tx, change, removal->site_id, result, &r, &site);
     if (status != CATALOGUE_OK || !site)
         return status;
     if (change->grant.site_id != 0) { /* its own, too */

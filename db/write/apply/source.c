@@ -357,10 +357,11 @@ static const struct source_settings *find_old(const struct registry *r, const st
     return result_frozen(result, change, site->frozen) ? NULL : old;
 }
 
-static enum catalogue_status judge(struct tx *tx, const struct registry *r,
-                                   const struct change *change, unsigned set, bool is_new,
-                                   struct source_settings *made, struct url *url,
-                                   char index_url[LOC_MAX_CHARS + 1], struct change_result *result)
+static enum catalogue_status validate_source(struct tx *tx, const struct registry *r,
+                                             const struct change *change, unsigned set, bool is_new,
+                                             struct source_settings *made, struct url *url,
+                                             char index_url[LOC_MAX_CHARS + 1],
+                                             struct change_result *result)
 {
     const struct registry_site *site = NULL, *of_index = NULL;
     check_alone(set, made, url, result);
@@ -414,7 +415,7 @@ enum catalogue_status apply_source_put(struct tx *tx, const struct change *chang
     }
     merge(&made, &put->made, put->set);
     made.name = name;
-    status = judge(tx, r, change, put->set, is_new, &made, &url, index_url, result);
+    status = validate_source(tx, r, change, put->set, is_new, &made, &url, index_url, result);
     if (status != CATALOGUE_OK || result->status != CATALOGUE_OK)
         return status;
     result->id = made.site_id;

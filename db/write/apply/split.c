@@ -31,7 +31,7 @@ struct split {
     bool was_new; /* the row before */
 };
 
-static enum catalogue_status take_out(struct split *s, const struct entry *entry)
+static enum catalogue_status remove_url(struct split *s, const struct entry *entry)
 {
     struct put_row row;
     enum catalogue_status status = put_find(s->tx, list_scope(s->urlset), entry->loc, &row);
@@ -74,7 +74,7 @@ static enum catalogue_status put_in(struct split *s, const struct entry *entry)
 }
 
 /* The first step: may all of it be? */
-static enum catalogue_status judge(struct split *s)
+static enum catalogue_status check_guard(struct split *s)
 {
     const struct change *change = s->change;
     struct occupancy_index *occupancy;
@@ -114,7 +114,7 @@ static enum catalogue_status prepare(struct split *s)
 }
 
 /* As many rows as a step has. */
-static enum catalogue_status take_rows(struct split *s)
+static enum catalogue_status apply_rows(struct split *s)
 {
     struct entry entry;
     uint64_t done = 0;
@@ -122,7 +122,7 @@ static enum catalogue_status take_rows(struct split *s)
     enum catalogue_status status = CATALOGUE_OK;
     while (status == CATALOGUE_OK && done < apply_split_rows &&
            (more = spool_next(s->change->rows, &entry)) == 1) {
-        status = entry.gone ? take_out(s, &entry) : put_in(s, &entry);
+        status = entry.gone ? remove_url(s, &entry) : put_in(s, &entry);
         if (++done % APPLY_LOOK == 0 && (clock_now_ms() > s->until_ms || tx_should_yield(s->tx)))
             break;
     }
@@ -177,10 +177,10 @@ enum catalogue_status apply_split(struct tx *tx, const struct change *change,
     enum catalogue_status status = prepare(&s);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK && first) {
         spool_rewind(change->rows);
-        status = judge(&s);
+        status = check_guard(&s);
     }
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
-        status = take_rows(&s);
+        status = apply_rows(&s);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = record_step(&s);
     if (status != CATALOGUE_OK)

@@ -71,7 +71,7 @@ static bool is_as(const struct undo *u, const struct put_row *row,
                      row->extensions);
 }
 
-static void tell(struct undo *u, const char *loc, enum rule_code code)
+static void report_conflict(struct undo *u, const char *loc, enum rule_code code)
 {
     struct rejection rejection = {.line = u->done, .loc = loc, .code = code, .field = "loc"};
     snprintf(rejection.detail, sizeof rejection.detail, "%s", rule_code_sentence(code));
@@ -174,15 +174,15 @@ static enum catalogue_status bring_back(struct undo *u, const struct registry_in
     status = statement_run(row);
     tx->changed = true;
     if (status == CATALOGUE_OK)
-        status = urlset_take(tx, index, occupancy, position, room.weight);
+        status = urlset_reserve(tx, index, occupancy, position, room.weight);
     if (status != CATALOGUE_OK)
         return status;
     const struct put_row is = row_as(u, id_address(index->id, position), &old->before);
     return urlset_record_age(tx, index, &is);
 }
 
-static enum catalogue_status take_out(struct undo *u, const struct put_row *now,
-                                      const struct registry_index *index, const char *loc)
+static enum catalogue_status remove_row(struct undo *u, const struct put_row *now,
+                                        const struct registry_index *index, const char *loc)
 {
     u->tx->changed = true;
     if (!index) /* what a removed index left */
@@ -336,7 +336,7 @@ static enum catalogue_status put_back(struct undo *u, const struct history_row *
         stays_in_page(u, to, old, loc, now))
         return put_back_here(u, to, old, loc, now);
     if (status == CATALOGUE_OK && now->found)
-        status = take_out(u, now, from, loc);
+        status = remove_row(u, now, from, loc);
     if (status == CATALOGUE_OK && to)
         status = bring_back(u, to, old, loc);
     return status;
@@ -377,7 +377,7 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
         (u->only_index != 0 && !touches(old, u->only_index)))
         return CATALOGUE_OK;
     if (site < 0) {
-        tell(u, loc, RULE_URLSET_UNKNOWN);
+        report_conflict(u, loc, RULE_URLSET_UNKNOWN);
         return CATALOGUE_OK;
     }
     enum catalogue_status status = put_find(u->tx, old->site, loc, &now);
@@ -395,11 +395,11 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
     }
     enum rule_code code = to && !stays ? evaluate_place(u, loc, to) : RULE_OK;
     if (code != RULE_OK) {
-        tell(u, loc, code);
+        report_conflict(u, loc, code);
         return CATALOGUE_OK;
     }
     if (!is_before && !is_as(u, &now, old->has_after ? &old->after : NULL)) {
-        tell(u, loc, RULE_CHANGED_SINCE);
+        report_conflict(u, loc, RULE_CHANGED_SINCE);
         if (!u->undo->overwrite)
             return CATALOGUE_OK;
     }

@@ -26,7 +26,7 @@ struct unremove {
     struct change_result *result;
     const struct registry *registry; /* borrowed */
     int64_t site_id;
-    uint64_t told;
+    uint64_t reported;
 };
 
 static void refuse(struct unremove *u, const char *word, const char *sentence)
@@ -157,7 +157,7 @@ static enum catalogue_status check_whole(struct unremove *u, int64_t list_id, bo
 
 /* ---- bringing it back */
 
-static void tell(struct unremove *u, const char *loc)
+static void report_registered(struct unremove *u, const char *loc)
 {
     struct rejection rejection = {
         .line = u->told++, .loc = loc, .code = RULE_CHANGED_SINCE, .field = "loc"};
@@ -168,7 +168,7 @@ static void tell(struct unremove *u, const char *loc)
 }
 
 /* Reports the locs that were registered elsewhere, and removes them from the pages. */
-static enum catalogue_status leave_taken(struct unremove *u, struct occupancy_index *occupancy)
+static enum catalogue_status drop_registered(struct unremove *u, struct occupancy_index *occupancy)
 {
     struct tx *tx = u->tx;
     int64_t from = id_address(occupancy->id, 0), to = id_address(occupancy->id, UINT32_MAX);
@@ -190,7 +190,7 @@ static enum catalogue_status leave_taken(struct unremove *u, struct occupancy_in
             return status;
         if (!text)
             return CATALOGUE_NO_MEMORY;
-        tell(u, loc);
+        report_registered(u, loc);
         status = occupancy_release(tx, occupancy, id_address_position(address),
                                    render_entry_bytes(loc, strlen(loc)));
         if (status == CATALOGUE_OK)
@@ -211,7 +211,7 @@ static enum catalogue_status bring_back(struct unremove *u, int64_t index_id)
     occupancy_unbury(u->tx, occupancy);
     status = tx_run(u->tx, ST_INDEX_UNREMOVE, index_id);
     if (status == CATALOGUE_OK)
-        status = leave_taken(u, occupancy);
+        status = drop_registered(u, occupancy);
     if (status == CATALOGUE_OK)
         status = recorder_count(u->tx->recorder, u->site_id, index_id, occupancy->entries);
     u->result->created += occupancy->entries;

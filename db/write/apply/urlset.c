@@ -181,7 +181,7 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     const struct registry_index *urlset;
     struct registry_index to;
     enum catalogue_status status =
-        index_find_asked(tx, change, update->index_id, LIST_URLSET, result, &r, &urlset);
+        index_find_requested(tx, change, update->index_id, LIST_URLSET, result, &r, &urlset);
     if (status != CATALOGUE_OK || !urlset)
         return status;
     result->id = urlset->id;
@@ -300,7 +300,7 @@ static enum catalogue_status expire_row(struct tx *tx, const struct registry_ind
     if (found) {
         result->removed++;
         result->changed = true;
-        status = put_take_out(tx, urlset, &row, loc);
+        status = put_remove(tx, urlset, &row, loc);
     }
     return status == CATALOGUE_OK ? tx_run(tx, ST_AGE_DROP, address) : status;
 }

@@ -71,8 +71,8 @@ static void places_are_found_in_several_indexes_before_any_is_taken(void **state
         assert_int_equal(find(w, 2, 500, PAGE(3) + 7), PAGE(3) + 7);
         assert_int_equal(find(w, 3, 500, POSITION_NONE), 0);
     }
-    assert_int_equal(occupancy_take(&w->tx, w->index[1], 1, WEIGHT), CATALOGUE_OK);
-    assert_int_equal(occupancy_take(&w->tx, w->index[3], 0, WEIGHT), CATALOGUE_OK);
+    assert_int_equal(occupancy_reserve(&w->tx, w->index[1], 1, WEIGHT), CATALOGUE_OK);
+    assert_int_equal(occupancy_reserve(&w->tx, w->index[3], 0, WEIGHT), CATALOGUE_OK);
     assert_int_equal(find(w, 1, 500, POSITION_NONE), 2);
     assert_int_equal(find(w, 3, 500, POSITION_NONE), 1);
     commit(w);
