@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""What the commands under tests/ have in common: `--help` tells what they are, wrong usage is refused in a
-line with exit 2 before anything is installed or built, and a program that does not build is told."""
+"""What the commands under tests/ have in common: `--help` shows what they are, wrong usage is refused in a
+line with exit 2 before anything is installed or built, and a program that does not build is reported."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NO_ARGUMENT = ("kubernetes/run", "openapi-lint/run", "coverage")
-TELL = (
+WITH_HELP = (
     "buckets/run", "coverage", "console/run", "container/run", "debian13/run", "fault/run", "kubernetes/run", "lint/run", "metrics/run", "mutate/run",
     "openapi-lint/run", "package/run", "proxies/run", "release/run", "run", "soak/run", "stress/sources", "systemd/run", "valgrind/run",
 )
@@ -61,7 +61,7 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
-@pytest.mark.parametrize("name", TELL)
+@pytest.mark.parametrize("name", WITH_HELP)
 def test_help(run, name, option):
     done = run(name, [option])
     assert (done.returncode, done.stderr) == (0, "")
@@ -184,7 +184,7 @@ BUILDING = "building, with all output in build/quickstart/build.log\n"
 
 
 def test_quickstart_of_a_tree_that_was_moved(quickstart, tmp_path):
-    """CMake begins anew, and the server of the old place is replaced."""
+    """CMake is configured again, and the server of the old place is replaced."""
     (tmp_path / "tools" / "cmake").write_text(f'#!/bin/sh\nls build/release >>"{tmp_path}/seen"\n')
     cache, old = quickstart.tree / "build" / "release" / "CMakeCache.txt", quickstart.tree
     cache.write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={old}\n")
@@ -220,7 +220,7 @@ def test_quickstart_shows_on_a_terminal_how_far_the_build_is(quickstart, tmp_pat
 
 
 def test_quickstart_with_a_slow_start(quickstart, tmp_path):
-    """Until nohup has become the program, what runs is another one: that is no server that ended."""
+    """Until nohup has become the program, what runs is another one: that is not a server that ended."""
     nohup = tmp_path / "tools" / "nohup"
     nohup.write_text('#!/bin/sh\nsleep 2\nexec "$@"\n')
     nohup.chmod(0o755)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-# Libraries by the header that brings them. What is in neither table is no known library.
+# Libraries by the header that brings them. What is in neither table is not a known library.
 LIBRARIES = {
     "curl/curl.h": "curl",
     "expat.h": "expat",
@@ -139,7 +139,7 @@ def check_system(name, libraries):
         return None
     library = LIBRARIES.get(name)
     if library is None:
-        return f"<{name}> is no known library"
+        return f"<{name}> is not a known library"
     if library not in libraries:
         return f"may not use {library} (<{name}>)"
     return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """What deploy/lib/packages.sh takes for installed, and what it has apt-get install: with Debian's own dpkg-query
-on a database of our making, and an apt-get that only tells what it was asked."""
+on a database of our making, and an apt-get that only shows what it was asked."""
 
 import os
 import re
@@ -116,7 +116,7 @@ def test_of_all_architectures(machine):
 
 
 def test_a_command(machine):
-    """package/command asks for the command, whoever brought it."""
+    """package/command asks for the command, whatever package it is from."""
     machine.know(stanza("wanted", "install ok installed"))
     assert words(machine.install("wanted/of-wanted")[1]) == ["wanted"]
     machine.tool("of-wanted", "")

@@ -77,9 +77,9 @@ void spool_free(struct spool *s)
     if (s->fd >= 0)
         close(s->fd);
     if (s->site != NULL) /* after the file has gone */
-        atomic_fetch_sub(s->site, s->taken_bytes);
+        atomic_fetch_sub(s->site, s->reserved_bytes);
     if (s->room != NULL)
-        atomic_fetch_sub(&s->room->used_bytes, s->taken_bytes);
+        atomic_fetch_sub(&s->room->used_bytes, s->reserved_bytes);
     free(s->tail);
     free(s->window);
     free(s->folder);
@@ -117,7 +117,7 @@ static enum spool_status make_file(struct spool *s)
 /* Takes what the tail needs of the room. */
 static enum spool_status reserve_room(struct spool *s)
 {
-    uint64_t need = s->file_bytes + s->tail_bytes - s->taken_bytes;
+    uint64_t need = s->file_bytes + s->tail_bytes - s->reserved_bytes;
     if (s->room == NULL || need == 0)
         return SPOOL_OK;
     uint64_t max = atomic_load(&s->room->max_bytes);
@@ -133,7 +133,7 @@ static enum spool_status reserve_room(struct spool *s)
             atomic_fetch_sub(s->site, need);
         return SPOOL_CROWDED;
     }
-    s->taken_bytes += need;
+    s->reserved_bytes += need;
     return SPOOL_OK;
 }
 

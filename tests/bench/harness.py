@@ -93,7 +93,7 @@ def processes_of(pid):
 
 def cpu_seconds(pid):
     """What the process and its children used, user and system, all threads: the clocks of
-    clock_getcpuclockid(3), since /proc tells it in steps of 10 ms."""
+    clock_getcpuclockid(3), since /proc has it in steps of 10 ms."""
     return sum(time.clock_gettime(~each << 3 | 2) for each in processes_of(pid))
 
 

@@ -21,7 +21,7 @@
 
 #define CLIENTS     8
 #define MAX_SAMPLES 10000000u
-#define SLACK_MS    60000.0 /* a reply later than this is none */
+#define SLACK_MS    60000.0 /* a reply later than this does not count */
 
 struct client {
     int fd;
@@ -100,7 +100,7 @@ static void print(void)
            sample_count, quantile(0.5), quantile(0.99), quantile(0.999), quantile(1));
 }
 
-/* Sends what is due to whoever is free; gives when the next is due. */
+/* Sends what is due on a free connection; returns when the next is due. */
 static double ask_due(struct client *clients, double *next, double step, double end)
 {
     double now = clock_ms(CLOCK_MONOTONIC);

@@ -8,7 +8,7 @@
 #include "server/rules/host_map.h"
 #include "tests/bench/clock.h"
 
-/* map_parse URLS ROUNDS: judges a sitemap of URLS pages, without a host map and with one that
+/* map_parse URLS ROUNDS: checks a sitemap of URLS pages, without a host map and with one that
  * changes each of them. Prints one JSON object for each round: CPU times in ms. */
 
 #define FROM  "https://cms.example.com"
@@ -28,7 +28,7 @@ static void make(struct str *out, unsigned urls)
 }
 
 /* -1: it is not good. */
-static double judge(const struct str *text, const struct host_map *map)
+static double verify(const struct str *text, const struct host_map *map)
 {
     struct url url;
     struct sitemap_file file;
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     }
     make(&text, (unsigned)atoi(argv[1]));
     for (int round = 0; round <= atoi(argv[2]); round++) {
-        double plain = judge(&text, NULL), mapped = judge(&text, map);
+        double plain = verify(&text, NULL), mapped = verify(&text, map);
         if (plain < 0 || mapped < 0)
             return 1;
         if (round > 0)

@@ -18,7 +18,7 @@ COPIES = 300_000
 
 
 def measure_gets(report, options, folder):
-    """The same bytes, once a file of a folder and once the copy of a sitemap elsewhere."""
+    """The same bytes, once a file of a folder and once the copy of a remote sitemap."""
     origin = on_core(LOAD_CORE, [sys.executable, os.path.join(ROOT, "tests/bench/remote_origin.py"), "1", "1", str(URLS)],
                      stdout=subprocess.PIPE, text=True)
     base = origin.stdout.readline().strip()
@@ -55,7 +55,7 @@ def measure_map(report, options):
     rounds = json_lines(run_pinned(LOAD_CORE, [program("map_parse"), str(MAPPED_URLS), str(options.rounds)]))
     plain = [each["plain_ms"] for each in rounds]
     more = [each["mapped_ms"] - each["plain_ms"] for each in rounds]
-    report.rounds("children_map", f"what a host map adds to judging {MAPPED_URLS:,} URLs; judging them", more, plain, at_most(0.3), unit="ms CPU")
+    report.rounds("children_map", f"what a host map adds to checking {MAPPED_URLS:,} URLs; checking them", more, plain, at_most(0.3), unit="ms CPU")
 
 
 def measure_resident(report, options, folder):

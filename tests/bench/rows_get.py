@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""GETs beside nginx at its best, which serves the same bytes from a file, beside a bare epoll loop,
+"""GETs beside nginx in its best setup, which serves the same bytes from a file, beside a bare epoll loop,
 and beside libmicrohttpd alone: what no server on it goes below."""
 import gzip
 import os
@@ -177,7 +177,7 @@ def nginx_rows(report, key, what, raced, goal):
     """The row beside the cheapest of its ways, and what the others took."""
     ways = {way: raced[0][way] for way in NGINX_WAYS}
     best = best_of(ways)
-    add_row(report, key, f"{what}; nginx at its best, `{best}`", raced, best, goal)
+    add_row(report, key, f"{what}; nginx in its best setup, `{best}`", raced, best, goal)
     for way in NGINX_WAYS:
         if way != best:
             add_row(report, f"{key} {way}", f"nginx, `{way}`", raced, way, NO_GOAL)

@@ -147,7 +147,7 @@ def measure_connections(report, options, folder):
             beside.append(while_idle(server, folder, seconds))
             for client in clients:
                 client.close()
-            time.sleep(0.5)  # their ends are taken in
+            time.sleep(0.5)  # the server handles that they ended
     report.row("connection_memory", f"memory of one of {count:,} idle kept connections; its share "
                "of 1 MiB", f"{each / 1024:.1f} KiB", "1,024 KiB", each / (1 << 20), NO_GOAL)
     row(report, "latency_connections", f"beside {count:,} idle connections", beside, idle)

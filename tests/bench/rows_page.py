@@ -31,7 +31,7 @@ def measure_cold(report, options, folder, page, database):
         for memory, times in theirs.items():
             times.append(cpu_ms("zlib_only", xml, str(LEVEL), "3", str(memory)))
     best = best_of(theirs)
-    report.rounds("cold", f"reading, rendering and gzip of a full page, level {LEVEL}; zlib alone at its best "
+    report.rounds("cold", f"reading, rendering and gzip of a full page, level {LEVEL}; zlib alone in its best setup "
                   f"(memLevel {best})", ours, theirs[best], at_most(1.3), unit="ms CPU", raw={"all": theirs})
     bytes_ours, bytes_theirs = len(page), json_lines(run_pinned(SERVER_CORE, [
         program("zlib_only"), xml, str(ONE_SHOT_LEVEL), "1"]))[0]["bytes"]

@@ -2,7 +2,7 @@
 """What 300,000 sitemaps cost that lie on one host elsewhere: CPU of their polls and of a day, memory,
 room on the disk, starting and stopping, and what crawlers notice.
 
-Six sources of 50,000 are taken in from a host on this machine. That all were read before is then
+Six sources of 50,000 are added from a host on this machine. That all were read before is then
 written into the catalogue, as the first that was read says it, since reading them would take ten minutes;
 each copy of the catalogue says otherwise when they are due, and whether they are read whole. Due at random
 times of a day they are polled as in earnest for a while, which gives a day's CPU, what wakes by the
@@ -273,7 +273,7 @@ def measure(report, options, folder):
     origin = Origin()
     try:
         spent = take_in(options, folder, origin, whole)
-        report.row("remote_taken_in", f"CPU of taking in {SITEMAPS:,} of {LISTS} lists; each", f"{spent:.1f} s",
+        report.row("remote_taken_in", f"CPU of adding {SITEMAPS:,} of {LISTS} lists; each", f"{spent:.1f} s",
                    f"{spent / SITEMAPS * 1e6:.0f} µs", spent, NO_GOAL)
         resident = report_cpu(report, options, folder, origin, whole)
         report_room(report, whole, resident)

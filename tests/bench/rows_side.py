@@ -12,7 +12,7 @@ import harness
 from table import at_most
 
 OFF = "off"
-ROUNDS = 24  # a few percent are to be told apart
+ROUNDS = 24  # a few percent have to be distinguished
 KINDS = ((200, "cached GET, 10 entries"), (304, "conditional GET, 304"))
 
 
@@ -49,7 +49,7 @@ def metric(server, name):
 
 def measure(report, options, folder, key, forms, settings, limit, done_beside):
     """`forms`: what each is called, by its word; settings(form, folder): those of its server.
-    done_beside(form, server): tells, at the end, that it did its work; "" is nothing to say."""
+    done_beside(form, server): reports, at the end, that it did its work; "" is nothing to report."""
     servers = {}
     try:
         for form in (OFF, *forms):

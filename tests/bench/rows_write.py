@@ -114,7 +114,7 @@ def measure_bulk(report, options, folder):
         for tuning, rates in theirs.items():
             rates.append(BULK / bare_sqlite(options, bare, "bulk", BULK, 0, tuning))
     best = best_of(theirs, lowest=False)
-    report.rounds("bulk", "bulk of 1,000,000 entries by HTTP, durable and published; bare SQLite at its best "
+    report.rounds("bulk", "bulk of 1,000,000 entries by HTTP, durable and published; bare SQLite in its best setup "
                   f"({best}), same rows, one transaction", ours, theirs[best], at_least(0.7), "{:,.0f}", "rows/s",
                   raw={"all": theirs})
     return mine
@@ -133,7 +133,7 @@ def measure_group_commit(report, options, folder):
             for tuning, rates in theirs.items():
                 rates.append(count / bare_sqlite(options, path, "single", count, 0, tuning))
     best = best_of(theirs, lowest=False)
-    report.rounds("group_commit", "64 clients registering one each, durable; bare SQLite at its best "
+    report.rounds("group_commit", "64 clients registering one each, durable; bare SQLite in its best setup "
                   f"({best}), one commit a row", ours, theirs[best], at_least(4), "{:,.0f}", "rows/s",
                   raw={"all": theirs})
 
@@ -165,5 +165,5 @@ def measure_npm(report, options, folder, ours):
                           os.path.join(folder, "npm.xml.gz"), str(PAGE), str(len(ours))])):
         theirs.setdefault(each["way"], []).append(each["ms"])
     best = best_of(theirs)
-    report.rounds(key, f"{what}, at its best ({best})", ours, theirs[best], NO_GOAL, unit="ms",
+    report.rounds(key, f"{what}, in its best setup ({best})", ours, theirs[best], NO_GOAL, unit="ms",
                   raw={"all": theirs})

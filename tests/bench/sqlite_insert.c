@@ -12,7 +12,7 @@
 /* sqlite_insert FILE bulk|single COUNT FIRST TUNING: inserts COUNT entries into a catalogue that
  * sitemapd made, with SQLite's API and nothing else: no rule, no lookup, no server. `bulk` writes
  * entries, segments and pages in one transaction; `single` commits each entry by itself. Prints
- * the time as JSON. What it leaves is no catalogue to serve from.
+ * the time as JSON. What it leaves is not a catalogue to serve from.
  *
  * TUNING is one of those below. All are as durable as the catalogue's own connections, and the log
  * never goes back into the file while the clock runs. */

@@ -76,6 +76,6 @@ class Report:
 
 
 def best_of(rounds_of, lowest=True):
-    """The name whose median is the best: a peer is measured at its best."""
+    """The name whose median is the best: a peer is measured in its best setup."""
     pick = min if lowest else max
     return pick(rounds_of, key=lambda name: statistics.median(rounds_of[name]))

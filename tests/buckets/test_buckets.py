@@ -142,7 +142,7 @@ def test_pages_are_published(bucket, serve, tmp_path):
     assert publish().returncode == 0
     assert ORIGIN.encode() + b"/b.xml" in bucket.cat("sitemap_index.xml")
     assert set(purged.read_text().split()) == {ORIGIN + "/sitemap_index.xml", ORIGIN + "/sitemap_index.xml.gz"}
-    # A urlset comes with its page, which the index lists, and goes with it; what is gone is deleted.
+    # A urlset is published with its page, which the index lists, and removed with it; what is gone is deleted.
     assert server.cli("urlset", "add", ORIGIN + "/all.xml").code == 0
     assert server.cli("url", "add", ORIGIN + "/page", "--urlset", ORIGIN + "/all.xml").code == 0
     assert publish().returncode == 0

@@ -22,7 +22,7 @@ def axe():
         return file.read()
 
 
-def judge(console, axe, where):
+def verify(console, axe, where):
     """axe's findings, and whether the page is wider than the screen."""
     console.driver.execute_script(axe)
     found = console.driver.execute_async_script(
@@ -39,23 +39,23 @@ def test_no_violation(console, server, axe, look, dark, width):
     console.driver.get("about:blank")
     console.driver.get(console.base)
     console.one("[name=token]")
-    judge(console, axe, f"{look}: sign-in")
+    verify(console, axe, f"{look}: sign-in")
     console.open("overview", server.tokens["boss"])
     entry = server.api("GET", f"/v1/sitemaps?loc={q(ORIGIN + '/shop/')}").json()["sitemaps"][0]
     for view in VIEWS + ("entry/" + entry["id"], f"entries?index={q(INDEX)}&warned=1", "entries?text=%2Fnone", "change/0", "nowhere", "crawler/" + q(HOSTILE)):
         console.go(view)
-        judge(console, axe, f"{look}: {view}")
+        verify(console, axe, f"{look}: {view}")
     changed = server.api("GET", "/v1/history?kind=list").json()["changes"][0]["revision"]
     for view, opener in DIALOGS:
         console.go(view.replace("{list}", str(changed)))
         console.press(opener)
         console.one("dialog[open]")
-        judge(console, axe, f"{look}: {view}: {opener}")
+        verify(console, axe, f"{look}: {view}: {opener}")
         submit = next(b for b in console.all("dialog button[type=submit]"))
         if opener in ("Register a sitemap", "Add a site", "Undo"):
             submit.click()  # refused, or tried
-            console.wait(lambda: console.text("dialog [role=alert]") + console.text("dialog [role=status]"), "what the dialog tells")
-            judge(console, axe, f"{look}: {view}: {opener}: told")
+            console.wait(lambda: console.text("dialog [role=alert]") + console.text("dialog [role=status]"), "the dialog's message")
+            verify(console, axe, f"{look}: {view}: {opener}: told")
         console.press("Cancel", "dialog")
 
 
@@ -65,4 +65,4 @@ def test_no_violation_of_what_is_elsewhere(there, elsewhere, axe, look, dark, wi
     there.media(dark, width)
     for view in ("overview", "sources", "checks", "checks?source=shop&state=gone", "problems", "sites"):
         there.go(view)
-        judge(there, axe, f"{look}: {view}")
+        verify(there, axe, f"{look}: {view}")

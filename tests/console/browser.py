@@ -50,7 +50,7 @@ class Console:
     # ---- moving ----
 
     def leave(self):
-        """Nobody is signed in, and nothing is told of what was before."""
+        """Nobody is signed in, and nothing shows earlier data."""
         for handle in self.driver.window_handles[1:]:
             self.driver.switch_to.window(handle)
             self.driver.close()
@@ -118,7 +118,7 @@ class Console:
     # ---- doing ----
 
     def press(self, text, within="main"):
-        def pressed():  # in one: a view that comes anew between the two has another button
+        def pressed():  # in one: a view that is drawn again between the two has another button
             found = next((b for b in self.all(f"{within} button") if b.is_displayed() and b.text == text), None)
             return found is not None and (found.click() or True)
 
@@ -143,7 +143,7 @@ class Console:
     # ---- what must not be ----
 
     def errors(self):
-        """What the browser's console tells, but for answers of the API that are refusals."""
+        """What the browser's console prints, but for answers of the API that are refusals."""
         return [e["message"] for e in self.driver.get_log("browser")
                 if e["level"] == "SEVERE" and not (e["source"] == "network" and "/v1/" in e["message"])]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""One server and one browser for all tests of the console. What the browser's console tells as an
+"""One server and one browser for all tests of the console. What the browser's console reports as an
 error fails the test that caused it, and so does a request to elsewhere."""
 
 import pytest

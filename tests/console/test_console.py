@@ -170,7 +170,7 @@ def test_every_view_is_shown_to_a_reader_without_a_button_that_writes(console, s
                     assert acts.isdisjoint(console.buttons()), (view, console.buttons())
             return role != "boss" or acts - {"Thaw"} <= seen
 
-        eventually(look, "whoever may act has all buttons, some of them with what comes after the view")
+        eventually(look, "a token that may act has all buttons, some of them with what follows the view")
 
 
 def test_entries_go_by_pages_and_are_found(console, server):
@@ -505,7 +505,7 @@ def test_markup_from_a_text_is_refused_by_the_browser(console, server):
     refused = console.driver.execute_script("""
         try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>'); } catch (error) { return error.name; }""")
     assert refused == "TypeError"
-    console.errors()  # the policy tells of it, as it should
+    console.errors()  # the policy reports it, as it should
 
 
 # ---- what is done -------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ def test_it_gives_up_all_that_it_can(new, folder):
 
 
 def test_start_to_ready(new, folder):
-    """The best of several: what else the machine does is no fault of the image."""
+    """The best of several: what else the machine does is not a fault of the image."""
     one = new(folder=folder).run()
     took = [one.ready_after()]
     for _ in range(9):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""The fixtures of tests/http, and a program whose disk fails as it is told (shim.h)."""
+"""The fixtures of tests/http, and a program whose disk fails as configured (shim.h)."""
 
 import errno
 import importlib.util

@@ -4,7 +4,7 @@
 In each round the program is started, put under load, and killed at a random instant, some of them while it
 starts. Then every answered write is there, of what was under way all or nothing, `check` finds nothing, and
 what is served is what a naive renderer makes of an export. A power cut is a kill after which the files are
-what a disk may have kept (powercut.py). Every FRESH rounds the catalogue begins anew."""
+what a disk may have kept (powercut.py). Every FRESH rounds the catalogue begins again."""
 
 import argparse
 import collections
@@ -74,16 +74,16 @@ class Rounds:
         found.update({url: "index" for url in by_index if not url == ORIGIN + "/sitemap_index.xml"})
         return found, by_index
 
-    def judge(self, load):
+    def verify(self, load):
         found, _ = self.actual()
         for model in load.models():
             if model.doubt is not None:
                 self.count["under way"] += 1
-                self.count["undone"] += model.judge(found)
+                self.count["undone"] += model.verify(found)
             else:
-                model.judge(found)
+                model.verify(found)
             self.book[model.mark] = model.state
-        self.count["entries judged"] += len(found)
+        self.count["entries checked"] += len(found)
 
     def serves(self):
         """What the started server serves is what its export says, rendered naively."""
@@ -133,7 +133,7 @@ class Rounds:
         self.count["answers"] += sum(client.replies for client in load.clients)
         self.cut()
         if self.rng.random() < 0.5:
-            self.judge(load)  # a command recovers the file
+            self.verify(load)  # a command recovers the file
         else:
             self.server.start()
             self.judge_running(load)
@@ -145,7 +145,7 @@ class Rounds:
         for model in load.models():
             if isinstance(model, Source) and model.doubt is None:
                 model.doubt = model.there()
-        self.judge(load)
+        self.verify(load)
 
 
 def main():

@@ -44,7 +44,7 @@ class Modelled(Client):
         self.doubt = None
         return reply.get("Connection") != "close"
 
-    def judge(self, actual):
+    def verify(self, actual):
         """Asserts that the catalogue has what it must; takes over which of the two it was."""
         mine = {loc: value for loc, value in actual.items() if loc.startswith(f"{ORIGIN}/{self.mark}/")}
         if mine != self.state and (self.doubt is None or mine != self.doubt):
@@ -112,7 +112,7 @@ class Index(Modelled):
 
 
 class Source(Modelled):
-    """Writes a folder anew, other files with other content, and has it scanned."""
+    """Writes a folder again, other files with other content, and has it scanned."""
 
     FILES = 12
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The calls that the shim stands in for. */
+/* The calls that the shim replaces. */
 #include "tests/fault/shim.h"
 
 #include <dlfcn.h>

@@ -32,7 +32,7 @@ enum fault_op {
  * of those that match fail, at most `most` of them. */
 struct fault_rule {
     uint32_t op;
-    int32_t error; /* errno; FAULT_SHORT; for STATFS the type of the file system to be told */
+    int32_t error; /* errno; FAULT_SHORT; for STATFS the type of the file system to be reported */
     uint32_t first, every, most;
     uint32_t seen, hit; /* counted here */
     char ends[36];      /* of the path */

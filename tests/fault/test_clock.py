@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A clock that was ahead for a while, and a catalogue that was written meanwhile: it is told, the dates come back to the clock with
+"""A clock that was ahead for a while, and a catalogue that was written meanwhile: it is reported, the dates come back to the clock with
 what changes next, and no date ever gives a 304 for other bytes."""
 
 import email.utils
@@ -78,7 +78,7 @@ def test_dates_come_back_to_the_clock(start, clock):
     back = server.get(XML)
     assert_honest(back)
     assert back.body == ahead.body and back["ETag"] == ahead["ETag"]
-    eventually(lambda: ready(server) == ("degraded", ["clock-behind"]), "it is told")
+    eventually(lambda: ready(server) == ("degraded", ["clock-behind"]), "it is reported")
     server.told("clock-behind")
     assert server.get(XML, {"If-None-Match": ahead["ETag"]}).status == 304
     for date in (ahead["Last-Modified"], back["Last-Modified"], back["Date"]):
@@ -120,7 +120,7 @@ def test_a_source_comes_back(start, clock, tmp_path, restarted):
     clock.set(0)
     if restarted:
         server.restart()
-        eventually(lambda: ready(server)[1] == ["clock-behind"], "it is told by the new one too")
+        eventually(lambda: ready(server)[1] == ["clock-behind"], "it is reported by the new one too")
     write("two")
     eventually(lambda: scan() and year(date()) <= this_year + 1, "the date has come back")
     first = date()

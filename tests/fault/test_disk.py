@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""The disk fails under the running server: the writer is told why, nothing is half done, crawlers are served
-from memory, /readyz tells, and all is well again, without a restart, when the cause has gone."""
+"""The disk fails under the running server: the reason is reported, nothing is half done, crawlers are served
+from memory, /readyz reports it, and all is well again, without a restart, when the cause has gone."""
 
 import os
 import shutil
@@ -233,7 +233,7 @@ def test_copies_of_sitemaps_leave_room_for_the_catalogue(start, medium):
         server = start(sites=(), database=medium / "catalogue.db",
                        config=f'[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n[site "m"]\norigin = {base}\nindex = {XML}\n'
                               f'[source "shop"]\nupstream = {base}/list.xml\nserve = yes\n')
-        eventually(lambda: server.told("child-store-failed"), "it is told")
+        eventually(lambda: server.told("child-store-failed"), "it is reported")
         checks = lambda: {check["check"]["state"] for check in server.api("GET", "/v1/checks?limit=100").json()["checks"]}
         eventually(lambda: checks() == {"good"}, "all are polled")
         disk = os.statvfs(medium)
@@ -242,7 +242,7 @@ def test_copies_of_sitemaps_leave_room_for_the_catalogue(start, medium):
 
 
 def test_a_disk_that_the_log_filled(start, small):
-    """A long read keeps the log from beginning anew; when that ends, writes are taken and the disk has room, though they come
+    """A long read keeps the log from restarting; when that ends, writes are taken and the disk has room, though they come
     all the time."""
     server = start(database=small / "catalogue.db", config="[catalogue]\nwrite_timeout = 2s\n[history]\nkeep = 0\n")
     assert server.register(loc("a")).status == 201
@@ -297,7 +297,7 @@ def test_a_start_on_a_read_only_mount(start, small):
 
 
 def test_polls_on_a_full_disk(start, disk, data):
-    """What a poll found cannot be kept: it is told, crawlers are served as before, and with room again it is polled by itself."""
+    """What a poll found cannot be kept: it is reported, crawlers are served as before, and with room again it is polled automatically."""
     with Origin() as origin:
         base, gate = f"http://{origin.address}:{origin.port}", threading.Event()
 
@@ -317,12 +317,12 @@ def test_polls_on_a_full_disk(start, disk, data):
         before, entries = page(), server.cli("export").out
         rule = disk.fail("write", "ENOSPC", WAL)
         gate.set()
-        eventually(lambda: "check-not-kept" in server.log(), "it is told")
+        eventually(lambda: "check-not-kept" in server.log(), "it is reported")
         assert disk.hits(rule) > 0 and "could not be stored (no-space)" in server.log()
         assert (page().body, checks()["/b.xml"], server.cli("export").out) == (before.body, "new", entries)
         degraded(server, "catalogue-not-writable")
         disk.heal()
-        eventually(lambda: checks() == {"/a.xml": "gone", "/b.xml": "good"}, "it is polled anew")
+        eventually(lambda: checks() == {"/a.xml": "gone", "/b.xml": "good"}, "it is polled again")
         eventually(lambda: b"2026-02-02" in page().body, "what was found is published")
         assert polls() == 2
         assert locs(page().xml()) == locs(before.xml())
@@ -443,7 +443,7 @@ def test_overwritten_by_something_else(plain, data):
     copy, path = data / "backup.db", data / "catalogue.db"
     assert plain.cli("backup", str(copy)).code == 0
     with open(data / "junk", "wb") as file:
-        file.write(b"this is no database\n" * 5000)
+        file.write(b"this is not a database\n" * 5000)
     os.rename(data / "junk", path)
     problem(plain.register(loc("lost")), 503)
     assert len(served(plain)) == 2500

@@ -66,7 +66,7 @@ def test_a_disk_that_is_full(small, tmp_path, room, where):
         os.truncate(filler, max(0, os.path.getsize(filler) - room))
         before = server.get("/sitemap_index.xml")
         put(server, xml(ROWS))
-        eventually(lambda: "no-space" in server.log() or problem(server), f"it is told: full {where}", 120)
+        eventually(lambda: "no-space" in server.log() or problem(server), f"it is reported: full {where}", 120)
         eventually(lambda: scratch(server) == 0, "the scan is over")
         assert not changes(server)
         now = server.get("/sitemap_index.xml")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """A urlset and its index over random changes, under a clock that jumps: each of their pages is, byte for byte, what a naive
-renderer makes of the rows that a model has, at the positions that an export tells; its tag and its date in the index change
+renderer makes of the rows that a model has, at the positions of an export; its tag and its date in the index change
 exactly when its bytes do. A page of news has 1,000 rows at most, so a few thousand make several; that several were there, and
 that some were emptied, is counted, as is what else this is for."""
 
@@ -77,7 +77,7 @@ class Model:
         return [{"loc": loc, "lastmod": lastmod, "images": [image] if image else None} for loc, (lastmod, image) in rows.items()]
 
     def take(self, rows, reply):
-        """They are as they were told; the model's state before is what an undo brings back."""
+        """They are as registered; the model's state before is what an undo brings back."""
         self.undoable = (dict(self.rows), dict(self.born), reply.json().get("revision"))
         for loc in rows:
             self.born.setdefault(loc, self.ahead)

@@ -153,7 +153,7 @@ def test_two_weeks(world):
     assert dates["/wp.xml"] == posts[-1]
     # One page less is a change, of the moment it was seen.
     assert len(set(seen["/yoast.xml"])) == 2 and dates["/yoast.xml"] > w.iso(w.now() - 10 * DAY)
-    # A build stamp is none.
+    # A build stamp is not a date.
     assert len(set(seen["/next.xml"])) == 1
     # Never another: dated by its Last-Modified, asked for what is new, and once a week as a whole.
     assert set(seen["/bucket.xml"]) == {time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(email.utils.parsedate_to_datetime(w.headers["/bucket.xml"]["Last-Modified"]).timestamp()))}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The configuration's reader: whatever the file, mistakes are told with lines that it has, and
+/* The configuration's reader: whatever the file, mistakes are reported with lines that it has, and
  * what is left is a whole configuration. */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Bodies whose format is told by content: any cut, one outcome. */
+/* Bodies whose format is detected by content: any cut, one outcome. */
 #include "tests/fuzz/fuzz_ingest_cuts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *text = data + CUTS_HEADER;
     size_t len = size - CUTS_HEADER;
     require_same_in_every_cut(&options, text, len, data[1]);
-    /* What is gzip already would be unpacked once more by the plain reading. */
+    /* What is gzip already would be unpacked again by the plain reading. */
     if (len < 65536 && !(len >= 2 && text[0] == 0x1f && text[1] == 0x8b))
         require_same_packed(&options, text, len, data[1]);
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The path of a request for a served file: whatever it is, what comes of it is a name below the
+/* The path of a request for a served file: whatever it is, the result is a name below the
  * folder, and the one URL of that name. */
 #include "tests/fuzz/require.h"
 

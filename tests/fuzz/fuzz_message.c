@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the listener judges of a request: framing, Host, target, path. The input is the request as
+/* What the listener checks of a request: framing, Host, target, path. The input is the request as
  * it would stand on the wire, split here into what a parser hands over, so that a field or a target
  * may hold any byte but the line's end. */
 #include "tests/fuzz/require.h"
@@ -31,7 +31,7 @@ static void try_host(const char *host)
                           strcasecmp(host, listed[1]) == 0));
 }
 
-/* Whatever a proxy tells, what goes into the log is an address as we write them ourselves. */
+/* Whatever a proxy sends, what goes into the log is an address as we write them ourselves. */
 static void try_forwarded(const char *list)
 {
     static struct address_range trusted;

@@ -53,7 +53,7 @@ static void try_tags(const char *text)
 
     REQUIRE(!strong || weak);
     REQUIRE(!weak || tolerant);
-    /* In a list it names what it named alone; only the star may not stand in one. */
+    /* In a list it names what it named alone; only the star may not be in one. */
     if (strchr(text, '*') == NULL) {
         REQUIRE(negotiate_match(listed, ETAG) == strong);
         REQUIRE(negotiate_none_match(listed, ETAG, false) == weak);

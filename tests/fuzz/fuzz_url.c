@@ -57,7 +57,7 @@ static void require_idempotent(const struct url *url)
     require_same(url, &again);
 }
 
-/* What is no normal form comes apart somehow, or not at all: within its bounds. */
+/* What is not a normal form comes apart somehow, or not at all: within its bounds. */
 static void split_anything(const char *text, size_t len)
 {
     struct url url;

@@ -18,7 +18,7 @@ def start(tmp_path):
     failed = None
     for server in servers:
         try:
-            if server.process is not None:  # one that died by itself is told as well
+            if server.process is not None:  # one that died by itself is reported as well
                 server.stop()
         except AssertionError as error:
             failed = failed or error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""An engine that takes IndexNow's page URLs, and servers that tell it."""
+"""An engine that accepts IndexNow's page URLs, and servers that send them."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def positions(server, table="indexnow"):
 
 
 def with_urlset(endpoint, folder, more=""):
-    """A server with /all.xml, of which nothing was told yet, and that tells what comes next."""
+    """A server with /all.xml, of which nothing was sent yet, and that sends what comes next."""
     server = Server(folder, config=more + config(endpoint), sites=())
     endpoint.answer = 200
     del endpoint.told[:]

@@ -353,7 +353,7 @@ class Server:
             return file.read()
 
     def told(self, event, count=1):
-        """The lines of the log that have `event`, `count` of them at least: what is done is told a
+        """The lines of the log that have `event`, `count` of them at least: what is done is reported a
         moment later, by a thread of its own."""
         found = lambda: [line for line in self.log().splitlines() if event in line]
         eventually(lambda: len(found()) >= count, f"{count} of {event} in the log")
@@ -400,7 +400,7 @@ class Server:
             file.write(config)
         reloads = len(self.told("reload", 0))
         self.process.send_signal(signal.SIGHUP)
-        eventually(lambda: len(self.told("reload")) > reloads, "the configuration is read anew")
+        eventually(lambda: len(self.told("reload")) > reloads, "the configuration is read again")
 
     def get(self, target, headers=(), method="GET", **more):
         return ask(self.public, method, target, headers, **more)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """Requests that nobody honest sends: a generator, the same for the same seed.
 
-Each is (kind, bytes). REFUSED: whatever stands in it, no part of it may be answered with success; a
+Each is (kind, bytes). REFUSED: whatever is in it, no part of it may be answered with success; a
 valid request for /robots.txt is hidden behind many of them, which only a server that reads the
 message wrongly would answer. ODD: the library's parser may take it or leave it (a bare LF, a NUL,
 random damage); the server must merely live on."""

@@ -114,7 +114,7 @@ class Validator:
 
     def do_enum(self, value, values, schema, closed, at):
         if not any(same(value, v) for v in values):
-            raise Invalid(f"{at}: {value!r} is none of {values}")
+            raise Invalid(f"{at}: {value!r} is not one of {values}")
 
     def do_pattern(self, value, pattern, schema, closed, at):
         if isinstance(value, str) and not re.search(pattern, value):

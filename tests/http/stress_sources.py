@@ -277,7 +277,7 @@ def stress(duration, seed, where):
         turmoil.run(time.monotonic() + duration)
         index = settled(server, turmoil)
         dates_before = dict(index)
-        # What was read while its time was fresh is read once more: two seconds later, in any build.
+        # What was read while its time was fresh is read again: two seconds later, in any build.
         time.sleep(min(seconds(3), 5))
         index = parse(server.get("/sitemap_index.xml"))
         assert index == dates_before, "moved although nothing was edited"

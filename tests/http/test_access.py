@@ -37,7 +37,7 @@ def test_the_api_is_not_on_the_public_listener(server, host):
 
 
 def test_no_page_in_a_browser_may_read_or_write(server):
-    """No reply allows another origin; what a form can send without asking first is no JSON, and is refused."""
+    """No reply allows another origin; what a form can send without asking first is not JSON, and is refused."""
     assert server.register(ORIGIN + "/a.xml").status == 201
     origin = ("Origin", "https://evil.example")
     asks = [("Access-Control-Request-Method", "POST"), ("Access-Control-Request-Headers", "authorization, content-type")]
@@ -57,7 +57,7 @@ def test_a_name_that_points_here_is_refused_before_the_token_is_looked_at(server
     for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "[::1].evil.example", "127.1", "0x7f000001", "2130706433", "localhost."):
         reply = ask(server.admin, "GET", "/v1/sitemaps", bearer(), host=host)
         assert reply.status in (400, 421), (host, reply)
-    # A proxy's word for the host is no way around it.
+    # A proxy's word for the host is not a way around it.
     reply = ask(server.admin, "GET", "/v1/sitemaps", bearer(TOKEN, ("X-Forwarded-Host", "localhost")), host="evil.example")
     assert reply.status == 421
 
@@ -99,16 +99,16 @@ def test_each_write_is_reported_with_the_name_of_its_token(server):
     assert [reply.status for reply in writes] == [200, 200, 204, 200, 200, 200], writes
     told = lambda: [line for line in server.log().splitlines() if "deploy-job" in line]
     events = ["sitemap-put", "site-add", "index-add", "sitemaps-put", "index-replace", "sitemap-remove", "site-update", "index-remove", "site-remove"]
-    eventually(lambda: len(told()) == len(events), "each is told")
+    eventually(lambda: len(told()) == len(events), "each is reported")
     by = {line.split(" ", 3)[2]: line for line in told()}  # threads do not wait for each other with their lines
     assert sorted(by) == sorted(event + ":" for event in events) and all(" info " in line for line in told()), told()
     # By their URLs, since the ids mean nothing to who reads it later.
     for event, subject in (("site-update", "https://new.example"), ("index-remove", ORIGIN + "/x/index.xml"), ("site-remove", "https://new.example")):
         assert f" {event}: {subject} by token deploy-job: " in by[event + ":"]
-    # What was refused, or read, is no write.
+    # What was refused, or read, is not a write.
     assert call("POST", "/v1/sitemaps", {"loc": "nonsense"}).status == 422 and call("GET", "/v1/sitemaps").status == 200
     assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/last.xml"}).status == 201
-    eventually(lambda: "last.xml" in server.log(), "the next write is told")
+    eventually(lambda: "last.xml" in server.log(), "the next write is reported")
     assert len(told()) == len(events) + 1
 
 
@@ -163,7 +163,7 @@ def test_a_token_shows_nowhere(start, tmp_path):
 
 
 def test_a_call_does_not_outlast_its_token(server):
-    """A long poll that waits, and a list that arrives, when the token is revoked: neither tells nor writes anything more."""
+    """A long poll that waits, and a list that arrives, when the token is revoked: neither returns nor writes anything more."""
     token = server.cli("token", "add", "mine").out.strip()
     eventually(lambda: server.api("GET", "/v1/sites", token=token).status == 200, "the token is known")
     assert server.register(ORIGIN + "/a.xml").status == 201
@@ -201,7 +201,7 @@ OPEN_CALLS = [
 ] + [("GET", target, b"ignored", None) for target in ("/v1/sitemaps", "/v1/sites", "/v1/sites/1", "/v1/indexes", "/v1/indexes/1", "/v1/changes?since=0", "/v1/sources")]
 
 
-BY_MEMORY = ("/v1/sources", "/v1/changes")  # these tell nothing of the catalogue's rows, or were read before
+BY_MEMORY = ("/v1/sources", "/v1/changes")  # these show nothing of the catalogue's rows, or were read before
 
 
 @pytest.mark.parametrize("remade", [False, True])
@@ -219,7 +219,7 @@ def test_a_call_that_is_open_does_not_outlast_its_token(start, tmp_path, remade)
         extra = [("Content-Type", kind)] if kind else []
         with Connection(server.admin) as call:
             call.send(request_bytes(method, target, bearer(token, ("Content-Length", str(len(body))), ("Expect", "100-continue"), *extra), host=server.admin))
-            assert call.take_to(b"\r\n\r\n").startswith(b"HTTP/1.1 100 "), (method, target)  # its header was judged
+            assert call.take_to(b"\r\n\r\n").startswith(b"HTTP/1.1 100 "), (method, target)  # its header was checked
             call.send(body[:-1])
             assert server.cli("token", "revoke", "mine").code == 0
             if remade:

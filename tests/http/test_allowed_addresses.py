@@ -197,7 +197,7 @@ def network():
 
 @pytest.mark.waits
 def test_a_public_host_leads_a_tenant_nowhere_else(network, tmp_path):
-    """Each hop is judged by the address that it is connected to: of a list, of a sitemap, behind a public hop, where a name has a
+    """Each hop is checked by the address that it is connected to: of a list, of a sitemap, behind a public hop, where a name has a
     public address that nobody answers at, and once the name that was public has another."""
     with Origin(PUBLIC) as outer, Origin(ADDRESS, outer.port) as inner, contextlib.ExitStack() as ending:
         base, within, both = (f"http://{name}.example:{outer.port}" for name in ("outer", "inner", "both"))
@@ -225,6 +225,6 @@ def test_a_public_host_leads_a_tenant_nowhere_else(network, tmp_path):
             eventually(lambda: tenant.code(base + path), f"{path} is watched")
             assert tenant.code(base + path) == code, path
         tenant.call([(ADDRESS, "outer.example"), *names])
-        eventually(lambda: tenant.code(base + "/a.xml") == "address-not-allowed", "the name is looked up anew", 120, longest_pause=1)
+        eventually(lambda: tenant.code(base + "/a.xml") == "address-not-allowed", "the name is looked up again", 120, longest_pause=1)
         assert inner.asked == []
         socket.create_connection((ADDRESS, outer.port)).close()  # it can be reached

@@ -53,7 +53,7 @@ def test_a_token_of_one_site_learns_nothing_of_what_there_is(start, tmp_path, op
         assert reply.status in (403, 404, 422), reply
         told = reply.json()
         for line in told.get("rejected", []):
-            assert line.pop("loc") in str(body), "a list's line is told by what stood in it, and by no more"
+            assert line.pop("loc") in str(body), "a list's line is reported with its content, and nothing else"
         named = (target.split("?", 1)[-1], str(body), ORIGIN, "https://none.example.org")
         assert not any(name in str(told) for name in named if name), "it is not said again"
         return reply.status, told

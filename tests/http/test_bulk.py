@@ -167,8 +167,8 @@ def test_a_loc_twice_in_one_list(server):
     assert (answer["created"], answer["updated"], answer["unchanged"], answer["rejected"]) == (2, 1, 2, []), answer
     assert page(server) == NAMES[:2]
     entry = server.api("GET", f"{LIST}?loc={q(NAMES[0])}").json()["sitemaps"][0]
-    assert (entry["lastmod"], entry["digest"]) == ("2026-01-02", "b"), "with the digest unmoved the last date is no news"
-    # The same again is no change at all.
+    assert (entry["lastmod"], entry["digest"]) == ("2026-01-02", "b"), "with the digest unmoved the last date is not news"
+    # The same again is not a change at all.
     assert server.bulk([rows[2], rows[1]]).json()["revision"] == answer["revision"]
     # Twice and with another index: it has moved.
     assert server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/d/index.xml"}).status == 201

@@ -36,7 +36,7 @@ def by_url(answer):
 
 
 def serve_all(server, answer, host="www.example.com"):
-    """Each page told of has, on the public listener, the state that was told."""
+    """Each page that is reported has, on the public listener, the state that was reported."""
     for url, told in by_url(answer).items():
         path = url.split("/", 3)[3]
         reply = server.get("/" + path, GZIP, host=host)
@@ -65,7 +65,7 @@ def suspended(server):
     return server.metrics()['sitemapd_http_suspended{listener="admin"}']
 
 
-# ---- what is told -------------------------------------------------------------------------------
+# ---- what is reported -------------------------------------------------------------------------------
 
 
 def test_pages_their_twins_and_robots(server):
@@ -81,17 +81,17 @@ def test_pages_their_twins_and_robots(server):
     warm = changes(server)
     assert all(p["etag"] for p in warm["pages"]) and first["next"] == warm["next"]
     serve_all(server, warm)
-    # An update is no news for robots.txt.
+    # An update is not news for robots.txt.
     assert server.register(f"{ORIGIN}/a.xml", lastmod="2026-01-31").status == 200
     second = changes(server, warm["next"])
     assert set(by_url(second)) == {INDEX, INDEX + ".gz"} and all(p["etag"] for p in second["pages"])
     assert by_url(second)[INDEX]["etag"] != by_url(warm)[INDEX]["etag"]
     serve_all(server, second)
     assert second["revision"] == by_url(second)[INDEX]["revision"] == server.metrics()["sitemapd_catalogue_revision"]
-    # Registering the same again is none at all.
+    # Registering the same again is not a change.
     assert server.register(f"{ORIGIN}/a.xml", lastmod="2026-01-31").status == 200
     assert changes(server, second["next"])["pages"] == []
-    # What another process does is told as well.
+    # What another process does is reported as well.
     assert server.cli("add", f"{ORIGIN}/b.xml").code == 0
     third = changes(server, second["next"], wait=60)
     assert set(by_url(third)) == {INDEX, INDEX + ".gz"}
@@ -112,7 +112,7 @@ def test_a_change_names_its_page_only(server):
     gone = changes(server, answer["next"])
     assert {u: p["removed"] for u, p in by_url(gone).items()} == {page(2): True, page(2) + ".gz": True, f"{ORIGIN}/robots.txt": False}
     serve_all(server, gone)
-    # Whoever has seen nothing yet is told of it, too.
+    # It is also reported to a client that has seen nothing yet.
     assert by_url(changes(server))[page(2)]["removed"] is True
     assert server.cli("import", "--index", INDEX, "-", input=rows).code == 0
     back = changes(server, gone["next"], wait=60)
@@ -335,7 +335,7 @@ def test_a_poll_is_held_until_something_is_published(server):
     assert INDEX in by_url(answer)
     serve_all(server, answer)
     held.close()
-    # What is there already is told without waiting.
+    # What is there already is reported without waiting.
     begun = time.monotonic()
     assert changes(server, at, wait=60)["next"] == answer["next"] and time.monotonic() - begun < 20
 
@@ -381,7 +381,7 @@ POLLS = 1500 if PLAIN else 300
 
 
 def test_polls_by_the_thousand_hold_no_thread(server):
-    """Writes and reads go on beside them; then each is told."""
+    """Writes and reads go on beside them; then each is reported."""
     assert server.register(f"{ORIGIN}/a.xml").status == 201
     at = changes(server)["next"]
     held = [poll(server, at, wait=60) for _ in range(POLLS)]
@@ -394,7 +394,7 @@ def test_polls_by_the_thousand_hold_no_thread(server):
             assert server.api("GET", "/v1/sitemaps").status == 200 and server.get(XML).status == 200
             assert server.register(f"{ORIGIN}/a.xml").json()["unchanged"] == 1
             assert time.monotonic() - begun < 20, "the polls' own wait is 60 s"
-        assert is_quiet(held, 0.1), "none was told of nothing"
+        assert is_quiet(held, 0.1), "none got an empty answer"
         begun = time.monotonic()
         assert server.register(f"{ORIGIN}/b.xml").status == 201
         assert time.monotonic() - begun < 20
@@ -418,7 +418,7 @@ def test_polls_leave_room_for_writes(start):
             held += [poll(server, at, wait=60) for _ in range(20)]
             eventually(lambda: suspended(server) == min(32, len(held)), "half of the places at most")
         answered = lambda: [c for c in held if not is_quiet([c], 0)]
-        eventually(lambda: len(answered()) == 200 - 32, "the others are told so")
+        eventually(lambda: len(answered()) == 200 - 32, "the others are informed")
         refused = answered()
         for connection in refused:
             reply = connection.reply()
@@ -433,12 +433,12 @@ def test_polls_leave_room_for_writes(start):
         for thread in threads:
             thread.join()
         assert sorted(set(results)) == [200, 201], results
-        # One that there is something to tell is told, crowded or not.
+        # One with something to report is answered, crowded or not.
         assert INDEX in by_url(changes(server, at, wait=60))
         waiting = [c for c in held if c not in refused]
         for connection in waiting:
             assert INDEX in by_url(connection.reply().json())
-        # Whoever goes away gives its place back.
+        # A client that disconnects gives its place back.
         now = changes(server)["next"]
         for connection in held:
             connection.close()

@@ -146,7 +146,7 @@ def test_the_last_good_copy_is_served_while_the_origin_fails(world):
     world.is_stored(3)
     before = world.get("/a.xml")
     assert (before.status, before.body, before["Last-Modified"]) == (200, good, "Tue, 04 Mar 2025 00:00:00 GMT")
-    # A page for people, half a sitemap, and nothing at all: each is told, and none replaces the copy.
+    # A page for people, half a sitemap, and nothing at all: each is reported, and none replaces the copy.
     broken = {"/a.xml": answer(200, b"<!doctype html><html></html>"), "/b.xml": answer(200, good[:-30]), "/c.xml": world.origin.cut(b"")}
     world.origin.answers.update(broken)
     for path in broken:
@@ -215,7 +215,7 @@ def test_a_sitemap_that_is_gone_for_good_leaves_index_and_store_together(world):
     world.is_stored(5)
     world.origin.answers["/b.xml"] = answer(404)
     assert world.poll("/b.xml") == "gone"
-    assert world.get("/b.xml").status == 200, "once is no proof"
+    assert world.get("/b.xml").status == 200, "once is not proof"
     eventually(lambda: world.poll("/b.xml") == "gone" and "/b.xml" not in world.index(), "it is dropped", 60)
     eventually(lambda: world.get("/b.xml").status == 404, "it is looked at once a second")
     assert world.get("/a.xml").status == 200
@@ -275,7 +275,7 @@ def test_the_store_keeps_to_its_bound(world):
     world.list(*paths)
     world.fetch = f"store_bytes = {len(body) * 10}\n"
     server = world.serve()
-    eventually(lambda: server.told("child-store-full"), "it is told")
+    eventually(lambda: server.told("child-store-full"), "it is reported")
     eventually(lambda: 0 < world.bytes_stored() <= len(body) * 10, "it keeps to it")
     assert "child-store-full" in world.reasons()
     assert {world.get(path).status for path in paths} == {200}, "what has no copy is fetched while the origin is there"
@@ -366,7 +366,7 @@ def test_a_store_that_cannot_be_written_costs_only_the_copies(world):
     folder.write_text("in the way")
     server.start()
     assert world.get("/a.xml").status == 503
-    eventually(lambda: server.told("child-store-failed"), "it is told")
+    eventually(lambda: server.told("child-store-failed"), "it is reported")
     assert "child-store-failed" in world.reasons() and server.metrics()["sitemapd_child_store_failing"] == 1
     assert world.poll("/a.xml") == "good" and "/a.xml" in world.index()
     folder.unlink()
@@ -399,7 +399,7 @@ def test_a_source_of_the_api_serves_too(world):
     assert made.status == 201 and made.json()["serve"] is True, made
     eventually(lambda: world.get("/a.xml").body == body, "it is served")
     assert world.server.api("PATCH", "/v1/sources/shop", {"serve": False}).status == 200
-    eventually(lambda: world.get("/a.xml").status == 404, "it is no more")
+    eventually(lambda: world.get("/a.xml").status == 404, "it no longer exists")
     assert world.server.api("DELETE", "/v1/sources/shop").status in (200, 204)
 
 
@@ -426,7 +426,7 @@ def test_a_sitemap_without_an_index_is_listed_and_served(world):
     before = world.index()
     world.origin.answers["/list.xml"] = answer(200, body)
     world.scan()
-    eventually(lambda: world.reasons() == {"source-failing"}, "it is told")
+    eventually(lambda: world.reasons() == {"source-failing"}, "it is reported")
     eventually(lambda: "urlset-not-index" in server.log(), "and logged")
     assert world.index() == before
 

@@ -624,7 +624,7 @@ def test_an_import_says_what_would_help(database, tmp_path):
     assert "create another site with `sitemapd site add https://other.example`" in command.err, command
     assert command.err.endswith("1 of 2 entries rejected, nothing was applied; --skip-invalid applies the good ones\n")
     command = sitemapd("import", "-", database=database, input=f"{other}/b.xml\n")
-    assert command.err.endswith("1 of 1 entry rejected, nothing was applied\n"), command  # there is no good one
+    assert command.err.endswith("1 of 1 entry rejected, nothing was applied\n"), command  # there is no valid one
     done(sitemapd("site", "update", ORIGIN, "--cross-host", "other.example", database=database))
     command = sitemapd("import", "-", database=database, input=f"{other}/b.xml\n")
     assert command.code == 1 and "name the index with --index URL" in command.err, command
@@ -644,7 +644,7 @@ def test_an_import_of_much_that_is_wrong_is_summed_up(database):
     assert all(line.endswith("(site-unknown)") for line in told[6:11]) and told[11] == f"{place} and 26 more with site-unknown", told
     assert "sitemapd site add https://other.example" in told[12], told
     assert told[13:] == [f"{place} 101 of 102 entries rejected, nothing was applied; --skip-invalid applies the good ones"], told
-    # As many as are listed are listed, each for whoever mends them.
+    # As many as are listed are listed, each with what to repair.
     told = sitemapd("import", "-", database=database, input="\n".join(wrong[:100])).err
     assert all(f"standard input:{n}: " in told for n in range(1, 101)) and "more with" not in told, told
 

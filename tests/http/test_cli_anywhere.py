@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""The command line on a server (--server) and on a file: the same script of commands tells the same
+"""The command line on a server (--server) and on a file: the same script of commands prints the same
 and exits the same on both. What differs is what the two are called, and when things happened."""
 
 import http.server
@@ -371,7 +371,7 @@ def test_slow_readers_of_exports_keep_nobody_waiting(served):
 
 
 def test_who_leaves_while_an_export_is_made_ends_it(served):
-    """Else who asks and leaves, again and again, has the disk and the threads of exports to itself."""
+    """Otherwise clients that request and leave would occupy the disk and the threads of exports."""
     server = served.server
     assert server.bulk([f"{ORIGIN}/{'long' * 400}/{i}.xml" for i in range(20000)]).status == 200
     whole = sum(len(line) for line in served.run("export").out.splitlines())
@@ -450,7 +450,7 @@ def test_a_token_of_a_prefix(served):
     assert [json.loads(line)["loc"] for line in served.run("export").out.splitlines()] == [f"{ORIGIN}/blog/a.xml", f"{ORIGIN}/blog/b.xml"]
     assert served.run(f"list --prefix {ORIGIN}/shop/ --json").out == ""
     assert served.run("backup copy.db").code == 1
-    # How much the whole index holds is not for it to know: that is told as unknown, not as nothing.
+    # How much the whole index holds is not for it to know: that is reported as unknown, not as nothing.
     assert re.search(rf"^ +- +1 +- +\S+ +{INDEX}$", served.run("index list").out, re.M), served.run("index list")
     assert "1 page; changed" in served.run("status").out
     for command in ("index list --json", "status --json"):
@@ -479,7 +479,7 @@ def test_a_token_owns_what_it_makes(served):
 
 
 def test_lines_outside_of_the_tokens_scope(served):
-    """Each is told by its line, and nothing of the list is applied."""
+    """Each is reported by its line, and nothing of the list is applied."""
     served.env["SITEMAPD_TOKEN"] = served.server.make_token("blog", "--prefix", f"{ORIGIN}/blog/")
     (served.folder / "mixed.txt").write_text(f"{ORIGIN}/blog/a.xml\n{ORIGIN}/shop/b.xml\n{ORIGIN}/blog/c.xml\n{ORIGIN}/shop/d.xml\n")
     for command in ("import mixed.txt", "import --replace mixed.txt", "import --dry-run mixed.txt"):
@@ -516,8 +516,8 @@ def test_a_scan_of_the_servers_source(start, tmp_path):
     server = start(config=f'[source "maps"]\ndirectory = {folder}\nurl = {ORIGIN}/\nrescan = 1h\n')
     place = Place(tmp_path, "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": TOKEN})
     (folder / "bad.xml").write_text("<urlset><url></urlset>")
-    # A file that is young may be in the making, and is not judged yet.
-    eventually(lambda: "problem   bad.xml" in place.run("scan maps").out, "the broken file is told", 30)
+    # A file that is young may be in the making, and is not checked yet.
+    eventually(lambda: "problem   bad.xml" in place.run("scan maps").out, "the broken file is reported", 30)
     told = place.run("scan maps")
     assert told.code == 0 and told.out.splitlines()[-1].endswith("1 file with a problem"), told
     told = place.run("scan nothing")
@@ -565,7 +565,7 @@ def test_status(file, served):
 
 
 def test_crawlers_on_both(served):
-    """One catalogue, told by its server and from the file: what came of crawlers, and which pages they lack."""
+    """One catalogue, read through its server and from the file: crawlers' visits, and which pages they lack."""
     server, kept = served.server, "read from the catalogue, which a running server updates once a minute"
     file = Place(served.folder, "--database", server.database)
     file.name, file.owner = server.database, served.owner
@@ -740,7 +740,7 @@ def test_undo_on_both(file, served):
 
 
 def test_history_is_read_beyond_a_page(file, served):
-    """More changes, and more rows, than the API tells at once."""
+    """More changes, and more rows, than the API returns at once."""
     many = "".join(f"{ORIGIN}/many/{i:05d}.xml\n" for i in range(2500))
     for place in (file, served):
         (place.folder / "many.txt").write_text(many)
@@ -804,7 +804,7 @@ def test_what_is_no_answer_of_the_api_is_said(start, command, path, spoil):
 
 
 def test_json_is_the_form_of_the_api(file, served):
-    """With --json a command prints what the API tells, a line for each object, on a server and on a file."""
+    """With --json a command prints what the API returns, a line for each object, on a server and on a file."""
     for place in (file, served):
         for line in ("import list.txt", f"urlset add {ORIGIN}/products.xml"):
             assert place.run(line).code == 0

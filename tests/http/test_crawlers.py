@@ -43,7 +43,7 @@ def pages(server, name="googlebot", query="", **more):
 
 
 def sums(server, name="googlebot"):
-    """Of all days: what came of its requests."""
+    """The results of its requests, of all days."""
     of = crawler(server, name) or {"days": []}
     return tuple(sum(d[k] for d in of["days"]) for k in ("ok", "not_modified", "other", "impostors"))
 
@@ -77,7 +77,7 @@ def test_a_change_is_lacked_until_it_is_fetched(filled):
 
     assert filled.register(f"{ORIGIN}/b.xml").status == 201
     google = crawler(filled)
-    assert (google["current"], google["stale"]) == (0, 1), "it is told before the write is answered"
+    assert (google["current"], google["stale"]) == (0, 1), "it is reported before the write is answered"
     stale = pages(filled, query="?stale=1")["pages"]
     assert len(stale) == 1 and stale[0]["stale_since"] == stale[0]["changed_at"] == google["stale_since"]
     assert google["seen_up_to"] < google["stale_since"]
@@ -255,7 +255,7 @@ def test_a_name_of_our_own_and_a_reload(start, tmp_path):
 
     def reload(event, count):
         server.process.send_signal(1)
-        eventually(lambda: server.told(event, count), f"{event} is told")
+        eventually(lambda: server.told(event, count), f"{event} is reported")
 
     ranges = tmp_path / "google.json"
     ranges.write_text("192.0.2.0/24\n<html>", encoding="utf-8")
@@ -338,15 +338,15 @@ def test_the_published_lists_are_of_built_in_crawlers(tmp_path):
         rows = [line.split() for line in file if line.strip() and line[0] != "#"]
     (tmp_path / "list").write_text("192.0.2.0/24\n")
     (tmp_path / "site.conf").write_text("".join(f'[crawler "{name}"]\nranges = {tmp_path}/list\n' for name, _ in rows))
-    judged = sitemapd("check-config", "--config", tmp_path / "site.conf")
-    assert judged.code == 0 and len({name for name, _ in rows}) == len(rows) > 10, judged
+    checked = sitemapd("check-config", "--config", tmp_path / "site.conf")
+    assert checked.code == 0 and len({name for name, _ in rows}) == len(rows) > 10, checked
     assert all(url.startswith("https://") for _, url in rows)
 
 
 def test_forty_crawlers_beside_the_built_in_ones(tmp_path):
     (tmp_path / "site.conf").write_text("".join(f'[crawler "own{n}"]\nmatch = ownbot{n}\n' for n in range(40)))
-    judged = sitemapd("check-config", "--config", tmp_path / "site.conf")
-    assert judged.code == 0, judged
+    checked = sitemapd("check-config", "--config", tmp_path / "site.conf")
+    assert checked.code == 0, checked
 
 
 def test_files_of_a_folder_are_followed(start, tmp_path):
@@ -411,7 +411,7 @@ def test_a_token_sees_its_site(start):
 
 
 def test_the_list_of_pages(start):
-    """Pages of an index that it reads, which it has never fetched, are told; those of another are not."""
+    """Pages of an index that it reads, which it has never fetched, are reported; those of another are not."""
     server = start()
     names = [f"/i{n}.xml" for n in range(5)]
     for name in names:
@@ -584,7 +584,7 @@ def test_a_kill_loses_no_more_than_visits(filled):
 
 
 def test_another_catalogue_has_other_rows(filled, tmp_path):
-    """A copy that is put back is another epoch."""
+    """A restored copy has another epoch."""
     assert fetch(filled).status == 200
     counted(filled, (1, 0, 0, 0))
     filled.restart()
@@ -731,7 +731,7 @@ def test_a_log_is_taken_in_once(tmp_path):
     assert first.code == 0 and first.out == dry.out == f"{tmp_path}/log: {summary}", first
     assert f"{tmp_path}/log: line 9 is neither JSON nor the combined format" in first.err
     assert logs.sums() == (4, 0, 2, 0) and logs.sums("bingbot") == (0, 1, 0, 0)
-    assert logs.told()["googlebot"]["current"] == 0, "what was fetched before the change, or within an hour of it, is no proof"
+    assert logs.told()["googlebot"]["current"] == 0, "what was fetched before the change, or within an hour of it, is not proof"
     # The same bytes, whatever the file is called, and packed or not.
     for name in ("log", "copy", "packed.gz"):
         again = logs.take(*lines, name=name)
@@ -752,7 +752,7 @@ def test_what_a_log_says_of_the_version(tmp_path):
     assert found.out.endswith("late: 2 deliveries of the current version of a page to a crawler\n"), found
     told = logs.told()
     assert told["googlebot"]["current"] == told["bingbot"]["current"] == 1 and told["googlebot"]["stale"] == 0
-    # The next change is one that it lacks; what it got before is no proof of it.
+    # The next change is one that it lacks; what it got before is not proof of it.
     logs.done("add", f"{ORIGIN}/b.xml")
     logs.take(combined(now), name="later", more=["--max-age", "30m"])
     assert (logs.told()["googlebot"]["current"], logs.told()["googlebot"]["stale"]) == (0, 1)
@@ -831,7 +831,7 @@ def test_a_log_whose_site_is_not_known_is_not_spent(tmp_path):
         refused = logs.take(*lines, more=more)
         assert refused.code == 1 and "line 2 has no host, and there is more than one site: name it with --site ORIGIN; nothing was imported" in refused.err, refused
     assert "0 visits of crawlers" in logs.take(cloudflare(now, ClientRequestHost="other.example"), name="foreign").out
-    assert "0 visits of crawlers" in logs.run("crawlers", "import", str(tmp_path / "foreign")).out, "nothing of it was taken in"
+    assert "0 visits of crawlers" in logs.run("crawlers", "import", str(tmp_path / "foreign")).out, "nothing of it was accepted"
     assert "2 requests: 1 visits of crawlers" in logs.take(*lines, more=["--site", ORIGIN]).out
     assert logs.sums() == (1, 0, 0, 0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""A page's gzip member is made of pieces: whoever decodes gzip must take it for one plain member."""
+"""A page's gzip member is made of pieces: a decoder must read it as one plain member."""
 
 import gzip
 import io
@@ -18,7 +18,7 @@ XML = "/sitemap_index.xml"
 
 @pytest.fixture(scope="module")
 def member(shared):
-    """The bytes after changes in several segments, with holes, and the page that they stand for."""
+    """The bytes after changes in several segments, with holes, and the page that they make."""
     chance = random.Random(7)
     names = [f"{ORIGIN}/{chance.randrange(10**9)}/{i:05d}.xml" for i in range(2600)]
     assert shared.bulk(names).status == 200

@@ -36,7 +36,7 @@ class Shown:
         assert version == "HTTP/1.1", first
         self.status = int(status)
         self.headers = [line.split(": ", 1) for line in lines]
-        # A bare ellipsis stands for a value of any type.
+        # A bare ellipsis matches a value of any type.
         self.body = json.loads(re.sub(r'(?<!")…(?!")', '"\\\\u0000"', body)) if body.strip() else None
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """docs/migration.md is true: its commands are run in their order by a shell, against a site whose index a
-plug-in makes. Names and ports of the page stand for those of the test."""
+plug-in makes. Names and ports of the page are replaced by those of the test."""
 
 import contextlib
 import os

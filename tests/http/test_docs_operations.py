@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """docs/operations.md, "After a bad deploy", is true: its commands are run in their order by a shell. Names and ports of
-the page stand for those of the test."""
+the page are replaced by those of the test."""
 
 import os
 import re

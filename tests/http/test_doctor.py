@@ -122,7 +122,7 @@ def world(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("doctor"), sites=(proxy.origin,)).start()
     locs = [f"{proxy.origin}/maps/{n:02}.xml" for n in range(60)]
     assert server.bulk([{"loc": loc, "lastmod": "2026-01-02T03:04:05Z"} for loc in locs]).status == 200
-    time.sleep(1.1)  # within its first second a page has no 304 by date, and doctor would tell that
+    time.sleep(1.1)  # within its first second a page has no 304 by date, and doctor would report that
     proxy.backend, proxy.sitemapd = server.public, server
     yield proxy
     try:
@@ -409,7 +409,7 @@ def test_a_date_is_asked_for_once_its_second_is_over(proxy):
     loc = f"{proxy.origin}/maps/00.xml"
     proxy.flaws = [drop("ETag")]
     for lastmod in ("2026-01-02T03:04:06Z", "2026-01-02T03:04:05Z"):
-        time.sleep(1.1 - time.time() % 1)  # the second is young, and the page's date stands for this version alone
+        time.sleep(1.1 - time.time() % 1)  # the second is young, and the page's date belongs to this version alone
         assert proxy.sitemapd.bulk([{"loc": loc, "lastmod": lastmod}]).status == 200
         only(doctor(proxy.index), "warning", "etag", "only Last-Modified")
 
@@ -746,7 +746,7 @@ def page(loc, more=""):
     ids=lambda v: v if isinstance(v, str) and re.fullmatch("[a-z]+(-[a-z]+)+", v) else "",
 )
 def test_pages_of_children(proxy, urls, code, line, column, count, level, words, todo):
-    """The finding names the sitemap, what stands there, where, and what to do."""
+    """The finding names the sitemap, what is there, where, and what to do."""
     proxy.pages["/maps/00.xml"] = (200, {"Content-Type": "application/xml"}, URLSET.format(urls).encode())
     found = only(doctor(proxy.index, "--sample", "2"), level, "child", words)
     assert (found["code"], found["line"], found["count"]) == (code, line, count), found
@@ -774,7 +774,7 @@ def test_a_child_of_another_packing(proxy):
 
 @pytest.mark.parametrize("value", ["noindex", "googlebot: NoIndex, nofollow", "none"])
 def test_a_child_that_is_not_to_be_in_results(proxy, value):
-    """It costs nothing, and is told once."""
+    """It costs nothing, and is reported once."""
     for path, (status, headers, body) in list(proxy.pages.items()):
         proxy.pages[path] = (status, {**headers, "X-Robots-Tag": value}, body)
     found = only(doctor(proxy.index), "note", "child", "X-Robots-Tag: noindex")

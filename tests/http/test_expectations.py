@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """If-Match on a list or a PUT: it is applied while the index's entries are what the client saw, else not
-at all; and a dry run, which tells what it would do and leaves everything as it was."""
+at all; and a dry run, which shows what it would do and leaves everything as it was."""
 
 import threading
 
@@ -51,7 +51,7 @@ def test_a_list_and_a_put_apply_only_to_the_state_that_was_seen(server):
     assert first.status == 200 and first.json()["created"] == 10
     assert first["ETag"] == f'"{state(first["ETag"])}"'
     assert state(first["ETag"]).endswith(f"-{first.json()['revision']}")
-    # All who tell of the index tell the same state.
+    # All answers about the index show the same state.
     listed = send(server, "GET", None, index=INDEX)["ETag"]
     lines = server.api("GET", f"{LIST}?index={q(INDEX)}", headers=[("Accept", "application/x-ndjson")])["ETag"]
     assert {state(t) for t in (index_tag(server), listed, lines)} == {state(first["ETag"])}
@@ -125,7 +125,7 @@ def test_where_it_cannot_apply_it_is_refused(server):
         problem(post(server, rows([5])[0], condition, dry_run=1), 400, "precondition-on-list")
         problem(send(server, "POST", rows([5]), condition, index=f"{ORIGIN}/none.xml"), 412, "precondition-failed")
         problem(send(server, "PUT", rows([5]), condition, index=f"{ORIGIN}/none.xml"), 404, "index-unknown")
-    # An entry's own tag is none of an index, nor the other way round.
+    # An entry's own tag is not one of an index, nor the other way round.
     entry = server.api("GET", f"{LIST}?loc={q(name(0))}").json()["sitemaps"][0]["id"]
     own = server.api("GET", f"{LIST}/{entry}")["ETag"]
     problem(post(server, rows([5]), own), 412, "precondition-failed")
@@ -174,13 +174,13 @@ def entry(server, loc):
 
 
 def told(answer):
-    """The rows of a dry run by loc, without what is made anew each time."""
+    """The rows of a dry run by loc, without what is made again each time."""
     assert answer.status == 200, answer
     return {r["loc"]: (r["before"], r["after"]) for r in answer.json()["rows"]}
 
 
 def check_dry_run(server, ask):
-    """A dry run tells what the call then does, and leaves everything as it was."""
+    """A dry run shows what the call then does, and leaves everything as it was."""
     before = everything(server)
     answer = ask("&dry_run=1")
     assert everything(server) == before
@@ -209,12 +209,12 @@ def check_all(server):
     assert set(seen) == {name(i) for i in (0, 1, 10, 11)} | {deep}
     assert seen[name(10)][0] is None and seen[name(0)][0]["digest"] == "a" and seen[name(0)][1]["digest"] == "b"
     assert seen[deep][0]["index"] == DEEP and seen[deep][1]["index"] == INDEX
-    # The same again changes nothing, and tells nothing.
+    # The same again changes nothing, and reveals nothing.
     assert server.api("POST", f"{LIST}?index={q(INDEX)}&dry_run=1", body).json()["rows"] == []
     seen = check_dry_run(server, lambda more: server.api(
         "PUT", f"{LIST}?index={q(INDEX)}&source=*&max_removed=99{more}", rows([0, 1, 20], "2026-04-01")))
     assert {loc for loc, row in seen.items() if row[1] is None} == {name(i) for i in (*range(2, 10), 10, 11)} | {deep}
-    # A PUT of positions parks entries on its way: what they are at the end is told.
+    # A PUT of positions parks entries on its way: what they are at the end is reported.
     placed = [{"loc": name(0), "position": 1}, {"loc": name(1), "position": 0}, {"loc": name(20), "position": 2}]
     seen = check_dry_run(server, lambda more: server.api("PUT", f"{LIST}?index={q(INDEX)}&source=*{more}", placed))
     assert {name(0), name(1)} <= set(seen)
@@ -267,7 +267,7 @@ def test_tokens_see_only_their_rows(server):
     ask = lambda: send(server, "PUT", rows([1]), token=token, index=INDEX, source="*", dry_run=1, max_removed=99)
     eventually(lambda: ask().status == 200, "the new token")
     assert set(told(ask())) == {name(i) for i in (0, 2, 3)}
-    # What is refused tells nothing.
+    # What is refused reveals nothing.
     outside = send(server, "POST", [{"loc": f"{ORIGIN}/other.xml", "lastmod": "2026-01-01"}], token=token, index=INDEX, dry_run=1)
     problem(outside, 403)
     assert "rows" not in outside.json()

@@ -198,7 +198,7 @@ def test_what_was_changed_since_is_listed_and_left_or_overwritten(server):
 
 
 def test_what_would_be_refused_now_does_not_come_back(server):
-    """By the words of a registration, though who asks overwrites."""
+    """By the words of a registration, although the caller overwrites."""
     site = server.api("GET", "/v1/sites").json()["sites"][0]["id"]
     cdn = "https://cdn.example.net/a.xml"
     assert server.api("PATCH", f"/v1/sites/{site}", {"cross_hosts": ["cdn.example.net"]}).status == 200
@@ -531,7 +531,7 @@ def test_who_takes_most_of_the_history_loses_first(start):
 
 
 def test_changes_of_several_sites_are_one_taker(start):
-    """Where these are the most, the oldest of them goes, and no site is told of anything before it."""
+    """Where these are the most, the oldest of them goes, and no site sees anything before it."""
     server = start(config="[history]\nmax_bytes = 1M\n")
     other = "https://blog.example.org"
     assert server.api("POST", "/v1/sites", {"origin": other, "index": "/sitemap_index.xml"}).status == 201
@@ -554,7 +554,7 @@ FILES = f"{ORIGIN}/f/"
 
 class Model:
     """Every state of the catalogue, by the revision that made it, with the page that crawlers saw. What
-    undo and restore come to is told by nothing but these states."""
+    undo and restore do is shown by nothing but these states."""
 
     def __init__(self, server, dice, folder):
         self.server, self.dice, self.folder = server, dice, folder
@@ -748,7 +748,7 @@ def test_random_changes_and_undos_agree_with_a_model(start, tmp_path):
             model.kill()
     model.restore_some()
     model.undo_all()
-    # What is in the folder is found again, whatever was put back.
+    # What is in the folder is found again, whatever was restored.
     model.scan_now()
     assert {FILES + n for n in os.listdir(folder.path)} <= {loc for loc, each in model.now().items() if each["source"] == "files"}
     assert server.cli("check").code == 0
@@ -764,7 +764,7 @@ def differ(server, since, to):
 
 
 def dates(lines):
-    """What each line tells, by loc: the date before and the one after; None: it was not there."""
+    """What each line shows, by loc: the date before and the one after; None: it was not there."""
     told = {each["loc"]: tuple(each[side] and each[side]["lastmod"] for side in ("before", "after")) for each in lines}
     assert len(told) == len(lines)
     return told
@@ -830,7 +830,7 @@ def test_the_rows_of_a_change_as_lines(server):
 
 
 def test_a_difference_is_made_and_sent_as_an_export_is(server):
-    """On the disk: who reads it slowly holds no memory, no reader, and no place of who asks next."""
+    """On the disk: a slow reader holds no memory, no reader, and no place of the next client."""
     done = server.bulk(rows(range(10))).json()["revision"]
     target = f"/v1/diff?index={q(INDEX)}&from="
     empty = server.api("GET", f"{target}{done}")

@@ -93,7 +93,7 @@ def test_what_a_busy_server_has_not_read_is_not_late(start):
     begun = time.monotonic()
     held = [Connection(server.public) for _ in range(900)]
     try:
-        eventually(lambda: server.metrics()['sitemapd_http_connections{listener="public"}'] >= len(held), "all are taken in")
+        eventually(lambda: server.metrics()['sitemapd_http_connections{listener="public"}'] >= len(held), "all are accepted")
         os.kill(server.process.pid, signal.SIGSTOP)
         try:
             for connection in held:
@@ -195,7 +195,7 @@ def throw(address, data):
         return connection.rest()
 
 
-def judge(kind, data, answer):
+def verify(kind, data, answer):
     assert answer == b"" or answer.startswith(b"HTTP/1.1 "), (data[:300], answer[:300])
     if kind == REFUSED:
         assert not SUCCESS.search(answer), (data[:600], answer[:600])
@@ -221,7 +221,7 @@ def test_malformed_requests(start, tmp_path):
     def attack(case):
         address, kind, data = case
         answer = throw(address, data)
-        judge(kind, data, answer)
+        verify(kind, data, answer)
         if b"\r\nCache-Control: " in answer:  # the library's own refusals have none, and no line in the log
             ours.append(kind)
 

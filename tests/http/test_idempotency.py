@@ -97,7 +97,7 @@ def test_tokens_have_keys_of_their_own(server):
     reply = server.api("POST", "/v1/sitemaps", {"loc": name(2)}, headers=keyed("k"), token=other)
     assert reply.status == 201 and reply.get("idempotency-replayed") is None
     assert server.api("POST", "/v1/sitemaps", {"loc": name(1)}, headers=keyed("k"), token=other).status == 422
-    # An ended token is told nothing of what it did.
+    # An ended token learns nothing of what it did.
     assert server.api("DELETE", "/v1/tokens/other").status == 204
     assert server.api("POST", "/v1/sitemaps", {"loc": name(2)}, headers=keyed("k"), token=other).status == 401
 

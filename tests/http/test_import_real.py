@@ -52,7 +52,7 @@ def revision_of(path):
         return db.execute("SELECT revision FROM catalogue").fetchone()[0]
 
 
-def judge(tmp_path, made, origin, source, kind, taken, reasons=(), line=None, remarks=(), entries=None):
+def verify(tmp_path, made, origin, source, kind, taken, reasons=(), line=None, remarks=(), entries=None):
     """Imports `source` strictly, then with --skip-invalid, and looks at what is in the catalogue.
     `reasons`: (line or None, code) of every refused entry, in order."""
     path, index, before = catalogue(tmp_path, made, origin)
@@ -134,7 +134,7 @@ def test_real(tmp_path, made, row, packed):
             data = file.read()
         source = str(tmp_path / "packed")
         write_gzip(source, data)
-    judge(tmp_path, made, origin, source, kind, taken, reasons, line, remarks)
+    verify(tmp_path, made, origin, source, kind, taken, reasons, line, remarks)
 
 
 def test_no_real_file_is_left_out():
@@ -213,7 +213,7 @@ def test_twin(tmp_path, made, name):
     data, kind, entries, reasons, line, remarks = TWINS[name]
     source = tmp_path / "index.xml"
     source.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8"))
-    judge(tmp_path, made, S, source, kind, len(entries), reasons, line, remarks, entries)
+    verify(tmp_path, made, S, source, kind, len(entries), reasons, line, remarks, entries)
 
 
 @pytest.mark.parametrize("cut", [3, 20, -9, -4])

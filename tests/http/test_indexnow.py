@@ -10,7 +10,7 @@ from harness import ORIGIN, Server, eventually, sitemapd
 
 
 def test_key_file(endpoint, tmp_path):
-    """It is what proves who tells: served like robots.txt, at the site's hosts alone."""
+    """It proves who the sender is: served like robots.txt, at the site's hosts alone."""
     server = Server(tmp_path, config=config(endpoint), sites=())
     server.start()
     try:
@@ -31,7 +31,7 @@ def test_keys_that_are_none(endpoint, tmp_path, key):
 
 
 def test_what_the_history_has_no_longer_is_said_once(endpoint, tmp_path):
-    """The position moves behind what is gone; also one change that is gone is said, and what comes is told."""
+    """The position moves behind what is gone; also one change that is gone is said, and what comes is reported."""
     server = with_urlset(endpoint, tmp_path)
     add = lambda name: sitemapd("url", "add", f"{ORIGIN}/{name}", "--urlset", "/all.xml", database=server.database).code
     gaps = lambda: server.log().count("indexnow-gap")
@@ -48,7 +48,7 @@ def test_what_the_history_has_no_longer_is_said_once(endpoint, tmp_path):
         eventually(lambda: gaps() == 1 and told_to(server)[0] > position, "it is said")
         for name in ("one", "two"):
             assert add(name) == 0
-            eventually(lambda: f"{ORIGIN}/{name}" in told(), "what comes is told")
+            eventually(lambda: f"{ORIGIN}/{name}" in told(), "what comes is reported")
         assert gaps() == 1 and f"{ORIGIN}/lost" not in told()
     finally:
         server.stop()
@@ -73,7 +73,7 @@ def test_a_gap_that_cannot_be_passed_is_said_once(endpoint, tmp_path):
 
 @pytest.mark.waits
 def test_who_says_when_is_asked_then(endpoint, tmp_path):
-    """Two sites, both refused: the one whose engine says `Retry-After` waits for so long, the other is told again."""
+    """Two sites, both refused: the one whose engine says `Retry-After` waits for so long, the other is notified again."""
     other = "https://other.example"
     server = Server(tmp_path, sites=(), config=config(endpoint) + (
         f'[site "other"]\norigin = {other}\nindex = /sitemap_index.xml\nindexnow_key = {KEY}\n'
@@ -93,7 +93,7 @@ def test_who_says_when_is_asked_then(endpoint, tmp_path):
         assert server.cli("url", "add", other + "/a", "--urlset", other + "/all.xml").code == 0
         eventually(lambda: told(other, "/a") == [503], "so is the other, without that")
         endpoint.answer = 200
-        eventually(lambda: told(other, "/a") == [503, 200], "the other is told again", 90)
+        eventually(lambda: told(other, "/a") == [503, 200], "the other is notified again", 90)
         assert server.cli("url", "add", other + "/b", "--urlset", other + "/all.xml").code == 0
         eventually(lambda: told(other, "/b") == [200], "and goes on")
         assert told(ORIGIN, "/a") == [503]

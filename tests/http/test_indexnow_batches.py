@@ -9,14 +9,14 @@ from harness import ORIGIN, Server, eventually, sitemapd
 
 @pytest.mark.masses
 def test_what_is_no_news_is_passed_once(endpoint, tmp_path):
-    """A long history without anything to tell is not read again with each look: the position moves behind it."""
+    """A long history without anything to send is not read again each time: the position moves behind it."""
     server = with_urlset(endpoint, tmp_path)
     rows = lambda digest: [{"loc": f"{ORIGIN}/p/{i}", "digest": digest} for i in range(70_000)]
     put = lambda digest: server.bulk(rows(digest), f"/v1/urls?urlset={ORIGIN}/all.xml", "PUT")
     told = lambda: [url for _, body in endpoint.told for url in body["urlList"]]
     try:
         assert put("1").status == 200
-        eventually(lambda: len(set(told())) == 70_000, "what came is told", 180)
+        eventually(lambda: len(set(told())) == 70_000, "what came is reported", 180)
         before = told()
         changed = put("2").json()
         assert changed["updated"] == 70_000, changed
@@ -41,7 +41,7 @@ def test_page_urls_are_sent(endpoint, tmp_path):
         put(rows)
         taken = lambda: [body for answered, body in endpoint.told if answered == 200]
         locs = lambda: sorted(loc for body in taken() for loc in body["urlList"])
-        eventually(lambda: len(locs()) >= len(rows), "all are told", 180)
+        eventually(lambda: len(locs()) >= len(rows), "all are reported", 180)
         assert locs() == sorted(rows)
         assert all(len(body["urlList"]) <= 10_000 for body in taken())
         assert {(body["host"], body["key"], body["keyLocation"]) for body in taken()} == {
@@ -52,8 +52,8 @@ def test_page_urls_are_sent(endpoint, tmp_path):
         server.stop()
         endpoint.answer = 200
         count = len(taken())
-        server.start()  # begins anew with what was not taken
-        eventually(lambda: len(taken()) > count, "it is told again", 120)
+        server.start()  # begins again with what was not taken
+        eventually(lambda: len(taken()) > count, "it is notified again", 120)
         assert taken()[-1]["urlList"] == [rows[0], ORIGIN + "/p/new"]
         eventually(lambda: server.metrics()['sitemapd_indexnow_urls_total{result="told"}'] == 2, "it is counted")
         assert len(taken()) == count + 1
@@ -81,7 +81,7 @@ def test_killed_in_mid_batch(endpoint, tmp_path):
         endpoint.released.set()
         assert [answered for answered, _ in before] == [200, 200, None]
         server.start()
-        eventually(lambda: sorted(urls(endpoint.told)) == sorted(rows), "all are told", 120)
+        eventually(lambda: sorted(urls(endpoint.told)) == sorted(rows), "all are reported", 120)
         assert endpoint.told[3][1]["urlList"] == before[2][1]["urlList"], "it goes on where it was"
     finally:
         endpoint.hold = None

@@ -56,21 +56,21 @@ def test_what_a_poll_finds_is_told_once(start, endpoint):  # noqa: F811
         server = m.serve()
         eventually(lambda: "/a.xml" in origin.paths(), "it is read")
         m.poll()
-        assert m.changed() == [], "the first read is no change"
+        assert m.changed() == [], "the first read is not a change"
         m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new", "https://elsewhere.example/page")
         m.poll()
-        eventually(lambda: sorted(m.told()) == ["/changed", "/gone", "/new"], "it is told")
+        eventually(lambda: sorted(m.told()) == ["/changed", "/gone", "/new"], "it is reported")
         eventually(lambda: m.changed() == [], "it was sent")
         body = endpoint.told[0][1]
         assert body["key"] == KEY and body["keyLocation"] == f"{m.base}/{KEY}.txt"
-        # The same pages in other bytes are none; what came before a restart was told.
+        # The same pages in other bytes are not a change; what came before a restart was reported.
         m.origin.answers["/a.xml"] = answer(200, m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new").replace(b"</url>", b"</url>\n"))
         m.poll()
         eventually(lambda: m.changed() == [], "nothing changed")
         server.restart()
         m.put(("/kept", "2025-01-01"), ("/changed", "2025-02-02"), "/new", "/last")
         m.poll()
-        eventually(lambda: m.told()[3:] == ["/last"], "only what is new is told")
+        eventually(lambda: m.told()[3:] == ["/last"], "only what is new is reported")
 
 
 def test_what_is_refused_outlives_a_kill_and_is_told_whole(start, endpoint):  # noqa: F811
@@ -89,7 +89,7 @@ def test_what_is_refused_outlives_a_kill_and_is_told_whole(start, endpoint):  # 
         server.kill()
         endpoint.answer = 200
         server.start()
-        eventually(lambda: sorted(m.told()) == ["/three", "/two"], "both are told")
+        eventually(lambda: sorted(m.told()) == ["/three", "/two"], "both are reported")
         eventually(lambda: m.changed() == [], "once")
 
 
@@ -109,7 +109,7 @@ def test_much_at_once_is_told_where_it_is_wanted(start, endpoint):  # noqa: F811
         server.reload(m.config.replace("indexnow_key", "indexnow_bulk = yes\nindexnow_key"))
         m.put(*(f"/old/{i}" for i in range(12000)))
         m.poll()
-        eventually(lambda: len(m.told()) == 24000, "all are told, batch by batch")
+        eventually(lambda: len(m.told()) == 24000, "all are reported, batch by batch")
         assert len({*m.told()}) == 24000 and max(len(body["urlList"]) for _, body in endpoint.told) == 10000
         eventually(lambda: m.changed() == [], "once")
 

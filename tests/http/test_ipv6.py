@@ -77,7 +77,7 @@ def test_commands_ask_it(start):
 
 
 def test_every_address(start, tmp_path):
-    """One socket for both families: IPv4 is told as IPv4."""
+    """One socket for both families: IPv4 is reported as IPv4."""
     path, env = logged(tmp_path)
     server = start("--listen", "[::]:0", "--admin-listen", "[::]:0", env=env)
     assert server.public.startswith("[::1]:"), "a wildcard is printed as what works on this machine"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""One judge of a sitemap's bytes: `probe`, polls, folders, `import` and `doctor` call the same bytes by
+"""One validator of a sitemap's bytes: `probe`, polls, folders, `import` and `doctor` call the same bytes by
 the same code. The codes are those of docs/remote.md, "Codes"."""
 
 import bz2

@@ -343,7 +343,7 @@ def test_a_log_that_nobody_reads_blocks_nothing(tmp_path, start):
 
 
 def test_a_command_that_writes_is_in_the_log(start):
-    """What another process changes is told once, with the index; what the server does itself is not."""
+    """What another process changes is reported once, with the index; what the server does itself is not."""
     server = start()
     assert server.register(ORIGIN + "/a.xml").status == 201
     assert server.cli("add", ORIGIN + "/b.xml").code == 0

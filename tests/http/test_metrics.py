@@ -107,7 +107,7 @@ def test_one_write(server):
     whole, end = (grown(f"sitemapd_catalogue_{what}_duration_seconds_sum") for what in ("transaction", "commit"))
     assert 0 < end <= whole
     assert after.get("sitemapd_catalogue_committed_revision") == after.get("sitemapd_catalogue_revision")
-    # Registering the same again is no commit, and nothing is published.
+    # Registering the same again is not a commit, and nothing is published.
     assert server.register(f"{ORIGIN}/b.xml").status == 200
     same = scrape(server)
     for name in ("sitemapd_catalogue_commits_total", "sitemapd_publish_duration_seconds_count", "sitemapd_catalogue_revision"):
@@ -313,7 +313,7 @@ def test_the_process(server):
 
 
 def test_when_something_was_registered_last(start, tmp_path):
-    """Whoever did it, also with the same values; what is refused or only tried is none; a restart keeps what the
+    """By any client, also with the same values; what is refused or only tried does not count; a restart keeps what the
     catalogue has."""
     name = "sitemapd_last_registration_seconds"
 

@@ -98,7 +98,7 @@ def test_what_is_exported_is_documented(families):
     for line in read(PAGE).splitlines():
         if line.startswith("| `"):
             for name, label in DOCUMENTED.findall(line.split(" | ")[0]):
-                assert name not in told, f"{name} is told twice"
+                assert name not in told, f"{name} is reported twice"
                 told[name] = set(filter(None, label.split(",")))
     assert told == {name: labels(family) for name, family in families.items()}
 

@@ -16,7 +16,7 @@ AUTHORISED = [("Authorization", f"Bearer {TOKEN}")]
 
 
 class Client(threading.Thread):
-    """Works on a connection of its own until it is told to end, or the server has gone."""
+    """Works on a connection of its own until it is stopped, or the server has gone."""
 
     def __init__(self, load, number):
         super().__init__(daemon=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""[notify]: who is told when a source begins to fail, and when it is well again."""
+"""[notify]: who is notified when a source begins to fail, and when it is well again."""
 
 import itertools
 import json

@@ -790,7 +790,7 @@ recipe("removeSite", 409, lambda w: remove(w, w.site_path(MANAGED)))
 
 
 def crawled(w, what=""):
-    """What is told of a crawler that came, with a change that it has not seen."""
+    """What is reported about a crawler that came, with a change that it has not seen."""
     url = w.index(entries=1)["url"]
     path = url[len(ORIGIN):]
     count = lambda: [c["days"][-1]["ok"] for c in w.api("GET", "/v1/crawlers").json()["crawlers"]]
@@ -923,7 +923,7 @@ recipe("pollSitemap", 400, lambda w: w.api("POST", "/v1/checks?loc=none"))
 
 
 def polled(w):
-    """Of an address that is not opened: it is told as unreachable."""
+    """Of an address that is not opened: it is reported as unreachable."""
     origin = f"http://127.0.0.1:{7000 + next(w.number)}"
     assert w.api("POST", "/v1/sites", {"origin": origin, "check": True}).status == 201
     assert w.api("POST", "/v1/sitemaps", {"loc": origin + "/a.xml"}).status == 201

@@ -302,7 +302,7 @@ def test_304_repeats_what_a_cache_needs_and_has_no_body(filled):
             for name in ("ETag", "Vary", "Cache-Control", "Last-Modified"):
                 assert reply[name] == full[name], name
             assert reply["Date"]
-            # RFC 9110 15.4.5: nothing else of what tells about content.
+            # RFC 9110 15.4.5: no other header that describes the content.
             assert not CONTENT_FIELDS & {name.lower() for name, _ in reply.headers}, reply.headers
             # RFC 9110 8.6: a length, where one is sent, is the one that a 200 had had.
             assert reply["Content-Length"] in (None, full["Content-Length"])
@@ -596,7 +596,7 @@ def test_absolute_form(filled):
 
 
 def test_hosts_and_targets_that_are_none(filled):
-    """RFC 9112 3.2: 400 whoever is asked for; what is well-formed may be another's (421)."""
+    """RFC 9112 3.2: 400 whatever host is requested; what is well-formed may be another's (421)."""
     for host in ("%zz", "a%", "www.example.com:65536", ":80", "[www.example.com]", "[::1", "[v1.a]", "[fe80::1%25eth0]", "a#b", "www.example.com/", "u@www.example.com"):
         assert filled.get(XML, host=host).status == 400, host
         assert ask(filled.admin, "GET", "/readyz", host=host).status == 400, host
@@ -754,7 +754,7 @@ def test_pages_and_robots_outlive_the_catalogue(server):
     os.rename(server.database, aside)
     try:
         degraded = lambda: server.api("GET", "/readyz").json().get("status") == "degraded"
-        eventually(degraded, "/readyz tells of the lost file")
+        eventually(degraded, "/readyz reports the lost file")
         assert server.get(XML).body == page.body
         assert server.get("/robots.txt").body == robots.body
         reply = server.register(f"{ORIGIN}/b.xml")

@@ -44,7 +44,7 @@ def test_a_restart_renders_nothing(server):
     assert server.bulk(CHILDREN).status == 200
     before = all_forms(server)
     assert counts(server) == (SEGMENTS, 0, 1)
-    time.sleep(1.1)  # a Last-Modified made anew would differ
+    time.sleep(1.1)  # a Last-Modified made again would differ
     server.restart()
     assert all_forms(server) == before
     assert counts(server) == (0, 1, 0)
@@ -118,7 +118,7 @@ def test_a_store_in_trouble_is_reported_once(server):
     with open(folder(server), "w"):
         pass
     server.start()
-    eventually(lambda: "page-store-off" in server.log(), "it is told")
+    eventually(lambda: "page-store-off" in server.log(), "it is reported")
     assert all_forms(server) == before
     server.stop()
     assert server.log().count("page-store-off") == 1
@@ -177,14 +177,14 @@ def test_the_folder_swapped_under_the_server(start, tmp_path):
     assert server.bulk(CHILDREN).status == 200
     page(server)
     wait_stored(server)
-    server.process.send_signal(signal.SIGSTOP)  # else it may make the folder anew in between
+    server.process.send_signal(signal.SIGSTOP)  # else it may make the folder again in between
     os.waitpid(server.process.pid, os.WUNTRACED)
     os.rename(folder(server), folder(server) + ".moved")
     os.chmod(folder(server) + ".moved", 0o755)
     kept = os.listdir(folder(server) + ".moved")
     os.symlink(folder(server) + ".moved", folder(server))
     server.process.send_signal(signal.SIGCONT)
-    eventually(lambda: server.log().count("page-store-off") == 1, "it is told")
+    eventually(lambda: server.log().count("page-store-off") == 1, "it is reported")
     assert server.register(ORIGIN + "/new.xml").status == 201
     assert locs(server.get(XML).body) == CHILDREN + [ORIGIN + "/new.xml"]
     assert server.api("DELETE", f"/v1/sitemaps?loc={ORIGIN}/new.xml").status == 204

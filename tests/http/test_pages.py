@@ -52,7 +52,7 @@ def sitemaps_of(server, **more):
 
 
 def at_positions(server, positions, name="p"):
-    """Entries at these positions, by `import` beside the running server; the loc tells which."""
+    """Entries at these positions, by `import` beside the running server; the loc shows which."""
     rows = [{"loc": f"{ORIGIN}/{name}/{p}.xml", "position": p} for p in positions]
     done = server.cli("import", "--index", INDEX, "-", input=lines(rows))
     assert done.code == 0, done

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """What is asked of hosts elsewhere (probe, import URL, migrate), against an origin of many faults:
-where requests may go, what they take, and what is told."""
+where requests may go, what they take, and what is reported."""
 
 import email.utils
 import gzip
@@ -62,7 +62,7 @@ FAULTS = {
     "error": (answer(500), 1, "unreachable: answers 500 (server-error)"),
     "empty": (answer(200, urlset()), 1, "empty: a sitemap without URLs (empty)"),
     "html": (answer(200, b"<!doctype html><title>no</title>"), 1, 'not-a-sitemap: an HTML page, titled "no" (not-a-sitemap)'),
-    # A body that is shorter than announced may hold a whole sitemap, and is none.
+    # A body that is shorter than announced may hold a whole sitemap, but is not accepted.
     "short": (Origin.cut(answer(200, PAGE, length=5000)), 1, "unreachable: truncated response: the body is shorter than Content-Length (broken-answer)"),
     "lengths": (answer(200, PAGE, Content_Length="7"), 1, "unreachable: two different Content-Length (broken-answer)"),
     "list-of-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}, 7"), 1, "unreachable: two different Content-Length (broken-answer)"),
@@ -135,7 +135,7 @@ def test_private_addresses(secret, host):
     """By whatever spelling, as URL or as the name to connect to: nothing is asked of it."""
     done = sitemapd("probe", f"http://{host}:{secret.port}/secret.xml", "--timeout", "5")
     assert done.code in (1, 2), done
-    if host[0] != "[" and host not in ("127.0.0.1", "169.254.169.254"):  # a literal is who asks's own word
+    if host[0] != "[" and host not in ("127.0.0.1", "169.254.169.254"):  # a literal is the caller's own
         done = sitemapd("probe", f"{HOST}/secret.xml", "--connect", f"{host}:{secret.port}", "--timeout", "5")
         assert done.code == 1 and "(address-not-allowed)" in done.out, done
     assert secret.asked == []
@@ -259,8 +259,8 @@ def checked(done, tmp_path, name="site.conf"):
     """The configuration that was printed, which the program accepts; its text without comments."""
     assert done.code == 0 and done.err == "", done
     (tmp_path / name).write_text(done.out)
-    judged = sitemapd("check-config", "--config", tmp_path / name)
-    assert judged.code == 0, (done.out, judged)
+    checked = sitemapd("check-config", "--config", tmp_path / name)
+    assert checked.code == 0, (done.out, checked)
     return "".join(line + "\n" for line in done.out.splitlines() if line and line[0] != ";")
 
 
@@ -413,8 +413,8 @@ def test_migrate_names_sections_by_the_whole_host(origin, tmp_path):
         assert done.code == 0, done
         text += done.out
     (tmp_path / "all.conf").write_text(text)
-    judged = sitemapd("check-config", "--config", tmp_path / "all.conf")
-    assert judged.code == 0, (text, judged)
+    checked = sitemapd("check-config", "--config", tmp_path / "all.conf")
+    assert checked.code == 0, (text, checked)
     # The site is found by the Host field: with a port by the whole of it.
     assert text.count("; #     proxy_set_header Host $http_host;") == 0 and text.count(";     proxy_set_header Host $http_host;") == 1
     files = [line for line in text.splitlines() if line.startswith(";robots_file")]
@@ -452,7 +452,7 @@ def test_migrate_chooses_www_or_the_bare_host(origin):
 
 
 def test_migrate_reads_robots_txt_as_crawlers_do_not(origin, tmp_path):
-    """Relative, quoted and several URLs in a line: what is meant is taken, and the line is named."""
+    """Relative, quoted and several URLs in a line: what is intended is used, and the line is named."""
     origin.answers["/robots.txt"] = answer(200, b"# B\xfccher\rSitemap: /1.xml\rSitemap: \"" + HOST.encode() + b"/2.xml\"\rSitemap: "
                                            + f"{HOST}/3.xml {HOST}/4.xml\r".encode())  # fmt: skip
     for n in range(1, 5):

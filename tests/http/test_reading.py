@@ -334,7 +334,7 @@ def test_if_match_guards_an_update(server):
 
 
 def test_two_writers_one_wins(server):
-    """Both read, both write back: the second is told."""
+    """Both read, both write back: the second is informed."""
     loc = f"{ORIGIN}/counter.xml"
     tag = server.register(loc, digest="0")["ETag"]
     results = []

@@ -22,7 +22,7 @@ URLSET = '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/si
 
 
 class Reloading:
-    """A server with a configuration file that tests write anew."""
+    """A server with a configuration file that tests rewrite."""
 
     def __init__(self, start, folder, config=SITE, **options):
         self.path = os.path.join(str(folder), "sitemapd.conf")
@@ -97,7 +97,7 @@ def test_what_changes_live(reloading):
 
 
 def test_pages_with_a_style(reloading):
-    """An instruction behind the declaration, which is no element: the rest of the page is as it was, and so are its tags when it goes."""
+    """An instruction behind the declaration, which is not an element: the rest of the page is as it was, and so are its tags when it is removed."""
     bare = "[server]\npage_style = no\n" + SITE
     r = reloading(bare)
     assert r.server.register(ORIGIN + "/a.xml", lastmod="2026-01-01").status == 201
@@ -193,7 +193,7 @@ def test_sites_change(reloading, tmp_path):
     robots.unlink()
     assert any("robots.txt" in line for line in r.refused())
     assert server.get("/robots.txt").body.startswith(b"User-agent: b\n")
-    # What leaves the file stays, and is told.
+    # What leaves the file stays, and is reported.
     lines = r.reload(SITE)
     assert any("site-no-longer-configured" in line for line in lines) and any("index-no-longer-configured" in line for line in lines), lines
     assert eventually(lambda: server.get("/s.xml").status == 404, "the alias is gone")

@@ -64,7 +64,7 @@ def test_faults_of_children(start):
         server = start(sites=(), config=config(base))
         told = {path: what for path, (_, what) in answers.items() if what}
         missing = lambda: {f"{path} {what}" for path, what in told.items() if f"{base}{path} {what}" not in server.log()}
-        eventually(lambda: not missing(), "all are told")
+        eventually(lambda: not missing(), "all are reported")
         for path, (_, what) in answers.items():
             if what is None:
                 assert f"{base}{path} is " not in server.log()
@@ -87,7 +87,7 @@ def test_faults_of_children(start):
 
 
 def test_a_list_that_leads_back(start):
-    """The upstream's name leads to this server by now: what it lists stays, and it is told."""
+    """The upstream's name leads to this server now: what it lists stays, and it is reported."""
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"
         origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
@@ -106,7 +106,7 @@ def test_what_the_api_registers_is_watched(start):
         origin.answers["/a.xml"] = answer(404)
         server = start(sites=(), config=f'{SETTINGS}[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n')
         assert server.register(base + "/a.xml", lastmod="2026-01-01").status == 201
-        eventually(lambda: f"{base}/a.xml is gone (gone)" in server.log(), "it is told")
+        eventually(lambda: f"{base}/a.xml is gone (gone)" in server.log(), "it is reported")
         assert "2026-01-01" in body(server, origin)
         assert [check["loc"] for check in server.api("GET", "/v1/checks").json()["checks"]] == [base + "/a.xml"]
         settings = Path(server.args[server.args.index("--config") + 1])
@@ -137,7 +137,7 @@ def test_what_crawlers_cannot_use_is_green_nowhere(start):
         eventually(lambda: listed() == states, "all were polled")
         commands = [("--server", f"http://{server.admin}"), ("--database", server.database)]
 
-        def tell(*left):
+        def assert_bad(*left):
             """All places that say how it is: of these states one sitemap each."""
             detail = f"registered sitemaps: {len(left)} {'sitemap has a problem' if len(left) == 1 else 'sitemaps have problems'}: {', '.join('1 ' + state for state in left)}; GET /v1/checks?source=&state={(left or ' ')[0]}{', and the same for each other state,' if len(left) > 1 else ''} shows which and why"
             ready = server.api("GET", "/readyz").json()
@@ -151,7 +151,7 @@ def test_what_crawlers_cannot_use_is_green_nowhere(start):
                 shown = [state for state in left if re.search(f"\n  {re.escape(base)}/{state}[.]xml: .+ [(][a-z-]+[)]\n", status.out)]
                 assert len(shown) == min(len(left), 5), status
 
-        tell(*bad)
+        assert_bad(*bad)
         polls = [check["check"] for check in server.api("GET", "/v1/checks?limit=1000").json()["checks"]]
         waits = [datetime.fromisoformat(check["next_at"]) - datetime.fromisoformat(check["checked_at"]) for check in polls]
         assert max(waits) <= timedelta(hours=1.1, seconds=10), "also the first interval, give or take a tenth and ten seconds"
@@ -167,9 +167,9 @@ def test_what_crawlers_cannot_use_is_green_nowhere(start):
         for state in bad:
             if state != "gone":
                 mend(state)
-        tell("gone")  # one of 126
+        assert_bad("gone")  # one of 126
         mend("gone")
-        tell()
+        assert_bad()
 
 
 def test_what_polls_changed_is_in_the_history_for_who_asks(start):
@@ -208,7 +208,7 @@ def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
         assert wet.out.endswith("\n2 added, 0 updated, 0 removed, 1 sitemap with a problem\n"), wet
         assert again.out.endswith("\n0 added, 0 updated, 0 removed, 1 sitemap with a problem\n"), again
         assert run("list").out.count(base) >= 2
-        # What it names no more is held; what is no list, or leads back, changes nothing.
+        # What it names no more is held; what is not a list, or leads back, changes nothing.
         origin.answers["/list.xml"] = answer(200, index(base + "/b.xml"))
         held = run("scan", "shop", "--max-removed", "0")
         assert held.code == 1 and "1 entry that the list no longer names is held back" in held.err, held
@@ -276,7 +276,7 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
         assert all(reply.status == 503 and "too many scans are waiting" in reply.json()["detail"] for reply in replies)
         # Changes of sources leave alone what is under way of others, and what is known of them.
         assert server.api("PATCH", "/v1/sources/ours", {"poll": 7200}).status == 200
-        assert len(slow.asked) == len(set(slow.asked)), "no poll was begun anew"
+        assert len(slow.asked) == len(set(slow.asked)), "no poll was begun again"
         asked = lambda: sum("/a.xml" in head for head in good.asked)
         assert asked() == 1 and server.api("DELETE", "/v1/sources/ours").status == 204
         again = server.api("POST", "/v1/sources", {"name": "ours", "upstream": ours + "/list.xml"})
@@ -313,7 +313,7 @@ def test_what_is_undone_is_read_anew_in_its_turn(start, tmp_path):
 
 
 def test_what_was_under_way_at_an_undo_brings_no_validators_back(start):
-    """A sitemap is asked for what is new, its date is put back meanwhile, and it says that nothing is: it is read whole all the same."""
+    """A sitemap is asked for what is new, its date is set back meanwhile, and it says that nothing is: it is read in full nevertheless."""
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"
         released = threading.Event()
@@ -375,14 +375,14 @@ def test_a_list_that_dates_anew_what_a_poll_has_just_dated(start):
                 count = asked(path)
                 replies.append(pool.submit(begin))
                 eventually(lambda: asked(path) > count, "it is asked")
-                time.sleep(1)  # what came of it is handed over
+                time.sleep(1)  # the result is handed over
             held.execute("ROLLBACK")
             assert [reply.result().status for reply in replies] == [200, 200]
         assert "<lastmod>2026-02-02</lastmod>" in body(server, origin)
 
 
 def test_a_list_that_waits_for_its_turn_keeps_no_poll_waiting(start):
-    """Of the lists themselves one goes after the other; who asks meanwhile is answered by the next."""
+    """Of the lists one is sent after the other; a client that asks meanwhile is answered by the next."""
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"
         for name in "ab":
@@ -458,7 +458,7 @@ def test_a_web_server_that_leads_sitemaps_elsewhere(start):
         door.answers[names[2]] = answer(403)  # this machine is locked out, which says nothing of crawlers
         server = start(sites=(), config=config(base, connect=f"{old.address}:{old.port}").replace("127.0.0.2\n", "127.0.0.2\nallow_address = 127.0.0.3\n"))
         told = f"{base}{names[1]} is unreachable (public-differs): by its public address it answers 404; {old.address}:{old.port} has it"
-        eventually(lambda: told in server.log(), "it is told")
+        eventually(lambda: told in server.log(), "it is reported")
         eventually(lambda: sorted(door.paths()) == names, "all were asked for by their public address")
         assert server.log().count("check-problem") == 1
         assert "credentials" not in "".join(door.asked).lower()

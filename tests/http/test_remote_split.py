@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""[source] upstream with split: a sitemap elsewhere that is past the limits becomes a urlset at its URL."""
+"""[source] upstream with split: a remote sitemap that is past the limits becomes a urlset at its URL."""
 
 import contextlib
 import gzip
@@ -85,7 +85,7 @@ class Shop:
 
     def until(self, state, what, timeout=120):
         eventually(state, f"{what}: {self.check()}" if self.server.running() else what, seconds(timeout))
-        self.source()  # which tells what is published: a check is told as soon as it is written
+        self.source()  # which shows what is published: a check is reported as soon as it is written
 
     def changes(self, kind="split"):
         with sqlite3.connect(f"file:{self.server.database}?mode=ro", uri=True) as db:
@@ -129,7 +129,7 @@ def test_nights(make):
     first = shop.pages()
     assert set(first) == {shop.all, shop.base + "/all-2.xml", shop.base + "/small.xml"}
     shop.until(lambda: shop.source()["split_files"] == [{"path": shop.all, "urls": COUNT}], "the list has it as split")
-    assert shop.source()["quarantined"] == 0 and shop.source()["listed"] == 1, "it is no entry of the list, and no problem of it"
+    assert shop.source()["quarantined"] == 0 and shop.source()["listed"] == 1, "it is neither an entry of the list nor a problem"
     told = sitemapd("scan", "shop", "--dry-run", "--server", "http://" + shop.server.admin, env={"SITEMAPD_TOKEN": shop.server.token})
     assert told.out == "would be: 0 added, 0 updated, 0 removed, 0 sitemaps with a problem\n", told
 
@@ -153,7 +153,7 @@ def test_nights(make):
     assert shop.check()["detail"] == "left out: 1 refused, 1 repeated"
     assert shop.pages()[shop.all] > first[shop.all] and shop.pages()[shop.base + "/all-2.xml"] == first[shop.base + "/all-2.xml"]
 
-    # What is no whole answer, or no whole file, changes nothing.
+    # An incomplete answer or file changes nothing.
     packed = gzip.compress(xml(rows), 1)
     for body, more, expected in [(xml(rows)[:-12], {}, "truncated"), (packed[:-9], {"Content_Encoding": "gzip"}, "truncated")]:
         shop.serve(body, **more)
@@ -163,7 +163,7 @@ def test_nights(make):
     shop.poll("unreachable")
     assert shop.listed() == wanted and len(shop.changes()) == 2
 
-    # Half of it: held as a whole, until a scan lets it go.
+    # Half of it: held as a whole, until a scan releases it.
     shop.serve(xml(rows[: COUNT // 2]))
     shop.poll("shrink-guard")
     assert shop.listed() == wanted and shop.check()["state"] == "broken"
@@ -220,7 +220,7 @@ def test_others_are_polled_meanwhile(make):
 
 
 def test_reloaded_while_it_is_fetched(make):
-    """Named no more in mid fetch it is let go of at once, and nothing comes of it; named again it is fetched anew."""
+    """If it is no longer named during the fetch, it is dropped at once, without a result; named again, it is fetched again."""
     shop = make()
     asked = lambda: shop.origin.paths().count("/all.xml")
     shop.origin.answers["/all.xml"] = shop.origin.silent(answer(200, b"", length=1 << 30) + xml(shop.rows(5000)))
@@ -233,7 +233,7 @@ def test_reloaded_while_it_is_fetched(make):
         reloads = len(shop.server.told("reload"))
         settings.write_text(text)
         shop.server.process.send_signal(signal.SIGHUP)
-        eventually(lambda: len(shop.server.told("reload")) > reloads, "it is read anew")
+        eventually(lambda: len(shop.server.told("reload")) > reloads, "it is read again")
 
     shop.serve(xml(shop.rows(COUNT)))
     reload(named.replace(shop.split, ""))
@@ -245,14 +245,14 @@ def test_reloaded_while_it_is_fetched(make):
     eventually(lambda: asked() > before, "it is on its way again")
     shop.serve(xml(shop.rows(COUNT)))
     reload(named + "drop_after = 9d\n")  # another source by that
-    shop.until(lambda: shop.server.api("POST", f"/v1/checks?loc={shop.all}").status == 200, "the one that was let go of is over")
+    shop.until(lambda: shop.server.api("POST", f"/v1/checks?loc={shop.all}").status == 200, "the one that was released is over")
     shop.until(lambda: shop.check()["remarks"] == ["split"], "it is split")
     assert shop.listed() == [loc for loc, _ in shop.rows(COUNT)]
     shop.server.stop()
 
 
 def test_killed_between_two_steps_and_undone(make):
-    """As of a folder: the next poll goes on, as one group, which is undone together, and read anew after the thaw."""
+    """As of a folder: the next poll goes on, as one group, which is undone together, and read again after the thaw."""
     shop = make()
     shop.origin.answers["/all.xml"] = shop.origin.silent()
     shop.server.start()
@@ -273,7 +273,7 @@ def test_killed_between_two_steps_and_undone(make):
         shop.server.api("POST", f"/v1/checks?loc={shop.all}")
         return sum(row[0] for row in shop.changes()) == COUNT and shop.check()["remarks"] == ["split"]
 
-    eventually(completed, "the next poll completes it, and tells of it", seconds(120), 1)
+    eventually(completed, "the next poll completes it, and reports it", seconds(120), 1)
     shop.server.stop()
     shop.server.env["SITEMAPD_CATALOGUE_WRITE_TIMEOUT"] = "60s"
     shop.server.start()
@@ -286,7 +286,7 @@ def test_killed_between_two_steps_and_undone(make):
     assert shop.server.api("POST", f"/v1/checks?loc={shop.all}").status == 503, "frozen, it is not fetched for nothing"
     assert shop.origin.paths().count("/all.xml") == asked
     assert shop.server.api("POST", f"/v1/history/{last}/undo?max_removed={COUNT}").json()["removed"] == COUNT
-    assert shop.listed() == [] and shop.check()["next_at"] == due, "it is told when it is due, as it is"
+    assert shop.listed() == [] and shop.check()["next_at"] == due, "it is reported when it is due, as it is"
     assert shop.server.cli("thaw", shop.all).code == 0
     shop.origin.answers["/all.xml"] = lambda connection, head: connection.sendall(
         answer(304) if "If-None-Match" in head else answer(200, xml(shop.rows(COUNT))))
@@ -382,7 +382,7 @@ def test_larger_than_its_share(make):
 
 
 def test_on_another_host(make):
-    """Its urlset would lie on a host that is not the site's: it is told, and listed as before."""
+    """Its urlset would lie on a host that is not the site's: it is reported, and listed as before."""
     with Origin("127.0.0.3") as other:
         elsewhere = f"{other.address}:{other.port}"
         shop = make(split=f"split = http://{elsewhere}/all.xml\nindex = /sitemap_index.xml\n", site=f"cross_host = {elsewhere}\n", more="allow_address = 127.0.0.3\n")
@@ -397,7 +397,7 @@ def test_on_another_host(make):
 
 
 def test_a_disk_that_is_full(make, tmp_path):
-    """It is told as what it is, and the catalogue has room all the while."""
+    """It is reported as what it is, and the catalogue has room all the while."""
     if os.geteuid() != 0:
         pytest.skip("a small tmpfs needs root")
     folder = tmp_path / "small"
@@ -408,7 +408,7 @@ def test_a_disk_that_is_full(make, tmp_path):
         shop = make(folder)
         shop.origin.answers["/all.xml"] = shop.origin.endless(b"HTTP/1.1 200 OK\r\n\r\n" + xml(shop.rows(COUNT))[:-10], b"<!-- more and more and more -->" * 2000)
         shop.server.start()
-        shop.until(lambda: shop.check()["code"] == "no-space", "it is told")
+        shop.until(lambda: shop.check()["code"] == "no-space", "it is reported")
         assert shop.check()["state"] == "unreachable" and "cannot be kept" in shop.check()["detail"]
         assert shop.server.register(shop.base + "/other.xml").status == 201 and shutil.disk_usage(folder).free > 30 << 20
         shop.server.stop()

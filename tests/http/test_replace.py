@@ -210,7 +210,7 @@ def test_what_was_in_another_index_moves_here(server):
 
 
 def test_what_another_index_would_lose_is_guarded(server):
-    """Whoever owns it, and by a POST as well. One entry at a time is a removal of one."""
+    """Whatever its owner, and by a POST as well. One entry at a time is a removal of one."""
     assert server.api("POST", "/v1/indexes", {"url": f"{ORIGIN}/s/index.xml"}).status == 201
     rows = names(6)
     assert server.bulk(rows, "/v1/sitemaps?source=somebody").json()["created"] == 6
@@ -313,7 +313,7 @@ def test_an_empty_import_does_not_empty_a_share(server):
         held = server.cli("import", "--index", INDEX, "--replace", "-", input=text)
         assert held.code == 1 and len(everything(server)) == 36, held
     assert "--max-removed 8" in held.err, held
-    for text in ("", "\n\n", "[]"):  # no loc tells which index is meant
+    for text in ("", "\n\n", "[]"):  # no loc names the index
         told = server.cli("import", "--replace", "--max-removed", "8", "-", input=text)
         assert told.code == 1 and "names no index" in told.err and "--index" in told.err, told
     assert server.cli("import", "--index", INDEX, "--replace", "--max-removed", "8", "-", input="").code == 0

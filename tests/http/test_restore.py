@@ -113,11 +113,11 @@ def test_an_earlier_catalogue_is_served(start, tmp_path, earlier, copy):
 
 
 def test_an_upgrade_beside_readers_and_under_requests(start, tmp_path, earlier, copy):
-    """Programs of the earlier version that read keep their state, and read on after it; who asks for pages from before
+    """Programs of the earlier version that read keep their state, and read on after it; a request for pages from before
     the start on gets none but what the earlier version served, by tags that hold."""
     facts = earlier[1]
     path = copy("catalogue.db")
-    # What a removed index still keeps is let go once nobody can bring it back: a day after the file was saved.
+    # What a removed index still keeps is released once nobody can bring it back: a day after the file was saved.
     rows = (
         "SELECT address, loc, lastmod FROM sitemap"
         " WHERE address >> 32 NOT IN (SELECT id FROM sitemap_index WHERE removed) ORDER BY address"
@@ -235,7 +235,7 @@ def test_back_to_an_earlier_state(start, tmp_path):
     server.start()
     reply = server.get(XML, {"Accept-Encoding": "identity"})
     assert locs(reply.body) == [ORIGIN + "/a.xml", ORIGIN + "/b.xml"]
-    # A crawler that saw the later page must not be told that nothing has changed.
+    # A crawler that saw the later page must not get the answer that nothing has changed.
     assert server.get(XML, {"If-Modified-Since": dated}).status == 200
     # Cursors of both the lost time and the time before it are of another life.
     for since in (early, late):
@@ -388,7 +388,7 @@ def test_objects_of_others_are_refused(start, tmp_path, kind):
 
 
 def test_a_catalogue_that_was_truncated(start, tmp_path):
-    """An empty file is no new catalogue where one was served: neither beneath the server nor at its start."""
+    """An empty file is not a new catalogue where one was served: neither beneath the server nor at its start."""
     server = start()
     server.register(ORIGIN + "/a.xml")
     backup = tmp_path / "backup.db"

@@ -40,7 +40,7 @@ def test_the_api_sets_and_clears_it(filled):
     me = f"/v1/sites/{site_id(filled, ORIGIN)}"
     assert filled.api("GET", me).json()["robots"] == OWN
     assert "robots" not in filled.api("GET", "/v1/sites").json()["sites"][0], "a list leaves the text out"
-    # What is not named stays; the same text again is no change.
+    # What is not named stays; the same text again is not a change.
     revision = filled.metrics()["sitemapd_catalogue_revision"]
     assert patch(filled, OWN).status == 200 and filled.metrics()["sitemapd_catalogue_revision"] == revision
     assert filled.api("PATCH", me, {"host_aliases": ["example.com"]}).json()["robots"] == OWN
@@ -165,7 +165,7 @@ def test_a_robots_file_of_the_configuration(start, tmp_path):
 
 
 def test_a_section_takes_over_what_the_api_had_set(start, tmp_path):
-    """The configuration is the whole of its site's policy; what it puts aside is told."""
+    """The configuration is the whole of its site's policy; what it puts aside is reported."""
     server = start()
     assert server.register(f"{ORIGIN}/a.xml").status == 201
     assert patch(server, OWN).status == 200

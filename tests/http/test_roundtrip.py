@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """Export and import: the copy serves the same bytes under the same tags, page by page, free positions
-and all; and a second run of the same is no change."""
+and all; and a second run of the same is not a change."""
 
 import gzip
 import json

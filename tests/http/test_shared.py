@@ -119,7 +119,7 @@ def test_an_empty_node_joins_once_it_can(cluster):
     assert status == 503 and told["status"] == "unavailable" and "joining" in reasons(b)
     assert "no-site" not in reasons(b), "its sites come when it joins"
     assert b.register(loc("two")).status == 503
-    eventually(lambda: "request-failed: POST" in b.log(), "what failed is told")
+    eventually(lambda: "request-failed: POST" in b.log(), "what failed is reported")
     assert "/readyz" not in b.log()
     cluster.postgres.start()
     joined(b)
@@ -189,9 +189,9 @@ def test_a_node_of_another_cluster_says_how_it_joins(cluster):
     assert a.register(loc("old")).status == 201
     a.stop()
     cluster.postgres.sql("DROP SCHEMA sitemapd CASCADE")
-    anew = cluster.database("anew")
+    again = cluster.database("again")
     for words in (["site", "add", ORIGIN], ["add", loc("new")], ["share", "init", "--shared", cluster.postgres.url()]):
-        assert sitemapd(*words, database=anew).code == 0
+        assert sitemapd(*words, database=again).code == 0
     a.start()
     eventually(lambda: "is not this node's: to join it, stop this node and delete its file" in reasons(a).get("shared-unavailable", ""), "told")
     assert served(a) == {loc("old")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""/v1/crawlers of a catalogue on several machines: each node tells what crawlers fetched from all of them."""
+"""/v1/crawlers of a catalogue on several machines: each node shows what crawlers fetched from all of them."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from harness import eventually, sitemapd
 from test_crawlers import BING, crawler, crawlers, fetch, pages, sums
 from nodes import cluster, joined, loc, reasons, served  # noqa: F401
 
-MINUTES = 200  # a node tells each minute, and bounds a hang
+MINUTES = 200  # a node reports each minute, and bounds a hang
 
 
 def got(node, agent="", times=1):
@@ -21,7 +21,7 @@ def got(node, agent="", times=1):
         assert fetch(node, **({"agent": agent} if agent else {})).status == 200
 
 
-def tells(node, wanted, name="googlebot", within=MINUTES):
+def shows(node, wanted, name="googlebot", within=MINUTES):
     eventually(lambda: sums(node, name) == wanted, f"{name} counts {wanted} everywhere, not {sums(node, name)}", within=within)
 
 
@@ -32,7 +32,7 @@ def stop_and_tell(node, others, wanted):
         node.stop()
         try:
             for other in others:
-                tells(other, wanted, within=MINUTES if last else 10)
+                shows(other, wanted, within=MINUTES if last else 10)
             return
         except AssertionError:
             print(node.log())
@@ -79,8 +79,8 @@ def test_each_node_reports_what_crawlers_got_from_all(cluster):
     got(b, times=2)
     got(c, BING)
     for node in nodes:
-        tells(node, (3, 0, 0, 0))
-        tells(node, (1, 0, 0, 0), "bingbot")
+        shows(node, (3, 0, 0, 0))
+        shows(node, (1, 0, 0, 0), "bingbot")
         assert (crawler(node)["current"], crawler(node)["stale"], crawler(node)["never"]) == (1, 0, 0)
     assert {crawlers(node)["since"] for node in nodes} == {min(crawlers(node)["since"] for node in nodes)}
     assert c.register(loc("two")).status == 201
@@ -89,7 +89,7 @@ def test_each_node_reports_what_crawlers_got_from_all(cluster):
         assert (crawler(node)["current"], crawler(node)["stale"]) == (0, 1)
     got(c)  # one fetch, from any node, and all know
     for node in nodes:
-        tells(node, (4, 0, 0, 0))
+        shows(node, (4, 0, 0, 0))
         assert (crawler(node)["current"], crawler(node)["stale"]) == (1, 0)
         page = pages(node)["pages"][0]
         assert page["status"] == 200 and page["held_changed_at"] == page["changed_at"] and page["stale_since"] is None
@@ -97,10 +97,10 @@ def test_each_node_reports_what_crawlers_got_from_all(cluster):
     told_by_commands(cluster, a, (4, 0, 0, 0))
     b.kill()  # -9
     for node in (a, c):
-        tells(node, (4, 0, 0, 0))
+        shows(node, (4, 0, 0, 0))
     b.start()
     got(b)
-    tells(b, (5, 0, 0, 0))
+    shows(b, (5, 0, 0, 0))
     stop_and_tell(b, (a, c), (5, 0, 0, 0))
     before = head(cluster)
     a.stop(), c.stop()  # nothing is new
@@ -108,7 +108,7 @@ def test_each_node_reports_what_crawlers_got_from_all(cluster):
     for node in nodes:
         node.start()
     for node in nodes:
-        tells(node, (5, 0, 0, 0))
+        shows(node, (5, 0, 0, 0))
         assert known_to(node, "bingbot")
 
 
@@ -123,10 +123,10 @@ def test_what_is_counted_while_postgresql_is_away_is_reported_later(cluster):
     got(b, times=2)
     b.stop()  # what it counted is in its file
     b.start()
-    tells(b, (3, 0, 0, 0))
+    shows(b, (3, 0, 0, 0))
     cluster.postgres.start()
     eventually(lambda: not reasons(b).get("shared-unavailable"), "it is back")
-    for _ in range(2):  # the second time it has nothing to tell
+    for _ in range(2):  # the second time it has nothing to report
         stop_and_tell(b, [a], (3, 0, 0, 0))
         b.start()
 
@@ -141,14 +141,14 @@ def test_a_node_whose_disk_is_lost_goes_on_counting(cluster):
     shutil.rmtree(cluster.folder / "b")
     b = cluster.node("b")  # an empty disk, the same name
     joined(b)
-    tells(b, (3, 0, 0, 0))
+    shows(b, (3, 0, 0, 0))
     eventually(lambda: kept(b) == 3, "it has its sums again: what it counts before that is lost", within=MINUTES)
     got(b)
-    tells(b, (4, 0, 0, 0))
+    shows(b, (4, 0, 0, 0))
     stop_and_tell(b, [a], (4, 0, 0, 0))
     d = cluster.node("d")  # another name
     joined(d)
-    tells(d, (4, 0, 0, 0))
+    shows(d, (4, 0, 0, 0))
 
 
 def test_what_was_counted_alone_is_reported(cluster):
@@ -162,11 +162,11 @@ def test_what_was_counted_alone_is_reported(cluster):
                    " VALUES ('', 'googlebot', ?, ?, 7, 5, 0, 0, 100, ?, 0, zeroblob(192))", (site, day, day * 86400))
     a, b = cluster.node("a"), cluster.node("b")
     joined(b)
-    tells(a, (7, 5, 0, 0))
+    shows(a, (7, 5, 0, 0))
     stop_and_tell(a, [b], (7, 5, 0, 0))
     assert crawlers(b)["since"] == "2023-11-14T22:13:20Z"
     a.start()
-    tells(a, (7, 5, 0, 0))
+    shows(a, (7, 5, 0, 0))
 
 
 def test_a_sites_token_sees_its_site_alone(cluster):

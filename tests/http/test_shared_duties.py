@@ -29,7 +29,7 @@ def test_configurations_that_differ_are_reported_and_undo_nothing(cluster):
     eventually(lambda: "a" in {n["name"] for n in ready(a)[1]["shared"]["nodes"]}, "told", within=60)
     b = cluster.node("b", config=site.format("one", "one"))
     joined(b)
-    eventually(lambda: "configuration-differs" in reasons(b) and "configuration-differs" in reasons(a), "both tell of it", within=60)
+    eventually(lambda: "configuration-differs" in reasons(b) and "configuration-differs" in reasons(a), "both report it", within=60)
     assert managed(b) == managed(a) == {"https://one.example", "https://two.example"}
     problem(b.api("PATCH", f"/v1/sites/{next(s['id'] for s in b.api('GET', '/v1/sites').json()['sites'] if s['managed'])}", {"cross_hosts": []}), 409, "managed-by-config")
 
@@ -108,11 +108,11 @@ def test_one_node_notifies_search_engines(cluster):
         eventually(begun, "it begins with what comes next", within=60)
         assert nodes[1].api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/shop.xml"}).status == 201
         assert nodes[1].api("POST", "/v1/urls", {"urlset": f"{ORIGIN}/shop.xml", "loc": f"{ORIGIN}/p/1"}).status == 201
-        eventually(lambda: len(told) == 2, "it is told again", within=120)
+        eventually(lambda: len(told) == 2, "it is notified again", within=120)
         leaders = eventually(lambda: [node for node in nodes if "indexnow-failed" in node.log()], "it says so")
         assert len(leaders) == 1
         leaders[0].kill()
-        eventually(lambda: taken, "another node tells", within=120)
+        eventually(lambda: taken, "another node reports it", within=120)
 
 
 def test_one_node_asks_search_engines(cluster):
@@ -150,7 +150,7 @@ def test_what_was_accepted_is_sent_once_though_nothing_can_be_written(cluster):
         begun = eventually(position, "it begins with what comes next", within=60)
         assert a.api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/shop.xml"}).status == 201
         assert a.api("POST", "/v1/urls", {"urlset": f"{ORIGIN}/shop.xml", "loc": f"{ORIGIN}/p/1"}).status == 201
-        eventually(lambda: told, "it is told", within=60)
+        eventually(lambda: told, "it is reported", within=60)
         with no_list_begins(cluster, "write", "pg_advisory_lock"):
             before = a.metrics()['sitemapd_catalogue_failed_writes_total{reason="busy"}']
             holding.set()

@@ -82,7 +82,7 @@ def test_commits_that_wait_for_a_standby_are_reported(cluster):
     eventually(lambda: "shared-standby-missing" in reasons(a), "and by the node", within=60)
     assert a.metrics()["sitemapd_shared_standby_wait_seconds"] >= 5
     eventually(lambda: "shared-standby-missing: timeout: commits of PostgreSQL wait" in a.log(), "and in its log")
-    assert "silent" not in status()  # nodes tell without the standby
+    assert "silent" not in status()  # nodes report without the standby
     cluster.postgres.sql("ALTER SYSTEM RESET synchronous_standby_names", "postgres")
     cluster.postgres.sql("SELECT pg_reload_conf()", "postgres")
     eventually(lambda: a.register(loc("after")).status in (200, 201), "writes again", within=60)
@@ -98,7 +98,7 @@ def test_what_postgresql_refuses_is_reported(cluster):
     assert a.register(loc("one")).status == 201
 
     def told(code, words):
-        eventually(lambda: words in reasons(a).get(code, ""), f"{code} is told", within=60)
+        eventually(lambda: words in reasons(a).get(code, ""), f"{code} is reported", within=60)
         body = a.api("GET", "/readyz", token=None).body.decode()
         assert not [word for word in ("guest", cluster.postgres.address, str(cluster.postgres.port)) if word in body], body
 
@@ -244,7 +244,7 @@ def test_nodes_are_upgraded_one_after_another(cluster):
     assert [schema(node) for node in (a, b, c)] == [before + 1] * 3
     assert len({chance(node) for node in (a, b, c)}) == 1  # one node's, not each one's own
     late = cluster.node("d")  # an older release comes too late
-    eventually(lambda: "upgrade-needed" in reasons(late), "it is told to be upgraded", within=60)
+    eventually(lambda: "upgrade-needed" in reasons(late), "it reports that it must be upgraded", within=60)
 
 
 def test_an_upgrade_by_hand(cluster):

@@ -57,7 +57,7 @@ def test_the_host_selects_the_site(start):
             reply = server.get(target, host=host)
             assert reply.status in (400, 421) and reply["Cache-Control"] == "no-store", (host, target, reply)
     for forwarded in ("shop.example.org", "shop.example.org, www.example.com"):
-        assert page(server, headers={"X-Forwarded-Host": forwarded}) == [f"{ORIGIN}/a.xml"], "only a listed proxy may tell"
+        assert page(server, headers={"X-Forwarded-Host": forwarded}) == [f"{ORIGIN}/a.xml"], "only a listed proxy may set it"
     # The same path is another page with each of them.
     tags = {server.get(XML, host=h)["ETag"] for h in ("www.example.com", "shop.example.org", "blog.example.net:8080")}
     assert len(tags) == 3
@@ -102,7 +102,7 @@ def test_host_aliases(start):
     assert reply.status == 200 and sorted(reply.json()["host_aliases"]) == ["example.com", "www2.example.com:8443"]
     for host, found in (("example.com", 1), ("EXAMPLE.com:81", 1), ("www2.example.com:8443", 1), ("www2.example.com", 0)):
         assert page(server, host=host) == ([f"{ORIGIN}/a.xml"] if found else 421), host
-    # Under another name the origin stays the catalogue's; and the alias is no origin of locs.
+    # Under another name the origin stays the catalogue's; and the alias is not an origin of locs.
     assert server.get("/robots.txt", host="example.com").body.decode() == f"Sitemap: {INDEX}\n"
     problem(server.register("https://example.com/b.xml"), 422, "site-unknown")
     # A site's own host is nobody else's alias: the origin counts.
@@ -184,7 +184,7 @@ def test_a_host_belongs_to_the_site_of_its_origin(start):
     index_add(server, f"{ORIGIN}/products.xml")
     again = server.register(f"{SHOP}/products.xml", lastmod="2026-01-31T00:00:00Z")
     assert again.status == 200 and again.json()["sitemap"]["index"] == f"{SHOP}{XML}"
-    assert server.register(f"{SHOP}/products.xml", index=INDEX).status == 201, "named, it may stand there as well"
+    assert server.register(f"{SHOP}/products.xml", index=INDEX).status == 201, "named, it may be there as well"
     assert server.bulk([f"{SHOP}/products.xml", f"{SHOP}/new.xml"]).json()["created"] == 1
     assert page(server, host="shop.example.org") == [f"{SHOP}/products.xml", f"{SHOP}/new.xml"]
     assert page(server) == [f"{SHOP}/products.xml"]
@@ -196,7 +196,7 @@ def test_a_host_belongs_to_the_site_of_its_origin(start):
     done = server.cli("site", "add", "http://shop.example.org")
     assert done.code == 1 and "host-taken" in done.err and SHOP in done.err, done
     assert {s["origin"] for s in server.api("GET", "/v1/sites").json()["sites"]} == {ORIGIN, SHOP}
-    # The command line may do all that a token for all sites may, and says what comes of it.
+    # The command line may do all that a token for all sites may, and reports the result.
     done = server.cli("site", "update", ORIGIN, "--host-alias", "alias.example", "--host-alias", "shop.example.org")
     assert done.code == 0 and f"shop.example.org: is the host of {SHOP}" in done.err and "alias.example: is" not in done.err, done
     done = server.cli("site", "add", "https://alias.example")
@@ -275,7 +275,7 @@ def test_cross_hosts(start):
     http = server.register("http://cdn.example.net/b.xml", index=INDEX)
     assert http.status == 201 and {"cross-host", "scheme-differs"} <= set(http.json()["sitemap"]["warnings"])
     # A cross host that is a site itself: without an index the loc belongs to its own site; the
-    # same loc may stand in both.
+    # same loc may be in both.
     assert server.register(f"{SHOP}/a.xml").json()["sitemap"]["index"] == f"{SHOP}{XML}"
     both = server.register(f"{SHOP}/a.xml", index=INDEX)
     assert both.status == 201 and both.json()["sitemap"]["warnings"] == ["cross-host"]
@@ -378,7 +378,7 @@ def managed(start, tmp_path):
 
 
 def test_a_changed_pattern_is_reported(start, tmp_path):
-    """The URLs of pages that crawlers know stay; whoever wrote another pattern learns that from the log."""
+    """The URLs of pages that crawlers know stay; if another pattern was configured, the log says so."""
     site = f'[site "main"]\norigin = {ORIGIN}\npage_pattern = '
     server = start(sites=(), config=site + "{stem}_{n}{suffix}\n")
     assert "page-pattern-kept" not in server.log()
@@ -434,7 +434,7 @@ def test_index_aliases(managed):
 def test_robots_of_each_site(managed):
     server = managed
     assert server.get("/robots.txt").body == b"User-agent: *\nDisallow: /cart\n"
-    assert server.get("/robots.txt", host="shop.example.org").status == 404, "left to whoever serves that site"
+    assert server.get("/robots.txt", host="shop.example.org").status == 404, "left to the web server of that site"
     assert server.register(f"{ORIGIN}/shop/b.xml").status == 201
     assert server.register(f"{ORIGIN}/a.xml").status == 201
     assert server.register(f"{SHOP}/a.xml").status == 201
@@ -507,7 +507,7 @@ def test_robots_is_never_a_5xx(managed):
     for name in ("", "-wal", "-shm"):
         if os.path.exists(server.database + name):
             os.rename(server.database + name, server.database + name + ".aside")
-    eventually(lambda: server.api("GET", "/readyz").json().get("status") == "degraded", "/readyz tells of it")
+    eventually(lambda: server.api("GET", "/readyz").json().get("status") == "degraded", "/readyz reports it")
     for _ in range(3):
         again = server.get("/robots.txt", host="example.com")
         assert again.status == 200 and again.body == robots.body and again["ETag"] == robots["ETag"]

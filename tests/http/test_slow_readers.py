@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""Clients that read slowly, from one address or many: whoever else asks is answered."""
+"""Clients that read slowly, from one address or many: all other clients are answered."""
 
 import base64
 import contextlib

@@ -176,7 +176,7 @@ def test_a_folder_on_the_command_line(world, start, tmp_path):
 
 
 def test_a_folder_on_the_command_line_is_there(tmp_path):
-    """Whoever types a folder that is missing, or one of Windows, is not to see "ready"."""
+    """For a folder that is missing, or a path of Windows, the server does not print "ready"."""
     (tmp_path / "file").write_text("")
     for folder, words in ((tmp_path / "none", "No such file"), (tmp_path / "file", "is not a folder"), ("C:\\maps", "not a Windows path")):
         for source in (folder, f"{folder}={ORIGIN}/maps/"):
@@ -289,7 +289,7 @@ def test_scan_of_a_configured_source_beside_a_server(world):
     assert world.server.cli("scan", world.folder.path, "--url", "https://other.example.org/").code == 1
 
 
-# ---- what is no sitemap -------------------------------------------------------------------------
+# ---- what is not a sitemap -------------------------------------------------------------------------
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 WEB_ROOT = {
@@ -373,7 +373,7 @@ def test_a_name_that_reverses_its_text_is_shown_by_its_numbers(world, tmp_path):
 
 
 def test_an_old_static_index_where_ours_is_served(world):
-    """The file stands in the web root under the very path of our index: it is ignored, ours is served."""
+    """The file is in the web root under the very path of our index: it is ignored, ours is served."""
     world.folder.put("sitemap_index.xml", WEB_ROOT["old/sitemap_index.xml"])
     world.folder.put("robots.txt", WEB_ROOT["robots.txt"])
     world.folder.put("b.xml")
@@ -426,7 +426,7 @@ def test_a_refused_file_keeps_its_last_good_entry(world, code):
     assert problems[0]["code"] == code, problems
     if code in ("malformed-xml", "doctype"):
         assert problems[0]["line"] == 2 and problems[0]["column"] > 0, problems
-        assert "line" not in problems[0]["detail"], problems  # the place stands beside it
+        assert "line" not in problems[0]["detail"], problems  # the place is beside it
     assert world.entries() == before and world.state()[1:] == state[1:]
     rows = {row["loc"].rpartition("/")[2]: row for row in world.server.api("GET", "/v1/sitemaps?checks=1").json()["sitemaps"]}
     found = rows["a.xml"]["check"]
@@ -609,7 +609,7 @@ def test_changed_content_moves_the_date_and_never_backwards(world):
     world.folder.put("c.xml", urlset("/image"), 315532800)
     world.scan()
     assert world.entries()["b.xml"] == utc(OLD + 1)
-    assert world.entries()["c.xml"] >= utc(time.time() - 60), "1980 is no date of a sitemap"
+    assert world.entries()["c.xml"] >= utc(time.time() - 60), "1980 is not a date of a sitemap"
 
 
 def test_a_future_date_is_clamped_and_reported(world):
@@ -712,7 +712,7 @@ def test_odd_names(world):
 
 
 def test_a_reported_scan_is_published(world):
-    """Nobody waits for the scan itself: whoever reads that it is over finds what it changed."""
+    """Nobody waits for the scan itself: once its end is visible, so is what it changed."""
     world.folder.fill(3)
     world.start()
     for i in range(30):
@@ -759,7 +759,7 @@ def test_the_log_of_a_restart_counts_what_is_refused(world):
     assert ", 1 with a problem" in world.told("source-scanned")[-1]
     world.server.restart()
     world.scanned()
-    assert ", 1 with a problem" in eventually(lambda: world.told("source-scanned"), "the first scan is told")[-1]
+    assert ", 1 with a problem" in eventually(lambda: world.told("source-scanned"), "the first scan is reported")[-1]
     assert "1 file is rejected" in world.ready()["source-problems"], "as before the restart, and after its scan"
     # A command on the file, which has no configuration that names the source, says so, too.
     told = world.server.cli("status")
@@ -934,7 +934,7 @@ def test_a_folder_that_goes_while_it_is_watched(world):
 
 
 def test_a_folder_that_is_replaced_is_read_once_it_settles(world):
-    """That it is another folder is no unrest: it would last ten times as long."""
+    """Another folder does not count as unrest: that would last ten times as long."""
     world.folder.fill(3)
     world.start("settle = 8s\n")
     began = time.monotonic()
@@ -1085,8 +1085,8 @@ def test_one_date_for_every_build_over_a_restart(served):
     assert get("/plain.xml", {"If-None-Match": after["ETag"]}).status == 304
     time.sleep(1.1)
     served.folder.put("plain.xml", urlset("/third"), mtime=None)  # what this server sees change it can date
-    tell = lambda: get("/plain.xml", {"If-Modified-Since": get("/plain.xml")["Last-Modified"]}).status
-    eventually(lambda: get("/plain.xml").body == urlset("/third") and tell() == 304, "its own date")
+    status_of_date = lambda: get("/plain.xml", {"If-Modified-Since": get("/plain.xml")["Last-Modified"]}).status
+    eventually(lambda: get("/plain.xml").body == urlset("/third") and status_of_date() == 304, "its own date")
 
 
 def test_a_file_where_an_index_was(world):
@@ -1242,7 +1242,7 @@ def test_no_race_leads_out(world):
 
 @pytest.mark.parametrize("mended", [True, False], ids=("mended", "as it is"))
 def test_a_scan_is_undone_while_the_index_is_frozen(world, mended):
-    """A bad deploy: the page is as before at once, and at the thaw the folder is judged anew."""
+    """A bad deploy: the page is as before at once, and at the thaw the folder is checked again."""
     names = [f"{n}.xml" for n in range(20)]
     for name in names:
         world.folder.put(name)

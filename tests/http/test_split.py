@@ -111,7 +111,7 @@ def test_nights(shop):
 
     # Broken at its end: nothing of it.
     put(shop, xml([(url(f"other-{i}"), "") for i in range(COUNT)])[:-12])
-    eventually(lambda: problem(shop) == "truncated", "it is told", 120)
+    eventually(lambda: problem(shop) == "truncated", "it is reported", 120)
     assert listed(shop) == wanted
     # Half of it: held as a whole.
     put(shop, xml(rows[: COUNT // 2]))
@@ -136,7 +136,7 @@ def undone(server):
 
 def killed_within(server, go, steps, least, is_within):
     """The server, which was stopped, started, told to `go`, and killed behind its first steps: those. Where this process was not
-    given its turn until it was too far, it begins anew."""
+    given its turn until it was too far, it begins again."""
     before = server.database + ".before"
     shutil.copyfile(server.database, before)
     for _ in range(20):
@@ -183,7 +183,7 @@ def test_killed_between_two_steps(shop):
 
     whole = listed(shop)
     assert shop.cli("freeze", ORIGIN + "/all.xml").code == 0
-    assert shop.api("POST", undo).json()["code"] == "shrink-guard", "the first step is judged as all of them"
+    assert shop.api("POST", undo).json()["code"] == "shrink-guard", "the first step is checked like the whole"
     assert not undone(shop) and listed(shop) == whole
     dry = shop.api("POST", undo + f"?dry_run=1&max_removed={COUNT}").json()
     assert (dry["removed"], len(dry["rows"])) == (COUNT, 1000), dry
@@ -202,7 +202,7 @@ def test_killed_between_two_steps(shop):
     assert answer["removed"] == COUNT - gone and not pages(shop)
     back = undone(shop)[len(first):]
     assert len(back) > 1 and len({row[1] for row in back}) == 1 != back[0][1], "steps back are a group"
-    # Undone itself, what it took comes back where it was; and undone once more it is one whole for the guard.
+    # Undone itself, what it took comes back where it was; and undone again it is one whole for the guard.
     again = shop.api("POST", f"/v1/history/{answer['revision']}/undo").json()
     assert again["created"] == COUNT - gone and listed(shop) == whole[: COUNT - gone]
     assert shop.api("POST", f"/v1/history/{again['revision']}/undo").json()["code"] == "shrink-guard"
@@ -261,7 +261,7 @@ def test_by_the_command(shop):
 
 
 def test_by_the_command_on_a_server(shop):
-    """What the split did is told by the scan that did it, and by no other."""
+    """What the split did is reported by the scan that did it, and by no other."""
     config = shop.folder / "sitemapd.conf"
     config.write_text(config.read_text().replace("settle = 100ms\nrescan = 1s", "settle = 1h\nrescan = 1d"))
     shop.start()

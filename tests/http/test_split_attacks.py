@@ -89,7 +89,7 @@ def test_files_that_are_attacks(shop, tmp_path):
     eventually(lambda: "/good.xml" in lists(shop) and shop.get("/good-2.xml").status == 200, "the good file is split", 240)
     refused = {name for name, (_, codes) in FILES.items() if codes}
     split = {"/good.xml", "/bomb.xml", "/names.xml", "/line.xml"}
-    eventually(lambda: refused <= set(told(shop)) and split <= lists(shop), "the others are told, or split", 120)
+    eventually(lambda: refused <= set(told(shop)) and split <= lists(shop), "the others are reported, or split", 120)
     found = told(shop)
     for name, (_, codes) in FILES.items():
         assert codes is None or found[name]["code"] in codes, (name, found[name])

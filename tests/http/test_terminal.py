@@ -213,7 +213,7 @@ def test_sites_and_indexes_of_the_catalogue(shell, tmp_path):
     assert sorted(shell(f"--database={database}", "render", "https://")) == indexes
     assert shell(*here, "index", "remove", "https://sh") == shell(*here, "doctor", "https://sh") == indexes[:1]
     assert shell(*here, "token", "add", "x", "--site", "https://www.") == sites[1:]
-    assert shell(*here, "site", "add", "") == [], "a new one is no name of an old one"
+    assert shell(*here, "site", "add", "") == [], "a new one is not a name of an old one"
 
 
 def test_bash_completes_behind_an_equals_sign(tmp_path):

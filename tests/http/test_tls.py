@@ -317,7 +317,7 @@ def test_the_certificate_is_reloaded_under_load(start, pairs, tmp_path):
 
 
 def test_mistakes(pairs, tmp_path):
-    """Each is told by check-config and by a start."""
+    """Each is reported by check-config and by a start."""
     for name, cert, key, word in (
         ("mixed", pairs[0][0], pairs[1][1], "is not the key of the certificate"),
         ("none", str(tmp_path / "none.crt"), pairs[0][1], "none.crt: cannot be read: No such file"),

@@ -264,7 +264,7 @@ def test_a_prefix_sees_and_replaces_its_part(start):
         assert [e["loc"] for e in told["sitemaps"]] == found and told["next"] is None and told["looked_at"] == (0 if query.endswith(q('/a')) else 2), told
     passed = server.api("GET", f"/v1/sitemaps?index={q(INDEX)}&limit=1&contains=.xml&prefix={q(ORIGIN + '/')}").json()["next"]
     assert locs(f"/v1/sitemaps?index={q(INDEX)}&contains=.xml&after={passed}") == part
-    # A cursor of who sees more is no way past the prefix.
+    # A cursor of who sees more is not a way past the prefix.
     wide = server.api("GET", f"/v1/sitemaps?limit=1&prefix={q(ORIGIN + '/')}").json()["next"]
     assert locs(f"/v1/sitemaps?after={wide}") == part
     for index in (ask("/v1/indexes").json()["indexes"][0], ask(f"/v1/indexes/{ask('/v1/indexes').json()['indexes'][0]['id']}").json()):
@@ -272,7 +272,7 @@ def test_a_prefix_sees_and_replaces_its_part(start):
     reply = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&source=*&max_removed=1", [{"loc": BLOG + "b.xml"}, {"loc": BLOG + "c.xml"}], token=blog)
     assert reply.status == 200 and (reply.json()["created"], reply.json()["removed"]) == (1, 1)
     assert [e["loc"] for e in server.api("GET", f"/v1/sitemaps?prefix={q(ORIGIN + '/')}").json()["sitemaps"]] == sorted([ORIGIN + "/a.xml", ORIGIN + "/z.xml", BLOG + "b.xml", BLOG + "c.xml"])
-    # What the shrink guard says tells nothing of the whole.
+    # What the shrink guard says reveals nothing of the whole.
     held = server.api("PUT", f"/v1/sitemaps?index={q(INDEX)}&source=*", [], token=blog)
     assert held.status == 409 and not re.search(r"\d", held.json()["detail"]), held
 
@@ -297,7 +297,7 @@ def test_own_entries(start):
     assert call("POST", "/v1/sitemaps", {"loc": ORIGIN + "/theirs.xml", "index": ORIGIN + "/other.xml"}).status == 403
     skipped = call("POST", "/v1/sitemaps?on_error=skip", [{"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}, {"loc": ORIGIN + "/more.xml"}]).json()
     assert skipped["created"] == 1 and skipped["rejected"][0]["code"] == "outside-token-scope"
-    # Refused as a whole, a list tells which lines it is for.
+    # Refused as a whole, a list shows which lines it is for.
     refused = call("POST", "/v1/sitemaps", [{"loc": ORIGIN + "/more.xml"}, {"loc": ORIGIN + "/theirs.xml", "lastmod": "2020-01-31"}])
     told = refused.json()
     assert (refused.status, told["code"], told["rejected_total"]) == (403, "outside-token-scope", 1), refused
@@ -441,7 +441,7 @@ def test_nothing_changes_in_what_is_frozen(start, tmp_path):
         assert server.api("POST", "/v1/sitemaps", {"loc": ORIGIN + "/b.xml"}).status == 409, "no reload undoes it"
         (files / "two.xml").unlink()
         (files / "one.xml").write_text(urlset, encoding="utf-8")
-        assert server.api("POST", "/v1/sources/files/scan").status == 200, "nothing is held any more that the thaw would let go"
+        assert server.api("POST", "/v1/sources/files/scan").status == 200, "nothing is held any more that the thaw would release"
         assert server.api("PATCH", target, {"frozen": False}).json()["frozen"] is False
         assert server.api("POST", "/v1/sources/files/scan").status == 200
     assert server.metrics()["sitemapd_frozen_indexes"] == 0

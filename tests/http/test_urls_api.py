@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""Page URLs through the API: what a token may touch, and what is told of what it may not; a row's way
+"""Page URLs through the API: what a token may touch, and the errors for what it may not; a row's way
 through write, page, history and undo."""
 
 import urllib.parse

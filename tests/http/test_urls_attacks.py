@@ -232,7 +232,7 @@ def test_a_key_is_its_tokens_alone(w):
     key = [("Idempotency-Key", '"same"')]
     first = w.server.api("POST", "/v1/urls", row, headers=key)
     assert first.status == 201
-    assert w.call("site", "POST", "/v1/urls", row, headers=key).status == 200  # done anew, not answered from another's
+    assert w.call("site", "POST", "/v1/urls", row, headers=key).status == 200  # done again, not answered from another's
     assert w.call("own", "POST", "/v1/urls", row, headers=key).status == 403
     assert w.server.api("POST", "/v1/urls", {**row, "lastmod": "2026-01-01"}, headers=key).status == 422
     assert w.server.api("POST", "/v1/urls", row, headers=key).json()["revision"] == first.json()["revision"]

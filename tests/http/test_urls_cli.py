@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""Page URLs by the command line: what a shop and a news site do with them, and what is told."""
+"""Page URLs by the command line: what a shop and a news site do with them, and what is reported."""
 
 import gzip
 import json

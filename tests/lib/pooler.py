@@ -8,7 +8,7 @@ import struct
 import threading
 
 SSL_REQUEST, GSSENC_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
-OWN_KEY = struct.pack("!II", 7, 7)  # of no process: a pooler makes up what a client is told of one
+OWN_KEY = struct.pack("!II", 7, 7)  # of no process: a pooler invents what it sends to clients
 
 
 class Closed(Exception):
@@ -75,7 +75,7 @@ class Pooler:
         return backend, said
 
     def greet(self, said):
-        """What a client is told of a session."""
+        """What a client learns about a session."""
         for kind, body in said:
             if kind == b"K":
                 body = OWN_KEY
@@ -94,7 +94,7 @@ class Pooler:
                 return
             startup = size + code + read(client, struct.unpack("!I", size)[0] - 8)
             if self.mode == "transaction":
-                if self.said is None:  # what the first was told, all are
+                if self.said is None:  # all get what the first got
                     backend, self.said = self.connect(startup)
                     self.give_back(backend)
                 client.sendall(b"".join(self.greet(self.said)))

@@ -210,7 +210,7 @@ class Server:
         self.send(signal.SIGCONT)
 
     def kill(self):
-        """-9, all at once: nobody is told anything. None is left, or the next start would find their memory in use."""
+        """-9, all at once: nobody is notified. None is left, or the next start would find their memory in use."""
         self.pause()
         killed = processes(self.process.pid)
         self.send(signal.SIGKILL)

@@ -18,15 +18,15 @@ class Relay:
         self.process = subprocess.Popen([sys.executable, __file__, str(target), str(delay_ms)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.port = int(self.process.stdout.readline())
 
-    def tell(self, word):
+    def send_word(self, word):
         self.process.stdin.write(word + "\n")
         assert self.process.stdout.readline() == word + "\n"
 
     def cut(self):
-        self.tell("cut")
+        self.send_word("cut")
 
     def mend(self):
-        self.tell("mend")
+        self.send_word("mend")
 
     def end(self):
         self.process.stdin.close()

@@ -15,7 +15,7 @@ tell_usage() {
 
 # wrong_usage COMMAND WHAT
 wrong_usage() {
-    echo "$1: $2 (--help tells)" >&2
+    echo "$1: $2 (see --help)" >&2
     exit 2
 }
 

@@ -105,7 +105,7 @@ class Crowd:
                 next_drip = time.monotonic() + self.pause
 
     def forget_ended(self):
-        """Whoever does not read learns of the end by an error alone, and now and then."""
+        """A client that does not read notices the end only by an error, and not always."""
         for sock in random.sample(list(self.open), min(200, len(self.open))):
             if sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] not in (1, 2):  # ESTABLISHED, SYN_SENT
                 self.drop(sock)

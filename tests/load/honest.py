@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """The honest client: asks for a page at an even pace, in turn on a connection that it keeps and on a
-new one, and tells how long each took. It comes before everybody else on the processors, where it may,
+new one, and shows how long each took. It comes before everybody else on the processors, where it may,
 so that what it measures is the server and not its own turn; how late it was woken is measured too."""
 
 import os
@@ -19,7 +19,7 @@ def connect(to):
 
 
 def ask(sock, request):
-    """One exchange; ConnectionError where it is no whole 200."""
+    """One exchange; ConnectionError where it is not a whole 200."""
     sock.sendall(request)
     data = b""
     while b"\r\n\r\n" not in data:
@@ -42,7 +42,7 @@ def come_first():
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:
-        pass  # not root: `late` tells what that costs
+        pass  # not root: `late` shows what that costs
 
 
 def note(times, took):

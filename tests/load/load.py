@@ -110,7 +110,7 @@ def memory(server):
 
 
 def descriptors(server):
-    """Counting them costs a millisecond for thousands: newer kernels (6.2) tell."""
+    """Counting them costs a millisecond for thousands: newer kernels (6.2) report it."""
     folder = f"/proc/{server.process.pid}/fd"
     return os.stat(folder).st_size or len(os.listdir(folder))
 
@@ -186,7 +186,7 @@ def percentile(values, part):
     return sorted(values)[min(len(values) - 1, int(len(values) * part))] if values else float("inf")
 
 
-def judge(out, peak, left, base, connections):
+def verify(out, peak, left, base, connections):
     """What is broken."""
     factor = harness.SLOWNESS
     wrong = []
@@ -245,7 +245,7 @@ def attack(server, name, seconds, base, base_descriptors):
     while left > base + AFTER and time.monotonic() < until:
         time.sleep(0.1)
         left = memory(server)
-    wrong = judge(out, watched.peak, left, base, watched.most_descriptors)
+    wrong = verify(out, watched.peak, left, base, watched.most_descriptors)
     if not held or watched.held < base_descriptors + 0.8 * min(least, limit):
         wrong.append(f"the attack did not hold: {watched.held or watched.most_descriptors} of {least}")
     if not gone:
@@ -311,7 +311,7 @@ def main():
     parser = argparse.ArgumentParser(prog="tests/load/run", description="Attacks the program over loopback.")
     parser.add_argument("attacks", nargs="*", metavar="ATTACK")
     parser.add_argument("--seconds", type=float, default=12, help="of each attack (12, at most 30)")
-    parser.add_argument("--list", action="store_true", help="tell the attacks")
+    parser.add_argument("--list", action="store_true", help="list the attacks")
     arguments = parser.parse_args()
     known = list(ATTACKS) + ["malformed"]
     if arguments.list:

@@ -56,7 +56,7 @@ def certificate(folder):
 
 
 def example(name, changes):
-    """The example with each of `changes` made; each must stand in it exactly once."""
+    """The example with each of `changes` made; each must occur in it exactly once."""
     with open(os.path.join(EXAMPLES, name), encoding="utf-8") as file:
         text = file.read()
     for old, new in changes.items():

@@ -46,7 +46,7 @@ print(json.dumps(sorted(set(seen))))
 
 
 class Off(dict):
-    """A CMS that is off: whoever connects gets nothing."""
+    """A CMS that is off: clients get no answer."""
 
     def get(self, *_):
         return Origin.cut(b"")
@@ -120,7 +120,7 @@ def moved(tmp_path, kind, run):
 def test_a_site_moves_behind_nginx(tmp_path, kind):
     def run(old, origin, nginx, server, site, ours):
         eventually(lambda: set(locs(nginx.get(ours).body)) == {site + path for path in old.children()}, "the index lists them all")
-        time.sleep(1.1)  # within its first second a page has no 304 by date, and doctor would tell that
+        time.sleep(1.1)  # within its first second a page has no 304 by date, and doctor would report that
         doctor = sitemapd("doctor", site + ours, "--sample", "10")
         assert doctor.code == 0 and "\n0 wrong, 0 to look at" in doctor.out, doctor
         assert nginx.get("/about").body == b"a page" and f"Sitemap: {site}{ours}".encode() in nginx.get("/robots.txt").body

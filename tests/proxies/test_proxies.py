@@ -267,7 +267,7 @@ def test_purge(make, server):
             [sys.executable, *command], env={**os.environ, "SITEMAPD_TOKEN": TOKEN}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         try:
-            until(lambda: loc in locs(one.ask(XML).body), "the page was fetched anew")
+            until(lambda: loc in locs(one.ask(XML).body), "the page was fetched again")
             until(lambda: one.ask(XML, GZIP)["ETag"] != packed["ETag"], "its other form, too")
             same(one.ask(XML), server.get(XML))
             assert server.register(loc, lastmod="2026-02-03").status == 200
@@ -337,7 +337,7 @@ def test_a_weakened_tag_still_matches(make, server):
 
 
 def test_forwarded_host(make, server):
-    """A proxy that has to send a Host of its own tells the site in X-Forwarded-Host."""
+    """A proxy that has to send a Host of its own names the site in X-Forwarded-Host."""
     one = make("nginx", {
         "proxy_set_header Host $host; # selects the site": "proxy_set_header Host backend.internal;",
         'proxy_set_header X-Forwarded-Host "";': "proxy_set_header X-Forwarded-Host $host;",

@@ -40,7 +40,7 @@ static void report_number(const char *name, int64_t number)
     str_append_format(&told, ",\"%s\":%" PRId64, name, number);
 }
 
-/* --- what comes of records: a hash of the body, and its beginning --- */
+/* --- records as applied: a hash of the body, and its beginning --- */
 
 static struct taken {
     struct str start;
@@ -318,7 +318,7 @@ static enum shared_outcome do_at(void)
 
 /* The server ends a session that says nothing, after two seconds in a transaction and after ten
  * with a place in the line. What a test does between two calls takes as long as it takes: its
- * sessions are let be, but for one that is told `hurry` before it connects. */
+ * sessions are let be, but for one that gets `hurry` before it connects. */
 static bool hurries;
 
 static void take_time(void)

@@ -189,7 +189,7 @@ class Rounds:
 
     def disk_is_full(self):
         """One node has no room for what comes; it says so, and the others go on. What it had sent already when it met the full
-        disk is in the log, and it cannot tell."""
+        disk is in the log, and it cannot know."""
         at = next(at for at, node in enumerate(self.nodes) if node.name == SMALL)
         node, writers = self.nodes[at], [w for w in self.writers if w.node.name == SMALL]
         filler = node.small / "filler"

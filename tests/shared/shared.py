@@ -214,7 +214,7 @@ def beside(what, cost, one, other, rounds_=21):
 
 
 def alone_and_beside(folder, member, older):
-    """What being one of three costs who asks; and, beside an earlier program, what is in this one for nobody."""
+    """What being one of three costs a client; and, beside an earlier program, what this one costs without it."""
     entries = [f"{ORIGIN}/{i}.xml" for i in range(1000)]
     made = []
     try:

@@ -17,7 +17,7 @@ from harness import ORIGIN, gunzip
 SAMPLE = 5.0  # seconds
 WARM_UP = 0.25  # of the whole: caches fill, the allocator finds its shape
 GROWTH = 2.0  # MiB an hour that count as none
-JUDGED = 20  # minutes: of a shorter run the slope says nothing
+MINUTES_NEEDED = 20  # minutes: of a shorter run the slope says nothing
 WAL_BOUND = 64 << 20  # bytes of a node's log, whatever happens
 DESCRIPTORS = 40  # more than at the least that count as none
 BROWSER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
@@ -54,7 +54,7 @@ class Soak:
         self.over.set()
 
     def expect(self, what, reply, *statuses):
-        """503 is an answer while a node or PostgreSQL's session comes back; how many there were is told."""
+        """503 is an answer while a node or PostgreSQL's session comes back; how many there were is reported."""
         with self.lock:
             self.counts[what] += 1
             self.counts["503"] += reply.status == 503
@@ -144,7 +144,7 @@ class Soak:
         os.rename(path + ".new", path)
 
     def restart(self, _node, turn):
-        """The first is never restarted: its memory is what is judged."""
+        """The first is never restarted: its memory is what is checked."""
         node = self.nodes[1 if turn % 4 == 3 else 2]
         self.stopped = node
         time.sleep(0.5)
@@ -216,7 +216,7 @@ class Soak:
         half = len(kept) // 2
         return statistics.median((b[3] - a[3]) / (b[0] - a[0]) * 3600 for a, b in zip(kept, kept[half:])) if half else 0.0
 
-    def judge(self, minutes):
+    def verify(self, minutes):
         print("  ".join(f"{name} {count:,}" for name, count in sorted(self.counts.items())))
         for node in self.nodes:
             of_node = [s for s in self.samples if s[1] == node.name]
@@ -226,8 +226,8 @@ class Soak:
             if max(descriptors) > min(descriptors) + DESCRIPTORS:
                 self.faults.append(f"{node.name}: descriptors pile up")
         slope = self.slope()
-        print(f"a, which ran all the time: {slope:+.2f} MiB an hour" + ("" if minutes >= JUDGED else f" (judged from {JUDGED} minutes on)"))
-        if minutes >= JUDGED and slope > GROWTH:
+        print(f"a, which ran all the time: {slope:+.2f} MiB an hour" + ("" if minutes >= MINUTES_NEEDED else f" (checked from {MINUTES_NEEDED} minutes on)"))
+        if minutes >= MINUTES_NEEDED and slope > GROWTH:
             self.faults.append(f"memory grows by {slope:.2f} MiB an hour")
         print(f"log: {self.log_now()}")
         return self.faults
@@ -242,7 +242,7 @@ def run(folder, minutes, seed, delay_ms):
     soak = Soak(folder, seed, delay_ms)
     try:
         soak.run(minutes)
-        faults = soak.judge(minutes)
+        faults = soak.verify(minutes)
         for fault in faults[:20]:
             print("fault:", fault)
         assert not faults, f"{len(faults)} faults"

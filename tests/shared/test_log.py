@@ -57,7 +57,7 @@ def busy(node, deadline=2000):
 
 
 def settled(node, id):
-    """Yes or no: who is told that nobody knows asks again."""
+    """Yes or no: a caller that gets no answer asks again."""
     until = time.monotonic() + 60
     while (outcome := node("settle", id)) == "unknown":
         assert time.monotonic() < until, node.last
@@ -172,7 +172,7 @@ def test_no_log_another_log_a_newer_log(nodes, founder, database, server):
     server.sql("DROP SCHEMA sitemapd CASCADE", where)
     late = nodes(database)
     assert late("tail", 1 << 20) == "foreign" and "no shared catalogue" in late.last["why"]
-    assert late("found", EPOCH) == "yes" and late.write("anew") == "yes"
+    assert late("found", EPOCH) == "yes" and late.write("again") == "yes"
 
 
 def test_founding_happens_once(nodes, founder, database):
@@ -419,7 +419,7 @@ def test_what_comes_while_a_list_is_applied_goes_before_the_next(nodes, founder,
 
 def test_who_is_behind_keeps_lists_out_before_it_knows(nodes, founder, database, server):
     """From the moment in which it got the lock: who looks on is the server itself, since a session that says nothing ends. A
-    list's commit lets go of its two locks one after the other: in between it cannot be had, and is asked for later."""
+    list's commit releases its two locks one after the other: in between it cannot be had, and is asked for later."""
     where = database_of(database)
 
     def is_shared_by(name):
@@ -447,7 +447,7 @@ def test_who_is_behind_keeps_lists_out_before_it_knows(nodes, founder, database,
 
 
 def test_a_list_that_is_not_quite_over_is_waited_for(nodes, founder, database, server):
-    """Its commit has let go of the writers' lock, and of the lists' a moment later: here another session has that one until
+    """Its commit has released the writers' lock, and of the lists' a moment later: here another session has that one until
     it is waited for."""
     where = database_of(database)
     key = int.from_bytes(hashlib.sha256(b"sitemapd list ").digest()[:8], "big", signed=True)
@@ -504,7 +504,7 @@ def test_lists_of_sites_take_turns_among_nodes(nodes, founder, database):
     assert mine.list() == "busy" and founder.list(theirs) == "elsewhere"
     turn(other, theirs)
     assert founder.list(theirs) == "busy"
-    mine.ask("pass", 0)  # its list is no more
+    mine.ask("pass", 0)  # its list no longer exists
     turn(founder, theirs)
 
 
@@ -647,7 +647,7 @@ def test_a_promotion_loses_nothing_that_was_acknowledged(nodes, pair):
     doubtful = node.answer()
     assert doubtful["outcome"] == "unknown"
     standby.resume()
-    assert other("overview", 500) == "away"  # it is no primary yet
+    assert other("overview", 500) == "away"  # it is not a primary yet
     standby.promote()
     # It may have come to the standby before that was stopped: then it is there, and yes.
     outcome = settled(node, doubtful["id"])
@@ -826,7 +826,7 @@ def test_what_a_killed_founder_left_is_made_anew(nodes, founder, database, tmp_p
 
 
 def test_a_snapshot_goes_up_and_comes_down(nodes, founder, database, server, tmp_path):
-    """More than one part; what an upload that broke off has left is no snapshot, and is gone afterwards."""
+    """More than one part; what an upload that broke off has left is not a snapshot, and is gone afterwards."""
     where = database_of(database)
     file, copy = make_file(tmp_path / "file", 6_000_000, b"same "), tmp_path / "copy"
     joining = nodes(database, "joining")

@@ -17,7 +17,7 @@ from harness import INDEX, ORIGIN, Server, gunzip  # noqa: E402
 SAMPLE = 5.0  # seconds
 WARM_UP = 0.25  # of the whole: caches fill, the allocator finds its shape
 GROWTH = 2.0  # MiB an hour that count as none
-JUDGED = 10  # minutes: of a shorter run the slope says nothing
+MINUTES_NEEDED = 10  # minutes: of a shorter run the slope says nothing
 LOG_BOUND = 64 << 20  # bytes of the database's log, whatever happens
 LIST = 20000
 URLSET = ('<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
@@ -117,19 +117,19 @@ class Soak:
         return statistics.median((b[1] - a[1]) / (b[0] - a[0]) * 3600 for a, b in zip(kept, kept[half:]))
 
 
-    def judge(self, minutes):
+    def verify(self, minutes):
         """Prints what was done and how memory went; adds what is wrong with that to the faults."""
         print(f"requests: {sum(self.counts.values()):,}  " + "  ".join(f"{name} {count:,}" for name, count in sorted(self.counts.items())))
         if len(self.samples) < 4:
-            print(f"memory and descriptors: {len(self.samples)} samples tell nothing")
+            print(f"memory and descriptors: {len(self.samples)} samples show nothing")
             return
         slope = self.slope()
         descriptors = [s[2] for s in self.samples[int(len(self.samples) * WARM_UP):]]
         resident = [s[1] for s in self.samples]
         print(f"memory: {resident[len(resident) // 4]:.1f} MiB after the warm-up, {resident[-1]:.1f} at the end, at most {max(resident):.1f}; slope {slope:+.2f} MiB an hour"
-              + ("" if minutes >= JUDGED else f" (judged from {JUDGED} minutes on)"))
+              + ("" if minutes >= MINUTES_NEEDED else f" (checked from {MINUTES_NEEDED} minutes on)"))
         print(f"descriptors: {min(descriptors)} to {max(descriptors)}; the database's log: at most {max(s[3] for s in self.samples):,} bytes")
-        if minutes >= JUDGED and slope > GROWTH:
+        if minutes >= MINUTES_NEEDED and slope > GROWTH:
             self.faults.append(f"memory grows by {slope:.2f} MiB an hour")
         if max(descriptors) > min(descriptors) + 40:
             self.faults.append("descriptors pile up")
@@ -166,7 +166,7 @@ def main():
     finally:
         soak.over.set()
         server.kill()
-    soak.judge(minutes)
+    soak.verify(minutes)
     for fault in soak.faults[:20]:
         print("fault:", fault)
     if soak.faults:

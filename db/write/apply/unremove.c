@@ -160,7 +160,7 @@ static enum catalogue_status check_whole(struct unremove *u, int64_t list_id, bo
 static void report_registered(struct unremove *u, const char *loc)
 {
     struct rejection rejection = {
-        .line = u->told++, .loc = loc, .code = RULE_CHANGED_SINCE, .field = "loc"};
+        .line = u->reported++, .loc = loc, .code = RULE_CHANGED_SINCE, .field = "loc"};
     snprintf(rejection.detail, sizeof rejection.detail, "%s",
              rule_code_sentence(RULE_CHANGED_SINCE));
     u->result->rejected++;
@@ -196,7 +196,7 @@ static enum catalogue_status drop_registered(struct unremove *u, struct occupanc
         if (status == CATALOGUE_OK)
             status = tx_run(tx, ST_REMOVED_LOC_DROP, address);
         from = address + 1;
-        if (u->told % APPLY_LOOK == 0 && list_ends(tx, u->change, u->result))
+        if (u->reported % APPLY_LOOK == 0 && list_ends(tx, u->change, u->result))
             break;
     }
     return status;

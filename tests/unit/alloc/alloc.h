@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Allocations that fail, in every library of the process: malloc, calloc, realloc and strdup of the
- * test's program stand in for all others, also in front of a sanitizer's. */
+ * test's program replace all others, also in front of a sanitizer's. */
 #pragma once
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@ uint64_t alloc_counted(void);
 void alloc_pass(bool pass);
 
 /* Runs `run` with each allocation failing, alone and with all that follow, until one run needs
- * fewer; after each failure once more with none. `run` returns whether it succeeded, after it has
+ * fewer; after each failure again with none. `run` returns whether it succeeded, after it has
  * asserted what must hold either way; without a failing allocation it must succeed. Long runs leave
  * some numbers out, unless $ALLOC_ALL is set. */
 void alloc_sweep(const char *what, bool (*run)(void *context), void *context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The handlers: where memory runs out the client is told so (503, or the listener's own 500), and a
- * 503 means that nothing was applied. */
+/* The handlers: where memory runs out the client gets an error (503, or the listener's own 500),
+ * and a 503 means that nothing was applied. */
 #include "tests/unit/alloc/alloc.h"
 #include "tests/unit/api/world.h"
 
@@ -85,7 +85,7 @@ static void test_a_503_applied_nothing(void **state)
                                           .body = body,
                                           .may_fail = true,
                                           .late = relent};
-        /* After a failure the writer reads anew what it remembers. */
+        /* After a failure the writer reads again what it caches. */
         expect(ask(w, HTTP_POST, "/v1/sitemaps", "{\"loc\":\"" URL("one") "\"}"), 200, "one");
         alloc_arm(at, at % 2 == 0);
         struct answer answer = ask_whole(w, &question);

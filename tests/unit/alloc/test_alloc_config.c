@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The configuration: where memory runs out it is told or the function says no, and all is freed. */
+/* The configuration: where memory runs out it is reported or the function says no, and all is
+ * freed. */
 #include "tests/unit/alloc/alloc.h"
 
 #include "config/config.h"
@@ -10,7 +11,7 @@ struct told {
     bool show;
 };
 
-static void tell(void *context, const char *file, unsigned line, const char *message)
+static void report_mistake(void *context, const char *file, unsigned line, const char *message)
 {
     struct told *told = context;
     told->count++;
@@ -33,13 +34,13 @@ static bool read_all(void *context)
     struct config *c = config_new();
     bool good = c != NULL;
     if (good) {
-        good = config_read_file(c, path, tell, &told);
-        good = config_read_environment(c, tell, &told) && good;
-        good = config_set(c, "server.site", "https://c.example", tell, &told) && good;
-        good = config_set(c, "server.site", "https://d.example", tell, &told) && good;
+        good = config_read_file(c, path, report_mistake, &told);
+        good = config_read_environment(c, report_mistake, &told) && good;
+        good = config_set(c, "server.site", "https://c.example", report_mistake, &told) && good;
+        good = config_set(c, "server.site", "https://d.example", report_mistake, &told) && good;
         if (good)
-            good = config_validate(c, tell, &told);
-        /* What could not be read was told: nobody serves with half a configuration. */
+            good = config_validate(c, report_mistake, &told);
+        /* What could not be read was reported: nobody serves with half a configuration. */
         assert_int_equal(good, told.count == 0);
         if (good) {
             assert_int_equal(c->site_count, 1);

@@ -77,7 +77,7 @@ static bool put_and_take_list(void *context)
     return put_list(w, CHANGE_BULK, 40) && put_list(w, CHANGE_REPLACE, 0);
 }
 
-/* Dry runs tell all their rows or are answered NO_MEMORY, and write nothing. */
+/* Dry runs return all their rows or are answered NO_MEMORY, and write nothing. */
 static bool try_to_remove(void *context)
 {
     struct world *w = context;

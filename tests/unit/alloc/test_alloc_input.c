@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The readers, the verifier of sitemap files, the spool, and the rules that allocate: where memory
- * runs out, it is told as that, and what was handed on before is what would have been. */
+ * runs out, that is reported, and what was handed on before is what would have been. */
 #include "tests/unit/alloc/alloc.h"
 
 #include <dirent.h>

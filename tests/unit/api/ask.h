@@ -47,7 +47,7 @@ struct question {
     size_t body_len;    /* 0 with a body: its strlen */
     size_t piece;       /* bytes of a piece; 0: whole */
     void (*late)(void); /* called where there is no answer after 50 ms; may be NULL */
-    bool may_fail;      /* memory may run out: then `failed` of the answer tells */
+    bool may_fail;      /* memory may run out: then `failed` of the answer is set */
     bool leave;         /* the client goes away after the body */
 };
 

@@ -65,7 +65,7 @@ static void test_the_table_of_failures(void **state)
     assert_false(report);
     assert_int_equal(auth_failed(auth, "a", 1060, &report), 0);
     assert_true(report);
-    /* A clock set back begins anew. */
+    /* A clock set back begins again. */
     assert_int_equal(auth_failed(auth, "a", 900, &report), 0);
     /* Many addresses need no more room, and none is held for another's failures. */
     for (int i = 0; i < 100000; i++) {

@@ -136,7 +136,7 @@ static void test_bombs_and_bounds(void **state)
     str_done(&gzip);
 }
 
-/* What comes behind a fault is read and dropped; the reply tells of the fault. */
+/* What comes behind a fault is read and dropped; the reply reports the fault. */
 static void test_a_fault_in_the_middle(void **state)
 {
     struct world *w = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a robots_file may be once the configuration was judged (configured.c). */
+/* What a robots_file may be once the configuration was checked (configured.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -20,7 +20,7 @@
 #include "server/privileges.h"
 #include "tests/unit/scratch.h"
 
-static const char *link_to; /* where not NULL: what stands in the new folder's place at once */
+static const char *link_to; /* where not NULL: what is in the new folder's place at once */
 
 /* Instead of the C library's. */
 int mkdir(const char *path, mode_t mode)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A map from hashes to numbers: what was added is found, whoever shares its hash. */
+/* A map from hashes to numbers: what was added is found, whatever shares its hash. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

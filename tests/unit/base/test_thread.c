@@ -42,7 +42,7 @@ static void test_zeros_are_initialised(void **state)
 static void test_wake_and_stop(void **state)
 {
     (void)state;
-    for (int turn = 1; turn <= 2; turn++) { /* once more after a join */
+    for (int turn = 1; turn <= 2; turn++) { /* again after a join */
         assert_true(thread_start(&work.thread, "a name 15 bytes", work_run, &work.thread));
         assert_true(thread_runs(&work.thread));
         assert_false(thread_stops(&work.thread));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The loop against a server on the loopback that answers what it is told by the path. */
+/* The loop against a server on the loopback that answers as the path says. */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -192,7 +192,7 @@ static void test_many(void **state)
     fetch_loop_free(loop);
 }
 
-/* One that was made under another guard is no way around this one. */
+/* One that was made under another guard is not a way around this one. */
 static void test_guard_of_kept(void **state)
 {
     struct fetch_loop *loop = fetch_loop_new();
@@ -213,7 +213,7 @@ static void test_guard_of_kept(void **state)
     fetch_loop_free(loop);
 }
 
-/* What getaddrinfo makes of a spelling is what is judged. */
+/* What getaddrinfo makes of a spelling is what is checked. */
 static void test_guard(void **state)
 {
     static const char *const spellings[] = {"127.0.0.1", "localhost", "2130706433", "0x7f.1",
@@ -310,7 +310,7 @@ static void test_wake_and_remove(void **state)
     assert_int_equal(a.done + b.done, 0);
 }
 
-/* What cannot be asked is told as what was. */
+/* What cannot be fetched is reported like what was. */
 static void test_unmade(void **state)
 {
     struct fetch_loop *loop = fetch_loop_new();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the tests of the configuration share: a configuration read from text, and the mistakes that
- * were told, as `line: message` or `- message` for what stands in no file. */
+ * were reported, as `line: message` or `- message` for what is in no file. */
 #pragma once
 
 #include <setjmp.h>
@@ -26,7 +26,8 @@ struct told {
     char text[16384];
 };
 
-static inline void tell(void *context, const char *file, unsigned line, const char *message)
+static inline void report_mistake(void *context, const char *file, unsigned line,
+                                  const char *message)
 {
     struct told *told = context;
     size_t len = strlen(told->text);
@@ -50,7 +51,7 @@ static inline bool read_bytes(struct config *c, const char *bytes, size_t len, s
     assert_int_equal(write(fd, bytes, len), (ssize_t)len);
     close(fd);
     memset(told, 0, sizeof *told);
-    good = config_read_file(c, path, tell, told);
+    good = config_read_file(c, path, report_mistake, told);
     unlink(path);
     assert_int_equal(good, told->count == 0);
     return good;
@@ -61,7 +62,7 @@ static inline bool read_text(struct config *c, const char *text, struct told *to
     return read_bytes(c, text, strlen(text), told);
 }
 
-/* One row: what the text is told for, all of it and nothing else. */
+/* One row: the mistakes of the text, all of them and nothing else. */
 static inline void check_told(const char *row, const struct told *told, const char *want)
 {
     if (strcmp(told->text, want) != 0)
@@ -74,7 +75,7 @@ static inline bool is_number(const struct setting *s)
            s->kind == SETTING_DURATION;
 }
 
-/* A file, and what is told of it. */
+/* A file, and what is reported of it. */
 struct file_row {
     const char *text, *told;
 };

@@ -123,14 +123,14 @@ static void test_flag_over_environment_over_file(void **state)
         assert_non_null(c = config_new());
         memset(&told, 0, sizeof told);
         if (order == 1)
-            assert_true(config_set(c, "server.listen", "127.0.0.1:3", tell, &told));
+            assert_true(config_set(c, "server.listen", "127.0.0.1:3", report_mistake, &told));
         if (order == 1)
-            assert_true(config_read_environment(c, tell, &told));
+            assert_true(config_read_environment(c, report_mistake, &told));
         assert_true(read_text(c, text, &told));
         if (order == 0)
-            assert_true(config_read_environment(c, tell, &told));
+            assert_true(config_read_environment(c, report_mistake, &told));
         if (order == 0)
-            assert_true(config_set(c, "server.listen", "127.0.0.1:3", tell, &told));
+            assert_true(config_set(c, "server.listen", "127.0.0.1:3", report_mistake, &told));
         assert_string_equal(c->listen, "127.0.0.1:3");
         assert_int_equal(c->threads, 2);
         assert_true(c->strict_host);
@@ -156,14 +156,14 @@ static void test_every_setting_has_a_variable(void **state)
 
         setenv(s->environment, value, 1);
         assert_non_null(c = config_new());
-        config_read_environment(c, tell, &told);
+        config_read_environment(c, report_mistake, &told);
         check_told(s->environment, &told, "");
         assert_int_equal(c->set_by[i].level, LEVEL_ENVIRONMENT);
         config_unref(c);
 
         setenv(s->environment, "\x01 bad", 1);
         assert_non_null(c = config_new());
-        config_read_environment(c, tell, &told);
+        config_read_environment(c, report_mistake, &told);
         if (s->kind != SETTING_PATH && s->kind != SETTING_OFF_OR_PATH && told.count == 0)
             fail_msg("%s took nonsense", s->environment);
         config_unref(c);
@@ -184,13 +184,13 @@ static void test_lists_of_the_environment(void **state)
     assert_int_equal(c->trusted_proxy_count, 3);
     setenv("SITEMAPD_SITE", " https://a.example  https://b.example\n", 1);
     setenv("SITEMAPD_SERVER_TRUSTED_PROXIES", "10.9.9.9", 1);
-    assert_true(config_read_environment(c, tell, &told));
+    assert_true(config_read_environment(c, report_mistake, &told));
     assert_int_equal(c->origin_count, 2);
     assert_string_equal(c->origins[1], "https://b.example");
     assert_int_equal(c->trusted_proxy_count, 1);
     assert_string_equal(c->trusted_proxies[0], "10.9.9.9");
-    assert_true(config_set(c, "server.site", "https://c.example", tell, &told));
-    assert_true(config_set(c, "server.site", "https://d.example", tell, &told));
+    assert_true(config_set(c, "server.site", "https://c.example", report_mistake, &told));
+    assert_true(config_set(c, "server.site", "https://d.example", report_mistake, &told));
     assert_int_equal(c->origin_count, 2);
     assert_string_equal(c->origins[0], "https://c.example");
     config_unref(c);
@@ -212,7 +212,7 @@ static void test_environment_mistakes(void **state)
     setenv("SITEMAPD_SERVICE_HOST", "1.2.3.4", 1);
     setenv("SITEMAPD_CONFIG", "/x", 1);
     assert_non_null(c = config_new());
-    assert_false(config_read_environment(c, tell, &told));
+    assert_false(config_read_environment(c, report_mistake, &told));
     check_told("environment", &told,
                "- SITEMAPD_LISTEN: \"here\" must be an IP address and a port, such as "
                "127.0.0.1:8080 or [::1]:8080\n- SITEMAPD_TOKEN: must be visible ASCII characters "
@@ -236,15 +236,15 @@ static void test_flags(void **state)
 
     (void)state;
     assert_non_null(c = config_new());
-    assert_true(config_set(c, "catalogue.database", "/x/y.db", tell, &told));
+    assert_true(config_set(c, "catalogue.database", "/x/y.db", report_mistake, &told));
     assert_string_equal(c->database, "/x/y.db");
-    assert_false(config_set(c, "server.listen", "x", tell, &told));
-    assert_false(config_set(c, "server.nothing", "x", tell, &told));
+    assert_false(config_set(c, "server.listen", "x", report_mistake, &told));
+    assert_false(config_set(c, "server.nothing", "x", report_mistake, &told));
     assert_false(config_set(c, "nothing", "x", NULL, NULL));
     assert_int_equal(told.count, 2);
-    assert_true(config_set(c, "log.access_log", "-", tell, &told));
+    assert_true(config_set(c, "log.access_log", "-", report_mistake, &told));
     assert_string_equal(c->access_log, "-");
-    assert_true(config_set(c, "log.access_log", "off", tell, &told));
+    assert_true(config_set(c, "log.access_log", "off", report_mistake, &told));
     assert_null(c->access_log);
     config_unref(c);
 }
@@ -274,14 +274,14 @@ static void test_differences(void **state)
     assert_string_not_equal(a->database, b->database);
     config_compare(a, b, record_difference, &d);
     assert_string_equal(d.text, ""); /* nobody set either */
-    assert_true(config_set(a, "admin.token", "first", tell, &told));
-    assert_true(config_set(a, "log.level", "debug", tell, &told));
-    assert_true(config_set(a, "server.threads", "2", tell, &told));
-    assert_true(config_set(b, "server.threads", "2", tell, &told));
-    assert_true(config_set(b, "server.strict_host", "yes", tell, &told));
-    assert_true(config_set(a, "server.trusted_proxies", "10.0.0.1", tell, &told));
-    assert_true(config_set(b, "server.trusted_proxies", "10.0.0.2", tell, &told));
-    assert_true(config_set(b, "log.access_log", "/x", tell, &told));
+    assert_true(config_set(a, "admin.token", "first", report_mistake, &told));
+    assert_true(config_set(a, "log.level", "debug", report_mistake, &told));
+    assert_true(config_set(a, "server.threads", "2", report_mistake, &told));
+    assert_true(config_set(b, "server.threads", "2", report_mistake, &told));
+    assert_true(config_set(b, "server.strict_host", "yes", report_mistake, &told));
+    assert_true(config_set(a, "server.trusted_proxies", "10.0.0.1", report_mistake, &told));
+    assert_true(config_set(b, "server.trusted_proxies", "10.0.0.2", report_mistake, &told));
+    assert_true(config_set(b, "log.access_log", "/x", report_mistake, &told));
     config_compare(a, b, record_difference, &d);
     assert_string_equal(d.text, "server.strict_host live server.trusted_proxies log.level live "
                                 "log.access_log ");

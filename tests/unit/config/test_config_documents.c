@@ -31,7 +31,7 @@ static void test_the_file_changes_nothing(void **state)
 
     (void)state;
     assert_non_null(read);
-    config_read_file(read, CONFIG_FILE, tell, &told);
+    config_read_file(read, CONFIG_FILE, report_mistake, &told);
     check_told("sitemapd.conf", &told, "");
     for (size_t i = 0; i < config_settings_count; i++)
         assert_int_equal(read->set_by[i].level, LEVEL_DEFAULT);

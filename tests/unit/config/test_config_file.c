@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the file may hold, and that every mistake is told with its line. */
+/* What the file may hold, and that every mistake is reported with its line. */
 #include "tests/unit/config/fixture.h"
 
 #define MUST_RANGE   "must be an IP address or range, such as 10.0.0.1, 10.0.0.0/8 or fd00::/8"
@@ -126,7 +126,7 @@ static void test_bad_values(void **state)
     check_rows(rows, ROWS(rows));
 }
 
-/* Every mistake is told, each with its own line; what is right beside them counts. */
+/* Every mistake is reported, each with its own line; what is right beside them counts. */
 static void test_all_mistakes_are_told(void **state)
 {
     struct config *c;
@@ -163,13 +163,13 @@ static void test_files_that_cannot_be_read(void **state)
 
     (void)state;
     assert_non_null(c = config_new());
-    assert_false(config_read_file(c, "/proc/nowhere/sitemapd.conf", tell, &told));
+    assert_false(config_read_file(c, "/proc/nowhere/sitemapd.conf", report_mistake, &told));
     check_told("absent", &told, "0: cannot be read: No such file or directory\n");
     memset(&told, 0, sizeof told);
-    assert_false(config_read_file(c, "/tmp", tell, &told));
+    assert_false(config_read_file(c, "/tmp", report_mistake, &told));
     check_told("a folder", &told, "0: cannot be read: Is a directory\n");
     memset(&told, 0, sizeof told);
-    assert_false(config_read_file(c, "/dev/zero", tell, &told));
+    assert_false(config_read_file(c, "/dev/zero", report_mistake, &told));
     check_told("endless", &told, "1: the file is larger than 1048576 bytes\n");
     config_unref(c);
 }

@@ -2,12 +2,12 @@
 /* The grammars of values, through the door that every value takes: setting_assign. */
 #include "tests/unit/config/fixture.h"
 
-/* Puts `text` into a field at `base` of a setting of this kind. True where nothing is told. */
+/* Puts `text` into a field at `base` of a setting of this kind. True where nothing is reported. */
 static bool assign(enum setting_kind kind, void *base, size_t width, const char *text,
                    struct told *told)
 {
     const struct setting s = {.key = "key", .kind = kind, .width = width, .max = UINT64_MAX};
-    struct mistakes m = {.report = tell, .context = told};
+    struct mistakes m = {.report = report_mistake, .context = told};
 
     memset(told, 0, sizeof *told);
     setting_assign(&s, base, text, &m);
@@ -261,7 +261,7 @@ static void test_hosts(void **state)
         {"", false},
         {"https://example.com", false},
         {"example.com/", false},
-        {"example.com:", true} /* an empty port is none: RFC 3986 6.2.3 */,
+        {"example.com:", true} /* an empty port counts as absent: RFC 3986 6.2.3 */,
         {"example.com:99999", false},
         {"-example.com", false},
         {".example.com", false},

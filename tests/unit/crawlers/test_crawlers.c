@@ -155,7 +155,7 @@ static void test_an_old_snapshot_that_ends_late_stays_stale(void **state)
     check_row(c, 200, 0);
 }
 
-/* Built when it was asked for, the page was newer than what was told. */
+/* Built when it was asked for, the page was newer than what was reported. */
 static void test_a_reader_may_be_ahead(void **state)
 {
     struct crawlers *c = *state;
@@ -163,7 +163,7 @@ static void test_a_reader_may_be_ahead(void **state)
     fetch(c, 100, 200, 101);
     page_is(c, 100);
     check_row(c, 100, 0);
-    /* One that had been stale is no more. */
+    /* One that had been stale is now current. */
     page_is(c, 200);
     check_row(c, 100, 200);
     fetch(c, 300, 200, 301);
@@ -295,7 +295,7 @@ static void test_sites_share_by_site_and_not_by_list(void **state)
     }
     crawlers_totals(c, &totals);
     assert_int_equal(totals.rows, 24576 + 6000);
-    /* Told anew it stays where it is counted. */
+    /* Reported again, it stays where it is counted. */
     crawlers_page_is(c, 5, 400, 1, 2, 2, T0);
     for (uint32_t page = 1; page <= 200; page++)
         for (int64_t list = 100; list <= 400; list++)
@@ -375,8 +375,8 @@ static void put_days(struct crawlers *c, int64_t site, size_t crawlers)
         }
 }
 
-/* Whoever has most gives its oldest days: each of the large ones has as many, the newest ones, and
- * who has fewer loses none. */
+/* The one with the most gives its oldest days: each of the large ones has as many, the newest ones,
+ * and who has fewer loses none. */
 static void test_sites_share_the_sums_of_days(void **state)
 {
     const int64_t small = SHARING_SITES + 1, new = SHARING_SITES + 2;
@@ -533,7 +533,7 @@ enum { DAY_PAGES = 30, DAY_CRAWLERS = 6, DAY_STEPS = 20000 };
 static const char *const day_agents[DAY_CRAWLERS] = {"Googlebot/2.1", "bingbot/2.0", "YandexBot/3",
                                                      "Applebot/0.1",  "GPTBot/1",    "SeznamBot/4"};
 
-/* What it says by itself: a version is a number that grows, 0 is none. */
+/* What it says by itself: a version is a number that grows, 0 means unknown. */
 struct day_model {
     unsigned version[DAY_PAGES];
     int64_t changed_at[DAY_PAGES];
@@ -674,7 +674,7 @@ static void test_a_day_of_crawlers(void **state)
 
 /* ---- other nodes ---------------------------------------------------------------------------- */
 
-/* Page 1 of index 7 as another node tells of it: version `v`, 0: none. */
+/* Page 1 of index 7 as another node reports it: version `v`, 0: none. */
 static void told(struct crawlers *c, unsigned v, int64_t fetched_at, int64_t stale_since)
 {
     const struct crawler_held held = {
@@ -704,10 +704,10 @@ static void test_what_is_newer_is_learned(void **state)
     page_is(c, 100);
     told(c, 100, 150, 0); /* who never came here holds the present version */
     check_row(c, 100, 0);
-    assert_int_equal(news(c), 0); /* and whoever told it need not hear of it */
+    assert_int_equal(news(c), 0); /* and the sender need not hear of it */
     page_is(c, 200);
     check_row(c, 100, 200);
-    assert_int_equal(news(c), 1); /* which that node, if it is gone, will not tell */
+    assert_int_equal(news(c), 1); /* which that node, if it is gone, will not send */
     told(c, 100, 150, 0);
     check_row(c, 100, 200);
     assert_int_equal(news(c), 0);
@@ -808,7 +808,7 @@ static void test_days_of_all_nodes_are_summed(void **state)
     check_days(c, 13, 1, 12);
     assert_false(crawlers_others_begin(c, 1)); /* known */
     learn_days(c, 2, 2, (const uint32_t[]){6, 7});
-    check_days(c, 14, 1, 13); /* in the place of what was told before */
+    check_days(c, 14, 1, 13); /* in the place of what was reported before */
     assert_true(crawlers_others_begin(c, 3));
     crawlers_others_end(c, 0); /* it could not be read */
     check_days(c, 14, 1, 13);

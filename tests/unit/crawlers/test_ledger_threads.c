@@ -68,7 +68,7 @@ static struct crawler_names *make_names(void)
     return names;
 }
 
-static void tell(unsigned v)
+static void set_version(unsigned v)
 {
     for (uint32_t page = 1; page <= PAGES; page++)
         crawlers_page_is(c, 3, 5, page, v, v, T0 + v);
@@ -83,12 +83,12 @@ static void test_readers_beside_a_publisher(void **state)
     c = crawlers_new(make_names(), T0);
     assert_non_null(c);
     crawlers_catalogue_is(c, "epoch");
-    tell(1);
+    set_version(1);
     for (size_t i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&readers[i], NULL, read_pages, (void *)agents[i]), 0);
     assert_int_equal(pthread_create(&looker, NULL, look, NULL), 0);
     for (unsigned v = 2; v <= VERSIONS; v++) {
-        tell(v);
+        set_version(v);
         if (v % 20 == 0) {
             assert_true(crawlers_use(c, make_names()));
             crawlers_page_removed(c, 5, v % PAGES + 1);
@@ -106,7 +106,7 @@ static void test_readers_beside_a_publisher(void **state)
     assert_int_equal(totals.rows, 6 * PAGES); /* two share a name, and one has none */
     for (size_t i = 0; i < CRAWLERS_MAX; i++)
         assert_int_equal(totals.of[i].stale_pages, 0);
-    tell(VERSIONS + 1);
+    set_version(VERSIONS + 1);
     crawlers_totals(c, &totals);
     assert_int_equal(totals.of[crawlers_find(c, "googlebot")].stale_pages, PAGES);
     crawlers_free(c);

@@ -85,7 +85,7 @@ static void close_all(int *fds, unsigned count)
 
 #define FULL 40u
 
-/* Whoever fills the listener with `text` does not keep others out. */
+/* A client that fills the listener with `text` does not keep others out. */
 static void require_let_in_beside(unsigned count, const char *text)
 {
     struct listener_options options = options_of_this(count);

@@ -184,7 +184,7 @@ static void test_parts_and_conditions(void **state)
         assert_memory_equal(a.body, current->bytes + rows[i].first, rows[i].len);
         answer_done(&a);
     }
-    /* Two versions bear that date: only the tag tells. */
+    /* Two versions bear that date: only the tag differs. */
     atomic_store(&current->same_second, true);
     struct answer a;
     ask(l, "GET", "If-Modified-Since: " DATE "\r\n", &a);

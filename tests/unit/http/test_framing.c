@@ -78,7 +78,7 @@ static void test_bodies(void **state)
     listener_stop(l, 1000);
 }
 
-/* RFC 9112 11.2. What libmicrohttpd lets through of it stands in docs/security.md. */
+/* RFC 9112 11.2. What libmicrohttpd lets through of it is in docs/security.md. */
 static void test_smuggling(void **state)
 {
 #define POST "POST /take HTTP/1.1\r\nContent-Type: application/json\r\n"

@@ -97,7 +97,7 @@ static bool is_taken(const char *name, size_t len)
     return !scan.malformed;
 }
 
-/* RFC 9110 5.6.2, whatever stands beside it. */
+/* RFC 9110 5.6.2, whatever is beside it. */
 static void test_names_are_tokens(void **state)
 {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
@@ -138,7 +138,7 @@ static void test_values(void **state)
     scan.failed = true; /* without memory a part is not the list */
     assert_null(header_scan_value(&scan, HEADER_X_FORWARDED_FOR));
     header_scan_add(&scan, "User-Agent", 10, "a\rb",
-                    3); /* a known name is judged by its value too */
+                    3); /* a known name is checked by its value too */
     assert_true(scan.malformed);
     header_scan_done(&scan);
 }

@@ -144,7 +144,7 @@ static void test_half_of_a_request(void **state)
             shutdown(fds[count++], SHUT_WR);
         }
     }
-    /* What is told to nobody, long after the rest, together with the end. */
+    /* What comes long after the rest, together with the end, unnoticed. */
     static const char *const late[][2] = {
         {"POST /take HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
          "5\r\n"},

@@ -88,7 +88,7 @@ static void test_modified_in_the_future(void **state)
     snprintf(request, sizeof request,
              "GET /gzip HTTP/1.1\r\nHost: a\r\nIf-Unmodified-Since: %s\r\n\r\n", text);
     live_ask(l, request, &a, NULL);
-    assert_int_equal(a.status, 200); /* what was told holds */
+    assert_int_equal(a.status, 200); /* what was reported holds */
     answer_done(&a);
     listener_stop(l, 2000);
     resource_unref(current);

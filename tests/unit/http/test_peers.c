@@ -26,7 +26,7 @@ static struct sockaddr_storage address_of(const char *text)
         in6->sin6_family = AF_INET6;
     else
         out.ss_family = AF_UNIX;
-    /* The port is no part of who it is. */
+    /* The port is not part of who it is. */
     static uint16_t port;
     if (out.ss_family != AF_UNIX)
         in->sin_port = htons(++port);
@@ -42,7 +42,7 @@ static void test_who_is_who(void **state)
     } rows[] = {
         {"192.0.2.1", "192.0.2.1", true},
         {"192.0.2.1", "192.0.2.2", false},
-        {"192.0.2.1", "::ffff:192.0.2.1", true}, /* as a socket of both families tells it */
+        {"192.0.2.1", "::ffff:192.0.2.1", true}, /* as a socket of both families reports it */
         {"192.0.2.1", "::ffff:192.0.2.2", false},
         {"::ffff:192.0.2.1", "::ffff:192.0.2.2", false},        /* one /64, yet two clients */
         {"2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff", true}, /* one /64 */

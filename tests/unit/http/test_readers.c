@@ -218,8 +218,8 @@ static void test_places_of_an_address(void **state)
     assert_false(enter(w, &w->page, "2001:db8::2", true, 2001));
 }
 
-/* All are taken: whoever keeps more than the one who comes gives one up at once; of those that keep
- * as many, the longest, once it is slow. */
+/* All are in use: a client that keeps more than the new one gives one up at once; of those that
+ * keep as many, the longest, once it is slow. */
 static void test_full_places(void **state)
 {
     struct world *w = *state;

@@ -108,7 +108,7 @@ static void test_formats(void **state)
         transcript_run(&told, &with, formats[i].input, strlen(formats[i].input), CUT_WHOLE);
         if (strcmp(str_text(&t.text), str_text(&told.text)) != 0 ||
             strcmp(str_text(&t.brief), formats[i].expect) != 0)
-            fail_msg("%s: got:\n%s\nand where the format is told:\n%s", formats[i].input,
+            fail_msg("%s: got:\n%s\nand where the format is given:\n%s", formats[i].input,
                      str_text(&t.text), str_text(&told.text));
         transcript_done(&t);
         transcript_done(&told);
@@ -168,7 +168,7 @@ static void test_long_lines(void **state)
     }
 }
 
-/* A first line too long to tell NDJSON from one object. */
+/* A first line too long to distinguish NDJSON from one object. */
 static void test_long_object(void **state)
 {
     (void)state;

@@ -90,7 +90,7 @@ static void test_members(void **state)
 }
 
 /* What decodes to nothing is not read to its end, however long it is: a hole behind a good member,
- * members of nothing, a name that does not end. A member for each line is no waste. */
+ * members of nothing, a name that does not end. A member for each line is allowed. */
 static void test_waste(void **state)
 {
     (void)state;

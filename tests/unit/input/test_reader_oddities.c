@@ -83,7 +83,7 @@ static const struct input_case documents[] = {
      DECLARATION "\n\n" ROOT "\n<!--\n<sitemap>\n<loc>http://www.example.com/sitemap.xml.gz</loc>\n"
                  "<lastmod>YYYY-MM-DD</lastmod>\n</sitemap>\n-->\n</sitemapindex>",
      0, "", READER_OK, NULL, 0, 0},
-    {"a loc twice, a date that is none",
+    {"a loc twice, an invalid date",
      ROOT "<sitemap><loc>https://twelve.example/a.xml</loc><lastmod>2026-01-02T03:04:05Z</lastmod>"
           "</sitemap>\n<sitemap><loc>https://twelve.example/b.xml</loc><lastmod>yesterday</lastmod>"
           "</sitemap>\n<sitemap><loc>https://twelve.example/a.xml</loc></sitemap></sitemapindex>",

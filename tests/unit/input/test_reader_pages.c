@@ -67,7 +67,7 @@ static const struct input_case strict[] = {
      "1 " U " extensions=null +hint-dropped\n", READER_OK, NULL, 0, 0},
     {"hints in JSON", "{\"loc\":\"" U "\",\"changefreq\":7,\"priority\":0.5}", 0,
      "1 " U " +hint-dropped\n", READER_OK, NULL, 0, 0},
-    {"what is not kept is told",
+    {"what is not kept is reported",
      SITEMAP(ROW("<v:clip><v:title>x</v:title></v:clip>"
                  "<i:image><i:loc>https://c.example/1</i:loc><i:caption>c</i:caption></i:image>"
                  "<x:link rel='stylesheet' href='x'/><news/>")),
@@ -212,7 +212,7 @@ static const struct input_case strict[] = {
      "1 !wrong-type videos[0].uploader " U "\n", READER_OK, NULL, 0, 0},
     {"tags in one text", "{\"loc\":\"" U "\"," JSON_VIDEO "\"tag\":\"a\"}]}", 0,
      "1 !wrong-type videos[0].tag " U "\n", READER_OK, NULL, 0, 0},
-    {"a video that is none", "{\"loc\":\"" U "\",\"videos\":[{},7]}", 0,
+    {"an invalid video", "{\"loc\":\"" U "\",\"videos\":[{},7]}", 0,
      "1 !field-missing videos[0].thumbnail_loc " U "\n", READER_OK, NULL, 0, 0},
     {"no videos", "{\"loc\":\"" U "\",\"videos\":7}", 0, "1 !wrong-type videos " U "\n", READER_OK,
      NULL, 0, 0},
@@ -403,7 +403,7 @@ static void make(struct str *out, const char *space, uint32_t seed, bool pages)
         widen(out, seed & 1);
 }
 
-/* Both are told in the same way; the other is read by expat alone. */
+/* Both are reported in the same way; the other is read by expat alone. */
 static void check_both(const struct reader_options *options, const struct str *plain,
                        const struct str *other, unsigned stop_at, unsigned cut)
 {
@@ -471,7 +471,7 @@ static void test_plain_behind_another(void **state)
     str_done(&odd);
 }
 
-/* What expat did not have is no less in front of the fault. */
+/* What expat did not read also precedes the fault. */
 static const struct input_case places[] = {
     {"in one line", "<urlset>" ROW("") BLOCK(" ") ROW("") ROW("") "<x></y>", 0,
      "1 +namespace\n1 " U " extensions=null\n1 " U " extensions=null\n1 " U

@@ -8,7 +8,7 @@
 static const struct {
     const char *file;
     size_t entries;
-    size_t strict_rejected; /* 0 where the lenient count is meant */
+    size_t strict_rejected; /* 0 where the lenient count is intended */
     size_t rejected;
     const char *code;
     rule_set remarks;

@@ -8,7 +8,7 @@ static void append_times(struct str *out, const char *text, size_t times)
         str_append_text(out, text);
 }
 
-/* Expat before 2.6 looks at a token anew with each byte that comes: larger ones come whole and in
+/* Expat before 2.6 looks at a token again with each byte that comes: larger ones come whole and in
  * pieces only. */
 #define LARGEST_BY_BYTE 20000u
 

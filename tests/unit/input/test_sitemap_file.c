@@ -183,8 +183,8 @@ static void test_utf16(void **state)
     }
 }
 
-/* What expat cannot read is told by its first bytes; and what is text, and no XML, apart from what
- * no mistake makes of a sitemap. */
+/* What expat cannot read is recognised by its first bytes; and what is text, and no XML, apart from
+ * what no mistake makes of a sitemap. */
 static void test_foreign(void **state)
 {
     static const struct {
@@ -307,7 +307,7 @@ static void test_pages(void **state)
     }
 }
 
-/* Content codings come off before the file is judged (RFC 9110 8.4). */
+/* Content codings come off before the file is checked (RFC 9110 8.4). */
 static void test_codings(void **state)
 {
     static const char sitemap[] = OPEN URL("a") CLOSE;

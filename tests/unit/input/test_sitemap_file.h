@@ -26,7 +26,7 @@
 #define DECL   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
 #define KIB(n) ((size_t)(n)*1024)
 
-/* What files are judged by; a test may change it. */
+/* What files are checked by; a test may change it. */
 static struct sitemap_expect verify_expect = {.now = NOW};
 
 /* Feeds pieces of `step` bytes, 0: pieces of many sizes. */

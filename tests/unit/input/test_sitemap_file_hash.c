@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The content hash: what is no change to a reader of the file keeps it, whatever else moves it. */
+/* The content hash: what is not a change to a reader of the file keeps it, whatever else moves it.
+ */
 #include "tests/unit/input/test_sitemap_file.h"
 
 #define IMAGE "http://www.google.com/schemas/sitemap-image/1.1"
@@ -200,7 +201,7 @@ static void test_list(void **state)
     }
 }
 
-/* Hashes are kept in catalogues: another way to make them would date every file anew. These are
+/* Hashes are kept in catalogues: another way to make them would date every file again. These are
  * XXH3-128 of the bytes `L 0000 l 21,0,0,0 https://example.com/a` and
  * `< 6,0,0,0 urlset @ 1,0,0,0 a = 1,0,0,0 b < 3,0,0,0 url < 3,0,0,0 loc t 20,0,0,0
  * https://example.com/ > 0000 > 0000 > 0000`, made by another program. */

@@ -77,7 +77,7 @@ static inline void transcript_require(bool holds, const char *what)
 }
 
 /* What the catalogue relies on, whatever the input: strings are there when their state says so,
- * and are in the form that judging them again gives. */
+ * and are in the form that checking them again gives. */
 static inline void transcript_check(const struct entry *entry)
 {
     static struct url url;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The log's lines: one event is one line, whatever stands in it; nothing from outside forges one.
+/* The log's lines: one event is one line, whatever is in it; nothing from outside forges one.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* When it is told again: as the answer asks, else later and later. */
+/* When it is notified again: as the answer asks, else later and later. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

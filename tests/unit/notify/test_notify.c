@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What is told of sources that come and go, to a server that takes it or not. */
+/* What is reported of sources that come and go, to a server that takes it or not. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 
 #define HANG_MS 60000
 
-/* ---- who is told ----------------------------------------------------------------------- */
+/* ---- who is notified ----------------------------------------------------------------------- */
 
 static int listening;
 static unsigned port;
@@ -75,12 +75,12 @@ static void *serve(void *context)
     return NULL;
 }
 
-/* ---- what is told ---------------------------------------------------------------------- */
+/* ---- what is reported ---------------------------------------------------------------------- */
 
 static struct notify_state states[200]; /* lock */
 static size_t state_count;
 static unsigned looks; /* lock */
-static bool noisy;     /* lock: the first has more to tell with each look */
+static bool noisy;     /* lock: the first has more to report each time */
 
 static void look(void *context, notify_each *each, void *each_context)
 {

@@ -99,7 +99,7 @@ static inline int teardown(void **state)
     return status;
 }
 
-/* Writes a file of source 0 anew, as tools do, with a date so many seconds ago (negative: none
+/* Writes a file of source 0 again, as tools do, with a date so many seconds ago (negative: none
  * set). */
 static inline void put(struct world *w, const char *path, const void *bytes, size_t len, long age)
 {

@@ -26,7 +26,7 @@ static inline uint64_t put_entry(struct fixture *f, const char *name, const char
 }
 
 /* Seen where a test fails. */
-static inline void tell(void *context, const char *event, const char *detail)
+static inline void record_event(void *context, const char *event, const char *detail)
 {
     (void)context;
     print_message("%s: %s\n", event, detail);
@@ -45,7 +45,7 @@ static inline void start(struct fixture *f)
         .page_store_settle_ms = f->settle_ms,
         .page_store_least_ms = f->least_ms,
         .build_threads = 1,
-        .event = tell,
+        .event = record_event,
     };
     assert_int_equal(publisher_start(&options, &f->publisher), CATALOGUE_OK);
 }
@@ -123,7 +123,7 @@ static inline void assert_as_rendered(struct fixture *f, const struct resource *
         .cache = plain.cache,
         .compression_level = f->level,
         .build_threads = 1,
-        .event = tell,
+        .event = record_event,
     };
     assert_int_equal(publisher_start(&options, &plain.publisher), CATALOGUE_OK);
     struct resource *expected = get(&plain);
@@ -142,7 +142,7 @@ static inline void assert_as_rendered(struct fixture *f, const struct resource *
     stop(&plain);
 }
 
-/* Serves the page, compares, and tells whether it was loaded. */
+/* Serves the page, compares, and returns whether it was loaded. */
 static inline bool loads(struct fixture *f)
 {
     struct publisher_stats before = stats_of(f->publisher);

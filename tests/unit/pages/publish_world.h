@@ -168,7 +168,7 @@ static inline enum await_result await_page(struct place *page, struct resource *
     return h.result;
 }
 
-/* The page at `path`, built where it is not in memory; NULL where it is none. */
+/* The page at `path`, built where it is not in memory; NULL where it is not a page. */
 static inline struct resource *get_page(struct publisher *p, const char *path)
 {
     struct site_target found;

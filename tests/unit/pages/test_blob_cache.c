@@ -49,7 +49,7 @@ static void test_representations(void **state)
     } rows[] = {
         {"a.xml", "application/xml; charset=utf-8", true},
         {"a.TXT", "text/plain; charset=utf-8", true},
-        {"a.xml.gz", "application/octet-stream", false}, /* by its content it is none */
+        {"a.xml.gz", "application/octet-stream", false}, /* by its content it is not gzip */
         {"a", "application/xml; charset=utf-8", true},
     };
 

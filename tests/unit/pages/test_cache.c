@@ -22,7 +22,7 @@ struct world {
     bool closed;
     int attempts;
     uint64_t versions[8];
-    struct heard *late; /* each attempt is overtaken; who asks behind the fourth one's */
+    struct heard *late; /* each attempt is overtaken; a caller behind the fourth one's */
 };
 
 static void cut(void *context, enum held_kind kind, uint64_t bytes)
@@ -163,7 +163,7 @@ static void only_newer_and_wanted_is_installed(void **state)
     place_unref(p);
 }
 
-/* Whoever budgets has to tell who lives for its readers alone. */
+/* The budget has to know what is kept for its readers alone. */
 static void what_a_place_lets_go_is_retired(void **state)
 {
     struct world *w = *state;
@@ -261,7 +261,7 @@ static void a_load_that_loses_every_race_ends(void **state)
     place_unref(p);
 }
 
-/* The file was put back to an earlier state: what is wanted never comes, and what is there is not
+/* The file was restored to an earlier state: what is wanted never comes, and what is there is not
  * kept. */
 static void who_waits_for_a_lost_revision_is_answered(void **state)
 {

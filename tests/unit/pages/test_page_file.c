@@ -57,7 +57,8 @@ static bool decodes(const struct file *f)
     return page_file_decode(f->bytes, f->len, &f->key, made_by, &pieces);
 }
 
-/* Writes the hash that belongs to what the file now says: for lies that were told on purpose. */
+/* Writes the hash that belongs to what the file now says: for lies that were reported on purpose.
+ */
 static void gzip_page_again(struct file *f)
 {
     XXH3_state_t *state = XXH3_createState();

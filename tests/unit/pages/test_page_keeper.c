@@ -3,8 +3,8 @@
  * but the very state that the catalogue has now is ever served. */
 #include "tests/unit/pages/keeper_world.h"
 
-/* In the place of libc's: the catalogue's clock stands still, so that no date tells two states of a
- * page apart. */
+/* In the place of libc's: the catalogue's clock stands still, so that no date distinguishes two
+ * states of a page apart. */
 time_t time(time_t *out)
 {
     if (out != NULL)
@@ -47,7 +47,7 @@ static void a_page_that_changed_meanwhile_is_built(void **state)
 }
 
 /* The file goes back to an older state, and then, within the same second, through as many revisions
- * as before, with as many entries and bytes: nothing but the stamp tells. */
+ * as before, with as many entries and bytes: nothing but the stamp differs. */
 static void an_older_copy_with_another_future_is_not_taken_for_the_first(void **state)
 {
     struct fixture *f = *state;
@@ -87,7 +87,7 @@ static void an_older_copy_with_another_future_is_not_taken_for_the_first(void **
     assert_true(loads(f));
 }
 
-/* Put back, and nothing written since: the older state's page is not in the store any more. */
+/* Restored, and nothing written since: the older state's page is not in the store any more. */
 static void an_older_copy_is_served_as_it_is(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The folder of stored pages in trouble: whatever stands in it, and whatever the disk says, it is
+/* The folder of stored pages in trouble: whatever is in it, and whatever the disk says, it is
  * only turned off for a while. */
 #include "tests/unit/pages/store_world.h"
 
@@ -55,7 +55,7 @@ static void limit_files(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* Told once for all pages and tries, nothing half written is left, and the end is told too. */
+/* Told once for all pages and tries, nothing half written is left, and the end is reported too. */
 static void a_full_disk_is_reported_once_and_gone_again(void **state)
 {
     struct fixture *f = *state;
@@ -72,7 +72,7 @@ static void a_full_disk_is_reported_once_and_gone_again(void **state)
     assert_int_equal(third, PAGE_STORE_FAILED);
     assert_false(has(f, "writing.tmp"));
     assert_string_equal(f->events, "page-store-off ");
-    assert_int_equal(load(f), PAGE_STORE_MISFIT); /* what stands there is of the state before */
+    assert_int_equal(load(f), PAGE_STORE_MISFIT); /* what is there is of the state before */
     wait_retry();
     assert_int_equal(save(f), PAGE_STORE_SAVED);
     assert_int_equal(load(f), PAGE_STORE_HIT);
@@ -149,7 +149,7 @@ static void the_folder_may_go_at_any_time(void **state)
     assert_string_equal(f->events, "");
 }
 
-/* What stands in the way fails as a disk does, for root too. Told once, and reading goes on. */
+/* What is in the way fails as a disk does, for root too. Told once, and reading goes on. */
 static void trouble_turns_it_off(void **state)
 {
     struct fixture *f = *state;

@@ -32,7 +32,7 @@ static void a_commit_during_a_cold_build_is_not_hidden(void **state)
     publisher_site_map_done(routing);
 }
 
-/* A reader who asks after the acknowledgement, while the old build is still at it. */
+/* A reader that comes after the acknowledgement, while the old build is still at it. */
 static void a_reader_after_the_acknowledgement_gets_the_new_page(void **state)
 {
     struct fixture *f = *state;
@@ -119,7 +119,7 @@ static void a_cold_build_ends_under_a_stream_of_commits(void **state)
         let_through(f, attempt);
     }
     wait_arrived(f, 4);
-    /* Nor does it hold off who writes, or who asks behind it. */
+    /* Nor does it delay writers, or readers behind it. */
     await_revision(f->publisher, put(f->catalogue, "new-4", NULL));
     struct heard late;
     heard_init(&late);

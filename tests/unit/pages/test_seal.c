@@ -36,7 +36,7 @@ static void add_piece(struct deflater *d, struct made *m, size_t i, const char *
     m->fresh[i] = true;
 }
 
-/* Inflates a whole gzip member: header, checksum and length are zlib's to judge. */
+/* Inflates a whole gzip member: header, zlib checks checksum and length. */
 static char *gunzip(const struct resource *s)
 {
     z_stream z = {0};

@@ -36,7 +36,7 @@ static const struct {
     {"changed, later than 1980", 7, 8, D1980, D1980 + 5, D1980 + 5, true, false},
     {"changed, ahead", 7, 8, NOW - DAY, NOW + DAY, NOW, true, true},
     {"changed twice within a second", 7, 8, NOW, NOW, NOW, true, false},
-    {"changed, the clock was put back", 7, 8, NOW + DAY, NOW, NOW + DAY, true, false},
+    {"changed, the clock was set back", 7, 8, NOW + DAY, NOW, NOW + DAY, true, false},
     {"changed, clock back, file ahead", 7, 8, NOW + DAY, NOW + 2 * DAY, NOW + DAY, true, true},
     {"changed, served from the future", 7, 8, NOW + DAY + 1, NOW - DAY, NOW - DAY, true, false},
     {"changed, all from the future", 7, 8, NOW + 9 * DAY, NOW + 9 * DAY, NOW, true, true},

@@ -81,7 +81,7 @@ static const struct {
     {"User-agent: *\rDisallow: /\r", "*", "/a", false},
     {"User-agent: x\rDisallow: /\r\rUser-agent: *\rDisallow: /b\r", "*", "/a", true},
     {"# all\rUser-agent: *\rDisallow: /", "*", "/a", false},
-    /* 2.2.1: a product token is letters, "_" and "-"; what follows is no part of it. */
+    /* 2.2.1: a product token is letters, "_" and "-"; what follows is not part of it. */
     {"User-agent: Googlebot/2.1\nDisallow: /\n\nUser-agent: *\nAllow: /\n", "googlebot", "/a",
      false},
     {"User-agent: Googlebot*\nDisallow: /\n", "googlebot", "/a", false},

@@ -143,7 +143,7 @@ static struct {
     enum check_state state;
     char problem[64];
     unsigned marks;
-    unsigned gone, stale, dated; /* lock: how often it was told */
+    unsigned gone, stale, dated; /* lock: how often it was reported */
 } world;
 
 static void open_catalogue(void)
@@ -415,7 +415,7 @@ static void a_list_is_mirrored_and_its_dates_are_true(void **state)
     assert_int_equal(asked("/b.xml", true), before + 1);
     origin.pages[2].etag = false;
     set("/b.xml", "200 OK\r\nETag: \"w\"",
-        URLSET PAGE("1", DATED("2025-01-01")) "<!-- made anew -->" PAGE(
+        URLSET PAGE("1", DATED("2025-01-01")) "<!-- made again -->" PAGE(
             "2", DATED("2025-06-01")) "</urlset>",
         world.site, world.site);
     assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
@@ -593,7 +593,7 @@ static void claims_of_now_are_not_taken(void **state)
             world.site, now);
         assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
         assert_string_equal(date_of("/a.xml"), i == 0 ? now : "none");
-        if (i == 0) /* and is over before the date is taken away */
+        if (i == 0) /* and is over before the date is removed */
             assert_int_equal(poll_one("/a.xml"), CHECK_REFUSED);
     }
     set_all_good();
@@ -640,7 +640,7 @@ static void watch_registered(const struct change *put)
     assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
 }
 
-/* What the API registered is its own: a date moves with the content, and is told where it moved
+/* What the API registered is its own: a date moves with the content, and is reported where it moved
  * alone. */
 static void a_checked_site_keeps_what_was_registered(void **state)
 {
@@ -669,7 +669,7 @@ static void a_checked_site_keeps_what_was_registered(void **state)
     assert_int_equal(poll_one("/b.xml"), CHECK_GOOD);
     assert_false(world.marks & CHECK_LASTMOD_UNFOUNDED);
     assert_string_equal(date_of("/b.xml"), "2026-01-07");
-    /* Gone it is told, and stays. */
+    /* Gone it is reported, and stays. */
     set("/b.xml", "410 Gone", "");
     for (unsigned i = 0; i < 4; i++, age("/b.xml", 400000))
         assert_int_equal(poll_one("/b.xml"), CHECK_GONE);

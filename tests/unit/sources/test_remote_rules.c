@@ -136,7 +136,7 @@ static void a_host_is_asked_at_its_pace(void **state)
         host_begin(&h, now, 8);
         host_end(&h, now, HOST_ANSWERED, 0, -1);
     }
-    /* A rate that is no whole number, after a rest. */
+    /* A rate that is not a whole number, after a rest. */
     h = (struct host_pace){.slow = 1.1 / 8};
     host_begin(&h, 1000, 8);
     host_begin(&h, 1900, 8);
@@ -295,7 +295,7 @@ static void dates(void **state)
          {NULL, T("31"), NOW - 7200, T("01")},
          true,
          "2025-12-31T22:00:00Z"},
-        {"a claim ahead of the clock is none",
+        {"a claim ahead of the clock does not count",
          {{1, 1}, {5, 5}, false, false},
          {{2, 2}, {6, 6}, false, false},
          {"2026-01-01T09:00:00Z", NULL, 0, T("01")},
@@ -387,7 +387,7 @@ static void hosts_that_nothing_is_polled_of_are_forgotten(void **state)
 
 enum { GREEDY = 1, OTHER = 2, THIRD = 3 };
 
-/* Of sites that wait the one that had least goes first, and who has it for long lets go. */
+/* Of sites that wait the one that had least goes first, and who has it for long releases it. */
 static void a_place_is_shared_by_sites(void **state)
 {
     (void)state;

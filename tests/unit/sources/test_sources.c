@@ -198,7 +198,7 @@ static void a_missing_folder_is_waited_for(void **state)
     await_event(r, "source-scan-failed");
     assert_true(report_first(r, &report));
     for (int64_t end = clock_ms() + LONG_MS; report.failed_at == 0 && clock_ms() < end;) {
-        source_report_done(&report); /* noted a moment after it is told */
+        source_report_done(&report); /* noted a moment after it is reported */
         usleep(5000);
         assert_true(report_first(r, &report));
     }
@@ -244,7 +244,7 @@ static void problems_are_reported(void **state)
     folder_sitemap(&r->w.folder, "good.xml", "a", "", DAY);
     start(r);
     await_entries(r, 1);
-    await_applied(r, 1); /* which is told a moment after it is written */
+    await_applied(r, 1); /* which is reported a moment after it is written */
     assert_true(report_first(r, &report));
     assert_int_equal(report.state.quarantined, SOURCE_MAX_PROBLEMS + 20);
     assert_int_equal(report.problems_listed, SOURCE_MAX_PROBLEMS);

@@ -153,7 +153,7 @@ static void a_frozen_urlset(void **state)
     assert_int_equal(catalogue_apply(w.c, &freeze, &result), CATALOGUE_OK);
     assert_int_equal(split(&w, false, &out), SPLIT_BUSY);
     assert_int_equal(out.bytes, 0);
-    assert_int_equal(split(&w, true, &out), SPLIT_DONE); /* what it would do is told */
+    assert_int_equal(split(&w, true, &out), SPLIT_DONE); /* what it would do is reported */
     assert_int_equal(out.created, ROWS);
     world_close(&w);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* inotify over a folder: what is news, what is let go of, and where the limit is. */
+/* inotify over a folder: what is news, what is released, and where the limit is. */
 #include "tests/unit/sources/folder.h"
 
 #include <sched.h>
@@ -106,7 +106,7 @@ static void folders_come_and_go(void **state)
     NEWS(s);
     folder_do(f, "mv in $OUT/back");
     assert_true(news(s).changed);
-    walk(s, ""); /* the scan that follows lets go of it */
+    walk(s, ""); /* the scan that follows releases it */
     folder_do(f, "touch $OUT/back/deep/b.xml");
     NO_NEWS(s);
     folder_do(f, "mv n m");

@@ -128,7 +128,8 @@ static inline uint64_t world_quarantined(struct world *w)
     return state.quarantined;
 }
 
-/* Scans; what is told must be `told`, and each problem that there is be told as new or as known. */
+/* Scans; what is reported must be `told`, and each problem that there is be reported as new or as
+ * known. */
 static inline void world_scan(struct world *w, const char *told)
 {
     world_try(w);

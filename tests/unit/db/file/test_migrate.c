@@ -85,7 +85,7 @@ static struct catalogue *open_catalogue(const char *path)
     return c;
 }
 
-static void tell(void *context, const char *sentence)
+static void print_problem(void *context, const char *sentence)
 {
     (void)context;
     print_message("check: %s\n", sentence);
@@ -94,7 +94,7 @@ static void tell(void *context, const char *sentence)
 static void assert_sound(struct catalogue *c)
 {
     uint64_t problems = 1;
-    assert_int_equal(catalogue_check(c, tell, NULL, &problems), CATALOGUE_OK);
+    assert_int_equal(catalogue_check(c, print_problem, NULL, &problems), CATALOGUE_OK);
     assert_int_equal(problems, 0);
 }
 
@@ -153,7 +153,7 @@ static void an_older_file_is_brought_forward(void **state)
     assert_int_equal(version_of(f->path, "SELECT count(*) FROM next"), 1);
 }
 
-/* What was migrated and what was made anew are one and the same. */
+/* What was migrated and what was made again are one and the same. */
 static void both_ways_lead_to_the_same_tables(void **state)
 {
     static const char tables[] = "SELECT count(*) FROM sqlite_schema WHERE sql IS NOT NULL";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* catalogue_backup: one revision, whoever writes meanwhile. */
+/* catalogue_backup: one revision, whatever is written meanwhile. */
 #include "tests/unit/db/read/read_handle.h"
 
 #include <pthread.h>

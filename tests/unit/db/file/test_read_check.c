@@ -211,7 +211,7 @@ static void each_damage_is_found(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* A byte of the file itself: the engine tells, and the check goes on as far as it can. */
+/* A byte of the file itself: the engine reports it, and the check goes on as far as it can. */
 static void a_damaged_file_is_reported(void **state)
 {
     struct told found;

@@ -210,7 +210,8 @@ static void a_foreign_commit_shows_within_200_ms(void **state)
     for (int round = 0; round < 4; round++) {
         int64_t took = INT64_MAX;
         for (int i = 0; i < TRIES && took >= 200; i++) {
-            /* After three seconds of quiet it is looked at once a second, unless the kernel tells.
+            /* After three seconds of quiet it is looked at once a second, unless the kernel reports
+             * it.
              */
             if (round == 3)
                 assert_int_equal(catalogue_wait(&c, 3300), CATALOGUE_WAIT_TIMEOUT);
@@ -311,13 +312,13 @@ static void a_deleted_file_comes_back(void **state)
     assert_int_equal(catalogue_wait(&c, 10000), CATALOGUE_WAIT_REOPENED);
     assert_int_equal(revision_now(&c), 2);
 
-    /* Gone for good; what then stands there is not ours until it is a catalogue. */
+    /* Gone for good; what then is there is not ours until it is a catalogue. */
     assert_int_equal(unlink(f.path), 0);
     is_lost(&c);
     file = fopen(f.path, "w");
     assert_int_equal(catalogue_wait(&c, 250), CATALOGUE_WAIT_TIMEOUT);
     assert_int_equal(lseek(fileno(file), 0, SEEK_END), 0); /* nothing was written into it */
-    fputs("this is no database, nor will it be one, however long one looks at it; "
+    fputs("this is not a database, nor will it be one, however long one looks at it; "
           "it has more than a hundred bytes",
           file);
     fclose(file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The connections behind views: shared by many, and anew where the file is another. */
+/* The connections behind views: shared by many, and opened again where the file is another. */
 #include "tests/unit/db/read/read_sites.h"
 
 #include <pthread.h>

@@ -269,7 +269,7 @@ static void what_does_not_fit_is_divergence(void **state)
     }
 }
 
-/* Whatever the bytes are: they are judged, and nothing is read beyond them. */
+/* Whatever the bytes are: they are checked, and nothing is read beyond them. */
 static void damaged_streams_are_refused(void **state)
 {
     struct pair p;

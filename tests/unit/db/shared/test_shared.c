@@ -235,7 +235,7 @@ static void what_one_writes_all_have(void **state)
         for (int j = 0; j < NODES; j++)
             await(holds(&k.nodes[j], loc), loc);
     }
-    /* What is refused, dry, or changes nothing is no record; nor what is the node's own. */
+    /* What is refused, dry, or changes nothing is not a record; nor what is the node's own. */
     uint64_t before = head();
     assert_int_equal(put_plain(&k.nodes[1].f, ORIGIN "/m/0.xml", "2026-01-01").status,
                      CATALOGUE_OK);
@@ -342,7 +342,7 @@ static bool is_repeated(struct node *n, const char *key, const char *lastmod)
     return repeated;
 }
 
-/* What one node dates another judges by its age: the clock is the one that they have in common. */
+/* What one node dates another checks by its age: the clock is the one that they have in common. */
 static void a_clock_that_is_wrong_voids_no_key(void **state)
 {
     struct cluster k;
@@ -456,7 +456,7 @@ static void what_crawlers_fetched_is_reported(void **state)
     for (int i = 0; i < 2; i++) /* nothing is new */
         assert_int_equal(report_crawlers(b), CATALOGUE_OK);
     assert_int_equal(head(), told);
-    /* Sums of nodes stand beside each other; of a page the newest does. */
+    /* Sums of nodes are added; of a page the newest counts. */
     assert_int_equal(keep_crawlers(a, 1, 400, 700, 4), CATALOGUE_OK);
     assert_int_equal(head(), told);
     assert_int_equal(report_crawlers(a), CATALOGUE_OK);
@@ -471,11 +471,12 @@ static void what_crawlers_fetched_is_reported(void **state)
     assert_int_equal(reported_of(b, "ok"), 7);
     assert_int_equal(reported_of(b, "held_changed_at"), 500);
     assert_int_equal(reported_of(b, "fetched_at"), 700);
-    /* Two versions of one second: who tells later of another holds the later one. */
+    /* Two versions of one second: the node that reports another later holds the later one. */
     assert_int_equal(keep_crawlers_of(b, 1, 501, 500, 700, 4), CATALOGUE_OK);
     assert_int_equal(report_crawlers(b), CATALOGUE_OK);
     assert_int_equal(reported_of(b, "held_stamp"), 501);
-    /* A page that is gone goes from what is told, as from what is kept; nothing is a revision. */
+    /* A page that is gone goes from what is reported, as from what is kept; nothing is a revision.
+     */
     assert_int_equal(keep_crawlers(b, 9, 500, 600, 5), CATALOGUE_OK);
     assert_int_equal(report_crawlers(b), CATALOGUE_OK);
     assert_int_equal(reported_of(b, "page"), 1 + 9);
@@ -506,7 +507,7 @@ static void refuse_local_commit(void *context, const char *name)
     sqlite3_commit_hook(n->f.c->writer->db, refuse_commit, n->f.c->writer->db);
 }
 
-/* As a full disk does: what stands in the log was applied, whatever the own file lacks. */
+/* As a full disk does: what is in the log was applied, whatever the own file lacks. */
 static void what_is_in_the_log_is_not_refused(void **state)
 {
     struct cluster k;
@@ -624,7 +625,7 @@ static void who_writes_little_has_its_turn_beside_who_writes_much(void **state)
     (void)state;
     cluster_open(&k);
     struct much much = {.writer = &k.nodes[0]};
-    node_stop(&k.nodes[2]); /* whoever asks then is the second */
+    node_stop(&k.nodes[2]); /* the next caller is the second */
     memory_before(write_much, &much);
     assert_int_equal(put_plain(&k.nodes[1].f, ORIGIN "/m/little.xml", NULL).status, CATALOGUE_OK);
     assert_in_range(much.times, 2, 5);
@@ -633,7 +634,7 @@ static void who_writes_little_has_its_turn_beside_who_writes_much(void **state)
     cluster_close(&k);
 }
 
-/* Who asks for the lock while another node has it: a list, then a small write, and who then? */
+/* Callers wait for the lock while another node has it: a list, then a small write; who gets it? */
 struct asked {
     const char *node;
     _Atomic int step;
@@ -784,7 +785,7 @@ static void who_waits_for_another_node_is_in_no_trouble(void **state)
     cluster_close(&k);
 }
 
-/* A dry run tells nobody, however long it is; what others wrote before, it sees. */
+/* A dry run reports nothing, however long it is; what others wrote before, it sees. */
 static void a_dry_run_waits_for_nobodys_lock(void **state)
 {
     struct cluster k;
@@ -959,7 +960,7 @@ static void who_is_ahead_of_the_log_replaces_itself(void **state)
         assert_string_not_equal(after, before);
     }
     assert_int_equal(put_plain(&k.nodes[1].f, ORIGIN "/m/again.xml", NULL).status, CATALOGUE_OK);
-    enum catalogue_wait_result result = CATALOGUE_WAIT_TIMEOUT; /* who reads is told */
+    enum catalogue_wait_result result = CATALOGUE_WAIT_TIMEOUT; /* the reader is woken */
     for (int i = 0; i < 100 && result != CATALOGUE_WAIT_REOPENED; i++)
         result = catalogue_wait(k.nodes[1].f.c, 100);
     assert_int_equal(result, CATALOGUE_WAIT_REOPENED);
@@ -1387,7 +1388,7 @@ static void step_urls(struct cluster *k, struct write_fixture *f)
     urlset_freeze(f, false);
 }
 
-/* ---- what reads and tells elsewhere */
+/* ---- reads and reports on other nodes */
 
 static void step_scan(struct cluster *k, struct write_fixture *f)
 {

@@ -46,7 +46,7 @@ static inline struct change_result scan(struct write_fixture *f, const struct so
 /* One file, as a scan of its own. */
 #define SCAN_ONE(f, ...) scan((f), &(const struct source_file){__VA_ARGS__}, 1)
 
-/* What is told of one scan. */
+/* What is reported of one scan. */
 struct scan_told {
     uint32_t rejections;
     uint64_t row;

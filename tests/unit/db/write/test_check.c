@@ -138,7 +138,7 @@ static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
     assert_false(check(f, &result, 1).changed);
     assert_lastmod(f, ROOT "a.xml", "2021-01-01");
 
-    /* In a frozen index the date waits, and the content is to be found anew. */
+    /* In a frozen index the date waits, and the content is to be found again. */
     run_sql(f, "UPDATE sitemap_index SET frozen = 1");
     run_sql(f, "UPDATE catalogue SET registry_revision = registry_revision + 1,"
                " revision = revision + 1");
@@ -150,8 +150,8 @@ static void a_watched_file_is_dated_where_it_is_as_it_was(void **state)
     assert_int_equal(kept(f, ROOT "a.xml").file.hash[0], 9); /* as the date that stands */
 }
 
-/* A first read leaves the list's date. Where that was taken back meanwhile it is none of what there
- * is now: the next poll is the first. */
+/* A first read leaves the list's date. Where that was taken back meanwhile it is not from what
+ * there is now: the next poll is the first. */
 static void a_first_read_of_a_date_that_was_taken_back(void **state)
 {
     struct write_fixture *f = *state;
@@ -175,7 +175,7 @@ static void a_first_read_of_a_date_that_was_taken_back(void **state)
     assert_lastmod(f, ROOT "a.xml", "2019-01-01");
 }
 
-/* Rows of their own of the source's files, and of polls that tell of one. */
+/* Rows of their own of the source's files, and of polls that describe one. */
 #define assert_rows(f, own, told)                                                                  \
     do {                                                                                           \
         assert_int_equal(number_of(f, "SELECT count(*) FROM source_file_row"), own);               \

@@ -36,7 +36,7 @@ static void room_that_comes_free_is_used(void **state)
     assert_true(k.file.refused);
     assert_string_equal(k.problem, "too-many-pages");
     assert_true(k.file.urls == 10 && k.file.hash[1] == 7);
-    /* One goes, though it is told last. */
+    /* One goes, though it is reported last. */
     const struct source_file next[] = {files[50000],
                                        {.path = "x/7.xml", .state = SOURCE_FILE_GONE}};
     r = scan_small(f, next, 2, &told);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* CHANGE_SCAN and the shrink guard, which judges the end state. */
+/* CHANGE_SCAN and the shrink guard, which checks the end state. */
 #include "tests/unit/db/write/scan_fixture.h"
 
 static void too_many_that_go_are_held_and_the_rest_applied(void **state)

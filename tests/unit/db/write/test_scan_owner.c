@@ -189,7 +189,7 @@ static void a_site_that_went_and_came_is_another_one(void **state)
     assert_string_equal(kept(f, "x/1.xml").problem, "site-unknown");
     f->site = add_site(f, ORIGIN, 500);
     f->index = add_index(f, ORIGIN INDEX);
-    /* Nothing goes with the old site's entries: they are gone. */
+    /* Nothing is removed with the old site's entries: they are gone. */
     struct change_result r = scan(f, files, 5);
     assert_int_equal(r.created, 5);
     assert_int_equal(r.removed, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What views tell of sources and files, of a large scan, and random ones. */
+/* What views show about sources and files, of a large scan, and random ones. */
 #include <time.h>
 
 #include "tests/unit/db/write/scan_fixture.h"
@@ -51,7 +51,7 @@ static void files_are_reported_by_path(void **state)
     assert_int_equal(catalogue_view_source_files(seen.v, SOURCE, SOURCE_FILES_ALL, see_file, &seen),
                      CATALOGUE_OK);
     assert_int_equal(seen.count, 2);
-    /* What is no source has nothing. */
+    /* What is not a source has nothing. */
     struct source_state s;
     struct source_file file;
     bool found = true;

@@ -227,7 +227,7 @@ static void a_removed_one_comes_back(void **state)
                             .index_remove = {.index_id = id},
                             .max_removed = -1};
     assert_int_equal(apply_plain(f, &remove).code, RULE_SHRINK_GUARD);
-    remove.list = LIST_INDEX; /* it is no index */
+    remove.list = LIST_INDEX; /* it is not an index */
     remove.max_removed = 1;
     assert_int_equal(apply_plain(f, &remove).status, CATALOGUE_NOT_FOUND);
     remove.list = LIST_URLSET;
@@ -342,7 +342,7 @@ static void old_news_leave(void **state)
     fixture_clock = 1789000000 + 86400;
     assert_int_equal(apply_plain(f, &expire).removed, 1);
     assert_int_equal(date_of(f, URLSET), fixture_clock);
-    put_news(f, ORIGIN "/shop/second", "2026-09-11T00:00:00Z"); /* told anew, it stays */
+    put_news(f, ORIGIN "/shop/second", "2026-09-11T00:00:00Z"); /* sent again, it stays */
     fixture_clock = 1789000000 + 2 * 86400;
     assert_int_equal(apply_plain(f, &expire).removed, 1);
     assert_int_equal(rows_of(f), 1);
@@ -351,7 +351,7 @@ static void old_news_leave(void **state)
     assert_int_equal(derived(f), 0);
     assert_int_equal(number_of(f, "SELECT count(*) FROM urlset_age"), 0);
 
-    /* Only what is empty can be told to expire. */
+    /* Only an empty one can be set to expire. */
     int64_t other = make(f, ORIGIN "/shop/other.xml", 0).id;
     struct change change = row_change(ORIGIN "/shop/a", NULL);
     change.entry.index = ORIGIN "/shop/other.xml";

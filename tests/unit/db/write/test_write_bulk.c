@@ -57,7 +57,7 @@ static void skip_takes_the_good_ones(void **state)
     assert_int_equal(r.rejected, 3);
     check_rejections(&r);
     assert_int_equal(revision_of(f), revision + 1);
-    /* Beyond what is to be told, it is counted. */
+    /* Beyond what is to be reported, it is counted. */
     change.max_told = 1;
     r = apply_lines(f, change, LINES(mixed));
     assert_int_equal(r.created, 0);

@@ -10,7 +10,7 @@
 #include "tests/unit/db/write/write_answers.h"
 #include "tests/unit/own_program.h"
 
-/* A child that holds the lock until it is told to end. */
+/* A child that holds the lock until it is stopped. */
 static pid_t hold_lock(const char *path, int *end)
 {
     const char *program = own_program();
@@ -149,7 +149,7 @@ static void two_handles_write_by_turns(void **state)
     catalogue_close(other.c);
 }
 
-/* What a server is told of other processes: each line, with a '\n'. */
+/* What a server reports about other processes: each line, with a '\n'. */
 struct told {
     pthread_mutex_t lock;
     char text[4096];
@@ -224,7 +224,8 @@ static void what_others_write_is_reported(void **state)
                     theirs);
     expect_reported(&told, expected);
 
-    /* Many in a short time are one line or two, and what is theirs is told apart from what is own.
+    /* Many in a short time are one line or two, and what is theirs is distinguished from what is
+     * own.
      */
     for (int i = 0; i < 20; i++) {
         char loc[64];
@@ -258,7 +259,7 @@ static void a_file_taken_away_is_not_written(void **state)
     assert_int_equal(put_plain(f, ORIGIN "/c.xml", NULL).created, 1);
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 2);
 
-    /* The watch says that the file is lost, and asks for it to be opened anew. */
+    /* The watch says that the file is lost, and asks for it to be opened again. */
     atomic_store(&f->c->lost, true);
     assert_int_equal(put(f, ORIGIN "/d.xml", NULL).status, CATALOGUE_UNAVAILABLE);
     writer_reopen(f->c);
@@ -329,7 +330,7 @@ static void only_the_server_checkpoints(void **state)
     put_plain(f, ORIGIN "/3.xml", NULL);
     catalogue_stats_get(f->c, &stats);
     assert_true(stats.checkpoints >= 1);
-    assert_true(stats.wal_bytes < 1000000); /* the log began anew */
+    assert_true(stats.wal_bytes < 1000000); /* the log began again */
 }
 
 int main(int argc, char **argv)

@@ -278,7 +278,7 @@ static void record_turn(void *context, struct change_result *result)
 }
 
 /* False: the machine was so busy that the bulk itself had no turn in time, or that it was through
- * before who tells of the time's end had one. */
+ * before the thread that reports the timeout had one. */
 static bool bulk_before(struct write_fixture *f, const char *loc)
 {
     struct test_stream s = {.make = make_numbered, .context = (void *)"s", .count = 150000};
@@ -352,7 +352,7 @@ static void finished_before_closed(void **state)
     assert_int_equal(catalogue_view_revisions(view, &revisions), CATALOGUE_OK);
     assert_int_equal(revisions.entries, WRITES);
     catalogue_view_end(view);
-    catalogue_finish(f->c); /* once more is nothing */
+    catalogue_finish(f->c); /* a second time does nothing */
     answers_done(&taken);
     answers_done(&late);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* SQLite's write-ahead log begins anew only where the next transaction finds no reader in it. It
+/* SQLite's write-ahead log begins again only where the next transaction finds no reader in it. It
  * stays short where there always is one. */
 #include "tests/unit/db/log_readers.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What an index loses to another: by a list and a replace it is held to the shrink guard, whoever
- * owns it; by a single registration it is a single removal. */
+/* What an index loses to another: by a list and a replace it is held to the shrink guard, whatever
+ * caller owns it; by a single registration it is a single removal. */
 #include "tests/unit/db/write/write_stream.h"
 
 #define SHOP ORIGIN "/shop/index.xml"
@@ -51,7 +51,7 @@ static void lists_are_held(void **state)
     assert_int_equal(r.moved, 3);
     assert_int_equal(r.updated, 3);
     assert_int_equal(r.removed, 0);
-    /* What it lost still counts: bit by bit is no way round. */
+    /* What it lost still counts: bit by bit does not avoid the guard. */
     assert_int_equal(take(f, CHANGE_BULK, 5, MAX_REMOVED_GUARDED).code, RULE_SHRINK_GUARD);
     assert_int_equal(in_shop(f), 7);
     /* Approved, the peak begins again. */

@@ -52,7 +52,7 @@ static void remembers_what_was_there_in_that_second(void **state)
 }
 
 /* A host that another site answered for, by an alias or because it was alone, gets a site of its
- * own: what was told there may have borne the same date. */
+ * own: what was reported there may have borne the same date. */
 static void remembers_what_other_pages_reported_in_that_second(void **state)
 {
     struct write_fixture *f = *state;
@@ -69,7 +69,7 @@ static void remembers_what_other_pages_reported_in_that_second(void **state)
     assert_int_equal(number_of(f, last), 0);
 }
 
-/* A clock that was set back goes through seconds that were told already. */
+/* A clock that was set back goes through seconds that were reported already. */
 static void remembers_a_date_from_before_the_clock_went_back(void **state)
 {
     struct write_fixture *f = *state;
@@ -112,7 +112,7 @@ static void times_come_back_to_the_clock(void **state)
     assert_int_equal(number_of(f, peak), 2);
 }
 
-/* A copy that was put back goes through the same revisions again, a clock that stands through the
+/* A copy that was restored goes through the same revisions again, a clock that stands through the
  * same times: two states of a page never share a stamp. */
 static void each_state_of_a_page_has_its_stamp(void **state)
 {

@@ -21,7 +21,7 @@ static void an_index_goes_at_once_and_its_rows_later(void **state)
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.removed, 4500);
     assert_int_equal(apply(f, &change).status, CATALOGUE_NOT_FOUND);
-    /* The page is told as changed, with what it had. */
+    /* The page is reported as changed, with what it had. */
     assert_int_equal(number_of(f, "SELECT revision FROM page WHERE index_id = %lld", shop),
                      revision_of(f));
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 4510);

@@ -153,7 +153,7 @@ static void an_alias_belongs_to_one_site(void **state)
     /* Its own it may name again, and what it gives up is free. */
     assert_int_equal(set_aliases(f, f->site, false, "a.example", NULL).updated, 1);
     assert_int_equal(set_aliases(f, last, false, "b.example:9443", "b.example").updated, 1);
-    /* The configuration's word counts, whoever came first. */
+    /* The configuration decides, whatever came first. */
     assert_int_equal(set_aliases(f, last, false, "c.example", NULL).updated, 1);
     assert_int_equal(set_aliases(f, f->site, true, "c.example", NULL).updated, 1);
     assert_int_equal(asked(f, "c.example"), f->site);
@@ -274,7 +274,7 @@ static void tokens_have_names(void **state)
     assert_int_equal(r.status, CATALOGUE_CONFLICT);
     assert_int_equal(r.id, id);
     assert_int_equal(number_of(f, "SELECT site IS NULL FROM token"), 1);
-    add.token_add.grant.name = "no good";
+    add.token_add.grant.name = "not valid";
     assert_int_equal(apply(f, &add).code, RULE_NAME);
     add.token_add.grant.name = "other";
     add.token_add.grant.site_id = 77;
@@ -290,7 +290,7 @@ static void tokens_have_names(void **state)
     assert_int_equal(apply(f, &revoke).status, CATALOGUE_NOT_FOUND);
 }
 
-/* The writer judges who asks when it applies: by id, hash and scope, never by name. */
+/* The writer authorises the caller when it applies: by id, hash and scope, never by name. */
 static void a_revoked_token_writes_nothing(void **state)
 {
     struct write_fixture *f = *state;
@@ -320,7 +320,7 @@ static void a_revoked_token_writes_nothing(void **state)
     add.token_add.sha256 = other_hash;
     apply(f, &add);
     assert_true(apply(f, &write).revoked);
-    write.bearer_id = apply(f, &add).id; /* CONFLICT tells the id that is there */
+    write.bearer_id = apply(f, &add).id; /* CONFLICT returns the existing id */
     write.bearer_sha256 = other_hash;
     assert_int_equal(apply(f, &write).status, CATALOGUE_OK);
 }

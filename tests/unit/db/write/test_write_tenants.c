@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What one site may do to others: whose hosts it may name, and how much its settings cost whoever
- * writes. Costs are counted in statements, which no clock and no load moves. */
+/* What one site may do to others: whose hosts it may name, and how much its settings cost others
+ * that writes. Costs are counted in statements, which no clock and no load moves. */
 #include "tests/unit/db/write/write_stream.h"
 
 #define B "https://b.example"
@@ -53,7 +53,7 @@ static void a_token_names_no_host_of_another_site(void **state)
     }
 }
 
-/* Whatever the order, and whoever allowed it: what belongs to an origin goes to its site. */
+/* Whatever the order and the caller: what belongs to an origin goes to its site. */
 static void a_claim_never_beats_the_origin(void **state)
 {
     struct write_fixture *f = *state;
@@ -255,7 +255,7 @@ static uint64_t statements(struct write_fixture *f)
 
 static void make_near(void *context, uint64_t n, struct entry *out, char *text)
 {
-    (void)context; /* begins as a page's name does, and is none */
+    (void)context; /* begins like a page's name, but is not one */
     snprintf(text, LOC_MAX_CHARS + 1, ORIGIN "/x/i-%" PRIu64 "x.xml", n + 2);
     out->loc = text;
 }

@@ -62,7 +62,7 @@ static inline int watch_connection(sqlite3 *db, char **error, const void *api)
     return SQLITE_OK;
 }
 
-/* The catalogue's connections are opened anew for it. */
+/* The catalogue's connections are opened again for it. */
 static inline void watch_rows(struct write_fixture *f, void (*hook)(void *, uint64_t),
                               void *context)
 {

@@ -46,7 +46,7 @@ static void test_gzip(void **state)
         {"identity;q=0, gzip;q=0", false},
         {"identity;q=0", false},
         {"x-gzip;q=0.5, identity;q=0.4", true},
-        /* the star stands for what is not named */
+        /* the star means what is not named */
         {"*;q=0", false},
         {"gzip, *;q=0", true},
         {"gzip;q=0, *", false},

@@ -112,7 +112,7 @@ static void test_nothing(void **state)
     check_json(NULL, "");
 }
 
-/* What is no fragment ends where it ceases to be one. */
+/* What is not a fragment ends where it ceases to be one. */
 static void test_no_fragment(void **state)
 {
     (void)state;

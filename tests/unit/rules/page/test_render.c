@@ -71,7 +71,7 @@ static void test_entries(void **state)
     }
 }
 
-/* Each byte at each place of a loc is escaped or stands for itself: nothing depends on its
+/* Each byte at each place of a loc is escaped or means itself: nothing depends on its
  * neighbours. */
 static void test_each_byte_at_each_place(void **state)
 {

@@ -277,7 +277,7 @@ static void test_bounds(void **state)
     assert_non_null(strstr(str_text(&f.text), "</video:video><xhtml:link"));
 }
 
-/* What is no video ends where it ceases to be one. */
+/* What is not a video ends where it ceases to be one. */
 static void test_no_video(void **state)
 {
     static const char *const texts[] = {
