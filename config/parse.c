@@ -146,13 +146,13 @@ static void refuse_key(struct file_reader *r, const char *key)
             config_settings[i].in_file)
             elsewhere = config_settings[i].section;
     if (near.word != NULL)
-        mistakes_add(&r->mistakes, "unknown key \"%.60s\" in [%s]; did you mean \"%s\"?", key,
+        mistakes_add(&r->mistakes, "unknown setting \"%.60s\" in [%s]; did you mean \"%s\"?", key,
                      section, near.word);
     else if (elsewhere != NULL)
-        mistakes_add(&r->mistakes, "unknown key \"%.60s\" in [%s]; it belongs in [%s]", key,
+        mistakes_add(&r->mistakes, "unknown setting \"%.60s\" in [%s]; it belongs in [%s]", key,
                      section, elsewhere);
     else
-        mistakes_add(&r->mistakes, "unknown key \"%.60s\" in [%s]", key, section);
+        mistakes_add(&r->mistakes, "unknown setting \"%.60s\" in [%s]", key, section);
 }
 
 static void assign_named_key(struct file_reader *r, const char *key, const char *value)

@@ -24,7 +24,7 @@
 /* The message for a rejected change: its code, or its status, and a sentence. */
 static bool report_failure(const char *name, const char *what, const struct change_result *result)
 {
-    log_failure(name, "cannot make the %s: %s: %s", what,
+    log_failure(name, "cannot create the %s: %s: %s", what,
                 result->status == CATALOGUE_REFUSED ? rule_code_word(result->code)
                                                     : catalogue_status_word(result->status),
                 result->detail);
@@ -90,7 +90,7 @@ static bool declare_tokens(const struct config *config, struct declared *out)
         struct token_declaration *token = &out->tokens[out->token_count];
         const char *fault = config_token_read(&config->tokens[i], grant);
         if (fault != NULL) {
-            log_failure(config->tokens[i].named.name, "cannot make the token: %s", fault);
+            log_failure(config->tokens[i].named.name, "cannot create the token: %s", fault);
             return false;
         }
         token->grant = grant->grant;

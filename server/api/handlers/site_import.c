@@ -90,7 +90,7 @@ enum handled site_import_begin(void *context, struct request *request)
         return HANDLED;
     }
     reply_problem(&request->reply, 503, "too-many-copies", NULL,
-                  "as many backups and sites as may be copied at once are being copied");
+                  "busy: too many backups and sites are being copied; retry later");
     reply_header(&request->reply, "Retry-After", "10");
     return HANDLED;
 }

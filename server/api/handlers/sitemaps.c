@@ -263,10 +263,11 @@ static bool check_search(struct listing *listing)
 
     if (listing->list.index_id == 0)
         reply_problem(&call->request->reply, 400, "missing-parameter", "index",
-                      "contains and warned look through one index");
+                      "contains and warned search one index: name it with ?index=");
     else if (listing->loc.len > 0)
-        reply_problem(&call->request->reply, 400, "malformed-parameter", "loc",
-                      "cannot be combined with contains or warned, which look for many");
+        reply_problem(
+            &call->request->reply, 400, "malformed-parameter", "loc",
+            "cannot be combined with contains or warned, which search for several entries");
     else
         return true;
     return false;

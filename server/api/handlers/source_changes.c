@@ -127,7 +127,7 @@ static const char *const *check_lines(struct call *call, const struct json_field
         *failed |= **at == '\0' || strchr(*at, '\n') != NULL;
     if (*failed)
         errors_reply_rule(&call->request->reply, RULE_SOURCE, field->name,
-                          "must be texts without line breaks, and not empty");
+                          "must be strings without line breaks, and not empty");
     return *field->texts != NULL ? field->texts : NULL;
 }
 
