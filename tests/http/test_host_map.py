@@ -225,7 +225,7 @@ def test_a_tenant_maps_nobody_elses_host(start):
         assert reply.status == 201 and reply.json()["map"] == [f"https://victim.example {SITE}"], reply
         reply = server.api("PATCH", "/v1/sources/cms", {"map": [f"{w.base} {other}"]}, token=token)
         assert (reply.status, reply.json()["field"]) == (422, "map"), reply
-        # What leads here is asked at the upstream, whoever it names.
+        # What leads here is fetched from the upstream, whatever it names.
         eventually(lambda: w.get("/b.xml").status == 200, "what leads here is served")
         assert "/b.xml" in cms.paths() and set(cms.paths()) <= {"/list.xml", "/none.xml", "/b.xml"}
         assert b"<loc>" not in ask(server.public, "GET", "/sitemap_index.xml", host="www.other.example").body

@@ -129,10 +129,11 @@ static void report_writes(struct reason_list *t)
     const struct shared_state *s = t->state;
 
     if (s->refused_ms > 0)
-        tell(t, "shared-refused",
-             "PostgreSQL has rejected the writes of this node for %" PRId64
-             " s%s%s; pages are served, writes get 503",
-             s->refused_ms / 1000, s->refused_trouble[0] != '\0' ? ": " : "", s->refused_trouble);
+        add_reason(t, "shared-refused",
+                   "PostgreSQL has rejected the writes of this node for %" PRId64
+                   " s%s%s; pages are served, writes get 503",
+                   s->refused_ms / 1000, s->refused_trouble[0] != '\0' ? ": " : "",
+                   s->refused_trouble);
     if (s->waiting_ms > SHARED_WAITING_MS)
         add_reason(t, "shared-standby-missing",
                    "a commit of PostgreSQL has waited for a synchronous standby for %" PRId64
