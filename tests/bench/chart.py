@@ -62,7 +62,7 @@ def svg(runs):
              f'  <rect width="840" height="{height}" fill="#ffffff"/>',
              '<g font-family="DejaVu Sans, Verdana, sans-serif">',
              text(16, 24, "What it costs beside a peer at its best", size=16),
-             text(LEFT + WIDTH, 24, "← less · more →", PALE, "end")]
+             text(LEFT + WIDTH + 60, 24, "shorter is better", PALE, "end")]
     for at, words in TICKS:
         x = place(at)
         lines += [f'  <path d="M{x:.1f} {TOP - 14}V{height - 18}" stroke="{INK if at == 1 else "#d7dbe0"}"/>',

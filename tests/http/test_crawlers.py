@@ -363,7 +363,7 @@ def test_files_of_a_folder_are_followed(start, tmp_path):
         return entry().get("crawlers", [{"current": False}])[0]["current"]
 
     assert "crawlers" not in entry()
-    assert fetch(server, target="/a.xml", method="HEAD").status == 200
+    eventually(lambda: fetch(server, target="/a.xml", method="HEAD").status == 200, "it is served")
     eventually(lambda: entry().get("crawlers"), "a HEAD is a visit")
     assert entry()["crawlers"][0]["current"] is False, "and brings nothing"
     eventually(current, "it has it")
