@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""The chart of docs/benchmarks.md: what each piece of work costs beside a peer at its best, from the rows
+"""The chart of docs/benchmarks.md: what each piece of work costs beside a peer, from the rows
 of a run (or of several, whose rounds are put together)."""
 import statistics
 from xml.sax.saxutils import escape
@@ -57,11 +57,11 @@ def svg(runs):
         return None
     height = TOP + LINE * len(bars) + 22
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 840 {height}" width="840" height="{height}" '
-             'role="img" aria-label="What work costs beside a peer at its best: a bar that ends before '
+             'role="img" aria-label="What work costs beside a peer: a bar that ends before '
              'the line costs less, one that crosses it more.">',
              f'  <rect width="840" height="{height}" fill="#ffffff"/>',
              '<g font-family="DejaVu Sans, Verdana, sans-serif">',
-             text(16, 24, "What it costs beside a peer at its best", size=16),
+             text(16, 24, "What it costs beside a peer", size=16),
              text(LEFT + WIDTH + 60, 24, "shorter is better", PALE, "end")]
     for at, words in TICKS:
         x = place(at)
