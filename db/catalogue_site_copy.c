@@ -198,7 +198,7 @@ static void check_settings(const struct registry *r, struct checking *j)
         if (entry_check_name(r->tokens[i].grant.name, strlen(r->tokens[i].grant.name)) != RULE_OK)
             take_problem(j, "the name of a token is malformed");
     for (size_t i = 0; i < r->source_count; i++)
-        if (!source_made_is_sound(&r->sources[i], why, sizeof why)) {
+        if (!source_settings_are_sound(&r->sources[i], why, sizeof why)) {
             snprintf(sentence, sizeof sentence, "source %.64s: %s", r->sources[i].name, why);
             take_problem(j, sentence);
         }

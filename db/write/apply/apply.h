@@ -68,7 +68,7 @@ APPLY(token_revoke, change_token_revoke);
 enum catalogue_status apply_token_used(struct tx *tx, const struct change_token_used *used);
 APPLY(source_put, change_source_put);
 /* Whether a source could be made as it is; `why` gets a sentence. Pure. */
-bool source_made_is_sound(const struct source_made *made, char *why, size_t why_size);
+bool source_settings_are_sound(const struct source_settings *made, char *why, size_t why_size);
 APPLY(source_remove, change_source_remove);
 enum catalogue_status apply_crawlers(struct tx *tx, const struct change_crawlers *kept);
 enum catalogue_status apply_crawlers_report(struct tx *tx, const struct change_crawlers *kept);

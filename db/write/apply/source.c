@@ -148,9 +148,9 @@ static void check_alone(unsigned set, struct source_settings *made, struct url *
         check_upstream(made, url, result);
 }
 
-bool source_made_is_sound(const struct source_made *made, char *why, size_t why_size)
+bool source_settings_are_sound(const struct source_settings *made, char *why, size_t why_size)
 {
-    struct source_made copy = *made;
+    struct source_settings copy = *made;
     struct change_result result = {.status = CATALOGUE_OK};
     struct url url;
 
@@ -245,7 +245,7 @@ static void evaluate_host(const struct change *change, const struct source_setti
 /* A map leads to hosts of the source's site: what it reads becomes sitemaps and pages of theirs.
  * For tokens for all sites also to a host that is nobody's. */
 static void evaluate_map(const struct registry *r, const struct change *change,
-                         const struct source_made *made, const struct registry_site *site,
+                         const struct source_settings *made, const struct registry_site *site,
                          struct change_result *result)
 {
     char why[128];

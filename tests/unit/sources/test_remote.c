@@ -890,7 +890,7 @@ static void sitemaps_that_came_with_a_source_are_polled(void **state)
     (void)state;
     set_all_good();
     assert_true(remote_start(&options, &first, why, sizeof why));
-    remote_poll(first, world.site_id, loc("/a.xml"), on_polled, NULL);
+    remote_poll(first, world.site_id, loc("/a.xml"), NULL, on_polled, NULL);
     await(); /* it has loaded what there is: nothing */
     start();
     assert_string_equal(scan_list(MAX_REMOVED_GUARDED), "");
