@@ -248,9 +248,11 @@ static void report_away(struct shared_node *n, const struct shared_state *now, b
     else if (now_ms < n->retell_at || strcmp(now->said, n->away_said) == 0)
         return;
     log_event(LOG_LEVEL_ERROR, "shared-away",
-              "connection to PostgreSQL failed: %s. Pages are served; writes are rejected with 503 "
-              "(read-only) until a retry succeeds",
-              now->said[0] != '\0' ? now->said : "it does not answer");
+              "connection to PostgreSQL failed: %s. %s until a retry succeeds",
+              now->said[0] != '\0' ? now->said : "it does not answer",
+              now->phase == SHARED_JOINING
+                  ? "This node has no catalogue yet and serves nothing"
+                  : "Pages are served; writes are rejected with 503 (read-only)");
     memcpy(n->away_said, now->said, sizeof n->away_said);
     n->retell_ms *= 2;
     n->retell_at = now_ms + n->retell_ms;

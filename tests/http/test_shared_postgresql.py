@@ -2,6 +2,7 @@
 """A shared catalogue whose PostgreSQL is away, refuses, waits for a standby or is too old, and upgrades of its form."""
 
 import os
+import re
 import sqlite3
 import sys
 import threading
@@ -59,6 +60,9 @@ def test_what_locks_do_not_hold_on_is_refused(cluster, what, words):
         eventually(lambda: f"shared-away: connection to PostgreSQL failed: {words}" in a.log(), "logged")
         assert a.register(loc("one")).status == 503
         assert ready(a)[0] == 200
+        b = cluster.node("b", env={"SITEMAPD_SHARED": between.url(DATABASE)})
+        eventually(lambda: re.search(f"shared-away: connection to PostgreSQL failed: {words}.*[.] This node has no catalogue yet and serves nothing until a retry succeeds\n", b.log()), "logged")
+        assert "Pages are served" not in b.log()
 
 
 def test_a_pooler_in_session_mode_is_used(cluster):
