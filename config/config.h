@@ -130,10 +130,12 @@ struct config {
     uint32_t max_queued_writes;
     uint32_t shrink_guard_percent;
 
-    char *shared_database; /* [shared] database = postgresql://…; NULL: this machine's alone */
-    char *shared_schema;   /* of PostgreSQL */
-    char *shared_node;     /* NULL: made once and kept in the file */
-    char *shared_upgrade;  /* auto or manual */
+    char *shared_database;  /* [shared] database = postgresql://…; NULL: this machine's alone */
+    char *shared_schema;    /* of PostgreSQL */
+    char *shared_node;      /* NULL: made once and kept in the file */
+    char *shared_upgrade;   /* auto or manual */
+    char *shared_advertise; /* origin at which other nodes reach the admin listener; or NULL */
+    char *peer_token_file;  /* NULL: nodes ask each other nothing */
 
     uint64_t history_keep_ms; /* [history]; 0: none is kept */
     uint64_t history_max_bytes;
@@ -237,6 +239,11 @@ const char *config_token_read(const struct config_token *token, struct config_gr
 #define CONFIG_CREDENTIALS_SIZE 1024u
 const char *config_source_credentials(const struct config_source *source,
                                       char out[CONFIG_CREDENTIALS_SIZE], char why[256]);
+
+/* The secret of the nodes ([shared] peer_token_file), into `out`. As above. */
+#define CONFIG_PEER_TOKEN_SIZE 257u
+const char *config_peer_token(const struct config *c, char out[CONFIG_PEER_TOKEN_SIZE],
+                              char why[256]);
 
 /* What the secret's file of an engine holds; the caller frees it, wiped. NULL, and `why` is a
  * sentence of what is wrong: with the file, or with who may read it. Reads the file. */

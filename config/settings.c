@@ -154,6 +154,15 @@ const struct setting config_settings[] = {
      .fallback = "auto", FILE_AND("SITEMAPD_SHARED_UPGRADE"),
      .doc = "auto: migrate the shared catalogue once no node runs an older release; manual: only "
             "by `sitemapd share upgrade`."},
+    {"shared", "advertise", SETTING_ORIGIN, IN(shared_advertise),
+     FILE_AND("SITEMAPD_SHARED_ADVERTISE"), .example = "https://web1.internal:8081",
+     .doc = "Address at which the other nodes reach the admin listener of this one; they then copy "
+            "the catalogue from here. Needs peer_token_file."},
+    {"shared", "peer_token_file", SETTING_PATH, IN(peer_token_file),
+     FILE_AND("SITEMAPD_SHARED_PEER_TOKEN_FILE"), .example = "/etc/sitemapd/peer-token",
+     .doc = "File with the secret that the nodes show each other, the same on all, at least 32 "
+            "characters. A node that joins copies the catalogue from another node, where one "
+            "advertises its address."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),

@@ -204,6 +204,10 @@ static void check_pair(const struct config_site *site, const struct config_site 
                          site->host_aliases[i], earlier->named.name);
 }
 
+/* A process that guesses the token of the environment administers all sites, and the peers' gets
+ * all of the catalogue. */
+#define TOKEN_MIN_CHARS 32u
+
 /* True where `key` is in the section: with a bad value that has been reported already. */
 static bool is_there(const struct config_named *section, const char *word, const char *key)
 {
@@ -526,15 +530,59 @@ static void check_source(const struct config *c, const struct config_source *sou
         check_folder(source, m);
 }
 
+const char *config_peer_token(const struct config *c, char out[CONFIG_PEER_TOKEN_SIZE],
+                              char why[256])
+{
+    size_t len = 0;
+    char *text =
+        read_secret("peer_token_file", c->peer_token_file, CONFIG_PEER_TOKEN_SIZE, &len, why);
+
+    if (text == NULL)
+        return why;
+    size_t chars = len;
+    while (chars > 0 && strchr(" \t\r\n", text[chars - 1]) != NULL)
+        chars--;
+    bool good = chars >= TOKEN_MIN_CHARS && chars < CONFIG_PEER_TOKEN_SIZE;
+    for (size_t i = 0; good && i < chars; i++)
+        good = text[i] > ' ' && text[i] < 0x7f;
+    if (good)
+        snprintf(out, CONFIG_PEER_TOKEN_SIZE, "%.*s", (int)chars, text);
+    else
+        snprintf(why, 256,
+                 "peer_token_file %.120s: must be one line of %u to %u visible ASCII characters; "
+                 "`openssl rand -hex 32` creates one",
+                 c->peer_token_file, TOKEN_MIN_CHARS, CONFIG_PEER_TOKEN_SIZE - 1);
+    explicit_bzero(text, len);
+    free(text);
+    return good ? NULL : why;
+}
+
+static void evaluate_peers(const struct config *c, struct mistakes *m)
+{
+    char token[CONFIG_PEER_TOKEN_SIZE], why[256];
+
+    if (c->peer_token_file == NULL && c->shared_advertise != NULL) {
+        blame(m, c, "shared", "advertise");
+        mistakes_add(m, "advertise needs peer_token_file");
+    }
+    if (c->peer_token_file == NULL)
+        return;
+    blame(m, c, "shared", "peer_token_file");
+    if (c->shared_database == NULL)
+        mistakes_add(m, "peer_token_file needs database in [shared]");
+    if (config_peer_token(c, token, why) != NULL)
+        mistakes_add(m, "%s", why);
+    explicit_bzero(token, sizeof token);
+}
+
 static void evaluate_shared(const struct config *c, struct mistakes *m)
 {
     const char *node = c->shared_node;
 
-    if (node == NULL)
-        return;
     blame(m, c, "shared", "node");
-    if (entry_check_name(node, strlen(node)) != RULE_OK)
+    if (node != NULL && entry_check_name(node, strlen(node)) != RULE_OK)
         mistakes_add(m, "node %.80s: a name may have only A-Z a-z 0-9 . _ -", node);
+    evaluate_peers(c, m);
 }
 
 static void check_fetch(const struct config *c, struct mistakes *m)
@@ -653,9 +701,6 @@ static void check_tokens(const struct config *c, struct mistakes *m)
                              token->named.name, c->tokens[j].named.name);
     }
 }
-
-/* A process that guesses the token of the environment administers all sites. */
-#define TOKEN_MIN_CHARS 32u
 
 static void check_environment_token(const struct config *c, struct mistakes *m)
 {

@@ -93,9 +93,10 @@ void catalogue_await_server(const struct catalogue *c);
 
 /* ---- care ------------------------------------------------------------------------------ */
 
-/* A consistent copy into a new file while others read and write. `progress` may be NULL. */
+/* A consistent copy into a new file while others read and write. `progress`, after every 4 MiB, may
+ * be NULL; it may wait, which slows the copy down, and false ends it: CANCELLED. */
 enum catalogue_status catalogue_backup(struct catalogue *c, const char *path,
-                                       void (*progress)(void *context, uint64_t done,
+                                       bool (*progress)(void *context, uint64_t done,
                                                         uint64_t total),
                                        void *context, char *why, size_t why_size);
 struct catalogue_restore_options {

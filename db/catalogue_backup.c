@@ -20,7 +20,7 @@ struct backup {
     char *temporary; /* owned: beside `path`, so that the rename stays within one file system */
     sqlite3 *from, *to;
     int64_t begun; /* Unix seconds, before the state that is copied */
-    void (*progress)(void *context, uint64_t done, uint64_t total);
+    bool (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
     char *why;
     size_t why_size;
@@ -108,6 +108,7 @@ static int distrust_dates(struct backup *b)
 static enum catalogue_status copy(struct backup *b)
 {
     sqlite3_backup *job = sqlite3_backup_init(b->to, "main", b->from, "main");
+    bool goes_on = true;
     int rc;
 
     if (job == NULL)
@@ -116,10 +117,13 @@ static enum catalogue_status copy(struct backup *b)
         rc = sqlite3_backup_step(job, BACKUP_STEP_PAGES);
         if (b->progress != NULL && (rc == SQLITE_OK || rc == SQLITE_DONE)) {
             uint64_t total = (uint64_t)sqlite3_backup_pagecount(job);
-            b->progress(b->context, total - (uint64_t)sqlite3_backup_remaining(job), total);
+            goes_on =
+                b->progress(b->context, total - (uint64_t)sqlite3_backup_remaining(job), total);
         }
-    } while (rc == SQLITE_OK);
+    } while (rc == SQLITE_OK && goes_on);
     sqlite3_backup_finish(job);
+    if (!goes_on)
+        return CATALOGUE_CANCELLED;
     if (rc != SQLITE_DONE)
         return fail_engine(b, b->path, rc, NULL);
     rc = distrust_dates(b);
@@ -171,7 +175,7 @@ static enum catalogue_status publish(struct backup *b)
 }
 
 enum catalogue_status catalogue_backup(struct catalogue *c, const char *path,
-                                       void (*progress)(void *context, uint64_t done,
+                                       bool (*progress)(void *context, uint64_t done,
                                                         uint64_t total),
                                        void *context, char *why, size_t why_size)
 {

@@ -15,6 +15,22 @@ struct catalogue;
 
 #define SHARED_NODE_NAME_SIZE 129
 
+/* Other nodes, of which a node that joins copies the catalogue in place of PostgreSQL's snapshot.
+ * The catalogue checks what it gets. One thread of the catalogue's calls them, and may wait;
+ * borrowed until the catalogue is closed. */
+struct shared_member;
+struct shared_peers {
+    void *context;
+    /* Whether a node, this one or another, gives its file to others. Any thread, never waits. */
+    bool (*offers)(void *context, const struct shared_member *member);
+    /* Writes the file of `from`, a node of the shared catalogue `epoch`, to `fd` from its start.
+     * False: it is not whole, and why was logged. Ends soon once `stops` is true. */
+    bool (*fetch)(void *context, const struct shared_member *from, const char *epoch, int fd,
+                  bool (*stops)(void *stops_context), void *stops_context);
+    /* Logs that what was fetched is not used. */
+    void (*reject)(void *context, const struct shared_member *from, const char *why);
+};
+
 /* How a catalogue is shared; in struct catalogue_options. */
 struct catalogue_shared {
     const char *database; /* postgresql://…; NULL: it is not */
@@ -22,6 +38,7 @@ struct catalogue_shared {
     const char *node;     /* NULL: the host's name and 8 hex digits, made once, kept in the file */
     const char *release;  /* of this program, for people */
     bool upgrade_by_hand; /* no migration but by catalogue_share_upgrade */
+    const struct shared_peers *peers; /* NULL: only PostgreSQL has snapshots */
 };
 
 enum shared_phase {

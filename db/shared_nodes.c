@@ -165,7 +165,7 @@ static enum catalogue_status put_snapshot(struct founding *f)
         f->log->calls->hold(f->log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
 
     if (outcome == SHARED_YES)
-        outcome = presence_put_snapshot(f->log, f->path);
+        outcome = presence_put_snapshot(f->log, f->path, 1);
     if (outcome == SHARED_YES)
         return CATALOGUE_OK;
     snprintf(f->why, f->why_size,

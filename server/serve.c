@@ -19,6 +19,7 @@
 
 #include "db/catalogue.h"
 #include "server/api/auth.h"
+#include "server/api/peer_files.h"
 #include "server/base/clock.h"
 #include "server/base/memory_limit.h"
 #include "server/base/str.h"
@@ -33,6 +34,7 @@
 #include "server/notify/indexnow.h"
 #include "server/pages/publisher.h"
 #include "server/pages/workers.h"
+#include "server/peering.h"
 #include "server/privileges.h"
 #include "server/request_log.h"
 #include "server/serve_state.h"
@@ -235,7 +237,7 @@ static bool app_start_listeners(struct app *app)
     admin.allowed_host_count = config->allowed_host_count;
     admin.allowed_hosts = config->allowed_hosts;
     admin.routes = routes_admin;
-    admin.route_count = config->console ? routes_admin_count : routes_api_count;
+    admin.route_count = config->console ? routes_admin_count : routes_bare_count;
     admin.authorise = routes_authorise;
     admin.tls = config->admin_tls_cert != NULL;
     admin.tls_side = TLS_ADMIN;
@@ -436,6 +438,8 @@ static bool open_catalogue(struct app *app)
 {
     const struct config *config = app->config;
     char why[1024];
+    if (config->peer_token_file != NULL && (app->peering = peering_new(config)) == NULL)
+        return false;
     struct catalogue_options options = {
         .path = config->database,
         .server = true,
@@ -451,7 +455,8 @@ static bool open_catalogue(struct app *app)
                    .schema = config->shared_schema,
                    .node = config->shared_node,
                    .release = SITEMAPD_VERSION,
-                   .upgrade_by_hand = strcmp(config->shared_upgrade, "manual") == 0},
+                   .upgrade_by_hand = strcmp(config->shared_upgrade, "manual") == 0,
+                   .peers = peering_calls(app->peering)},
     };
     enum catalogue_status status = catalogue_open(&options, &app->catalogue, why, sizeof why);
     if (status != CATALOGUE_OK) {
@@ -707,6 +712,12 @@ static bool fill_context(struct app *app)
         context->environment_token_sha256 = app->token_sha256;
         config_wipe_token(app->config);
     }
+    if (app->peering != NULL) {
+        context->peer_token_sha256 = peering_token_sha256(app->peering);
+        context->peer_files = peer_files_new(context);
+        if (context->peer_files == NULL)
+            return lack_memory();
+    }
     return (context->readers != NULL && context->searchers != NULL && context->copiers != NULL &&
             context->auth != NULL && context->trace != NULL) ||
            lack_memory();
@@ -733,6 +744,7 @@ static void stop(struct app *app)
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);
     tls_done();
     shared_node_stop(app->node);
+    peer_files_free(app->context.peer_files);
     crawler_keeper_stop(app->crawler_keeper);
     day_keeper_stop(app->day_keeper);
     source_set_free(app->sources);
@@ -744,6 +756,7 @@ static void stop(struct app *app)
     publisher_stop(app->context.publisher);
     cache_free(app->cache);
     catalogue_close(app->catalogue);
+    peering_free(app->peering);
     auth_free(app->context.auth);
     trace_free(app->context.trace);
     crawlers_free(app->context.crawlers);

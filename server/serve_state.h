@@ -25,6 +25,7 @@ struct app {
     struct engines *engines;               /* NULL: none is asked */
     struct crawler_keeper *crawler_keeper; /* NULL: off */
     struct day_keeper *day_keeper;         /* NULL: no sums are kept */
+    struct peering *peering;               /* NULL: nodes ask each other nothing */
     struct shared_node *node;              /* NULL: the catalogue is this machine's alone */
     struct readers readers;
     struct cache *cache;

@@ -183,6 +183,10 @@ static void publish_sections(struct shared_node *n, const struct config *config)
         return;
     str_append_char(&out, '{');
     append_digest(&out, config);
+    if (config->shared_advertise != NULL) {
+        str_append_text(&out, ",\"advertise\":");
+        str_append_json_text(&out, config->shared_advertise);
+    }
     str_append_format(&out, ",%s%zu", upstreams_key, count_upstreams(config));
     for (size_t i = 0; i < config->source_count; i++)
         if (is_missing(&config->sources[i]))

@@ -171,10 +171,11 @@ static int write_node(sqlite3 *db, const struct join_node *node,
     return sqlite3_changes(db) == 1 ? SQLITE_OK : SQLITE_MISMATCH;
 }
 
-/* Makes what was fetched this node's. The file is nobody else's: no log is kept beside it. */
+/* Makes what was fetched this node's. The file is nobody else's: no log is kept beside it. `at`:
+ * where it is in the log; NULL: that is in itself, and goes to `*found`. */
 static enum shared_outcome make_own(const char *name, const struct join_node *node,
-                                    const struct shared_snapshot *snapshot, char *why,
-                                    size_t why_size)
+                                    const struct shared_position *at, struct shared_position *found,
+                                    char *why, size_t why_size)
 {
     sqlite3 *db = NULL;
     int version = 0;
@@ -186,24 +187,118 @@ static enum shared_outcome make_own(const char *name, const struct join_node *no
     if (rc == SQLITE_OK && !schema_version(db, &version, &shared))
         rc = sqlite3_extended_errcode(db);
     bool fits = shared && version <= SCHEMA_VERSION;
+    if (rc == SQLITE_OK && fits && at == NULL && join_position(db, found) != CATALOGUE_OK)
+        rc = SQLITE_MISMATCH;
     if (rc == SQLITE_OK && fits)
         rc = empty_local_tables(db);
     if (rc == SQLITE_OK && fits)
-        rc = write_node(db, node, &snapshot->position);
+        rc = write_node(db, node, at != NULL ? at : found);
     if (rc == SQLITE_OK && fits)
         rc = sqlite3_exec(db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     if (rc == SQLITE_MISMATCH)
-        snprintf(why, why_size, "the log's snapshot belongs to another catalogue than this file");
+        snprintf(why, why_size, "the snapshot belongs to another catalogue than this file");
     else if (rc != SQLITE_OK)
-        snprintf(why, why_size, "the log's snapshot: %s", sqlite3_errmsg(db));
+        snprintf(why, why_size, "the snapshot: %s", sqlite3_errmsg(db));
+    else if (!shared)
+        snprintf(why, why_size, "the snapshot is not of a shared catalogue");
     else if (!fits)
-        snprintf(why, why_size, "the log's snapshot has a newer schema: upgrade this node");
+        snprintf(why, why_size, "the snapshot has a newer schema: upgrade this node");
     sqlite3_close(db);
     return rc == SQLITE_OK && fits ? SHARED_YES : SHARED_NO;
 }
 
+/* ---- from other nodes */
+
+struct known_peers {
+    const struct shared_peers *calls;
+    const char *own;
+    struct known_peer {
+        char *name, *state;
+    } * all;
+    size_t count;
+};
+
+static bool record_peer(void *context, const struct shared_node *node)
+{
+    struct known_peers *k = context;
+    const struct shared_member member = {.name = node->name, .state = node->state};
+    if (strcmp(node->name, k->own) == 0 || node->silent_ms >= SHARED_SILENT_MS ||
+        !k->calls->offers(k->calls->context, &member))
+        return true;
+    struct known_peer *grown = reallocarray(k->all, k->count + 1, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    k->all = grown;
+    grown[k->count] = (struct known_peer){strdup(node->name), strdup(node->state)};
+    k->count++;
+    return grown[k->count - 1].name != NULL && grown[k->count - 1].state != NULL;
+}
+
+static void drop_peers(struct known_peers *k)
+{
+    for (size_t i = 0; i < k->count; i++) {
+        free(k->all[i].name);
+        free(k->all[i].state);
+    }
+    free(k->all);
+}
+
+static bool see_record(void *context, const struct shared_record *record)
+{
+    (void)record;
+    *(bool *)context = true;
+    return false;
+}
+
+/* By the chain. Where that cannot be asked now, catching up asks it again. */
+static bool log_has(struct shared_log *log, const struct shared_position *at, char *why,
+                    size_t why_size)
+{
+    bool seen = false;
+    uint64_t head;
+    const struct shared_take take = {see_record, NULL, NULL, NULL, &seen};
+    enum shared_outcome outcome =
+        log->calls->tail(log, at, 1, &take, &head, clock_now_ms() + CALL_MS);
+    bool lacks = !seen && (outcome == SHARED_DIVERGED || outcome == SHARED_TRIMMED ||
+                           outcome == SHARED_FOREIGN);
+    if (lacks)
+        snprintf(why, why_size, "its place in the log: %s", log->calls->why(log));
+    return !lacks;
+}
+
+/* One node after another, a random one first, until one's file is good. */
+static bool fetch_from_peers(struct shared_log *log, const char *name, int fd,
+                             const struct join_node *node, const struct join_peers *peers)
+{
+    struct known_peers known = {.calls = peers->calls, .own = node->name};
+    struct shared_overview overview;
+    struct shared_position at;
+    uint32_t first;
+    bool fetched = false;
+    if (log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) == SHARED_YES)
+        log->calls->list(log, record_peer, &known, clock_now_ms() + CALL_MS);
+    sqlite3_randomness(sizeof first, &first);
+    const struct join_node self = {node->name, overview.epoch};
+    for (size_t i = 0; i < known.count && !fetched && !peers->stops(peers->context); i++) {
+        const struct known_peer *from = &known.all[(first + i) % known.count];
+        const struct shared_member member = {.name = from->name, .state = from->state};
+        char why[256] = "";
+        if (ftruncate(fd, 0) != 0 ||
+            !peers->calls->fetch(peers->calls->context, &member, overview.epoch, fd, peers->stops,
+                                 peers->context))
+            continue;
+        fetched = make_own(name, &self, NULL, &at, why, sizeof why) == SHARED_YES &&
+                  log_has(log, &at, why, sizeof why);
+        if (!fetched)
+            peers->calls->reject(peers->calls->context, &member, why);
+    }
+    drop_peers(&known);
+    return fetched;
+}
+
 enum shared_outcome join_fetch(struct shared_log *log, const char *path,
-                               const struct join_node *node, char *why, size_t why_size)
+                               const struct join_node *node, struct join_peers *peers, char *why,
+                               size_t why_size)
 {
     struct shared_snapshot snapshot;
     char *name = fetched_name(path);
@@ -213,13 +308,17 @@ enum shared_outcome join_fetch(struct shared_log *log, const char *path,
         free(name);
         return SHARED_NO;
     }
-    enum shared_outcome outcome = log->calls->snapshot_get(log, fd, &snapshot, PART_MS);
+    enum shared_outcome outcome = SHARED_YES;
+    peers->used = peers->calls != NULL && fetch_from_peers(log, name, fd, node, peers);
+    if (!peers->used)
+        outcome = ftruncate(fd, 0) == 0 ? log->calls->snapshot_get(log, fd, &snapshot, PART_MS)
+                                        : SHARED_STOPPED;
     close(fd);
-    if (outcome == SHARED_YES)
-        outcome = make_own(name, node, &snapshot, why, why_size);
+    if (!peers->used && outcome == SHARED_YES)
+        outcome = make_own(name, node, &snapshot.position, NULL, why, why_size);
     else if (outcome == SHARED_NO)
         snprintf(why, why_size, "the log has no snapshot yet");
-    else
+    else if (outcome != SHARED_YES)
         snprintf(why, why_size, "%s", log->calls->why(log));
     if (outcome != SHARED_YES)
         unlink(name);

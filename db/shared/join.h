@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "db/shared.h"
 #include "db/shared/log.h"
 #include "db/status.h"
 
@@ -34,10 +35,19 @@ enum catalogue_status join_found(sqlite3 *db, const struct join_node *node,
 enum catalogue_status join_leave(sqlite3 *db);
 /* Where a node's file is in the log. NOT_FOUND: it has nothing of one. */
 enum catalogue_status join_position(sqlite3 *db, struct shared_position *out);
-/* Fetches the newest snapshot and makes it the node's; on the log's thread. YES: it lies ready. NO:
- * there is none that helps. */
+/* Whose files are tried before the log's snapshot. */
+struct join_peers {
+    const struct shared_peers *calls; /* NULL: nobody's */
+    bool (*stops)(void *context);
+    void *context;
+    bool used; /* set: the file is a peer's */
+};
+/* Fetches a snapshot, a peer's or the newest of the log, and makes it the node's; on the log's
+ * thread. YES: it lies ready, and where it says that it is in the log, it is. NO: there is none
+ * that helps. */
 enum shared_outcome join_fetch(struct shared_log *log, const char *path,
-                               const struct join_node *node, char *why, size_t why_size);
+                               const struct join_node *node, struct join_peers *peers, char *why,
+                               size_t why_size);
 /* How a fetched file is brought to the log's head. */
 struct join_catching_up {
     const struct join_node *node;

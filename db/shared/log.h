@@ -193,17 +193,17 @@ struct shared_log_calls {
 
     /* --- snapshots: files, in parts; `deadline` is of each part, `interrupt` ends the whole --- */
     /* Sends what lies in the file from its beginning. Who does so holds a name for it. Drops what
-     * was left by one that broke off, and all but the last two. */
+     * was left by one that broke off, and all but the last `kept`. */
     enum shared_outcome (*snapshot_put)(struct shared_log *log,
-                                        const struct shared_snapshot *snapshot, int fd,
+                                        const struct shared_snapshot *snapshot, int kept, int fd,
                                         int64_t part_timeout_ms);
     /* The newest one, written to the file from its beginning. NO: there is none. */
     enum shared_outcome (*snapshot_get)(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms);
-    /* Drops records that are older than the last but one snapshot, and than a day or have a GiB
-     * behind them (a node that lacks them takes a snapshot), some at a time; `*more` where there
-     * are more. Nodes that were silent for a week are forgotten. */
-    enum shared_outcome (*trim)(struct shared_log *log, bool *more, int64_t deadline_ms);
+    /* Drops records that are older than the oldest of the last `kept` snapshots, and than a day or
+     * have a GiB behind them (a node that lacks them takes a snapshot), some at a time; `*more`
+     * where there are more. Nodes that were silent for a week are forgotten. */
+    enum shared_outcome (*trim)(struct shared_log *log, int kept, bool *more, int64_t deadline_ms);
 
     /* --- what lives as long as the connection --- */
     /* Leadership: YES if the name is this connection's now (also if it was already; then without a

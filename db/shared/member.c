@@ -65,7 +65,9 @@ static void record_copy(void *context, uint64_t seq, uint64_t head)
     standing_record_copy(((struct lookout *)context)->standing, seq, head);
 }
 
-/* A snapshot, and what is newer than it. */
+/* A snapshot, and what is newer than it. The log's own, where records were lost with which peers may
+ * go on, where this node's rows differed from theirs, or where a peer's file did not fit the log's
+ * records. */
 static enum shared_outcome make_copy(struct lookout *l, const struct join_node *node, char *why,
                                      size_t why_size)
 {
@@ -76,14 +78,23 @@ static enum shared_outcome make_copy(struct lookout *l, const struct join_node *
                                          .moved = record_copy,
                                          .context = l};
     if (!l->has_copy) {
-        enum shared_outcome fetched = join_fetch(l->log, l->catalogue->path, node, why, why_size);
+        struct standing_now now = standing_now(l->standing);
+        bool asks = !now.has_lost && !now.has_differed && !l->distrusts_peers;
+        struct join_peers peers = {.calls = asks ? l->catalogue->options.shared.peers : NULL,
+                                   .stops = has_ended,
+                                   .context = l};
+        enum shared_outcome fetched =
+            join_fetch(l->log, l->catalogue->path, node, &peers, why, why_size);
         if (fetched != SHARED_YES)
             return fetched;
         l->copy_epoch[0] = '\0';
+        l->distrusts_peers = peers.used; /* unless it comes to the head */
     }
     enum shared_outcome outcome = join_catch_up(l->log, l->catalogue->path, &how, why, why_size);
     /* Begun again, a large catalogue would never get there over a poor connection. */
     l->has_copy = outcome == SHARED_AWAY || outcome == SHARED_BUSY;
+    if (outcome == SHARED_YES)
+        l->distrusts_peers = false;
     return outcome;
 }
 

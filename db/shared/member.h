@@ -46,6 +46,7 @@ struct lookout {
     struct thread thread;
     /* The thread's. */
     bool has_copy; /* a snapshot was fetched, and is being brought to the head */
+    bool distrusts_peers;
     char copy_epoch[JOIN_EPOCH_SIZE];
     atomic_bool behind; /* there is something for the writer; which clears it */
 };

@@ -273,13 +273,16 @@ static void hold_and_report(void *context)
 
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
-bool presence_snapshot_is_due(const struct shared_overview *o)
+#define KEPT            2
+#define KEPT_WITH_PEERS 1
+
+bool presence_snapshot_is_due(const struct shared_overview *o, bool peers)
 {
-    uint64_t quarter = o->snapshot.bytes / 4;
+    uint64_t grown = peers ? o->snapshot.bytes : o->snapshot.bytes / 4;
 
     return !o->has_snapshot ||
            o->bytes_since_snapshot >=
-               (quarter > PRESENCE_SNAPSHOT_BYTES ? quarter : PRESENCE_SNAPSHOT_BYTES) ||
+               (grown > PRESENCE_SNAPSHOT_BYTES ? grown : PRESENCE_SNAPSHOT_BYTES) ||
            (o->snapshot_age_ms >= PRESENCE_SNAPSHOT_AGE_MS &&
             o->head.seq > o->snapshot.position.seq);
 }
@@ -297,7 +300,7 @@ static bool read_position(const char *path, struct shared_snapshot *out)
     return found;
 }
 
-enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path)
+enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path, int kept)
 {
     struct shared_snapshot snapshot = {0};
     enum shared_outcome outcome = SHARED_NO;
@@ -306,7 +309,7 @@ enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *pa
 
     if (size > 0 && read_position(path, &snapshot) && lseek(fd, 0, SEEK_SET) == 0) {
         snapshot.bytes = (uint64_t)size;
-        outcome = log->calls->snapshot_put(log, &snapshot, fd, PART_MS);
+        outcome = log->calls->snapshot_put(log, &snapshot, kept, fd, PART_MS);
     }
     if (fd >= 0)
         close(fd);
@@ -315,35 +318,37 @@ enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *pa
 
 struct copying {
     struct shared_log *log;
+    const struct thread *carer;
     int64_t asked_at;
 };
 
 /* The name is kept while a large file is copied. */
-static void record_copied(void *context, uint64_t done, uint64_t total)
+static bool record_copied(void *context, uint64_t done, uint64_t total)
 {
     struct copying *c = context;
     struct shared_overview ignored;
 
     (void)done;
     (void)total;
-    if (clock_now_ms() - c->asked_at < TELL_EACH_MS)
-        return;
-    c->log->calls->overview(c->log, &ignored, clock_now_ms() + CALL_MS);
-    c->asked_at = clock_now_ms();
+    if (clock_now_ms() - c->asked_at >= TELL_EACH_MS) {
+        c->log->calls->overview(c->log, &ignored, clock_now_ms() + CALL_MS);
+        c->asked_at = clock_now_ms();
+    }
+    return !thread_stops(c->carer);
 }
 
 /* The copy lies beside the file for as long as it is sent. */
-static void take_snapshot(struct presence *p, struct shared_log *log)
+static void take_snapshot(struct presence *p, struct shared_log *log, int kept)
 {
     char *copy, why[256];
-    struct copying copying = {log, clock_now_ms()};
+    struct copying copying = {log, &p->carer, clock_now_ms()};
 
     if (asprintf(&copy, "%s.snapshot", p->catalogue->path) < 0)
         return;
     unlink(copy); /* of a process that was killed */
     if (catalogue_backup(p->catalogue, copy, record_copied, &copying, why, sizeof why) ==
             CATALOGUE_OK &&
-        presence_put_snapshot(log, copy) == SHARED_YES) {
+        presence_put_snapshot(log, copy, kept) == SHARED_YES) {
         pthread_mutex_lock(&p->lock);
         p->snapshots++;
         pthread_mutex_unlock(&p->lock);
@@ -352,18 +357,46 @@ static void take_snapshot(struct presence *p, struct shared_log *log)
     free(copy);
 }
 
-static void care(struct presence *p, struct shared_log *log)
+struct offering {
+    const struct shared_peers *peers;
+    const char *own;
+    bool is_own, is_another;
+};
+
+static void record_offering(void *context, const struct shared_member *member)
+{
+    struct offering *o = context;
+
+    if (member->silent_ms >= SHARED_SILENT_MS || !o->peers->offers(o->peers->context, member))
+        return;
+    bool own = strcmp(member->name, o->own) == 0;
+    o->is_own |= own;
+    o->is_another |= !own;
+}
+
+/* Whether this node and another one give their files. */
+static bool has_peers(struct presence *p, const char *node)
+{
+    struct offering o = {p->catalogue->options.shared.peers, node, false, false};
+
+    if (o.peers != NULL)
+        presence_members(p, record_offering, &o);
+    return o.is_own && o.is_another;
+}
+
+static void care(struct presence *p, struct shared_log *log, bool peers)
 {
     struct shared_overview overview;
+    int kept = peers ? KEPT_WITH_PEERS : KEPT;
     bool more = true;
 
     if (log->calls->hold(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS) != SHARED_YES ||
         log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) != SHARED_YES)
         return;
-    if (presence_snapshot_is_due(&overview))
-        take_snapshot(p, log);
+    if (presence_snapshot_is_due(&overview, peers))
+        take_snapshot(p, log, kept);
     while (more && thread_wait(&p->carer, 0))
-        if (log->calls->trim(log, &more, clock_now_ms() + CALL_MS) != SHARED_YES)
+        if (log->calls->trim(log, kept, &more, clock_now_ms() + CALL_MS) != SHARED_YES)
             more = false;
     log->calls->let_go(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
 }
@@ -380,7 +413,7 @@ static void take_care(void *context)
         if (state.phase == SHARED_JOINED && state.away_ms == 0)
             log = open_log(p, &state, &p->caring);
         if (log != NULL)
-            care(p, log);
+            care(p, log, has_peers(p, state.node));
     }
 }
 

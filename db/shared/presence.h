@@ -20,14 +20,17 @@ void presence_free(struct presence *p);
 
 /* A snapshot costs as much as the file is large, to take and to keep: so the log since the last one
  * is to have grown by a quarter of the file, and by so much at least. What a node that joins has to
- * apply is bounded by the same, and by the age. */
+ * apply is bounded by the same, and by the age. The log keeps two: who copies one then is not
+ * robbed of it by the next. Where nodes give each other their files (`peers`) that of the log is
+ * for the loss of all of them: it is due by as much as the file is large, and the log keeps one. */
 #define PRESENCE_SNAPSHOT_BYTES  ((uint64_t)64 << 20)
 #define PRESENCE_SNAPSHOT_AGE_MS (7 * 24 * 3600 * INT64_C(1000)) /* where anything was written */
 /* Pure. */
-bool presence_snapshot_is_due(const struct shared_overview *overview);
+bool presence_snapshot_is_due(const struct shared_overview *overview, bool peers);
 
-/* Sends a file that nobody writes to as the log's newest snapshot. The caller holds that name. */
-enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path);
+/* Sends a file that nobody writes to as the log's newest snapshot, of `kept`. The caller holds that
+ * name. */
+enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *path, int kept);
 
 /* ---- any thread; all but presence_exchange never wait. See db/shared.h. */
 

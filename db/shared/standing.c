@@ -37,6 +37,7 @@ struct standing_now standing_now(struct standing *s)
         .replacements = s->replacements,
         .has_fetched = s->has_fetched,
         .has_lost = s->has_lost,
+        .has_differed = s->has_differed,
         .ended = s->ended,
     };
     pthread_mutex_unlock(&s->lock);

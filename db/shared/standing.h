@@ -42,7 +42,7 @@ struct standing_now {
     struct shared_position at;
     int64_t behind_ms; /* how long what another wrote has waited to be applied here; 0: none does */
     uint64_t replacements;
-    bool has_fetched, has_lost, ended;
+    bool has_fetched, has_lost, has_differed, ended;
 };
 struct standing_now standing_now(struct standing *s);
 void standing_state(struct standing *s, struct shared_state *out);

@@ -332,6 +332,22 @@ bool routes_authorise(void *context, struct request *request)
     return false;
 }
 
+bool auth_is_peer(const struct app_context *app, struct request *request)
+{
+    size_t len = 0;
+    const char *token = bearer_token(request_header(request, HEADER_AUTHORIZATION), &len);
+    uint8_t sha256[32];
+
+    if (token != NULL && token_sha256(token, len, sha256) &&
+        token_equal(app->peer_token_sha256, sha256))
+        return true;
+    if (token == NULL)
+        errors_reply_unauthorised(&request->reply, "the token of the nodes is missing");
+    else
+        reply_wrong_token(app, request);
+    return false;
+}
+
 bool auth_sees_all(const struct app_context *app, struct request *request, bool *allowed)
 {
     size_t len;

@@ -45,6 +45,10 @@ bool auth_holds(const struct registry *registry, struct request *request, int64_
  * another's. False, with the reply filled (403). By the registry in memory; thread safe. */
 bool auth_may_own(const struct app_context *app, struct request *request, const char *name);
 
+/* Whether the request bears the token of the nodes (app->peer_token_sha256). False, with the reply
+ * filled (401, 429). Thread safe. */
+bool auth_is_peer(const struct app_context *app, struct request *request);
+
 /* Whether the caller may see what names the indexes and sources of every site: where the
  * configuration asks for a token for that (app->metrics_token), one for all sites. `*allowed` says
  * so; false, with the reply filled (401, 429), where a wrong token was sent. Thread safe. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The admin listener's table: a route for each call of calls.def, and the console's. */
+/* The admin listener's table: a route for each call of calls.def, the nodes' and the console's. */
 #include "server/api/call.h"
 #include "server/api/copy.h"
 #include "server/api/description.h"
 #include "server/api/handlers/handlers.h"
+#include "server/api/peer_files.h"
 #include "server/api/upload.h"
 #include "server/rules/limits.h"
 
@@ -63,13 +64,23 @@ static const size_t plain_size = sizeof(struct call);
      .max_body_bytes = LIST_BYTES,                                                                 \
      .content_types = files,                                                                       \
      TOKEN(ADMIN, method_, __VA_ARGS__)},
+/* For other nodes, with their token: not a call of the API. */
+#define PEER(path_, begin_, finish_, done_)                                                        \
+    {.methods = HTTP_GET,                                                                          \
+     .path = (path_),                                                                              \
+     .label = "peer",                                                                              \
+     .begin = (begin_),                                                                            \
+     .finish = (finish_),                                                                          \
+     .done = (done_)},
 /* A file of the console. */
 #define PAGE(path_, finish_)                                                                       \
     {.methods = HTTP_GET, .path = (path_), .label = "console", .finish = (finish_)},
 
 const struct route routes_admin[] = {
 #include "server/api/calls.def"
-    PAGE("/", console_redirect) PAGE("/console", console_redirect) PAGE("/console/", console_get)
-        PAGE("/console/{file}", console_get)};
+    PEER("/peer/snapshot", peer_snapshot_begin, peer_snapshot_get, peer_snapshot_done)
+        PAGE("/", console_redirect) PAGE("/console", console_redirect)
+            PAGE("/console/", console_get) PAGE("/console/{file}", console_get)};
 const size_t routes_admin_count = sizeof routes_admin / sizeof routes_admin[0];
-const size_t routes_api_count = sizeof routes_admin / sizeof routes_admin[0] - 4;
+const size_t routes_bare_count = sizeof routes_admin / sizeof routes_admin[0] - 4;
+const size_t routes_api_count = sizeof routes_admin / sizeof routes_admin[0] - 5;

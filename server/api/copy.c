@@ -402,11 +402,11 @@ static void copy_catalogue(struct copy *copy)
         errors_reply_status(reply, status != CATALOGUE_OK ? status : CATALOGUE_UNAVAILABLE);
 }
 
-static bool has_space(struct copy *copy)
+bool copy_has_space(const struct app_context *app)
 {
     struct catalogue_stats stats;
 
-    catalogue_stats_get(copy->call.app->catalogue, &stats);
+    catalogue_stats_get(app->catalogue, &stats);
     return stats.disk_free_bytes == 0 ||
            stats.disk_free_bytes / 2 > stats.file_bytes + stats.wal_file_bytes;
 }
@@ -420,7 +420,7 @@ static void run_whole(void *context)
         reply_failed(copy);
     else
         call_look(&copy->call, NULL); /* the token still holds */
-    if (copy->call.request->reply.status == 0 && !has_space(copy))
+    if (copy->call.request->reply.status == 0 && !copy_has_space(copy->call.app))
         errors_reply_status(&copy->call.request->reply, CATALOGUE_NO_SPACE);
     if (copy->call.request->reply.status == 0)
         copy_catalogue(copy);

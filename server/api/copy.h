@@ -42,6 +42,8 @@ bool copy_room(struct copy *copy, size_t bytes);
 /* One of the few whole files, as many as there may be at once; to be given back by a decrement of
  * app->backups_open. */
 bool copy_reserve_whole(struct app_context *app);
+/* Whether the disk has room for a copy of the whole catalogue. */
+bool copy_has_space(const struct app_context *app);
 /* An empty file beside the database, the caller's; NULL with errno. copy_remove_file removes it,
  * with what the engine put beside it. */
 char *copy_make_file(const struct app_context *app);

@@ -19,6 +19,7 @@ struct child_store;
 struct crawlers;
 struct served_files;
 struct listener;
+struct peer_files;
 struct readers;
 struct remote;
 struct roster_place;
@@ -71,6 +72,8 @@ struct app_context {
     struct spool_room spool_room; /* of all lists together; a reload moves its bound */
     struct cache_fields cache_fields;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
+    const uint8_t *peer_token_sha256;        /* 32 bytes; NULL: nodes ask each other nothing */
+    struct peer_files *peer_files;           /* likewise; peer_files.h */
     bool metrics_token; /* what names every site's indexes and sources needs a token for all */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */
     _Atomic uint32_t max_rejections;
@@ -119,7 +122,8 @@ struct app_context {
 extern const struct route routes_public;
 extern const struct route routes_admin[];
 extern const size_t routes_admin_count;
-extern const size_t routes_api_count; /* the first so many; behind them stand the console's */
+extern const size_t routes_api_count;  /* the first so many */
+extern const size_t routes_bare_count; /* these and the nodes'; behind them stand the console's */
 
 /* The listener's authorise hook (context: struct app_context). */
 bool routes_authorise(void *context, struct request *request);

@@ -116,9 +116,9 @@ struct reply {
     size_t first, len;                /* the bytes of it that are sent, or that a 304 refers to */
     const struct cache_fields *cache; /* borrowed for the process's life */
     int64_t site_id;                  /* whose it is; 0: not known */
-    bool from_file;                   /* the body is `file`, from its start; see reply_file */
+    bool from_file;                   /* the body is of `file`; see reply_file */
     int file;                         /* owned */
-    uint64_t file_bytes;
+    uint64_t file_first, file_bytes;
     bool close; /* close the connection behind it */
     size_t header_count, text_len;
     /* Last: not cleared, so many count. */
@@ -139,7 +139,7 @@ void reply_text(struct reply *reply, unsigned status, const char *text);
 /* A JSON body that `reply->body` already holds: status, type, no-store. */
 void reply_json(struct reply *reply, unsigned status);
 /* The body is these many bytes of `fd`, which is the reply's from here on: for what is too long for
- * memory. Status and type are the caller's. */
+ * memory; from its start, or where reply->file_first says. Status and type are the caller's. */
 void reply_file(struct reply *reply, int fd, uint64_t bytes);
 void reply_done(struct reply *reply);
 

@@ -101,7 +101,7 @@ static enum MHD_Result queue_own(struct exchange *e)
     struct MHD_Response *response =
         !whole ? not_modified_new(len)
         : reply->from_file
-            ? MHD_create_response_from_fd64(len, reply->file)
+            ? MHD_create_response_from_fd_at_offset64(len, reply->file, reply->file_first)
             : MHD_create_response_from_buffer(
                   len, reply->body.data, len == 0 ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
     if (response == NULL)

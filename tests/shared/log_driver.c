@@ -254,7 +254,8 @@ static enum shared_outcome do_put(void)
     if (fd < 0)
         return outcome;
     snapshot.bytes = (uint64_t)lseek(fd, 0, SEEK_END);
-    outcome = calls->snapshot_put(node, &snapshot, fd, words[2] ? number(2) : 30000);
+    outcome = calls->snapshot_put(node, &snapshot, words[2] && words[3] ? (int)number(3) : 2, fd,
+                                  words[2] ? number(2) : 30000);
     close(fd);
     return outcome;
 }
@@ -372,7 +373,7 @@ static enum shared_outcome call(const char *what)
     else if (strcmp(what, "get") == 0)
         outcome = do_get();
     else if (strcmp(what, "trim") == 0) {
-        outcome = calls->trim(node, &more, deadline(1));
+        outcome = calls->trim(node, words[1] && words[2] ? (int)number(2) : 2, &more, deadline(1));
         report_number("more", more);
     } else if (strcmp(what, "hold") == 0)
         outcome = calls->hold(node, words[1], deadline(2));

@@ -881,6 +881,11 @@ def test_the_log_keeps_what_the_last_but_one_snapshot_needs_and_a_day(nodes, fou
     told = founder.ask("overview")
     assert (told["first"], told["head"], told["snapshot"], told["since"]) == (4, 6, 6, 0)
     assert 2_000_000 < told["log_bytes"] < 2_500_000
+    # Where the nodes have each other's files, the log keeps what the newest snapshot needs.
+    assert founder.write("seven") == "yes" and founder("put", file, 30000, 1) == "yes"
+    assert server.sql("SELECT count(*), min(seq) FROM sitemapd.snapshot", where) == "1|7"
+    age()
+    assert founder.ask("trim", 30000, 1) and server.sql("SELECT min(seq) FROM sitemapd.log", where) == "7"
 
 
 def test_of_a_day_the_log_keeps_a_gibibyte(nodes, founder, database, server, tmp_path):

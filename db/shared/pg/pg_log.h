@@ -93,11 +93,11 @@ void pg_log_forget_held(struct pg_log *l); /* the list alone */
 
 /* pg_snapshot.c */
 enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
-                                        const struct shared_snapshot *snapshot, int fd,
+                                        const struct shared_snapshot *snapshot, int kept, int fd,
                                         int64_t part_timeout_ms);
 enum shared_outcome pg_log_snapshot_get(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms);
-enum shared_outcome pg_log_trim(struct shared_log *log, bool *more, int64_t deadline_ms);
+enum shared_outcome pg_log_trim(struct shared_log *log, int kept, bool *more, int64_t deadline_ms);
 
 /* pg_cluster.c */
 enum shared_outcome pg_log_overview(struct shared_log *log, struct shared_overview *out,

@@ -128,9 +128,10 @@ static enum shared_outcome is_there(struct pg_log *l, uint64_t seq, bool *out, i
 }
 
 enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
-                                        const struct shared_snapshot *snapshot, int fd,
+                                        const struct shared_snapshot *snapshot, int kept, int fd,
                                         int64_t part_timeout_ms)
 {
+    struct pg_value newer = pg_integer(kept - 1);
     struct pg_log *l = pg_log_of(log);
     struct upload upload = {
         .l = l, .seq = snapshot->position.seq, .part_timeout_ms = part_timeout_ms};
@@ -148,7 +149,7 @@ enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
         if (outcome == SHARED_YES)
             outcome = finish_upload(&upload, packer, snapshot);
         if (outcome == SHARED_YES)
-            outcome = ask(l, PG_SNAPSHOT_OLD, NULL, 0, NULL, part_timeout_ms);
+            outcome = ask(l, PG_SNAPSHOT_OLD, &newer, 1, NULL, part_timeout_ms);
         if (outcome == SHARED_YES)
             outcome = clean_parts(l, part_timeout_ms);
     }
@@ -254,13 +255,13 @@ enum shared_outcome pg_log_snapshot_get(struct shared_log *log, int fd,
     return outcome;
 }
 
-enum shared_outcome pg_log_trim(struct shared_log *log, bool *more, int64_t deadline_ms)
+enum shared_outcome pg_log_trim(struct shared_log *log, int kept, bool *more, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
-    struct pg_value most[] = {pg_integer(TRIM_ROWS), pg_integer(LOG_BYTES)};
+    struct pg_value most[] = {pg_integer(TRIM_ROWS), pg_integer(LOG_BYTES), pg_integer(kept - 1)};
     struct pg_results r;
 
-    enum shared_outcome outcome = ask(l, PG_TRIM, most, 2, &r, deadline_ms - clock_now_ms());
+    enum shared_outcome outcome = ask(l, PG_TRIM, most, 3, &r, deadline_ms - clock_now_ms());
 
     if (outcome == SHARED_YES)
         *more = strtol(PQcmdTuples(r.at[0]), NULL, 10) >= TRIM_ROWS;

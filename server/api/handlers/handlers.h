@@ -121,6 +121,9 @@ void nodes_say_names(struct str *out, const char *kind, const char *const *names
 bool nodes_read_names(const char *said, const char *kind,
                       void (*each)(void *context, const char *name, size_t len), void *context);
 
+/* Copies the text that a node says as `kind` ("configuration", "advertise"); "": none. */
+void nodes_read_text(const char *said, const char *kind, char *out, size_t size);
+
 /* Whether nothing is here yet that could be served. */
 bool nodes_is_joining(struct catalogue *c);
 /* Adds to an array of reasons what is wrong with this node or shows between the nodes; each is

@@ -53,6 +53,17 @@ bool nodes_read_names(const char *said, const char *kind,
     return true;
 }
 
+void nodes_read_text(const char *said, const char *kind, char *out, size_t size)
+{
+    char key[32];
+    const char *at;
+
+    int skip = snprintf(key, sizeof key, "\"%s\":\"", kind);
+    at = strstr(said, key);
+    snprintf(out, size, "%.*s", at != NULL ? (int)strcspn(at + skip, "\"") : 0,
+             at != NULL ? at + skip : "");
+}
+
 /* ---- /readyz ------------------------------------------------------------------------------- */
 
 struct reason_list {
@@ -78,21 +89,12 @@ static void add_reason(struct reason_list *t, const char *code, const char *form
     t->add(t->context, code, detail);
 }
 
-static void copy_configuration(const char *said, char *out, size_t size)
-{
-    static const char key[] = "\"configuration\":\"";
-    const char *at = strstr(said, key);
-    int len = at != NULL ? (int)strcspn(at + sizeof key - 1, "\"") : 0;
-
-    snprintf(out, size, "%.*s", len, at != NULL ? at + sizeof key - 1 : "");
-}
-
 static void record_own(void *context, const struct shared_member *member)
 {
     struct reason_list *t = context;
 
     if (strcmp(member->name, t->state->node) == 0)
-        copy_configuration(member->state, t->configuration, sizeof t->configuration);
+        nodes_read_text(member->state, "configuration", t->configuration, sizeof t->configuration);
 }
 
 struct lacking {
@@ -117,7 +119,7 @@ static void record_member(void *context, const struct shared_member *member)
     if (member->silent_ms > SHARED_SILENT_MS)
         return;
     nodes_read_names(member->state, "without", record_lacking, &lacking);
-    copy_configuration(member->state, theirs, sizeof theirs);
+    nodes_read_text(member->state, "configuration", theirs, sizeof theirs);
     if (*theirs == '\0' || *t->configuration == '\0' || strcmp(theirs, t->configuration) == 0)
         return;
     str_append_format(&t->differ, "%s%s", t->differing++ > 0 ? ", " : "", member->name);

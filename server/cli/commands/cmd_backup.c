@@ -13,12 +13,13 @@
 
 /* ---- backup: a stream, whose rows pass through no JSON ------------------------------------- */
 
-static void show_progress(void *context, uint64_t done, uint64_t total)
+static bool show_progress(void *context, uint64_t done, uint64_t total)
 {
     struct progress *p = context;
 
     p->total = total;
     progress_update(p, done);
+    return true;
 }
 
 static int copy_into(struct backend *b, const char *file)

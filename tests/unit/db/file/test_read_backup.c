@@ -36,7 +36,7 @@ struct progress {
     struct writing *writing; /* NULL: none */
 };
 
-static void on_progress(void *context, uint64_t done, uint64_t total)
+static bool on_progress(void *context, uint64_t done, uint64_t total)
 {
     struct progress *p = context;
 
@@ -48,6 +48,7 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
     for (unsigned before = atomic_load(&p->writing->written);
          atomic_load(&p->writing->written) < before + 2;)
         usleep(500);
+    return true;
 }
 
 static void open_all(struct fixture *f, struct catalogue *c)
@@ -142,6 +143,12 @@ static unsigned files_in(const char *folder)
     return count;
 }
 
+static bool stop_copy(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    return done >= total;
+}
+
 static void refusals_leave_nothing_behind(void **state)
 {
     struct catalogue c;
@@ -165,6 +172,9 @@ static void refusals_leave_nothing_behind(void **state)
     assert_int_equal(catalogue_backup(&c, path, NULL, NULL, why, sizeof why),
                      CATALOGUE_UNAVAILABLE);
     assert_int_equal(rename(hidden, f.path), 0);
+    assert_int_equal(files_in(f.folder), 0);
+    assert_int_equal(catalogue_backup(&c, path, stop_copy, NULL, why, sizeof why),
+                     CATALOGUE_CANCELLED);
     assert_int_equal(files_in(f.folder), 0);
     assert_int_equal(catalogue_backup(&c, path, NULL, NULL, why, sizeof why), CATALOGUE_OK);
     assert_string_equal(why, "");

@@ -426,10 +426,11 @@ static inline enum shared_outcome memory_wait(struct shared_log *log, int64_t de
 
 static inline enum shared_outcome memory_snapshot_put(struct shared_log *log,
                                                       const struct shared_snapshot *snapshot,
-                                                      int fd, int64_t part_timeout_ms)
+                                                      int kept, int fd, int64_t part_timeout_ms)
 {
     struct stat st;
     (void)log;
+    (void)kept;
     (void)part_timeout_ms;
     if (fstat(fd, &st) != 0)
         return SHARED_NO;
@@ -544,10 +545,11 @@ static inline enum shared_outcome memory_overview(struct shared_log *log,
     return SHARED_YES;
 }
 
-static inline enum shared_outcome memory_trim(struct shared_log *log, bool *more,
+static inline enum shared_outcome memory_trim(struct shared_log *log, int kept, bool *more,
                                               int64_t deadline_ms)
 {
     (void)log;
+    (void)kept;
     (void)deadline_ms;
     *more = false;
     return SHARED_YES;

@@ -143,7 +143,7 @@ static void put_snapshot(struct node *n)
     const struct shared_log_options options = {.node = "snapshots"};
     struct shared_log *log = memory_open(&options, NULL, 0);
     int fd = open(copy, O_RDONLY);
-    assert_int_equal(memory_snapshot_put(log, &snapshot, fd, 0), SHARED_YES);
+    assert_int_equal(memory_snapshot_put(log, &snapshot, 1, fd, 0), SHARED_YES);
     close(fd);
     memory_free(log);
     unlink(copy);

@@ -20,20 +20,22 @@ static void test_due_in_proportion_to_the_file(void **state)
     static const struct {
         uint64_t file, log; /* bytes: of the snapshot's file, of the log since */
         int64_t age_ms;
-        bool due;
+        bool due, due_with_peers;
     } rows[] = {
-        {MIB, 64 * MIB - 1, HOUR, false}, /* a small file: 64 MiB */
-        {MIB, 64 * MIB, HOUR, true},
-        {256 * MIB, 64 * MIB - 1, HOUR, false}, /* where both are equal */
-        {256 * MIB, 64 * MIB, HOUR, true},
-        {20 * GIB, 64 * MIB, HOUR, false}, /* a large one: a quarter */
-        {20 * GIB, 5 * GIB - 1, WEEK - 1, false},
-        {20 * GIB, 5 * GIB, HOUR, true},
-        {200 * GIB, 49 * GIB, HOUR, false},
-        {20 * GIB, 1, WEEK - 1, false}, /* the age */
-        {20 * GIB, 1, WEEK, true},
-        {MIB, 1, WEEK, true},
-        {0, 1, HOUR, false},
+        {MIB, 64 * MIB - 1, HOUR, false, false}, /* a small file: 64 MiB */
+        {MIB, 64 * MIB, HOUR, true, true},
+        {256 * MIB, 64 * MIB - 1, HOUR, false, false}, /* where both are equal */
+        {256 * MIB, 64 * MIB, HOUR, true, false},
+        {20 * GIB, 64 * MIB, HOUR, false, false}, /* a large one: a quarter */
+        {20 * GIB, 5 * GIB - 1, WEEK - 1, false, false},
+        {20 * GIB, 5 * GIB, HOUR, true, false},
+        {20 * GIB, 20 * GIB - 1, HOUR, true, false}, /* with peers: as much as the file */
+        {20 * GIB, 20 * GIB, HOUR, true, true},
+        {200 * GIB, 49 * GIB, HOUR, false, false},
+        {20 * GIB, 1, WEEK - 1, false, false}, /* the age */
+        {20 * GIB, 1, WEEK, true, true},
+        {MIB, 1, WEEK, true, true},
+        {0, 1, HOUR, false, false},
     };
 
     (void)state;
@@ -43,7 +45,8 @@ static void test_due_in_proportion_to_the_file(void **state)
                                           .snapshot = {.position.seq = 10, .bytes = rows[i].file},
                                           .snapshot_age_ms = rows[i].age_ms,
                                           .bytes_since_snapshot = rows[i].log};
-        if (presence_snapshot_is_due(&o) != rows[i].due)
+        if (presence_snapshot_is_due(&o, false) != rows[i].due ||
+            presence_snapshot_is_due(&o, true) != rows[i].due_with_peers)
             fail_msg("row %zu", i);
     }
 }
@@ -57,8 +60,10 @@ static void test_none_is_due_at_once_and_nothing_new_never(void **state)
                                               .snapshot_age_ms = 100 * WEEK};
 
     (void)state;
-    assert_true(presence_snapshot_is_due(&none));
-    assert_false(presence_snapshot_is_due(&unchanged));
+    assert_true(presence_snapshot_is_due(&none, false));
+    assert_true(presence_snapshot_is_due(&none, true));
+    assert_false(presence_snapshot_is_due(&unchanged, false));
+    assert_false(presence_snapshot_is_due(&unchanged, true));
 }
 
 int main(void)

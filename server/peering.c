@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* Downloads the catalogue's file from another node. Nothing that a peer does is trusted to end:
+ *
+ *     it                               then
+ *     does not answer, rejects         the next peer
+ *     is making its copy               asked again each second, for half an hour at most
+ *     breaks off, stands still         goes on from the last byte, as long as enough come
+ *     has another file meanwhile       begins again, once
+ *     sends less, more, other bytes    the next peer
+ *
+ * The catalogue (db/shared/join.c) then checks what the file is, and takes PostgreSQL's snapshot
+ * where no peer has given one. */
+#include "server/peering.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/api/handlers/handlers.h"
+#include "server/base/clock.h"
+#include "server/client/loop.h"
+#include "server/crypto/token.h"
+#include "server/log/log.h"
+
+#define POLL_MS         200 /* between two looks whether to stop */
+#define PENDING_MS      1000
+#define PENDING_MOST_MS (30 * 60 * INT64_C(1000))
+#define STALL_S         15
+#define STALL_BYTES     (64u << 10) /* a second */
+#define TRIES           5           /* one after the other with less than: */
+#define TRY_BYTES       (1u << 20)
+#define TRY_MS          1000
+#define SAY_AGAIN_MS    60000
+#define TAG_SIZE        72
+#define ORIGIN_SIZE     300
+
+struct peering {
+    struct shared_peers calls;
+    char authorization[CONFIG_PEER_TOKEN_SIZE + 32];
+    uint8_t token_sha256[32];
+    /* The catalogue's thread. */
+    char said[512]; /* and when: it tries again each second */
+    int64_t said_at;
+};
+
+/* One file from one peer. */
+struct download {
+    struct peering *p;
+    const char *name, *origin;
+    int fd;
+    bool (*stops)(void *context);
+    void *stops_context;
+    struct fetch_loop *loop;
+
+    struct token_digest *digest; /* of what came */
+    uint64_t got, bytes;         /* `bytes` 0: not known yet */
+    char tag[TAG_SIZE];          /* "": likewise */
+    char fault[256];             /* the peer is of no use; "": it may be */
+
+    /* Of the request under way. */
+    bool headed, ended, pending;
+    enum fetch_status status;
+    unsigned reply_status;
+};
+
+static void warn(struct peering *p, const char *name, const char *why)
+{
+    int64_t now = clock_now_ms();
+    char text[sizeof p->said];
+
+    snprintf(text, sizeof text, "%s: %s", name, why);
+    if (strcmp(text, p->said) == 0 && now - p->said_at < SAY_AGAIN_MS)
+        return;
+    memcpy(p->said, text, sizeof text);
+    p->said_at = now;
+    log_event(LOG_LEVEL_WARNING, "shared-peer-failed",
+              "the catalogue could not be copied from node %s; the next node is tried, then "
+              "PostgreSQL",
+              text);
+}
+
+/* ---- a request ----------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static bool fail(struct download *d, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(d->fault, sizeof d->fault, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool has_room(const struct download *d)
+{
+    struct statvfs disk;
+
+    return fstatvfs(d->fd, &disk) != 0 || d->bytes / disk.f_frsize < disk.f_bavail;
+}
+
+static bool is_tag(const char *tag)
+{
+    return tag != NULL && strlen(tag) == 66 && tag[0] == '"' &&
+           strspn(tag + 1, "0123456789abcdef") == 64 && tag[65] == '"';
+}
+
+/* The first answer says what all of it is, each further one that it goes on where the last ended.
+ */
+static bool check_head(struct download *d, const struct fetch_reply *reply)
+{
+    const char *tag = fetch_header(reply, "ETag"), *range = fetch_header(reply, "Content-Range");
+    const char *length = fetch_header(reply, "Content-Length");
+    char expected[96];
+
+    if (!is_tag(tag))
+        return fail(d, "its answer has no hash");
+    if (d->got > 0) {
+        snprintf(expected, sizeof expected, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, d->got,
+                 d->bytes - 1, d->bytes);
+        if (reply->status != 206 || range == NULL || strcmp(range, expected) != 0 ||
+            strcmp(tag, d->tag) != 0)
+            return fail(d, "it does not go on where it broke off");
+        return true;
+    }
+    char *end = NULL;
+    errno = 0;
+    d->bytes = length != NULL ? strtoull(length, &end, 10) : 0;
+    if (reply->status != 200 || end == NULL || *end != '\0' || errno != 0 || d->bytes == 0)
+        return fail(d, "its answer has no length");
+    if (!has_room(d))
+        return fail(d, "no space: its file has %" PRIu64 " bytes", d->bytes);
+    memcpy(d->tag, tag, 67);
+    return true;
+}
+
+static bool take(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
+{
+    struct download *d = context;
+
+    if (!d->headed && !(d->headed = check_head(d, reply)))
+        return false;
+    if (len > d->bytes - d->got)
+        return fail(d, "it sends more than it announced");
+    if (!token_digest_add(d->digest, bytes, len))
+        return fail(d, "out of memory");
+    while (len > 0) {
+        ssize_t n = pwrite(d->fd, bytes, len, (off_t)d->got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail(d, "it cannot be written: %s", strerror(n < 0 ? errno : ENOSPC));
+        bytes += n;
+        len -= (size_t)n;
+        d->got += (uint64_t)n;
+    }
+    return true;
+}
+
+static void end_request(void *context, enum fetch_status status, struct fetch_reply *reply)
+{
+    struct download *d = context;
+    const char *body = str_text(&reply->body);
+
+    d->ended = true;
+    d->status = status;
+    d->reply_status = reply->status;
+    d->pending = reply->status == 503 && strstr(body, "\"snapshot-pending\"") != NULL;
+    if (d->fault[0] != '\0' || status != FETCH_OK) {
+        if (d->fault[0] == '\0' && d->got == 0)
+            fail(d, "%s", reply->why);
+        return;
+    }
+    if (reply->status != 200 && reply->status != 206 && reply->status != 412 && !d->pending)
+        fail(d, "it answers %u: %.120s", reply->status, body);
+    else if (reply->status / 100 == 2 && !d->headed)
+        fail(d, "its answer is empty");
+}
+
+/* Until it is over, or all is to stop. */
+static void ask(struct download *d, const char *epoch)
+{
+    struct url url;
+    char target[80];
+    struct str headers = STR_INIT;
+
+    d->headed = d->ended = d->pending = false;
+    snprintf(target, sizeof target, "/peer/snapshot?epoch=%s", epoch);
+    str_append_text(&headers, d->p->authorization);
+    if (d->got > 0)
+        str_append_format(&headers, "Range: bytes=%" PRIu64 "-\r\nIf-Match: %s\r\n", d->got,
+                          d->tag);
+    const struct fetch_request request = {.url = &url,
+                                          .target = target,
+                                          .method = "GET",
+                                          .agent = "sitemapd",
+                                          .headers = str_text(&headers),
+                                          .stall_s = STALL_S,
+                                          .stall_bytes = STALL_BYTES,
+                                          .max_bytes = 4096,
+                                          .take = take,
+                                          .context = d};
+    struct fetch_transfer *transfer = NULL;
+    if (url_parse_origin(d->origin, strlen(d->origin), &url) != RULE_OK)
+        fail(d, "its address is invalid");
+    else if (headers.failed || (transfer = fetch_loop_add(d->loop, &request, end_request)) == NULL)
+        fail(d, "out of memory");
+    while (transfer != NULL && !d->ended && !d->stops(d->stops_context))
+        fetch_loop_poll(d->loop, POLL_MS);
+    if (transfer != NULL && !d->ended)
+        fetch_loop_remove(d->loop, transfer);
+    str_done(&headers);
+}
+
+/* ---- a file -------------------------------------------------------------------------------- */
+
+static bool begin_again(struct download *d)
+{
+    token_digest_end(d->digest, NULL);
+    d->digest = token_digest_new();
+    d->got = d->bytes = 0;
+    d->tag[0] = '\0';
+    return d->digest != NULL && ftruncate(d->fd, 0) == 0;
+}
+
+static void rest(struct download *d, int64_t ms)
+{
+    int64_t until = clock_now_ms() + ms;
+
+    while (clock_now_ms() < until && !d->stops(d->stops_context)) {
+        const struct timespec step = {.tv_nsec = 50000000};
+        nanosleep(&step, NULL);
+    }
+}
+
+static bool is_as_announced(struct download *d)
+{
+    uint8_t sha256[32];
+    char hex[65];
+
+    token_digest_end(d->digest, sha256);
+    d->digest = NULL;
+    for (size_t i = 0; i < sizeof sha256; i++)
+        snprintf(hex + 2 * i, 3, "%02x", sha256[i]);
+    return memcmp(hex, d->tag + 1, 64) == 0 ||
+           fail(d, "its bytes do not have the hash that it says");
+}
+
+/* Request after request. True: it is whole. */
+static bool copy_file(struct download *d, const char *epoch)
+{
+    const int64_t pending_until = clock_now_ms() + PENDING_MOST_MS;
+    int tries = 0, restarts = 0;
+
+    while (begin_again(d) && restarts++ < 2) {
+        do {
+            uint64_t before = d->got;
+            ask(d, epoch);
+            if (d->stops(d->stops_context) || d->fault[0] != '\0')
+                return false;
+            if (d->bytes > 0 && d->got == d->bytes)
+                return is_as_announced(d);
+            if (d->pending && clock_now_ms() > pending_until)
+                return fail(d, "timeout: its copy does not get ready");
+            tries = d->pending || d->got - before >= TRY_BYTES ? 0 : tries + 1;
+            if (tries > TRIES)
+                return fail(d, "it broke off after %" PRIu64 " of %" PRIu64 " bytes", d->got,
+                            d->bytes);
+            rest(d, d->pending ? PENDING_MS : TRY_MS * tries);
+        } while (d->reply_status != 412);
+    }
+    return fail(d, "its copy was replaced meanwhile");
+}
+
+static bool fetch_file(void *context, const struct shared_member *from, const char *epoch, int fd,
+                       bool (*stops)(void *stops_context), void *stops_context)
+{
+    struct peering *p = context;
+    char origin[ORIGIN_SIZE];
+    struct download d = {.p = p,
+                         .name = from->name,
+                         .origin = origin,
+                         .fd = fd,
+                         .stops = stops,
+                         .stops_context = stops_context,
+                         .loop = fetch_loop_new()};
+    int64_t began = clock_now_ms();
+
+    nodes_read_text(from->state, "advertise", origin, sizeof origin);
+    bool whole = d.loop != NULL && copy_file(&d, epoch);
+    fetch_loop_free(d.loop);
+    token_digest_end(d.digest, NULL);
+    if (whole)
+        log_event(LOG_LEVEL_INFO, "shared-peer-copied",
+                  "copied %" PRIu64 " bytes from node %s at %s in %.1f s", d.bytes, from->name,
+                  origin, (double)(clock_now_ms() - began) / 1000);
+    else if (!stops(stops_context))
+        warn(p, from->name, d.fault);
+    return whole;
+}
+
+static bool offers_file(void *context, const struct shared_member *member)
+{
+    char origin[ORIGIN_SIZE];
+
+    (void)context;
+    nodes_read_text(member->state, "advertise", origin, sizeof origin);
+    return origin[0] != '\0';
+}
+
+static void reject_file(void *context, const struct shared_member *from, const char *why)
+{
+    warn(context, from->name, why);
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+struct peering *peering_new(const struct config *config)
+{
+    struct peering *p = calloc(1, sizeof *p);
+    char token[CONFIG_PEER_TOKEN_SIZE], why[256] = "out of memory";
+    bool good = p != NULL && config_peer_token(config, token, why) == NULL &&
+                token_sha256(token, strlen(token), p->token_sha256);
+
+    if (good) {
+        snprintf(p->authorization, sizeof p->authorization, "Authorization: Bearer %s\r\n", token);
+        p->calls = (struct shared_peers){p, offers_file, fetch_file, reject_file};
+    } else {
+        log_failure("shared", "%s", why);
+        free(p);
+        p = NULL;
+    }
+    explicit_bzero(token, sizeof token);
+    return p;
+}
+
+void peering_free(struct peering *p)
+{
+    if (p == NULL)
+        return;
+    explicit_bzero(p->authorization, sizeof p->authorization);
+    free(p);
+}
+
+const struct shared_peers *peering_calls(const struct peering *p)
+{
+    return p != NULL ? &p->calls : NULL;
+}
+
+const uint8_t *peering_token_sha256(const struct peering *p)
+{
+    return p->token_sha256;
+}

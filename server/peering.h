@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* What a node of a shared catalogue asks of others: their file, when it joins. They give it by
+ * server/api/peer_files.h. */
+#pragma once
+
+#include "config/config.h"
+#include "db/shared.h"
+
+struct peering;
+
+/* Reads the secret. NULL: why was logged. */
+struct peering *peering_new(const struct config *config);
+/* Takes NULL. */
+void peering_free(struct peering *p);
+/* For the catalogue's options; NULL of NULL. */
+const struct shared_peers *peering_calls(const struct peering *p);
+/* 32 bytes. */
+const uint8_t *peering_token_sha256(const struct peering *p);

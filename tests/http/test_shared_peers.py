@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
+"""Nodes of a shared catalogue that join by copying another node's file, and peers that give something else."""
+
+import hashlib
+import json
+import os
+import re
+import socket
+import sqlite3
+import sys
+
+import pytest
+
+from harness import ORIGIN, ask, eventually, problem, sitemapd
+from nodes import Cluster, cluster, equal, joined, loc, ready, served  # noqa: F401
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from origin import Origin, answer  # noqa: E402
+from postgres import free_port  # noqa: E402
+
+SECRET = "a-secret-of-the-nodes-0123456789abcdef"
+MANY = 20_000  # some MiB of file
+
+
+def peer(cluster, name, advertise=True, **more):
+    """A node with the secret, which gives its file where it advertises its address."""
+    secret = cluster.folder / "peer-token"
+    secret.write_text(SECRET + "\n")
+    secret.chmod(0o600)
+    env = {"SITEMAPD_SHARED_PEER_TOKEN_FILE": str(secret)}
+    args = ()
+    if advertise:
+        port = free_port()
+        args = ("--admin-listen", f"127.0.0.1:{port}")
+        env["SITEMAPD_SHARED_ADVERTISE"] = f"http://127.0.0.1:{port}"
+    node = cluster.node(name, *args, env=env, **more)
+    return node
+
+
+def fill(node, count=MANY):
+    assert node.bulk([f"{ORIGIN}/many-{i:05}-{'x' * 100}.xml" for i in range(count)]).status == 200
+
+
+def advertised(cluster, name):
+    eventually(lambda: "advertise" in cluster.postgres.sql(f"SELECT state FROM sitemapd.node WHERE name = '{name}'"), f"{name} advertises", within=60)
+
+
+def no_snapshot(cluster):
+    """In PostgreSQL: a node can join by a peer only."""
+    cluster.postgres.sql("DELETE FROM sitemapd.snapshot")
+
+
+def pretend(cluster, port, name="zz", address="127.0.0.2"):
+    """A row of a node that says it is reached there."""
+    state = json.dumps({"advertise": f"http://{address}:{port}"}, separators=(",", ":"))
+    cluster.postgres.sql("INSERT INTO sitemapd.node(name, seen, release, schema, applied, digest_seq, digest, state)"
+                         f" VALUES('{name}', now() + interval '1 hour', '0', 1, 0, 0, '', '{state}')")
+
+
+def epoch_of(node):
+    with sqlite3.connect(node.database) as db:
+        return db.execute("SELECT epoch FROM local_shared").fetchone()[0]
+
+
+def snapshot(node, headers=(), token=SECRET, epoch=None):
+    epoch = epoch or epoch_of(node)
+    return node.api("GET", f"/peer/snapshot?epoch={epoch}", headers=headers, token=token)
+
+
+def whole(node, headers=()):
+    """Its copy, once it is made."""
+    return eventually(lambda: (reply := snapshot(node, headers)).status != 503 and reply, "the copy is made", within=60)
+
+
+def test_a_node_joins_by_a_peer(cluster):
+    a = peer(cluster, "a")
+    fill(a)
+    advertised(cluster, "a")
+    no_snapshot(cluster)
+    b = peer(cluster, "b", advertise=False)
+    joined(b)
+    assert re.search(r"shared-peer-copied: copied \d+ bytes from node a at http://127", b.log()), b.log()
+    assert a.register(loc("later")).status == 201
+    equal([a, b])
+    left = [name for name in os.listdir(cluster.folder / "a") if "copy" in name or "snapshot" in name]
+    assert not left, left
+
+
+def test_a_node_that_lacks_what_the_log_dropped_takes_a_peers_file(cluster):
+    a = peer(cluster, "a")
+    b = peer(cluster, "b", advertise=False)
+    joined(b)
+    b.stop()
+    fill(a)
+    assert a.register(loc("one")).status == 201
+    advertised(cluster, "a")
+    no_snapshot(cluster)
+    cluster.postgres.sql("DELETE FROM sitemapd.log WHERE seq < (SELECT max(seq) FROM sitemapd.log); DELETE FROM sitemapd.part")
+    b.start()
+    eventually(lambda: "shared-peer-copied" in b.log(), "copied", within=60)
+    equal([a, b])
+
+
+def test_the_peers_route_is_for_their_secret_alone(cluster):
+    a = peer(cluster, "a")
+    eventually(lambda: ready(a)[0] == 200, "ready")
+    problem(snapshot(a, token=None), 401, "unauthorized")
+    problem(snapshot(a, token=a.token), 401, "unauthorized")
+    problem(snapshot(a, token=SECRET[:-1]), 401, "unauthorized")
+    problem(a.api("GET", "/v1/sites", token=SECRET), 401, "unauthorized")
+    problem(snapshot(a, epoch="0" * 32), 409, "other-catalogue")
+    assert whole(a).status == 200
+    alone = cluster.node("c")
+    problem(snapshot(alone, epoch="-"), 404, "not-found")
+    assert ask(a.public, "GET", "/peer/snapshot").status in (404, 421)
+
+
+def test_a_part_and_a_copy_that_is_gone(cluster):
+    a = peer(cluster, "a")
+    fill(a, 500)
+    reply = whole(a)
+    assert reply["ETag"] == f'"{hashlib.sha256(reply.body).hexdigest()}"'
+    part = whole(a, {"Range": "bytes=5000-", "If-Match": reply["ETag"]})
+    assert (part.status, part["Content-Range"], part.body) == (206, f"bytes 5000-{len(reply.body) - 1}/{len(reply.body)}", reply.body[5000:])
+    problem(snapshot(a, {"Range": "bytes=5000-", "If-Match": f'"{"0" * 64}"'}), 412, "precondition-failed")
+    problem(snapshot(a, {"Range": f"bytes={len(reply.body)}-", "If-Match": reply["ETag"]}), 416, "malformed-parameter")
+
+
+class Proxy:
+    """Between a node and the copy of another; `how(connection, reply)` sends it."""
+
+    def __init__(self, origin, node, how):
+        self.origin, self.node, self.how, self.asked = origin, node, how, []
+        path = f"/peer/snapshot?epoch={epoch_of(node)}"
+        origin.answers[path] = self.send
+
+    def send(self, connection, head):
+        headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:])
+        given = {name: headers[name] for name in ("Range", "If-Match") if name in headers}
+        self.asked.append(given)
+        reply = whole(self.node, given)
+        head = [f"HTTP/1.1 {reply.status} x"] + [f"{name}: {reply[name]}" for name in ("ETag", "Content-Length", "Content-Range") if reply[name]]
+        self.how(connection, "\r\n".join(head).encode() + b"\r\n\r\n", reply.body)
+
+
+def test_a_download_goes_on_after_each_break(cluster):
+    a = peer(cluster, "a", advertise=False)
+    fill(a, 40_000)
+    no_snapshot(cluster)
+    with Origin() as origin:
+        piece = 3 << 20
+        proxy = Proxy(origin, a, lambda connection, head, body: connection.sendall(head + body[:piece]))
+        pretend(cluster, origin.port)
+        b = peer(cluster, "b", advertise=False)
+        joined(b)
+    assert len(proxy.asked) >= 3 and all("If-Match" in given for given in proxy.asked[1:]), proxy.asked
+    starts = [int(given["Range"][6:-1]) for given in proxy.asked[1:]]
+    assert starts == sorted(set(starts)), starts
+    assert "shared-peer-failed" not in b.log()
+    equal([a, b])
+
+
+def test_a_peer_that_dies_in_the_middle(cluster):
+    """Another node's file, or PostgreSQL's snapshot, is taken instead."""
+    a = peer(cluster, "a", advertise=False)
+    fill(a)
+    with Origin() as origin:
+        def die(connection, head, body):
+            connection.sendall(head + body[:1 << 20])
+            origin.listening.shutdown(socket.SHUT_RDWR)
+
+        Proxy(origin, a, die)
+        pretend(cluster, origin.port)
+        b = peer(cluster, "b", advertise=False)
+        joined(b)
+        origin.listening = socket.create_server(("127.0.0.1", 0))  # for its end
+    assert re.search(r"shared-peer-failed: .* node zz.*: it broke off after \d+ of", b.log()), b.log()
+    equal([a, b])
+
+
+def file_of(path):
+    body = path.read_bytes()
+    return answer(200, body, ETag=f'"{hashlib.sha256(body).hexdigest()}"')
+
+
+def changed(cluster, sql):
+    """The file of node a with something changed, as another peer would give it."""
+    copy = cluster.folder / "changed.db"
+    reply = whole(cluster.nodes["a"])
+    copy.write_bytes(reply.body)
+    with sqlite3.connect(copy) as db:
+        db.executescript(sql)
+    db.close()
+    return file_of(copy)
+
+
+TAG = '"' + "0" * 64 + '"'
+HOSTILE = {
+    "nothing": (lambda cluster: answer(204), "its answer is empty|it answers 204"),
+    "not found": (lambda cluster: answer(404, b"{}"), "it answers 404"),
+    "another catalogue": (lambda cluster: answer(409, b'{"code":"other-catalogue"}'), "it answers 409: .*other-catalogue"),
+    "redirect": (lambda cluster: answer(302, Location="http://127.0.0.2/"), "it answers 302"),
+    "no hash": (lambda cluster: answer(200, b"x" * 100), "its answer has no hash"),
+    "no length": (lambda cluster: f"HTTP/1.1 200 OK\r\nETag: {TAG}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n".encode(), "its answer has no length"),
+    "too long": (lambda cluster: answer(200, b"x" * 100, length=1 << 60, ETag=TAG), "no space: its file has 1152921504606846976 bytes"),
+    "wrong hash": (lambda cluster: answer(200, b"x" * 100, ETag=TAG), "its bytes do not have the hash that it says"),
+    "a part": (lambda cluster: answer(206, b"x" * 100, ETag=TAG, Content_Range="bytes 5-104/200"), "its answer has no length"),
+    "no catalogue": (lambda cluster: answer(200, b"x" * 4096, ETag=f'"{hashlib.sha256(b"x" * 4096).hexdigest()}"'), "the snapshot: file is not a database"),
+    "not shared": (lambda cluster: changed(cluster, "DELETE FROM local_shared"), "the snapshot belongs to another catalogue"),
+    "another epoch": (lambda cluster: changed(cluster, "UPDATE local_shared SET epoch = 'other'"), "the snapshot belongs to another catalogue"),
+    "another past": (lambda cluster: changed(cluster, "UPDATE local_shared SET chain = zeroblob(32)"), "its place in the log: "),
+    "a future": (lambda cluster: changed(cluster, "UPDATE local_shared SET seq = seq + 1000"), "its place in the log: "),
+    "always pending, then gone": (lambda cluster: answer(503, b'{"code":"stopping"}'), "it answers 503"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_peer_that_gives_something_else(cluster, what):
+    a = peer(cluster, "a", advertise=False)
+    fill(a, 300)
+    epoch = epoch_of(a)
+    make, words = HOSTILE[what]
+    with Origin() as origin:
+        origin.answers[f"/peer/snapshot?epoch={epoch}"] = make(cluster)
+        pretend(cluster, origin.port)
+        b = peer(cluster, "b", advertise=False)
+        joined(b)
+        assert re.search(f"shared-peer-failed: .* node zz.*: ({words})", b.log()), b.log()
+        assert "shared-peer-copied" not in b.log() or what in ("no catalogue", "not shared", "another epoch", "another past", "a future")
+        assert origin.asked
+        equal([a, b])
+
+
+def test_rows_that_do_not_fit_are_not_taken_twice(cluster):
+    """The file is at a place that the log has, and lacks rows that the next records change: PostgreSQL's snapshot is used."""
+    a = peer(cluster, "a", advertise=False)
+    fill(a, 300)
+    body = changed(cluster, "DELETE FROM sitemap")
+    assert a.replace([loc("one")], max_removed=1000).status == 200
+    epoch = epoch_of(a)
+    with Origin() as origin:
+        origin.answers[f"/peer/snapshot?epoch={epoch}"] = body
+        pretend(cluster, origin.port)
+        b = peer(cluster, "b", advertise=False)
+        joined(b)
+        assert len(origin.asked) == 1
+    equal([a, b])
+
+
+def test_a_peer_that_stands_still(cluster):
+    a = peer(cluster, "a", advertise=False)
+    epoch = epoch_of(a)
+    with Origin() as origin:
+        origin.answers[f"/peer/snapshot?epoch={epoch}"] = origin.silent()
+        pretend(cluster, origin.port)
+        b = peer(cluster, "b", advertise=False)
+        eventually(lambda: origin.asked, "asked")
+        b.stop()  # at once, though it waits
+        b.start()
+        joined(b)
+        assert re.search("shared-peer-failed: .* node zz", b.log()), b.log()
+    equal([a, b])
+
+
+def test_one_node_at_a_time(cluster):
+    a = peer(cluster, "a")
+    fill(a)
+    tag = whole(a)["ETag"]
+    host, port = a.admin.rsplit(":", 1)
+    epoch = epoch_of(a)
+    with socket.create_connection((host, int(port))) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.sendall(f"GET /peer/snapshot?epoch={epoch} HTTP/1.1\r\nHost: {a.admin}\r\nAuthorization: Bearer {SECRET}\r\n\r\n".encode())
+        assert slow.recv(100).startswith(b"HTTP/1.1 200")
+        busy = snapshot(a)
+        problem(busy, 503, "too-many-copies")
+        assert busy["Retry-After"]
+        assert snapshot(a, {"If-Match": tag, "Range": "bytes=5-"}).status == 206  # one that goes on
+    assert whole(a).status == 200
+
+
+@pytest.mark.parametrize("peers", [True, False])
+def test_postgresql_keeps_one_snapshot_where_nodes_have_each_others_files(cluster, peers):
+    for name in "ab":
+        joined(peer(cluster, name, advertise=peers))
+    assert cluster.nodes["a"].register(loc("one")).status == 201
+    told = lambda: cluster.postgres.sql("SELECT count(*), max(seq) > 0 FROM sitemapd.snapshot")
+    assert told() == "1|f"
+    cluster.postgres.sql("UPDATE sitemapd.snapshot SET total = total - (1 << 30)")  # as if the log had grown by so much
+    eventually(lambda: told() == ("1|t" if peers else "2|t"), "the next one", within=120)
+
+
+def test_settings_that_do_not_fit_are_rejected(cluster, tmp_path):
+    def check(config):
+        path = tmp_path / "check.conf"
+        path.write_text(config)
+        done = sitemapd("check-config", "--config", str(path))
+        return done.code, done.err + done.out
+
+    shared = f"[shared]\ndatabase = {cluster.postgres.url()}\n"
+    code, told = check(shared + "advertise = http://10.0.0.1:8081\n")
+    assert code != 0 and "advertise needs peer_token_file" in told
+    secret = tmp_path / "secret"
+    secret.write_text("short\n")
+    secret.chmod(0o600)
+    code, told = check(shared + f"peer_token_file = {secret}\n")
+    assert code != 0 and "must be one line of 32 to 256 visible ASCII characters" in told
+    secret.write_text(SECRET)
+    assert check(shared + f"peer_token_file = {secret}\n")[0] == 0
+    code, told = check(f"[shared]\npeer_token_file = {secret}\n")
+    assert code != 0 and "peer_token_file needs database" in told
+    secret.chmod(0o644)
+    code, told = check(shared + f"peer_token_file = {secret}\n")
+    assert code != 0 and "permissions are too open" in told
