@@ -58,8 +58,10 @@ class Node(Server):
         self.relays = [Relay(port, cluster.delay_ms) for port in cluster.pair.ports if cluster.delay_ms is not None]
         config = f"[shared]\ndatabase = {cluster.pair.url([r.port for r in self.relays])}\nnode = {name}\n{config}"
         # Of its own also while it is down, when others are given free ones: its clients look for it there.
-        ports = [arg for listen in ("--listen", "--admin-listen") for arg in (listen, f"127.0.0.1:{postgres.free_port()}")]
-        super().__init__(cluster.folder / name, *ports, sites=(), config=config, env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "10s", **cluster.env})
+        public, admin = (f"127.0.0.1:{postgres.free_port()}" for _ in range(2))
+        config += f"\n[shared]\nadvertise = http://{admin}\npeer_token_file = {cluster.secret}\n" if cluster.secret else ""
+        super().__init__(cluster.folder / name, "--listen", public, "--admin-listen", admin, sites=(), config=config,
+                         env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "10s", **cluster.env})
         self.log_path = str(cluster.folder / f"{name}.log")
 
     def shared(self):
@@ -113,10 +115,14 @@ class Node(Server):
 
 class Cluster:
     """`delay_ms`: of each direction between a node and PostgreSQL; None: no relay. `small`: the disk of one node is a small
-    one. `config`: more lines for all nodes."""
+    one. `config`: more lines for all nodes. `peers`: the nodes copy each other's files."""
 
-    def __init__(self, folder, delay_ms=0, small=False, config="", env=None):
+    def __init__(self, folder, delay_ms=0, small=False, config="", env=None, peers=False):
         self.folder, self.delay_ms, self.with_small, self.env = pathlib.Path(folder), delay_ms, small, env or {}
+        self.secret = self.folder / "peer-token" if peers else None
+        if peers:
+            self.secret.touch(0o600)
+            self.secret.write_text("0123456789abcdef" * 4)
         self.pair, self.nodes = Pair(), []
         try:
             self.found(config)

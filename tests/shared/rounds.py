@@ -5,7 +5,9 @@ value that was last acknowledged, once; what was refused is not; all nodes hold 
 GET of a node that ran has failed; the log has no gap. test_rounds.py is the short form."""
 
 import collections
+import pathlib
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -86,7 +88,7 @@ class Reader(threading.Thread):
 class Rounds:
     def __init__(self, folder, seed, delay_ms=0):
         self.random = random.Random(seed)
-        self.cluster = Cluster(folder, delay_ms, small=True)
+        self.cluster = Cluster(folder, delay_ms, small=True, peers=True)
         self.pair, self.nodes = self.cluster.pair, self.cluster.nodes
         self.forgets = threading.Event()  # no standby is synchronous: what is acknowledged may be lost
         self.readers = [Reader(node) for node in self.nodes]
@@ -125,6 +127,29 @@ class Rounds:
         node.start()
         eventually(node.serves, f"{node.name} serves again", within=60)
         self.readers[at].runs.set()
+
+    def peer_dies(self):
+        """A node has lost its file, and one of those that it may copy another from dies meanwhile, or stands still."""
+        at, other = self.random.sample(range(len(self.nodes)), 2)
+        for place in (at, other):
+            self.readers[place].runs.clear()
+        node, peer = self.nodes[at], self.nodes[other]
+        node.process.send_signal(signal.SIGKILL)
+        node.kill()
+        for path in pathlib.Path(node.database).parent.glob("catalogue.db*"):
+            path.unlink() if path.is_file() else shutil.rmtree(path)
+        node.start()
+        copy = pathlib.Path(node.database + ".joining")
+        eventually(lambda: copy.exists() or node.serves(), f"{node.name} copies", within=60)
+        peer.process.send_signal(self.random.choice((signal.SIGKILL, signal.SIGSTOP)))
+        eventually(node.serves, f"{node.name} has joined", within=120)
+        peer.kill()
+        peer.start()
+        eventually(peer.serves, f"{peer.name} serves again", within=60)
+        for place in (at, other):
+            self.readers[place].runs.set()
+        told = node.log().rsplit(" start: ", 1)[-1]
+        self.told = f" ({told.count('shared-peer-copied')} copied from a peer, {told.count('shared-peer-failed')} failed)"
 
     def node_stands_still(self):
         at = self.random.randrange(len(self.nodes))
@@ -254,7 +279,7 @@ class Rounds:
                 assert "too many notifications" in done.stdout, done.stdout
                 return
 
-    QUICK = (primary_dies, node_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still, node_is_cut, tail_is_lost, failover_loses, disk_is_full)
+    QUICK = (primary_dies, node_dies, peer_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still, node_is_cut, tail_is_lost, failover_loses, disk_is_full)
     SLOW = (rows_differ, queue_is_full)
     FAULTS = QUICK + SLOW
 
