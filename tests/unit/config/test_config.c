@@ -147,6 +147,7 @@ static void test_every_setting_has_a_variable(void **state)
         const char *value = s->fallback != NULL           ? s->fallback
                             : s->kind == SETTING_ORIGIN   ? "https://a.example"
                             : s->kind == SETTING_URL      ? "https://a.example/"
+                            : s->kind == SETTING_SIZE     ? "1G"
                             : s->kind == SETTING_IP_RANGE ? "10.0.0.0/8"
                             : s->kind == SETTING_POSTGRES ? "postgresql://a/b"
                             : s->kind == SETTING_HOST     ? "a.example"
