@@ -65,9 +65,9 @@ static void record_copy(void *context, uint64_t seq, uint64_t head)
     standing_record_copy(((struct lookout *)context)->standing, seq, head);
 }
 
-/* A snapshot, and what is newer than it. The log's own, where records were lost with which peers may
- * go on, where this node's rows differed from theirs, or where a peer's file did not fit the log's
- * records. */
+/* A snapshot, and what is newer than it. The log's own, where records were lost with which peers
+ * may go on, where this node's rows differed from theirs, or where a peer's file did not fit the
+ * log's records. */
 static enum shared_outcome make_copy(struct lookout *l, const struct join_node *node, char *why,
                                      size_t why_size)
 {
