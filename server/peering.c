@@ -24,6 +24,7 @@
 
 #include "server/api/handlers/handlers.h"
 #include "server/base/clock.h"
+#include "server/base/text.h"
 #include "server/client/loop.h"
 #include "server/crypto/token.h"
 #include "server/log/log.h"
@@ -245,8 +246,7 @@ static bool is_as_announced(struct download *d)
 
     token_digest_end(d->digest, sha256);
     d->digest = NULL;
-    for (size_t i = 0; i < sizeof sha256; i++)
-        snprintf(hex + 2 * i, 3, "%02x", sha256[i]);
+    hex_write(hex, sha256, sizeof sha256);
     return memcmp(hex, d->tag + 1, 64) == 0 ||
            fail(d, "its bytes do not have the hash that it says");
 }

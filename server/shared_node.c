@@ -13,6 +13,7 @@
 #include "server/api/handlers/handlers.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
+#include "server/base/text.h"
 #include "server/base/thread.h"
 #include "server/configured.h"
 #include "server/crypto/token.h"
@@ -63,6 +64,7 @@ static void append_digest(struct str *out, const struct config *config)
 {
     struct token_digest *digest = token_digest_new();
     uint8_t sha256[32] = {0};
+    char hex[DIGEST_CHARS + 1];
     char more[64];
 
     if (digest == NULL)
@@ -97,9 +99,8 @@ static void append_digest(struct str *out, const struct config *config)
     }
     token_digest_end(digest, sha256);
     str_append_format(out, "%s\"configuration\":\"", out->len > 1 ? "," : "");
-    for (size_t i = 0; i < DIGEST_CHARS / 2; i++)
-        str_append_format(out, "%02x", sha256[i]);
-    str_append_char(out, '"');
+    hex_write(hex, sha256, DIGEST_CHARS / 2);
+    str_append_format(out, "%s\"", hex);
 }
 
 /* Who leads the polls needs the upstreams: a node leaves them to one that knows more. */

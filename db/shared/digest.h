@@ -38,7 +38,7 @@ bool table_is_common(const char *name);
 /* Reads them from the file's schema, in the place of those that were there. */
 enum catalogue_status tables_load(struct tables *t, sqlite3 *db);
 void tables_done(struct tables *t);
-/* By any `len` bytes, as a stream has them. NULL: there is none. */
+/* By any `len` bytes, as a stream has them. NULL: no table has that name. */
 const struct table *tables_find(const struct tables *t, const char *name, size_t len);
 
 #define DIGEST_EACH  1024

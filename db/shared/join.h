@@ -43,8 +43,8 @@ struct join_peers {
     bool used; /* set: the file is a peer's */
 };
 /* Fetches a snapshot, a peer's or the newest of the log, and makes it the node's; on the log's
- * thread. YES: it lies ready, and where it says that it is in the log, it is. NO: there is none
- * that helps. */
+ * thread. YES: it lies ready, and where it says that it is in the log, it is. NO: no snapshot
+ * helps. */
 enum shared_outcome join_fetch(struct shared_log *log, const char *path,
                                const struct join_node *node, struct join_peers *peers, char *why,
                                size_t why_size);

@@ -13,6 +13,7 @@
 #include "server/api/description.h"
 #include "server/api/errors.h"
 #include "server/api/json.h"
+#include "server/base/text.h"
 #include "server/crypto/token.h"
 #include "server/log/log.h"
 #include "server/rules/http/negotiate.h"
@@ -627,10 +628,8 @@ void call_reply_tagged(struct call *call, const char *state)
     }
     at =
         snprintf(etag, sizeof etag, "\"%s%s", state != NULL ? state : "", state != NULL ? "." : "");
-    for (size_t i = 0; i < 16; i++, at += 2)
-        snprintf(etag + at, 3, "%02x", hash[i]);
-    etag[at++] = '"';
-    etag[at] = '\0';
+    hex_write(etag + at, hash, 16);
+    memcpy(etag + at + 32, "\"", 2);
     call_reply_with_tag(call, etag);
 }
 

@@ -24,6 +24,7 @@
 #include "server/api/copy.h"
 #include "server/api/errors.h"
 #include "server/base/clock.h"
+#include "server/base/text.h"
 #include "server/base/thread.h"
 #include "server/crypto/token.h"
 #include "server/log/log.h"
@@ -45,7 +46,7 @@ struct peer_files {
     pthread_mutex_t lock; /* guards what follows */
     bool wanted;
     int64_t failed_at;
-    int fd; /* -1: there is none */
+    int fd; /* -1: no copy has been made */
     uint64_t bytes;
     char tag[TAG_SIZE];
     int64_t made_at, used_at;
@@ -85,10 +86,9 @@ static bool hash_file(struct peer_files *p, int fd, char tag[TAG_SIZE])
     }
     free(buffer);
     token_digest_end(digest, sha256);
-    *tag++ = '"';
-    for (size_t i = 0; i < sizeof sha256; i++)
-        tag += sprintf(tag, "%02x", sha256[i]);
-    memcpy(tag, "\"", 2);
+    tag[0] = '"';
+    hex_write(tag + 1, sha256, sizeof sha256);
+    memcpy(tag + TAG_SIZE - 2, "\"", 2);
     return good;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Character classes of ASCII alone: <ctype.h> follows the locale, protocols do not. */
+/* Text of protocols: character classes of ASCII alone (<ctype.h> follows the locale), hexadecimal.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -58,6 +59,16 @@ static inline bool ascii_is_token(char c)
     };
 
     return token[(unsigned char)c];
+}
+
+/* Writes `count` bytes as 2 × `count` lower-case hexadecimal digits and a NUL. */
+static inline void hex_write(char *out, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        *out++ = "0123456789abcdef"[bytes[i] >> 4];
+        *out++ = "0123456789abcdef"[bytes[i] & 15];
+    }
+    *out = '\0';
 }
 
 /* 0 to 15, or -1 for anything but a hex digit. */

@@ -64,7 +64,9 @@ struct fetch_request {
     /* Whatever certificate it shows: where nothing secret is sent, and the name that is asked is
      * none that a certificate could bear (the loopback's). */
     bool any_certificate;
-    /* The body to send, of `give_bytes` bytes; NULL: none. */
+    /* The body to send, of `give_bytes` bytes: from memory that stays until the end, or by a
+     * function. Both NULL: the request has no body. */
+    const char *body;
     fetch_give *give;
     uint64_t give_bytes;
     /* Where the body of a 2xx answer goes in place of reply->body; NULL: nowhere else. What any

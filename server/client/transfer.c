@@ -211,8 +211,16 @@ static size_t on_body(char *bytes, size_t one, size_t len, void *context)
 static size_t on_read(char *bytes, size_t one, size_t size, void *context)
 {
     struct transfer *t = context;
-    ssize_t n = t->request->give(t->request->context, bytes, one * size);
+    const struct fetch_request *q = t->request;
 
+    if (q->give == NULL) {
+        uint64_t left = q->give_bytes - t->given;
+        size_t len = left < one * size ? (size_t)left : one * size;
+        memcpy(bytes, q->body + t->given, len);
+        t->given += len;
+        return len;
+    }
+    ssize_t n = q->give(q->context, bytes, one * size);
     if (n >= 0)
         return (size_t)n;
     stop_transfer(t, FETCH_STOPPED, "given up");
@@ -586,7 +594,7 @@ static void set_method(struct transfer *t)
 
     if (strcmp(q->method, "HEAD") == 0) {
         curl_easy_setopt(t->easy, CURLOPT_NOBODY, 1L);
-    } else if (q->give != NULL) {
+    } else if (q->give != NULL || q->body != NULL) {
         curl_easy_setopt(t->easy, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(t->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)q->give_bytes);
         curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_read);

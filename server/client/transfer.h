@@ -13,7 +13,8 @@
 struct transfer {
     const struct fetch_request *request;
     struct fetch_reply *reply;
-    CURL *easy; /* borrowed */
+    CURL *easy;     /* borrowed */
+    uint64_t given; /* of a body in memory */
     struct curl_slist *headers, *connect;
     bool headed;                    /* the answer's own head is whole: what follows are trailers */
     enum fetch_status stopped;      /* what a callback of ours ended it for; FETCH_OK: none did */

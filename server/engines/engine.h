@@ -50,8 +50,6 @@ struct engine {
     uint64_t idle_registry;
     char why[256]; /* of the last request that failed, a sentence without secrets; else "" */
     struct fetch_reply reply;
-    const char *body; /* what is left to send of a request's */
-    size_t body_left;
     struct str token; /* google's; wiped */
     int64_t token_until;
 };
@@ -76,7 +74,7 @@ const char *engine_word(const json_t *text, char out[65]);
 /* Whether plain HTTP may be spoken with it: only with an address that allow_address contains. */
 bool engine_may_request(struct engine *e, const struct url *url);
 
-/* A text member, "" where there is none. */
+/* A text member; "" where it is missing. */
 const char *engine_text(const json_t *object, const char *name);
 /* A number up to 2^40, as a number or a text; 0 for anything else. */
 uint64_t engine_number(const json_t *value);

@@ -128,16 +128,6 @@ static enum engine_state classify_status(struct engine *e)
     return engine_fail(e, ENGINE_FAILED, "it answers %u", status);
 }
 
-static ssize_t on_read_body(void *context, char *bytes, size_t size)
-{
-    struct engine *e = context;
-    size_t len = e->body_left < size ? e->body_left : size;
-    memcpy(bytes, e->body, len);
-    e->body += len;
-    e->body_left -= len;
-    return (ssize_t)len;
-}
-
 /* Waits for the answer. False: the server stops, or there is no memory. */
 static bool transfer(struct engine *e, const struct fetch_request *request)
 {
@@ -171,8 +161,9 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
         str_append_format(&target, "%.*s%s",
                           url->path_len - (url->text[url->origin_len + url->path_len - 1] == '/'),
                           url->text + url->origin_len, request->target);
-    e->body = request->body != NULL ? request->body : "";
-    e->body_left = strlen(e->body);
+    const char *body = request->body;
+    if (body == NULL && strcmp(request->method, "PUT") == 0)
+        body = ""; /* it has a length, of 0 */
     const struct fetch_request fetch = {
         .url = url,
         .target = target.len > 0 ? target.data : NULL,
@@ -182,8 +173,8 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
         .timeout_ms = TIMEOUT_MS,
         .max_bytes = ANSWER_BYTES,
         .guard = &e->all->guard,
-        .give = request->body != NULL || strcmp(request->method, "PUT") == 0 ? on_read_body : NULL,
-        .give_bytes = e->body_left,
+        .body = body,
+        .give_bytes = body != NULL ? strlen(body) : 0,
         .context = e,
     };
     bool answered = !headers.failed && !target.failed && transfer(e, &fetch);

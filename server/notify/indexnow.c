@@ -57,7 +57,6 @@ struct batch {
     struct str texts;  /* each loc with its NUL */
     size_t *places, count, room;
     struct str body;
-    size_t given;
     size_t taken;   /* of a mirrored sitemap's changes, those of other hosts, too */
     unsigned parts; /* that were looked at */
     bool more;      /* there are others */
@@ -358,16 +357,6 @@ static enum catalogue_status collect_changes(struct notified_site *s, struct cat
 
 /* ---- sending --------------------------------------------------------------------------- */
 
-static ssize_t on_read_body(void *context, char *bytes, size_t size)
-{
-    struct batch *b = &((struct notified_site *)context)->batch;
-    size_t left = b->body.len - b->given, len = left < size ? left : size;
-
-    memcpy(bytes, b->body.data + b->given, len);
-    b->given += len;
-    return (ssize_t)len;
-}
-
 /* False: `sent` copies cannot be dropped. */
 static bool close_changes(struct notified_site *s, bool sent)
 {
@@ -486,12 +475,11 @@ static void send_batch(struct notified_site *s)
         .timeout_ms = TIMEOUT_MS,
         .max_bytes = ANSWER_BYTES,
         .guard = &s->n->guard,
-        .give = on_read_body,
+        .body = str_text(&s->batch.body),
         .give_bytes = s->batch.body.len,
         .context = s,
     };
 
-    s->batch.given = 0;
     if (fetch_loop_add(s->n->loop, &request, on_sent) == NULL) {
         s->next_at = clock_now_ms() + RETRY_MIN_MS;
         return;

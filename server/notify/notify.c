@@ -104,7 +104,6 @@ struct notify {
     struct waiting kinds[KINDS];
     enum kind sending; /* KINDS: none */
     struct str body;   /* that is being sent */
-    size_t given;
     unsigned sent_count;
     uint64_t sent_more;
     bool told; /* in the log, that it fails */
@@ -365,16 +364,6 @@ static void find_trouble(struct notify *n)
 
 /* ---- sending --------------------------------------------------------------------------- */
 
-static ssize_t on_read_body(void *context, char *bytes, size_t size)
-{
-    struct notify *n = context;
-    size_t left = n->body.len - n->given, len = left < size ? left : size;
-
-    memcpy(bytes, n->body.data + n->given, len);
-    n->given += len;
-    return (ssize_t)len;
-}
-
 /* The lines that were sent stand first, and those that came meanwhile behind them. */
 static void forget_sent(struct notify *n, struct waiting *w, size_t lines_len)
 {
@@ -442,7 +431,6 @@ static void send_kind(struct notify *n, enum kind kind)
         .timeout_ms = TIMEOUT_MS,
         .max_bytes = ANSWER_BYTES,
         .guard = &n->guard,
-        .give = on_read_body,
         .context = n,
     };
 
@@ -451,10 +439,10 @@ static void send_kind(struct notify *n, enum kind kind)
     if (w->more > 0)
         str_append_format(&n->body, "{\"event\":\"%s\",\"more\":%" PRIu64 "}\n", kind_words[kind],
                           w->more);
-    n->given = 0;
     n->sent_count = w->count;
     n->sent_more = w->more;
     n->sending = kind;
+    request.body = str_text(&n->body);
     request.give_bytes = n->body.len;
     if (n->body.failed || fetch_loop_add(n->loop, &request, on_sent) == NULL) {
         str_done(&n->body);

@@ -74,19 +74,11 @@ struct trace {
     char *node;
     struct fetch_loop *loop;
     struct str body; /* the batch */
-    size_t given, batch_count;
+    size_t batch_count;
     int64_t batch_at, next_at;
     unsigned failures; /* since a batch was accepted */
     bool sending;
 };
-
-static int64_t unix_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* `count` characters of lower-case hex, not all zeros, and a NUL. False: no randomness. */
 static bool make_id(char *out, size_t count)
@@ -96,8 +88,7 @@ static bool make_id(char *out, size_t count)
     if (getrandom(bytes, count / 2, GRND_NONBLOCK) != (ssize_t)(count / 2))
         return false;
     bytes[0] |= 1;
-    for (size_t i = 0; i < count / 2; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    hex_write(out, bytes, count / 2);
     return true;
 }
 
@@ -129,7 +120,7 @@ void trace_begin(struct trace *t, const struct traceparent *from, struct trace_s
         snprintf(span->parent, sizeof span->parent, "%.*s", SPAN_ID_CHARS,
                  traceparent_span_id(from));
     traceparent_make(trace_id, span_id, true, &span->context);
-    span->began_ns = unix_ns();
+    span->began_ns = clock_unix_ns();
     span->recorded = true;
 }
 
@@ -153,7 +144,7 @@ void trace_end(struct trace *t, struct trace_span *span, const struct trace_end 
         struct span *s = &t->spans[at];
 
         *s = (struct span){.end = *end, .context = span->context, .began_ns = span->began_ns};
-        s->ended_ns = unix_ns();
+        s->ended_ns = clock_unix_ns();
         memcpy(s->parent, span->parent, sizeof s->parent);
         utf8_copy_cut(s->site, sizeof s->site, end->site != NULL ? end->site : "");
         utf8_copy_cut(s->source, sizeof s->source, end->source != NULL ? end->source : "");
@@ -329,16 +320,6 @@ static void on_sent(void *context, enum fetch_status status, struct fetch_reply 
     t->batch_count = 0;
 }
 
-static ssize_t give_body(void *context, char *bytes, size_t size)
-{
-    struct trace *t = context;
-    size_t left = t->body.len - t->given, len = left < size ? left : size;
-
-    memcpy(bytes, t->body.data + t->given, len);
-    t->given += len;
-    return (ssize_t)len;
-}
-
 static void send_batch(struct trace *t)
 {
     const struct fetch_request request = {
@@ -349,12 +330,11 @@ static void send_batch(struct trace *t)
         .headers = "Content-Type: application/json\r\n",
         .timeout_ms = TIMEOUT_MS,
         .max_bytes = ANSWER_BYTES,
-        .give = give_body,
+        .body = str_text(&t->body),
         .give_bytes = t->body.len,
         .context = t,
     };
 
-    t->given = 0;
     t->sending = !t->body.failed && fetch_loop_add(t->loop, &request, on_sent) != NULL;
     if (!t->sending) { /* no memory */
         drop_batch(t);

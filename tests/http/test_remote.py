@@ -208,7 +208,7 @@ def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
         assert wet.out.endswith("\n2 added, 0 updated, 0 removed, 1 sitemap with a problem\n"), wet
         assert again.out.endswith("\n0 added, 0 updated, 0 removed, 1 sitemap with a problem\n"), again
         assert run("list").out.count(base) >= 2
-        # What it names no more is held; what is not a list, or leads back, changes nothing.
+        # What it no longer names is held; what is not a list, or leads back, changes nothing.
         origin.answers["/list.xml"] = answer(200, index(base + "/b.xml"))
         held = run("scan", "shop", "--max-removed", "0")
         assert held.code == 1 and "1 entry that the list no longer names is held back" in held.err, held

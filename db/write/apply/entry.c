@@ -657,7 +657,7 @@ enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc
     return status;
 }
 
-/* Checks If-Match (RFC 9110 13.1.1) against the entry as it is; `record` NULL: there is none. */
+/* Checks If-Match (RFC 9110 13.1.1) against the entry as it is; `record` NULL: not listed. */
 static bool precondition_holds(const struct change *change, const struct entry_record *record,
                                struct change_result *result)
 {

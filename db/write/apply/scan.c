@@ -537,7 +537,7 @@ static bool is_relocated(const struct scan *s)
 /* ---- the file at hand */
 
 /* Finds the entry that s->file removes by what it is now: gone, empty, not a sitemap, or at another
- * URL. `*row` is not found if there is none. */
+ * URL. `*row` is not found if the file removes no entry. */
 static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row)
 {
     row->found = false;

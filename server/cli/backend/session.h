@@ -51,7 +51,7 @@ void session_user(char *out, size_t size);
 int session_read_config(struct cli *cli, config_report *report, void *context);
 /* Opens what the command works on (server/cli/backend/api.h): the server that --server or
  * SITEMAPD_SERVER names, else the catalogue of the configuration, which is read; `create`: creates
- * it if there is none. Returns EXIT_DONE, or reports why not. */
+ * a missing one. Returns EXIT_DONE, or reports why not. */
 int session_open(struct cli *cli, bool create);
 /* The file of certificates to trust that the line or the environment names; NULL: the system's.
  * Borrowed. */

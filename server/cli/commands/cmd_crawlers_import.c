@@ -54,7 +54,7 @@ struct importing {
     const char *name; /* of the log */
     struct catalogue *catalogue;
     const struct registry *registry;
-    const struct registry_site *site; /* of lines without a host; NULL: there is none */
+    const struct registry_site *site; /* of lines without a host; NULL: no site */
     struct crawlers *crawlers;
     int64_t now, max_age_s;
     size_t page_count, page_room;

@@ -131,8 +131,8 @@ static void decode_agent(char *text)
 
 /* ---- the combined format ------------------------------------------------------------------- */
 
-/* The field that ends with `end`; moves behind it. NULL: there is none. A backslash escapes a
- * quote. */
+/* The field that ends with `end`; moves behind it. NULL: the line has no such end. A backslash
+ * escapes a quote. */
 static char *next_field(char **at, char end)
 {
     char *start = *at, *p = start;

@@ -27,7 +27,7 @@ static inline bool traceparent_is_set(const struct traceparent *t)
 {
     return t->text[0] != '\0';
 }
-/* Their lengths are above; what follows them is not a NUL. NULL: there is none. */
+/* Their lengths are above; what follows them is not a NUL. NULL: no trace. */
 static inline const char *traceparent_trace_id(const struct traceparent *t)
 {
     return traceparent_is_set(t) ? t->text + 3 : NULL;

@@ -24,7 +24,7 @@ struct claim_content {
     bool stamp;                    /* and that is a build's: it dates nothing. Of the content now */
 };
 
-/* What dates it. Each may be NULL or 0 where there is none. */
+/* What dates it. Each may be missing: NULL or 0. */
 struct claim_dates {
     const char *claim;   /* of the list */
     const char *newest;  /* of its pages */

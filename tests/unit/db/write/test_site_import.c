@@ -62,7 +62,7 @@ static struct write_fixture *open_with_clock(void **state)
     return f;
 }
 
-/* The copy of a shop that the catalogue has no more. */
+/* The copy of a shop that the catalogue no longer has. */
 static void make_copy(struct write_fixture *f, char *path, size_t size)
 {
     char why[256], loc[64];
