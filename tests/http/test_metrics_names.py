@@ -93,14 +93,17 @@ def expressions():
 
 
 def test_what_is_exported_is_documented(families):
-    """By name and labels, in the tables of the page; and nothing else is."""
-    told = {}
+    """By its HELP, and by name and labels beside a question of the page, once; and nothing else is."""
+    named = {}
     for line in read(PAGE).splitlines():
-        if line.startswith("| `"):
-            for name, label in DOCUMENTED.findall(line.split(" | ")[0]):
-                assert name not in told, f"{name} is reported twice"
-                told[name] = set(filter(None, label.split(",")))
-    assert told == {name: labels(family) for name, family in families.items()}
+        question, _, metrics = line.partition(" | ")
+        for name, label in DOCUMENTED.findall(metrics) if line.startswith("| ") else ():
+            assert name not in named, f"{name} is listed twice"
+            assert len(question.split()) > 3, f"{name} answers no question"
+            named[name] = set(filter(None, label.split(",")))
+    assert named == {name: labels(family) for name, family in families.items()}
+    texts = [family.help for family in families.values()]
+    assert all(text.endswith(".") for text in texts) and len(set(texts)) == len(texts)
 
 
 def test_reasons_and_encodings_are_documented(families):
