@@ -40,7 +40,7 @@ enum {
 struct member {
     const char *name; /* NULL: behind the last one */
     enum member_type type;
-    const char *note; /* a sentence; NULL: the name says it */
+    const char *note; /* a sentence */
     unsigned is;
     uint64_t min, max, usual; /* usual: of a query, if it is absent */
     const char *of;

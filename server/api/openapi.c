@@ -419,10 +419,8 @@ static void put_keywords(struct str *out, const struct member *member)
 
 static void put_member_schema(struct str *out, const struct member *member)
 {
-    if (member->type == MEMBER_ONE && member->note == NULL) {
-        put_references(out, member->of, (member->is & NULLABLE) != 0);
-        return;
-    }
+    if (member->note == NULL)
+        fail("this member has no sentence", member->name);
     str_append_char(out, '{');
     put_keywords(out, member);
     put_text(out, "description", member->note);
@@ -585,7 +583,8 @@ static void put_body(struct str *out, const struct row *row)
 
 static void put_list_schema(struct str *out, const struct answer *answer)
 {
-    const struct member list = {answer->list, MEMBER_LIST, NULL, .of = answer->of};
+    const struct member list = {answer->list, MEMBER_LIST, "All of them, or as many as `limit`.",
+                                .of = answer->of};
     const struct member next = {"next", MEMBER_TEXT,
                                 "Pass it as `after` to continue; null at the end.", .is = NULLABLE};
 
