@@ -188,7 +188,7 @@ static void load_page(void *context, struct place *place, struct load *l)
 
 /* ---- the pass ------------------------------------------------------------------------------ */
 
-/* How every change is found, whatever its cause (ARCHITECTURE.md, "How the data flows").
+/* How every change is found, whatever its cause.
  * One read transaction; the registry if it moved; `wanted` raised of every page that moved,
  * before anything is acknowledged. That much under `pass_lock`; then, without it, hot pages are
  * rebuilt and waiting requests are resumed. */
