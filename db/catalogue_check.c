@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* sitemapd check: SQLite's own integrity check, then the counts, positions and references that no
  * constraint of the schema covers. Each finding is a sentence. */
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,9 +26,8 @@
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-/* A check of the catalogue under way. Internal to db/: check.c asks the engine and looks at the
- * small tables, check_scan walks over all entries, check_sources over the files of sources,
- * check_fetches over what polls know. */
+/* A check of the catalogue under way. Findings name sites and lists by their URL, and by their
+ * number only where the rows that say the URL are missing. */
 
 struct check {
     sqlite3 *db; /* inside one read transaction */
@@ -189,6 +189,7 @@ struct scan {
     sqlite3_stmt *find_index, *find_page, *find_entry, *find_rows;
     /* The index last asked for. */
     int64_t index;
+    char url[LOC_MAX_CHARS + 1]; /* where it is known */
     bool known, removed, purged;
     int64_t site;
     enum list_kind kind;
@@ -218,6 +219,7 @@ static void look_up(struct scan *s, int64_t index)
     s->purged = sqlite3_column_int(s->find_index, 2) != 0;
     s->kind = (enum list_kind)sqlite3_column_int(s->find_index, 3);
     s->with = (unsigned)sqlite3_column_int64(s->find_index, 4);
+    snprintf(s->url, sizeof s->url, "%s%s", text_of(s->find_index, 5), text_of(s->find_index, 6));
 }
 
 static void step(struct scan *s, struct companion *c)
@@ -266,8 +268,7 @@ static void check_listed(struct scan *s, long long urlset, uint32_t number)
         check_result(s->check, rc, "entries of urlsets");
     else if (rc == SQLITE_DONE || sqlite3_column_int64(s->find_entry, 0) != -urlset ||
              sqlite3_column_int64(s->find_entry, 1) != sqlite3_column_int64(s->find_page, 3))
-        check_report(s->check, "page %u of urlset %lld: is not an entry of its index", number,
-                     urlset);
+        check_report(s->check, "page %u of %.300s: is not an entry of its index", number, s->url);
 }
 
 /* An entry that has a urlset as its owner is one of its pages, and the page has rows. */
@@ -292,8 +293,8 @@ static void check_of_urlset(struct scan *s, const char *where, int64_t urlset, c
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     if (rc == SQLITE_DONE)
-        check_report(s->check, "%s: is of urlset %lld, which does not have this page", where,
-                     (long long)urlset);
+        check_report(s->check, "%s: is of urlset %s%.300s, which does not have this page", where,
+                     text_of(s->find_page, 0), text_of(s->find_page, 1));
     else if (rc != SQLITE_ROW)
         check_result(s->check, rc, "pages of urlsets");
 }
@@ -308,28 +309,27 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
     if (!s->known || s->removed)
         return; /* a tombstone, or found by foreign_key_check */
     if (number < c->first_number)
-        check_report(s->check, "%s %lld of index %lld: the number does not exist", c->name, number,
-                     index);
+        check_report(s->check, "%s %lld of %.300s: the number does not exist", c->name, number,
+                     s->url);
     if (said != (long long)entries)
-        check_report(s->check, "%s %lld of index %lld: says %lld %s, has %llu", c->name, number,
-                     index, said, plural((uint64_t)said, "entry", "entries"),
-                     (unsigned long long)entries);
+        check_report(s->check, "%s %lld of %.300s: says %lld %s, has %llu", c->name, number, s->url,
+                     said, plural((uint64_t)said, "entry", "entries"), (unsigned long long)entries);
     if (sqlite3_column_int64(c->row, 3) > s->check->revision)
-        check_report(s->check, "%s %lld of index %lld: has a revision in the future", c->name,
-                     number, index);
+        check_report(s->check, "%s %lld of %.300s: has a revision in the future", c->name, number,
+                     s->url);
     if (c == &s->segment)
         return;
     bytes += s->kind == LIST_URLSET ? render_urlset_frame_bytes(s->with) : render_frame_bytes();
     if (sqlite3_column_int64(c->row, 4) != (int64_t)bytes)
-        check_report(s->check, "page %lld of index %lld: says %lld bytes, has %llu", number, index,
+        check_report(s->check, "page %lld of %.300s: says %lld bytes, has %llu", number, s->url,
                      (long long)sqlite3_column_int64(c->row, 4), (unsigned long long)bytes);
     if ((s->with & EXTENSION_NEWS) != 0 && entries > LIMIT_NEWS_ROWS)
-        check_report(s->check, "page %lld of index %lld: has more than %u page URLs of news",
-                     number, index, LIMIT_NEWS_ROWS);
+        check_report(s->check, "page %lld of %.300s: has more than %u page URLs of news", number,
+                     s->url, LIMIT_NEWS_ROWS);
     if (s->kind == LIST_URLSET && entries > 0)
         check_listed(s, index, (uint32_t)number);
     if (bytes > LIMIT_PAGE_BYTES)
-        check_report(s->check, "page %lld of index %lld: has more than %u bytes", number, index,
+        check_report(s->check, "page %lld of %.300s: has more than %u bytes", number, s->url,
                      LIMIT_PAGE_BYTES);
 }
 
@@ -357,8 +357,9 @@ static void close_unit(struct scan *s, struct companion *c)
         evaluate_row(s, c, c->entries, c->bytes);
         step(s, c);
     } else {
-        check_report(s->check, "%s %lld of index %lld: has %llu %s, but no row", c->name,
-                     (long long)c->number, (long long)c->index, (unsigned long long)c->entries,
+        look_up(s, c->index);
+        check_report(s->check, "%s %lld of %.300s: has %llu %s, but no row", c->name,
+                     (long long)c->number, s->url, (unsigned long long)c->entries,
                      plural(c->entries, "entry", "entries"));
     }
     c->index = 0;
@@ -420,7 +421,7 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
     const char *lastmod = (const char *)sqlite3_column_text(row, 3);
     int64_t serial = sqlite3_column_int64(row, 4);
     bool first_of_index = s->index != index;
-    char where[80];
+    char where[400];
 
     look_up(s, index);
     if (!s->known || s->purged) {
@@ -430,7 +431,7 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
     }
     if (s->removed || loc == NULL)
         return; /* its purge is under way; no loc: integrity_check told */
-    sqlite3_snprintf(sizeof where, where, "entry at %lld:%u", (long long)index, position);
+    snprintf(where, sizeof where, "entry at position %u of %.300s", position, s->url);
     int64_t scope = s->kind == LIST_URLSET ? -index : s->site;
     if (sqlite3_column_int64(row, 1) != scope)
         check_report(s->check, "%s: is of site %lld, its index of %lld", where,
@@ -480,7 +481,7 @@ static void check_scan(struct check *check)
                                   "segments");
     s.find_index = check_prepare(check,
                                  "SELECT i.site, i.removed OR s.removed, i.purged, i.kind,"
-                                 " i.extensions"
+                                 " i.extensions, s.origin, i.path"
                                  " FROM sitemap_index AS i JOIN site AS s ON s.id = i.site"
                                  " WHERE i.id = ?1",
                                  "indexes");
@@ -519,7 +520,7 @@ static void check_scan(struct check *check)
 /* Nothing is reported once something could not be read: nothing can be concluded from that. */
 static void check_report(struct check *check, const char *format, ...)
 {
-    char sentence[512];
+    char sentence[1024];
     va_list arguments;
 
     if (check->failure == CATALOGUE_OK && sqlite3_errcode(check->db) == SQLITE_NOMEM)
@@ -587,10 +588,27 @@ static void on_integrity(struct check *check, sqlite3_stmt *row)
         check_report(check, "the file: %s", told);
 }
 
+static void on_missing_parent(struct check *check, sqlite3_stmt *row)
+{
+    uint64_t rows = (uint64_t)sqlite3_column_int64(row, 4);
+
+    check_report(check, "table %s: %" PRIu64 " %s %s %lld, which does not exist in table %s",
+                 text_of(row, 0), rows, plural(rows, "row has", "rows have"), text_of(row, 1),
+                 (long long)sqlite3_column_int64(row, 3), text_of(row, 2));
+}
+
+/* Columns: table, column, parent. One finding for each missing id, with its rows counted: the
+ * engine reports each row, but not what it refers to. */
 static void on_foreign_key(struct check *check, sqlite3_stmt *row)
 {
-    check_report(check, "table %s: a row refers to a %s that does not exist", text_of(row, 0),
-                 text_of(row, 2));
+    const char *table = text_of(row, 0), *column = text_of(row, 1), *parent = text_of(row, 2);
+    char sql[512];
+
+    sqlite3_snprintf(sizeof sql, sql,
+                     "SELECT %Q, %Q, %Q, \"%w\", count(*) FROM \"%w\""
+                     " WHERE \"%w\" NOT IN (SELECT id FROM \"%w\") GROUP BY 4",
+                     table, column, parent, column, table, column, parent);
+    check_for_rows(check, sql, "references", on_missing_parent);
 }
 
 struct schema_check {
@@ -637,11 +655,10 @@ static void on_site(struct check *check, sqlite3_stmt *row)
     struct url url;
 
     if (url_parse_origin(origin, strlen(origin), &url) != RULE_OK || strcmp(url.text, origin) != 0)
-        check_report(check, "site %lld: \"%s\" is not a normalised origin",
+        check_report(check, "site %lld: \"%.300s\" is not a normalised origin",
                      (long long)sqlite3_column_int64(row, 0), origin);
     if (sqlite3_column_int64(row, 2) < 1)
-        check_report(check, "site %lld: may have no page at all",
-                     (long long)sqlite3_column_int64(row, 0));
+        check_report(check, "site %.300s: its limit allows no page", origin);
 }
 
 static void on_host(struct check *check, sqlite3_stmt *row)
@@ -650,46 +667,45 @@ static void on_host(struct check *check, sqlite3_stmt *row)
     char normal[HOST_MAX_CHARS + 7];
 
     if (url_parse_host(host, strlen(host), normal) != RULE_OK || strcmp(normal, host) != 0)
-        check_report(check, "site %lld: \"%s\" is not a normalised host",
-                     (long long)sqlite3_column_int64(row, 0), host);
+        check_report(check, "site %.300s: \"%.300s\" is not a normalised host", text_of(row, 0),
+                     host);
 }
 
 static void on_index(struct check *check, sqlite3_stmt *row)
 {
-    long long id = sqlite3_column_int64(row, 0);
-    const char *path = text_of(row, 1), *pattern = text_of(row, 2);
+    const char *url = text_of(row, 0), *path = text_of(row, 1), *pattern = text_of(row, 2);
 
     if (scope_check_index_path(path) != RULE_OK)
-        check_report(check, "index %lld: \"%s\" is not a path of an index", id, path);
+        check_report(check, "index %.300s: \"%.300s\" is not a path of an index", url, path);
     if (scope_check_pattern(pattern) != RULE_OK)
-        check_report(check, "index %lld: \"%s\" is not a page pattern", id, pattern);
+        check_report(check, "index %.300s: \"%.300s\" is not a page pattern", url, pattern);
     if (sqlite3_column_int(row, 3) != 0)
-        check_report(check, "index %lld: its site was removed, it was not", id);
+        check_report(check, "index %.300s: its site was removed, it was not", url);
     if (sqlite3_column_int(row, 4) != 0)
-        check_report(check, "index %lld: was purged, but not removed", id);
+        check_report(check, "index %.300s: was purged, but not removed", url);
     if (sqlite3_column_int(row, 5) > LIST_URLSET)
-        check_report(check, "index %lld: is a list of the unknown kind %d", id,
+        check_report(check, "index %.300s: is a list of the unknown kind %d", url,
                      sqlite3_column_int(row, 5));
     if (sqlite3_column_int(row, 5) == LIST_URLSET && sqlite3_column_int(row, 6) == 0)
-        check_report(check, "urlset %lld: its index does not exist", id);
+        check_report(check, "urlset %.300s: its index does not exist", url);
 }
 
 static void on_token(struct check *check, sqlite3_stmt *row)
 {
-    check_report(check, "token %lld: its hash has %d bytes",
-                 (long long)sqlite3_column_int64(row, 0), sqlite3_column_int(row, 1));
+    check_report(check, "token %.300s: its hash has %d bytes", text_of(row, 0),
+                 sqlite3_column_int(row, 1));
 }
 
 static void on_double(struct check *check, sqlite3_stmt *row)
 {
-    check_report(check, "site %lld: %s occurs %d times", (long long)sqlite3_column_int64(row, 0),
-                 text_of(row, 1), sqlite3_column_int(row, 2));
+    check_report(check, "entry %.300s: occurs %d times in its %s", text_of(row, 1),
+                 sqlite3_column_int(row, 2), sqlite3_column_int64(row, 0) < 0 ? "urlset" : "site");
 }
 
 static void on_segment_newer(struct check *check, sqlite3_stmt *row)
 {
-    check_report(check, "segment %d of index %lld: has a later revision than its page",
-                 sqlite3_column_int(row, 1), (long long)sqlite3_column_int64(row, 0));
+    check_report(check, "segment %d of %.300s: has a later revision than its page",
+                 sqlite3_column_int(row, 1), text_of(row, 0));
 }
 
 static void check_tables(struct check *check)
@@ -701,26 +717,25 @@ static void check_tables(struct check *check)
     check_for_rows(check, "SELECT id, origin, max_pages FROM site WHERE removed = 0", "sites",
                    on_site);
     check_for_rows(check,
-                   "SELECT site, host FROM site_host WHERE site IN"
-                   " (SELECT id FROM site WHERE removed = 0)",
+                   "SELECT s.origin, h.host FROM site_host AS h JOIN site AS s"
+                   " ON s.id = h.site AND s.removed = 0",
                    "hosts", on_host);
-    check_for_rows(
-        check,
-        "SELECT i.id, i.path, i.page_pattern, s.removed, i.purged, i.kind, EXISTS (SELECT 1"
-        " FROM sitemap_index AS o WHERE o.id = i.of_index AND o.kind = 0 AND o.removed = 0"
-        " AND o.site = i.site) FROM sitemap_index AS i"
-        " JOIN site AS s ON s.id = i.site WHERE i.removed = 0",
-        "indexes", on_index);
-    check_for_rows(check, "SELECT id, length(sha256) FROM token WHERE length(sha256) <> 32",
+    check_for_rows(check,
+                   "SELECT s.origin || i.path, i.path, i.page_pattern, s.removed, i.purged, i.kind,"
+                   " EXISTS (SELECT 1 FROM sitemap_index AS o WHERE o.id = i.of_index"
+                   " AND o.kind = 0 AND o.removed = 0 AND o.site = i.site)"
+                   " FROM sitemap_index AS i JOIN site AS s ON s.id = i.site WHERE i.removed = 0",
+                   "indexes", on_index);
+    check_for_rows(check, "SELECT name, length(sha256) FROM token WHERE length(sha256) <> 32",
                    "tokens", on_token);
     check_for_rows(check,
                    "SELECT site, loc, count(*) FROM sitemap GROUP BY site, loc HAVING count(*) > 1",
                    "entries by loc", on_double);
     check_for_rows(check,
-                   "SELECT g.index_id, g.number FROM segment AS g JOIN sitemap_index AS i"
-                   " ON i.id = g.index_id AND i.removed = 0 LEFT JOIN page AS p"
-                   " ON p.index_id = g.index_id AND p.number = g.number / 200 + 1"
-                   " WHERE coalesce(p.revision, -1) < g.revision",
+                   "SELECT s.origin || i.path, g.number FROM segment AS g JOIN sitemap_index AS i"
+                   " ON i.id = g.index_id AND i.removed = 0 JOIN site AS s ON s.id = i.site"
+                   " LEFT JOIN page AS p ON p.index_id = g.index_id"
+                   " AND p.number = g.number / 200 + 1 WHERE coalesce(p.revision, -1) < g.revision",
                    "segments", on_segment_newer);
     if (check->failure != CATALOGUE_OK)
         return;
@@ -756,7 +771,11 @@ enum catalogue_status catalogue_check(struct catalogue *c,
     if (rc == SQLITE_OK) {
         check_for_rows(&check, "PRAGMA integrity_check(" CHECK_MAX_MESSAGES ")", "the file",
                        on_integrity);
-        check_for_rows(&check, "PRAGMA foreign_key_check", "references", on_foreign_key);
+        check_for_rows(&check,
+                       "SELECT DISTINCT c.\"table\", l.\"from\", c.parent"
+                       " FROM pragma_foreign_key_check AS c,"
+                       " pragma_foreign_key_list(c.\"table\") AS l WHERE l.id = c.fkid",
+                       "references", on_foreign_key);
         check_for_rows(&check,
                        "SELECT epoch, revision, registry_revision, serial FROM catalogue"
                        " WHERE one = 1",

@@ -3,6 +3,7 @@
 #include "tests/unit/db/read/read_handle.h"
 
 #define S1 "https://www.example.com"
+#define S2 "http://two.example:8080"
 
 struct told {
     uint64_t count;
@@ -37,7 +38,7 @@ static void open_all(struct fixture *f)
 {
     fixture_open(f);
     fixture_site(f->db, 1, S1);
-    fixture_site(f->db, 2, "http://two.example:8080");
+    fixture_site(f->db, 2, S2);
     fixture_host(f->db, 1, "cross", "cdn.example.net");
     fixture_index(f->db, 1, 1, "/sitemap_index.xml");
     fixture_index(f->db, 2, 1, "/shop/i.xml");
@@ -49,7 +50,7 @@ static void open_all(struct fixture *f)
     fixture_entry(f->db, 1, 250, S1 "/c", NULL);
     fixture_entry(f->db, 1, 149999, S1 "/d", "2999-01-01");
     fixture_entry(f->db, 2, 0, S1 "/shop/a", NULL);
-    fixture_entry(f->db, 3, 50000, "http://two.example:8080/a", NULL);
+    fixture_entry(f->db, 3, 50000, S2 "/a", NULL);
     fixture_entry(f->db, 5, 0, S1 "/purged/soon", NULL);
     /* A page and a segment that are empty again, a tombstone, a purge under way, a token. */
     fixture_sql(f->db,
@@ -85,83 +86,104 @@ static void a_sound_catalogue_has_no_findings(void **state)
     "next_at,"                                                                                     \
     " hash) SELECT 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, * FROM ("
 
+/* A urlset with one page URL; its page is in no index. */
+#define URLSET                                                                                     \
+    "INSERT INTO sitemap_index(id, site, path, page_pattern, kind, of_index)"                      \
+    " VALUES(6, 1, '/u.xml', '{stem}-{n}{suffix}', 1, 1);"                                         \
+    "INSERT INTO sitemap(address, site, loc, source, serial, registered_at, changed_at)"           \
+    " SELECT 6 << 32, -6, '" S1 "/p', source, 1, 1, 1 FROM sitemap LIMIT 1;"                       \
+    "INSERT INTO page VALUES(6, 1, 1, 212, 1, 0, 1, 7); INSERT INTO segment VALUES(6, 0, 1, 1);"
+
 static const struct {
     const char *damage, *found;
 } cases[] = {
     {"UPDATE page SET entries = 4 WHERE index_id = 1 AND number = 1",
-     "page 1 of index 1: says 4 entries, has 3\n"},
+     "page 1 of " S1 "/sitemap_index.xml: says 4 entries, has 3\n"},
     {"UPDATE page SET entries = 1 WHERE index_id = 1 AND number = 2",
-     "page 2 of index 1: says 1 entry, has 0\n"},
+     "page 2 of " S1 "/sitemap_index.xml: says 1 entry, has 0\n"},
     {"UPDATE page SET bytes = bytes + 1 WHERE index_id = 2",
-     "page 1 of index 2: says 238 bytes, has 237\n"},
+     "page 1 of " S1 "/shop/i.xml: says 238 bytes, has 237\n"},
     {"UPDATE page SET revision = 99 WHERE index_id = 2",
-     "page 1 of index 2: has a revision in the future\n"},
+     "page 1 of " S1 "/shop/i.xml: has a revision in the future\n"},
     {"DELETE FROM page WHERE index_id = 3",
-     "segment 200 of index 3: has a later revision than its page\n"
-     "page 2 of index 3: has 1 entry, but no row\n"},
+     "segment 200 of " S2 "/i.xml: has a later revision than its page\n"
+     "page 2 of " S2 "/i.xml: has 1 entry, but no row\n"},
     {"INSERT INTO page VALUES(4, 0, 0, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
-     "page 0 of index 4: the number does not exist\n"},
+     "page 0 of " S1 "/empty.xml: the number does not exist\n"},
     {"INSERT INTO page VALUES(4, 9, 2, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
-     "page 9 of index 4: says 2 entries, has 0\n"},
+     "page 9 of " S1 "/empty.xml: says 2 entries, has 0\n"},
     {"UPDATE segment SET entries = 1 WHERE index_id = 1 AND number = 0",
-     "segment 0 of index 1: says 1 entry, has 2\n"},
+     "segment 0 of " S1 "/sitemap_index.xml: says 1 entry, has 2\n"},
     {"DELETE FROM segment WHERE index_id = 1 AND number = 599",
-     "segment 599 of index 1: has 1 entry, but no row\n"},
+     "segment 599 of " S1 "/sitemap_index.xml: has 1 entry, but no row\n"},
     {"UPDATE segment SET revision = 7 WHERE index_id = 1 AND number = 1",
-     "segment 1 of index 1: has a later revision than its page\n"},
+     "segment 1 of " S1 "/sitemap_index.xml: has a later revision than its page\n"},
     {"UPDATE segment SET revision = 70 WHERE index_id = 2; UPDATE page SET revision = 70"
      " WHERE index_id = 2",
-     "page 1 of index 2: has a revision in the future\nsegment 0 of index 2: has a revision in the "
-     "future\n"},
+     "page 1 of " S1 "/shop/i.xml: has a revision in the future\n"
+     "segment 0 of " S1 "/shop/i.xml: has a revision in the future\n"},
     {"DELETE FROM sitemap WHERE address = 1 << 32 | 3",
-     "segment 0 of index 1: says 2 entries, has 1\n"
-     "page 1 of index 1: says 3 entries, has 2\n"
-     "page 1 of index 1: says 469 bytes, has 342\n"},
+     "segment 0 of " S1 "/sitemap_index.xml: says 2 entries, has 1\n"
+     "page 1 of " S1 "/sitemap_index.xml: says 3 entries, has 2\n"
+     "page 1 of " S1 "/sitemap_index.xml: says 469 bytes, has 342\n"},
     {"UPDATE sitemap SET address = 77 << 32 WHERE address = 2 << 32",
      "index 77: does not exist, but has entries\n"
-     "page 1 of index 2: says 1 entry, has 0\n"
-     "page 1 of index 2: says 237 bytes, has 122\n"
-     "segment 0 of index 2: says 1 entry, has 0\n"},
+     "page 1 of " S1 "/shop/i.xml: says 1 entry, has 0\n"
+     "page 1 of " S1 "/shop/i.xml: says 237 bytes, has 122\n"
+     "segment 0 of " S1 "/shop/i.xml: says 1 entry, has 0\n"},
     {"UPDATE sitemap SET address = -5 WHERE address = 2 << 32",
      "index -1: does not exist, but has entries\n"
-     "page 1 of index 2: says 1 entry, has 0\n"
-     "page 1 of index 2: says 237 bytes, has 122\n"
-     "segment 0 of index 2: says 1 entry, has 0\n"},
+     "page 1 of " S1 "/shop/i.xml: says 1 entry, has 0\n"
+     "page 1 of " S1 "/shop/i.xml: says 237 bytes, has 122\n"
+     "segment 0 of " S1 "/shop/i.xml: says 1 entry, has 0\n"},
     {"UPDATE sitemap_index SET purged = 1 WHERE id = 5",
      "index 5: does not exist, but has entries\n"},
-    {"UPDATE sitemap_index SET purged = 1 WHERE id = 4", "index 4: was purged, but not removed\n"},
+    {"UPDATE sitemap_index SET purged = 1 WHERE id = 4",
+     "index " S1 "/empty.xml: was purged, but not removed\n"},
     {"UPDATE sitemap SET site = 2 WHERE address = 2 << 32",
-     "entry at 2:0: is of site 2, its index of 1\n"},
+     "entry at position 0 of " S1 "/shop/i.xml: is of site 2, its index of 1\n"},
     {"UPDATE sitemap SET serial = 99 WHERE address = 2 << 32",
-     "entry at 2:0: its serial 99 was never assigned\n"},
+     "entry at position 0 of " S1 "/shop/i.xml: its serial 99 was never assigned\n"},
     {"UPDATE sitemap SET serial = 0 WHERE address = 2 << 32",
-     "entry at 2:0: its serial 0 was never assigned\n"},
+     "entry at position 0 of " S1 "/shop/i.xml: its serial 0 was never assigned\n"},
     {"UPDATE sitemap SET source = 9 WHERE address = 2 << 32",
-     "entry at 2:0: its source does not exist\n"},
+     "entry at position 0 of " S1 "/shop/i.xml: its source does not exist\n"},
     {"UPDATE sitemap SET loc = 'https://WWW.example.com/a' WHERE address = 1 << 32 | 250",
-     "entry at 1:250: \"https://WWW.example.com/a\" is not a normalised loc\n"},
+     "entry at position 250 of " S1
+     "/sitemap_index.xml: \"https://WWW.example.com/a\" is not a normalised loc\n"},
     {"UPDATE sitemap SET lastmod = '2026-02-30' WHERE address = 2 << 32",
-     "entry at 2:0: \"2026-02-30\" is not a normalised lastmod\n"},
+     "entry at position 0 of " S1 "/shop/i.xml: \"2026-02-30\" is not a normalised lastmod\n"},
     {"UPDATE site SET origin = 'https://www.example.com/' WHERE id = 1",
      "site 1: \"https://www.example.com/\" is not a normalised origin\n"},
-    {"UPDATE site SET max_pages = 0 WHERE id = 2", "site 2: may have no page at all\n"},
+    {"UPDATE site SET max_pages = 0 WHERE id = 2", "site " S2 ": its limit allows no page\n"},
     {"INSERT INTO site_host VALUES(2, 'UPPER.example', 'alias')",
-     "site 2: \"UPPER.example\" is not a normalised host\n"},
+     "site " S2 ": \"UPPER.example\" is not a normalised host\n"},
     {"UPDATE sitemap_index SET path = '/x.html' WHERE id = 4",
-     "index 4: \"/x.html\" is not a path of an index\n"},
+     "index " S1 "/x.html: \"/x.html\" is not a path of an index\n"},
     {"UPDATE sitemap_index SET page_pattern = '{n}' WHERE id = 4",
-     "index 4: \"{n}\" is not a page pattern\n"},
+     "index " S1 "/empty.xml: \"{n}\" is not a page pattern\n"},
     {"UPDATE sitemap_index SET kind = 2 WHERE id = 4",
-     "index 4: is a list of the unknown kind 2\n"},
-    {"UPDATE sitemap_index SET kind = 1 WHERE id = 4", "urlset 4: its index does not exist\n"},
-    {"UPDATE site SET removed = 1 WHERE id = 2", "index 3: its site was removed, it was not\n"},
-    {"UPDATE token SET sha256 = x'00'", "token 1: its hash has 1 bytes\n"},
+     "index " S1 "/empty.xml: is a list of the unknown kind 2\n"},
+    {"UPDATE sitemap_index SET kind = 1 WHERE id = 4",
+     "urlset " S1 "/empty.xml: its index does not exist\n"},
+    {URLSET, "page 1 of " S1 "/u.xml: is not an entry of its index\n"},
+    {URLSET "UPDATE sitemap SET source = -6, loc = '" S1 "/shop/u' WHERE address = 2 << 32",
+     "entry at position 0 of " S1 "/shop/i.xml: is of urlset " S1
+     "/u.xml, which does not have this page\n"
+     "page 1 of " S1 "/u.xml: is not an entry of its index\n"},
+    {"UPDATE site SET removed = 1 WHERE id = 2",
+     "index " S2 "/i.xml: its site was removed, it was not\n"},
+    {"UPDATE token SET sha256 = x'00'", "token a: its hash has 1 bytes\n"},
     {"UPDATE catalogue SET registry_revision = 8",
      "the catalogue: registry revision 8 is past revision 7\n"},
     {"UPDATE catalogue SET epoch = ''", "the catalogue: its epoch has not 32 digits\n"
                                         "the registry: cannot be read\n"},
-    {"PRAGMA foreign_keys = OFF; INSERT INTO segment VALUES(88, 0, 0, 0)",
-     "table segment: a row refers to a sitemap_index that does not exist\n"},
+    {"PRAGMA foreign_keys = OFF; INSERT INTO segment VALUES(88, 0, 0, 0), (88, 1, 0, 0), (89, 0, "
+     "0, 0)",
+     "table segment: 2 rows have index_id 88, which does not exist in table sitemap_index\n"
+     "table segment: 1 row has index_id 89, which does not exist in table sitemap_index\n"},
+    {"PRAGMA foreign_keys = OFF; UPDATE token SET site = 77",
+     "table token: 1 row has site 77, which does not exist in table site\n"},
     {INTO_FETCH "VALUES(1, 77, 1, 'x', 9, -1, NULL))",
      "poll of x: is neither of a list nor of a site's sitemap\npoll of x: its source does not "
      "exist\npoll of x: has an unknown state\npoll of x: has a time or a count below 0\n"},
@@ -188,7 +210,7 @@ static const struct {
     {"DROP INDEX sitemap_loc; CREATE INDEX sitemap_loc ON sitemap(site, loc);"
      "UPDATE sitemap SET loc = 'https://www.example.com/c' WHERE address = 1 << 32 | 249",
      "the schema: sitemap_loc is not as it was made\n"
-     "site 1: https://www.example.com/c occurs 2 times\n"},
+     "entry https://www.example.com/c: occurs 2 times in its site\n"},
 };
 
 static void each_damage_is_found(void **state)
