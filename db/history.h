@@ -26,6 +26,7 @@ struct history_change {
     uint64_t restores;             /* a restore: to the state after this change; else 0 */
     uint64_t undone_by;            /* the latest undo of it that is not undone itself; 0: none */
     const char *site; /* origin of the one site that it touched; NULL: several, none or unknown */
+    const char *list; /* path of the index or urlset that it is about itself; NULL: none */
     const char *loc;  /* an entry that it touched, where they are few; else NULL */
     uint64_t created, updated, removed;
     uint64_t unchanged; /* where `whole` */

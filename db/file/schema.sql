@@ -337,7 +337,8 @@ CREATE TABLE history(
   bytes INTEGER NOT NULL,              -- size in this file, roughly
   few BLOB,                            -- its rows where they are few and have no parts
   site INTEGER NOT NULL DEFAULT 0,     -- the one site that it touched, 0: several or none
-  part_of INTEGER NOT NULL DEFAULT 0   -- of a change in steps: revision of the first one
+  part_of INTEGER NOT NULL DEFAULT 0,  -- of a change in steps: revision of the first one
+  list INTEGER NOT NULL DEFAULT 0      -- the index or urlset that was made, removed, frozen or changed itself, 0: none
 ) STRICT;
 CREATE INDEX history_shared ON history(revision) WHERE site = 0;
 CREATE INDEX history_undoes ON history(undoes) WHERE undoes IS NOT NULL;

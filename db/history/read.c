@@ -12,7 +12,8 @@
 #define CHANGE_COLUMNS                                                                             \
     "h.revision, h.at, h.who, h.kind, h.via, h.request_id, h.note, h.undoes, h.unchanged,"         \
     " h.created, h.updated, h.removed, h.parts, h.few,"                                            \
-    " (SELECT origin FROM site WHERE id = h.site)"
+    " (SELECT origin FROM site WHERE id = h.site),"                                                \
+    " (SELECT path FROM sitemap_index WHERE id = h.list)"
 #define SITE_COLUMNS " sum(i.created), sum(i.updated), sum(i.removed)"
 /* Of a change `h`, or of a site: what lost its oldest for want of room is reported from then on. */
 #define SINCE_OF(site) "coalesce((SELECT since FROM history_site WHERE site = " site "), 0)"
@@ -35,6 +36,7 @@ static struct history_change read_change(sqlite3_stmt *row, bool of_site)
         .updated = row_number(row, 10),
         .removed = row_number(row, 11),
         .site = row_text(row, 14),
+        .list = row_text(row, 15),
         .whole = true,
     };
     /* The column has for both which change it is about. */
@@ -43,8 +45,8 @@ static struct history_change read_change(sqlite3_stmt *row, bool of_site)
         row_number(row, 7);
     if (!of_site)
         return change;
-    uint64_t created = row_number(row, 15), updated = row_number(row, 16);
-    uint64_t removed = row_number(row, 17);
+    uint64_t created = row_number(row, 16), updated = row_number(row, 17);
+    uint64_t removed = row_number(row, 18);
     change.whole = created + updated + removed == change.created + change.updated + change.removed;
     if (!change.whole) {
         change.created = created;

@@ -479,6 +479,21 @@ static const char *who_of(const struct change *change)
     return change->by != NULL ? change->by : change->source != NULL ? change->source : "";
 }
 
+/* The index or urlset that the change is about; 0: it is about something else. */
+static int64_t list_of(const struct change *change, const struct change_result *result)
+{
+    switch (change->kind) {
+    case CHANGE_INDEX_ADD:
+    case CHANGE_INDEX_REMOVE:
+    case CHANGE_INDEX_FREEZE:
+    case CHANGE_URLSET_ADD:
+    case CHANGE_URLSET_UPDATE:
+        return result->id;
+    default:
+        return 0;
+    }
+}
+
 /* The index or site that the change is about, though it may have touched no entry. */
 static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
                                            const struct change *change,
@@ -573,6 +588,7 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
         sqlite3_bind_blob64(row, 16, str_text(&r->packed), r->packed.len, SQLITE_STATIC);
     sqlite3_bind_int64(row, 17, site_of(r));
     sqlite3_bind_int64(row, 18, (sqlite3_int64)result->group);
+    sqlite3_bind_int64(row, 19, list_of(change, result));
     enum catalogue_status status = statement_run(row);
     if (status != CATALOGUE_OK)
         return status;

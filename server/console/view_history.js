@@ -37,7 +37,7 @@ function whatText(one) {
   return [
     kindText(one),
     one.undoes ? [': ', changeLink(one.undoes)] : one.restores ? [' as it was after ', changeLink(one.restores)] : null,
-    one.loc ? [/^re(gistration|moval)$/.test(one.kind) ? ' ' : ': ', el('span', {class: 'url'}, one.loc), more > 0 && ` and ${number(more)} more`] : one.site && [' for ', el('span', {class: 'url'}, one.site)],
+    one.loc && !one.list ? [/^re(gistration|moval)$/.test(one.kind) ? ' ' : ': ', el('span', {class: 'url'}, one.loc), more > 0 && ` and ${number(more)} more`] : one.site && [' for ', el('span', {class: 'url'}, one.site + (one.list || ''))],
   ];
 }
 
@@ -205,7 +205,7 @@ export async function change(context, where) {
     content: [
       facts([
         ['When', time(one.at)], ['By', [one.by || 'the server', ' ', soft(viaText(one))]], ['What', kindText(one)],
-        ['Site', one.site && el('span', {class: 'url'}, one.site)],
+        [one.list ? 'List' : 'Site', one.site && el('span', {class: 'url'}, one.site + (one.list || ''))],
         ['Undoes', one.undoes ? changeLink(one.undoes) : null], ['Back to', one.restores ? changeLink(one.restores) : null], ['Undone by', one.undone_by ? changeLink(one.undone_by) : null],
         ['Rows', sums(one).length > 0 ? sums(one) : 'none'], ['Note', one.note], ['Request', one.request_id ? codeOf(one.request_id) : null],
       ]),

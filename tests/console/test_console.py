@@ -617,10 +617,13 @@ def test_history_is_found_by_date_site_and_kind(console, server):
     console.open(f"history?site={q(site)}&from={today}&to={tomorrow}", server.tokens["reader"])
     rows = [row.text for row in console.all("tbody tr")]
     assert len(rows) == 3 and f"removed {site}/a.xml" in rows[0] and f"registered {site}/a.xml" in rows[1] and f"added a site for {site}" in rows[2], rows
+    server.api("POST", "/v1/urlsets", {"url": site + "/pages.xml"})
+    console.go(f"history?site={q(site)}&kind=urlset-add")
+    console.wait_text(f"added a urlset for {site}/pages.xml")
     console.go(f"history?site={q(site)}&from={tomorrow}")
     console.wait_text("No change matches.")
     console.go(f"history?site={q(site)}&kind=all")
-    assert len(console.all("tbody tr")) == 3
+    assert len(console.all("tbody tr")) == 4
     console.one("main .buttons a").click()
     console.wait(lambda: "from=" in console.driver.current_url and console.all("tbody tr"))
     assert console.one("[name=from]").get_attribute("value") == time.strftime("%Y-%m-%d", time.localtime(time.time() - 86400))

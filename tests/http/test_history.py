@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import socket
 import sqlite3
 import time
@@ -110,6 +111,33 @@ def test_changes_name_their_site_and_url(server):
     assert f"+0 ~3 -0  {name(0)} and 2 more\n" in told and f"+20 ~0 -0  {ORIGIN}\n" in told
     one = server.api("GET", f"/v1/history/{history(server, kind='removal')['changes'][0]['revision']}").json()
     assert (one["site"], one["loc"]) == (ORIGIN, name(7))
+
+
+def test_a_change_of_an_index_or_urlset_names_it(server):
+    """Two of one site can be distinguished, also when they are removed. Other changes name none."""
+    assert server.api("POST", "/v1/indexes", {"url": ORIGIN + "/more.xml"}).status == 201
+    assert server.api("POST", "/v1/sitemaps", {"loc": name(1), "index": ORIGIN + "/more.xml"}).status == 201
+    assert server.api("POST", "/v1/urlsets", {"url": ORIGIN + "/pages.xml"}).status == 201
+    assert server.api("POST", "/v1/urls", {"loc": ORIGIN + "/one", "urlset": ORIGIN + "/pages.xml"}).status == 201
+    wanted = []
+    for kind, plural, path in (("index", "indexes", "/more.xml"), ("urlset", "urlsets", "/pages.xml")):
+        number = next(each["id"] for each in server.api("GET", "/v1/" + plural).json()[plural] if each["url"].endswith(path))
+        at = f"/v1/{plural}/{number}"
+        if kind == "urlset":
+            assert server.api("PATCH", at, {"max_pages": 7}).status == 200
+        for frozen in (True, False):
+            assert server.api("PATCH", at, {"frozen": frozen}).status == 200
+        assert server.api("DELETE", at + "?max_removed=9").status in (200, 204)
+        wanted += [(f"{kind}-{what}", path) for what in ("add", "freeze", "thaw", "remove")]
+    wanted.append(("urlset-update", "/pages.xml"))
+    changes = history(server)["changes"]
+    assert sorted((each["kind"], each["list"]) for each in changes if each["list"]) == sorted(wanted)
+    assert {each["list"] for each in changes if not each["kind"].startswith(("index-", "urlset-"))} == {None}
+    printed = sitemapd("history", database=server.database).out
+    for kind, path in wanted:
+        assert re.search(rf" {kind} .* -[01]  {re.escape(ORIGIN + path)}$", told, re.M), (kind, told)
+    one = server.api("GET", f"/v1/history/{next(each['revision'] for each in changes if each['kind'] == 'index-remove')}").json()
+    assert one["list"] == "/more.xml"
 
 
 def test_a_range_of_dates_includes_both_days(server):

@@ -139,6 +139,7 @@ static struct json_change shown_change(const struct history_change *change)
                                 .restores = json_or_none(change->restores),
                                 .undone_by = json_or_none(change->undone_by),
                                 .site = change->site,
+                                .list = change->list,
                                 .loc = change->loc,
                                 .note = change->note};
 }

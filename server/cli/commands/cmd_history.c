@@ -160,16 +160,18 @@ static void print_heading(void)
            "WHEN", "CHANGE", "BY", "VIA", "ENTRIES AND URL OR SITE", ink_off(stdout));
 }
 
-/* Its entry, where they are few, else its site. */
+/* The index or urlset that it is about, else its entry, where they are few, else its site. */
 static void print_what(const json_t *change, uint64_t all)
 {
-    const char *loc = member_text_or_null(change, "loc");
+    const char *list = member_text(change, "list");
+    const char *loc = *list == '\0' ? member_text_or_null(change, "loc") : NULL;
     const char *what = loc != NULL ? loc : member_text_or_null(change, "site");
 
     if (what == NULL)
         return;
     fputs("  ", stdout);
     cli_print_escaped(stdout, what);
+    cli_print_escaped(stdout, list);
     if (loc != NULL && all > 1)
         printf(" and %" PRIu64 " more", all - 1);
 }
