@@ -17,6 +17,7 @@
 #include "db/shared/presence.h"
 #include "db/write/writer.h"
 #include "server/base/clock.h"
+#include "server/base/file.h"
 
 /* ---- open and close */
 
@@ -166,7 +167,7 @@ struct spool *catalogue_spool(const struct catalogue *c, uint64_t max_bytes)
 int catalogue_scratch(const struct catalogue *c)
 {
     char *folder = strndup(c->path, (size_t)(strrchr(c->path, '/') - c->path));
-    int fd = folder != NULL ? nameless_open(folder) : -1;
+    int fd = folder != NULL ? file_open_nameless(folder) : -1;
     free(folder);
     return fd;
 }

@@ -161,21 +161,3 @@ void space_refresh(struct space *s, const char *path, int64_t now_ms)
         atomic_store(&s->free_bytes, (uint64_t)disk.f_bavail * disk.f_frsize);
     }
 }
-
-int nameless_open(const char *folder)
-{
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    /* Not every file system has O_TMPFILE (overlay, NFS): EOPNOTSUPP, EISDIR, EINVAL. */
-    char path[PATH_MAX];
-    int len = snprintf(path, sizeof path, "%s/.sitemapd-spool-XXXXXX", folder);
-    if (len < 0 || (size_t)len >= sizeof path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    fd = mkostemp(path, O_CLOEXEC); /* makes it 0600 */
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}

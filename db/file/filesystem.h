@@ -35,10 +35,6 @@ bool file_is_empty(const char *path);
 bool filesystem_is_read_only(const char *path);
 bool file_identity_equal(const struct file_identity *a, const struct file_identity *b);
 
-/* A file without a name in `folder`, so that no crash leaves it behind: its descriptor, or -1 and
- * errno. Internal to db/. */
-int nameless_open(const char *folder);
-
 /* How large the catalogue is on its disk, and what is left there. Internal to db/. */
 
 #define SPACE_LOOK_MS 1000

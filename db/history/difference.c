@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "db/file/filesystem.h"
 #include "db/history/read.h"
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
+#include "server/base/file.h"
 
 /* In memory: some 50 MB. */
 #define MERGE_ROWS 50000u
@@ -123,7 +123,7 @@ static bool may_continue(const struct merge *m, size_t bytes)
 static FILE *open_file(const struct merge *m)
 {
     char *path = strdup(sqlite3_db_filename(m->v->db, "main"));
-    int fd = path != NULL ? nameless_open(dirname(path)) : -1;
+    int fd = path != NULL ? file_open_nameless(dirname(path)) : -1;
     FILE *file = fd >= 0 ? fdopen(fd, "w+") : NULL;
     if (file == NULL && fd >= 0)
         close(fd);

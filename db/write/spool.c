@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "db/file/filesystem.h"
+#include "server/base/file.h"
 
 /* Longer is not a string that the rules let through. */
 #define TEXT_MAX_BYTES (LOC_MAX_CHARS + 1u)
@@ -110,7 +110,7 @@ static enum spool_status make_file(struct spool *s)
 {
     if (!hold_row(s, &s->window, &s->window_size))
         return SPOOL_NO_MEMORY;
-    s->fd = nameless_open(s->folder);
+    s->fd = file_open_nameless(s->folder);
     return s->fd >= 0 ? SPOOL_OK : write_status();
 }
 

@@ -4,8 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -71,6 +75,30 @@ bool file_write(int fd, const void *bytes, size_t len)
         len -= (size_t)put;
     }
     return true;
+}
+
+int file_open_nameless(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        return fd;
+    /* Not every file system has O_TMPFILE (overlay, NFS): EOPNOTSUPP, EISDIR, EINVAL. */
+    char path[PATH_MAX];
+    int len = snprintf(path, sizeof path, "%s/.sitemapd-spool-XXXXXX", folder);
+    sigset_t all, before;
+
+    if (len < 0 || (size_t)len >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    sigfillset(&all); /* none arrives while it has a name */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    fd = mkostemp(path, O_CLOEXEC); /* makes it 0600 */
+    if (fd >= 0)
+        unlink(path);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return fd;
 }
 
 #define RESERVE_PART  16u /* of the disk */

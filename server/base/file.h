@@ -17,6 +17,10 @@ char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *
 /* Writes all of it. False with errno. Thread safe. */
 bool file_write(int fd, const void *bytes, size_t len);
 
+/* Opens a file without a name in `folder`, so that no signal or crash leaves it behind: its
+ * descriptor, or -1 and errno. Only this process can read it. Thread safe. */
+int file_open_nameless(const char *folder);
+
 /* Whether the disk of an open file has more free space than is left to the catalogue: a sixteenth
  * of it, or 256 MiB. What can be done without (a copy, a list of somebody's) is written only then.
  * Thread safe. */

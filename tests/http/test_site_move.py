@@ -350,7 +350,7 @@ def test_what_cannot_be_moved_is_refused_before_anything_changes(pair, tmp_path)
     at = next(site["id"] for site in a.api("GET", "/v1/sites").json()["sites"] if site["origin"] == SHOP)
     assert a.api("PATCH", f"/v1/sites/{at}", {"frozen": True}).status == 200
     told = move(a, b)
-    assert told.code == 1 and "is frozen on 127.0.0.1 (all-sites): thaw it first" in told.err, told
+    assert told.code == 1 and f"is frozen on {a.admin} (all-sites): thaw it first" in told.err, told
     own = a.cli("token", "add", "own", "--site", SHOP, "--role", "admin").out.strip()
     eventually(lambda: a.api("GET", "/v1/token", token=own).status == 200, "known")
     problem(a.api("PATCH", f"/v1/sites/{at}", {"leaving": True}, token=own), 403, "needs-token-of-all-sites", "leaving")
@@ -366,6 +366,51 @@ def copy_of(server):
     reply = server.api("GET", f"/v1/sites/{at}/copy")
     assert (reply.status, reply["Content-Type"]) == (200, COPY)
     return reply.body
+
+
+def test_messages_name_each_server_by_its_port(pair, tmp_path):
+    """Both are on one host; one that was named NAME=URL is named so."""
+    a, b = pair
+    assert a.api("POST", "/v1/sites", {"origin": SHOP}).status == 201
+    assert b.api("POST", "/v1/sites", {"origin": SHOP}).status == 201
+    assert f"conflict: {b.admin} has a site" in move(a, b).err
+    words = ["site", "move", SHOP, "--server", f"http://{a.admin}", "--to", f"two=http://{b.admin}"]
+    assert "conflict: two has a site" in sitemapd(*words, env={"SITEMAPD_TOKEN": TOKEN}).err
+    at = next(site["id"] for site in b.api("GET", "/v1/sites").json()["sites"] if site["origin"] == SHOP)
+    assert b.api("DELETE", f"/v1/sites/{at}").status == 200
+    assert f"copied to {b.admin}" in move(a, b).out
+
+
+def test_the_disk_of_the_copy(pair, tmp_path):
+    """Too little space is reported before the site is frozen, or when the copy reaches the reserve. No file is left."""
+    if os.geteuid() != 0:
+        pytest.skip("a small tmpfs needs root")
+    a, b = pair
+    with_shop(a)
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], capture_output=True).returncode != 0:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        def fails():
+            ended = sitemapd(*move_words(SHOP, a, b), env={"SITEMAPD_TOKEN": TOKEN, "TMPDIR": str(small)})
+            assert ended.code != 0 and f"cannot be kept in {small}: " in ended.err and "set TMPDIR to another folder" in ended.err
+            return ended.err
+
+        with open(small / "other", "wb") as file:
+            file.write(bytes(1000 << 10))
+        assert "too little free disk space" in fails() and shop(a)["frozen_by"] is None, "nothing was changed"
+        os.truncate(small / "other", 900 << 10)  # more than the reserve, less than the copy
+        fails()
+        assert shop(a)["frozen_by"] == "leaving" and shop(b) is None and os.listdir(small) == ["other"]
+        os.unlink(small / "other")
+        with subprocess.Popen([BIN, *move_words(SHOP, a, b)], env=environment({"SITEMAPD_TOKEN": TOKEN, "TMPDIR": str(small)})) as running:
+            for _ in range(50):
+                assert os.listdir(small) == [], "it has no name at any time"
+            running.terminate()
+        assert move(a, b, "--undo", "--finish").code == 0 and shop(a)["frozen_by"] is None and shop(b) is None
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 def test_what_goes_with_it_is_used_there(pair, tmp_path):

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "server/base/file.h"
 #include "server/base/text.h"
 #include "server/cli/backend/api.h"
 #include "server/cli/commands/shards.h"
@@ -41,6 +42,16 @@ static const char *frozen_by(const struct side *side)
 static bool is(const struct side *side, const char *how)
 {
     return side->site != NULL && strcmp(frozen_by(side), how) == 0;
+}
+
+/* As in NAME=URL, else host and port: two servers may share a host. */
+static const char *name_of(const struct side *side)
+{
+    const struct url *origin = &side->shard.server->origin;
+    const char *host = origin->text + origin->host_at, *name = side->shard.name;
+
+    return strlen(name) == origin->host_len && strncmp(name, host, origin->host_len) == 0 ? host
+                                                                                          : name;
 }
 
 /* ---- asking ---------------------------------------------------------------------------- */
@@ -178,7 +189,7 @@ static int compare(struct move *m, uint64_t *entries)
             status = cli_fail(m->origin,
                               "the copy on %s differs from the site on %s: run site move with "
                               "--undo, then again",
-                              m->to.shard.name, m->from.shard.name);
+                              name_of(&m->to), name_of(&m->from));
         json_decref(from);
         json_decref(to);
     }
@@ -195,31 +206,49 @@ static int remove_site(struct side *side, uint64_t entries)
 
 /* ---- copying --------------------------------------------------------------------------- */
 
-/* Nameless, where there is room for something large. */
-static FILE *open_spool(void)
+#define LOOK_BYTES (1u << 20) /* free space is read again after each */
+
+/* The copy between two servers, where there is room for something large. */
+struct kept_copy {
+    const char *folder;
+    FILE *file;
+    size_t unlooked;
+    bool full; /* the disk is, but for its reserve */
+};
+
+static int fail_to_keep(const struct kept_copy *kept)
+{
+    return cli_fail("site move", "the copy cannot be kept in %s: %s; set TMPDIR to another folder",
+                    kept->folder, kept->full ? "too little free disk space" : strerror(errno));
+}
+
+/* It has no name, so that nothing is left of it however the command ends. */
+static int open_copy(struct kept_copy *kept)
 {
     const char *folder = getenv("TMPDIR");
-    char *name = NULL;
-    FILE *file = NULL;
 
-    if (asprintf(&name, "%s/sitemapd-move-XXXXXX",
-                 folder != NULL && *folder != '\0' ? folder : "/var/tmp") < 0)
-        return NULL;
-    int fd = mkstemp(name);
-    if (fd >= 0) {
-        unlink(name);
-        file = fdopen(fd, "w+");
-    }
-    free(name);
-    return file;
+    kept->folder = folder != NULL && *folder != '\0' ? folder : "/var/tmp";
+    int fd = file_open_nameless(kept->folder);
+    kept->full = fd >= 0 && !file_has_reserve(fd);
+    kept->file = fd >= 0 ? fdopen(fd, "w+") : NULL;
+    if (fd >= 0 && kept->file == NULL)
+        close(fd);
+    return kept->file != NULL && !kept->full ? EXIT_DONE : fail_to_keep(kept);
 }
 
 static bool write_copy(void *context, const char *bytes, size_t len)
 {
-    return fwrite(bytes, 1, len, context) == len;
+    struct kept_copy *kept = context;
+
+    kept->unlooked += len;
+    if (kept->unlooked >= LOOK_BYTES) {
+        kept->unlooked = 0;
+        kept->full = !file_has_reserve(fileno(kept->file));
+    }
+    return !kept->full && fwrite(bytes, 1, len, kept->file) == len;
 }
 
-static int fetch_copy(struct move *m, FILE *spool)
+static int fetch_copy(struct move *m, struct kept_copy *kept)
 {
     struct backend *s = m->from.shard.server;
     struct str target = STR_INIT;
@@ -229,34 +258,28 @@ static int fetch_copy(struct move *m, FILE *spool)
     errno = 0;
     bool good =
         !target.failed &&
-        api_stream(s, str_text(&target), "application/vnd.sqlite3", write_copy, spool, &answer) &&
+        api_stream(s, str_text(&target), "application/vnd.sqlite3", write_copy, kept, &answer) &&
         api_is_good(s);
     str_done(&target);
-    if (good && fflush(spool) == 0)
+    if (good && !kept->full && fflush(kept->file) == 0)
         return EXIT_DONE;
-    if (ferror(spool)) {
+    if (kept->full || ferror(kept->file)) {
         json_decref(answer);
-        return cli_fail("site move", "the copy cannot be kept: %s; TMPDIR names another folder",
-                        strerror(errno));
+        return fail_to_keep(kept);
     }
     return api_report(s, answer);
 }
 
-static int copy(struct move *m)
+static int copy(struct move *m, struct kept_copy *kept)
 {
     struct backend *s = m->to.shard.server;
-    FILE *spool = open_spool();
     const struct api_request bring = {.method = "POST",
                                       .target = "/v1/sites/import",
                                       .type = "application/vnd.sqlite3",
-                                      .lines = spool};
+                                      .lines = kept->file};
     json_t *answer = NULL;
-    int status;
+    int status = fetch_copy(m, kept);
 
-    if (spool == NULL)
-        return cli_fail("site move", "the copy cannot be kept: %s; TMPDIR names another folder",
-                        strerror(errno));
-    status = fetch_copy(m, spool);
     if (status == EXIT_DONE && (!api_send(s, &bring, &answer) || !api_is_good(s))) {
         status = api_report(s, answer);
         answer = NULL;
@@ -265,11 +288,10 @@ static int copy(struct move *m)
         uint64_t entries = member_number(answer, "entries");
 
         printf("%s: %" PRIu64 " %s copied to %s\n", m->origin, entries,
-               plural(entries, "entry", "entries"), m->to.shard.name);
+               plural(entries, "entry", "entries"), name_of(&m->to));
         fflush(stdout);
     }
     json_decref(answer);
-    fclose(spool);
     return status == EXIT_DONE ? read_side(m, &m->to) : status;
 }
 
@@ -318,7 +340,7 @@ static int finish(struct move *m)
     if (status == EXIT_DONE)
         status = thaw(&m->to);
     if (status == EXIT_DONE)
-        printf("%s: moved to %s\n", m->origin, m->to.shard.name);
+        printf("%s: moved to %s\n", m->origin, name_of(&m->to));
     return status;
 }
 
@@ -334,21 +356,22 @@ static int check_move(const struct move *m)
     if (json_is_true(json_object_get(from->site, "managed")))
         return cli_fail(
             m->origin, "%s has it in its configuration: remove the section there first, and reload",
-            from->shard.name);
+            name_of(from));
     if (*frozen_by(from) != '\0' && !is(from, "leaving"))
-        return cli_fail(m->origin, "is frozen on %s (%s): thaw it first", from->shard.name,
+        return cli_fail(m->origin, "is frozen on %s (%s): thaw it first", name_of(from),
                         frozen_by(from));
     if (to->site != NULL && !is(to, "arriving"))
-        return cli_fail(m->origin, "conflict: %s has a site of this origin, too", to->shard.name);
+        return cli_fail(m->origin, "conflict: %s has a site of this origin, too", name_of(to));
     if (to->site != NULL && !is(from, "leaving"))
         return cli_fail(m->origin,
                         "an --undo did not end: %s still has the copy. Repeat it, then move again",
-                        to->shard.name);
+                        name_of(to));
     return EXIT_DONE;
 }
 
 static int move_on(struct move *m)
 {
+    struct kept_copy kept = {.file = NULL};
     int status = check_move(m);
 
     if (status != EXIT_DONE)
@@ -357,13 +380,17 @@ static int move_on(struct move *m)
         if (is(&m->to, "arriving"))
             status = thaw(&m->to);
         if (status == EXIT_DONE)
-            printf("%s: is on %s\n", m->origin, m->to.shard.name);
+            printf("%s: is on %s\n", m->origin, name_of(&m->to));
         return status;
     }
-    if (!is(&m->from, "leaving"))
+    if (m->to.site == NULL)
+        status = open_copy(&kept);
+    if (status == EXIT_DONE && !is(&m->from, "leaving"))
         status = freeze(&m->from);
     if (status == EXIT_DONE && m->to.site == NULL)
-        status = copy(m);
+        status = copy(m, &kept);
+    if (kept.file != NULL)
+        fclose(kept.file);
     return status == EXIT_DONE ? finish(m) : status;
 }
 
@@ -378,7 +405,7 @@ static int undo(struct move *m)
                         "the move is finished: to move it back, exchange --server and --to");
     if (m->to.site != NULL && !is(&m->to, "arriving"))
         return cli_fail(m->origin, "%s has a site of this origin that is not a copy of a move",
-                        m->to.shard.name);
+                        name_of(&m->to));
     if (is(&m->from, "leaving"))
         status = thaw(&m->from);
     if (status == EXIT_DONE && m->to.site != NULL) {
@@ -400,7 +427,7 @@ static int undo(struct move *m)
         status = remove_site(&m->to, entries);
     }
     if (status == EXIT_DONE)
-        printf("%s: stays on %s\n", m->origin, m->from.shard.name);
+        printf("%s: stays on %s\n", m->origin, name_of(&m->from));
     return status;
 }
 
