@@ -13,6 +13,7 @@ void await_list_init(struct await_list *l)
     l->published = 0;
     l->quiet = false;
     l->stopping = false;
+    l->looked_ms = 0;
 }
 
 static bool satisfied(const struct await *a, uint64_t published)
@@ -21,7 +22,8 @@ static bool satisfied(const struct await *a, uint64_t published)
 }
 
 void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revision,
-                    uint32_t timeout_ms, await_revision_done *done, void *context)
+                    uint32_t timeout_ms, await_revision_done *done, await_is_gone *is_gone,
+                    void *context)
 {
     struct await *a = malloc(sizeof *a);
     if (a == NULL) {
@@ -33,6 +35,7 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revisio
         .revision = revision,
         .deadline_ms = timeout_ms == 0 ? 0 : clock_now_ms() + timeout_ms,
         .done = done,
+        .is_gone = is_gone,
         .context = context,
     };
     pthread_mutex_lock(&l->lock);
@@ -49,11 +52,12 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revisio
     }
 }
 
-/* Whom to resume: of these kinds, and where it is said those alone that are satisfied, or whose
- * time is over. */
+/* Whom to resume: of these kinds, and where it is said those alone that are satisfied, whose client
+ * is gone, or whose time is over. */
 struct who {
     unsigned kinds; /* enum await_kind, or'ed */
     bool satisfied;
+    bool gone;
     int64_t over_ms; /* 0: whatever the time */
 };
 
@@ -62,6 +66,7 @@ struct who {
 static bool is_selected(const struct await *a, const struct who *who, uint64_t published)
 {
     return (who->kinds & a->kind) != 0 && (!who->satisfied || satisfied(a, published)) &&
+           (!who->gone || (a->is_gone != NULL && a->is_gone(a->context))) &&
            (who->over_ms == 0 || (a->deadline_ms != 0 && a->deadline_ms <= who->over_ms));
 }
 
@@ -119,6 +124,11 @@ void await_list_expire(struct await_list *l, int64_t now_ms)
     pthread_mutex_lock(&l->lock);
     resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION, .over_ms = now_ms},
                       AWAIT_UNAVAILABLE);
+    if (now_ms < l->looked_ms + AWAIT_LOOK_MS)
+        return;
+    l->looked_ms = now_ms;
+    pthread_mutex_lock(&l->lock);
+    resume_and_unlock(l, (struct who){.kinds = EVERYBODY, .gone = true}, AWAIT_STOPPING);
 }
 
 bool await_list_is_empty(struct await_list *l)

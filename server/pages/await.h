@@ -19,6 +19,7 @@ struct await {
     uint64_t revision;
     int64_t deadline_ms; /* CLOCK_MONOTONIC; 0: none */
     await_revision_done *done;
+    await_is_gone *is_gone; /* NULL: nobody asks */
     void *context;
 };
 
@@ -28,19 +29,23 @@ struct await_list {
     uint64_t published; /* everything up to here */
     bool quiet;         /* no long poll waits any more */
     bool stopping;      /* nobody does */
+    int64_t looked_ms;  /* when `is_gone` was asked */
 };
 
 void await_list_init(struct await_list *l);
 /* Calls `done` at once where nothing is to be waited for, or out of memory (UNAVAILABLE). */
 void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revision,
-                    uint32_t timeout_ms, await_revision_done *done, void *context);
+                    uint32_t timeout_ms, await_revision_done *done, await_is_gone *is_gone,
+                    void *context);
 /* Everything up to `revision` is published: resumes whom that satisfies. */
 void await_list_publish(struct await_list *l, uint64_t revision);
 /* Another catalogue is at the path: what was awaited of the old one will not come. */
 void await_list_reset(struct await_list *l);
 /* Resumes the acknowledgements with UNAVAILABLE: the catalogue is gone. Polls go on waiting. */
 void await_list_fail(struct await_list *l);
-/* Resumes those whose time is over: polls with DONE, acknowledgements with UNAVAILABLE. */
+#define AWAIT_LOOK_MS 1000 /* how often is_gone is asked: a system call each */
+/* Resumes those whose time is over: polls with DONE, acknowledgements with UNAVAILABLE; and those
+ * whose client is gone with STOPPING. */
 void await_list_expire(struct await_list *l, int64_t now_ms);
 /* Nobody waits. */
 bool await_list_is_empty(struct await_list *l);

@@ -750,13 +750,13 @@ bool publisher_forget(struct publisher *p, struct place *page)
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context)
 {
-    await_list_add(&p->awaits, AWAIT_REVISION, revision, AWAIT_REVISION_MS, done, context);
+    await_list_add(&p->awaits, AWAIT_REVISION, revision, AWAIT_REVISION_MS, done, NULL, context);
 }
 
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
-                           await_revision_done *done, void *context)
+                           await_revision_done *done, await_is_gone *is_gone, void *context)
 {
-    await_list_add(&p->awaits, AWAIT_NEWER, since, timeout_ms, done, context);
+    await_list_add(&p->awaits, AWAIT_NEWER, since, timeout_ms, done, is_gone, context);
     catalogue_nudge(p->catalogue); /* it has a deadline */
 }
 

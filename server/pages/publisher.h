@@ -134,9 +134,11 @@ void publisher_await_revision(struct publisher *p, uint64_t revision, await_revi
                               void *context);
 
 /* Calls `done` when a revision newer than `since` is published, or with AWAIT_STOPPING; or, after
- * `timeout_ms`, all the same. For long polls; thousands may wait. */
+ * `timeout_ms`, all the same. `is_gone` is called about once a second, and ends the wait with
+ * AWAIT_STOPPING where it is true. For long polls; thousands may wait. */
+typedef bool await_is_gone(void *context);
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
-                           await_revision_done *done, void *context);
+                           await_revision_done *done, await_is_gone *is_gone, void *context);
 /* Resumes every long poll now (AWAIT_STOPPING), and later ones at once: the first step of a stop.
  * Acknowledgements and cold pages are still answered. Any thread. */
 void publisher_quiesce(struct publisher *p);

@@ -425,8 +425,8 @@ static void on_newer(void *context, enum await_result result)
     if (result == AWAIT_DONE &&
         workers_run(self->call.app->readers, request->grant.site_id, run_look, self))
         return;
-    /* Stopping, or thousands woke at once: an answer without changes is valid, and the client
-     * repeats the request with the same `next`. */
+    /* Stopping, or its client left, or thousands woke at once: an answer without changes is valid,
+     * and the client repeats the request with the same `next`. */
     reply_list(self);
     request_resume(request);
 }
@@ -439,13 +439,20 @@ static void reply_crowded(struct reply *reply)
     reply_header(reply, "Retry-After", RETRY_AFTER_SECONDS);
 }
 
+static bool has_left(void *context)
+{
+    const struct changes *self = context;
+
+    return request_is_gone(self->call.request);
+}
+
 static void wait_for_more(struct changes *self, uint32_t left_ms)
 {
     struct request *request = self->call.request;
 
     if (reserve_place(self)) {
         publisher_await_newer(self->call.app->publisher, self->now.revision, left_ms, on_newer,
-                              self);
+                              has_left, self);
         return;
     }
     reply_crowded(&request->reply);

@@ -28,10 +28,10 @@ static void an_acknowledgement_comes_at_its_revision(void **state)
     struct heard at5 = {0, 0}, at6 = {0, 0}, past = {0, 0};
     await_list_init(&list);
     await_list_publish(&list, 4);
-    await_list_add(&list, AWAIT_REVISION, 4, 0, hear, &past);
+    await_list_add(&list, AWAIT_REVISION, 4, 0, hear, NULL, &past);
     assert_int_equal(past.calls, 1);
-    await_list_add(&list, AWAIT_REVISION, 5, 0, hear, &at5);
-    await_list_add(&list, AWAIT_REVISION, 6, 0, hear, &at6);
+    await_list_add(&list, AWAIT_REVISION, 5, 0, hear, NULL, &at5);
+    await_list_add(&list, AWAIT_REVISION, 6, 0, hear, NULL, &at6);
     assert_int_equal(at5.calls, 0);
     await_list_publish(&list, 5);
     assert_int_equal(at5.calls, 1);
@@ -50,18 +50,48 @@ static void a_poll_wants_something_newer(void **state)
     struct heard poll = {0, 0}, expired = {0, 0};
     await_list_init(&list);
     await_list_publish(&list, 4);
-    await_list_add(&list, AWAIT_NEWER, 4, 60000, hear, &poll);
+    await_list_add(&list, AWAIT_NEWER, 4, 60000, hear, NULL, &poll);
     await_list_publish(&list, 4);
     assert_int_equal(poll.calls, 0);
     await_list_publish(&list, 5);
     assert_int_equal(poll.calls, 1);
     int64_t before = clock_now_ms();
-    await_list_add(&list, AWAIT_NEWER, 5, 50, hear, &expired);
+    await_list_add(&list, AWAIT_NEWER, 5, 50, hear, NULL, &expired);
     await_list_expire(&list, before + 49);
     assert_int_equal(expired.calls, 0);
     await_list_expire(&list, clock_now_ms() + 51);
     assert_int_equal(expired.calls, 1);
     assert_int_equal(expired.result, AWAIT_DONE);
+    await_list_done(&list);
+}
+
+static bool all_are_gone;
+
+static bool is_gone(void *context)
+{
+    (void)context;
+    return all_are_gone;
+}
+
+static void a_poll_whose_client_left_ends(void **state)
+{
+    (void)state;
+    struct await_list list;
+    struct heard poll = {0, 0}, other = {0, 0};
+    await_list_init(&list);
+    await_list_add(&list, AWAIT_NEWER, 4, 60000, hear, is_gone, &poll);
+    await_list_add(&list, AWAIT_NEWER, 4, 60000, hear, NULL, &other);
+    int64_t now = clock_now_ms();
+    await_list_expire(&list, now);
+    assert_int_equal(poll.calls, 0);
+    all_are_gone = true;
+    await_list_expire(&list, now + AWAIT_LOOK_MS - 1);
+    assert_int_equal(poll.calls, 0);
+    await_list_expire(&list, now + AWAIT_LOOK_MS);
+    assert_int_equal(poll.calls, 1);
+    assert_int_equal(poll.result, AWAIT_STOPPING);
+    assert_int_equal(other.calls, 0);
+    all_are_gone = false;
     await_list_done(&list);
 }
 
@@ -71,8 +101,8 @@ static void an_acknowledgement_does_not_wait_for_ever(void **state)
     struct await_list list;
     struct heard lost = {0, 0}, poll = {0, 0};
     await_list_init(&list);
-    await_list_add(&list, AWAIT_REVISION, 5, 50, hear, &lost);
-    await_list_add(&list, AWAIT_NEWER, 5, 50, hear, &poll);
+    await_list_add(&list, AWAIT_REVISION, 5, 50, hear, NULL, &lost);
+    await_list_add(&list, AWAIT_NEWER, 5, 50, hear, NULL, &poll);
     await_list_expire(&list, clock_now_ms() + 51);
     assert_int_equal(lost.calls, 1);
     assert_int_equal(lost.result, AWAIT_UNAVAILABLE);
@@ -87,12 +117,12 @@ static void quiescing_ends_polls_and_keeps_acknowledgements(void **state)
     struct await_list list;
     struct heard poll = {0, 0}, late = {0, 0}, ack = {0, 0};
     await_list_init(&list);
-    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, &poll);
-    await_list_add(&list, AWAIT_REVISION, 3, 0, hear, &ack);
+    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, NULL, &poll);
+    await_list_add(&list, AWAIT_REVISION, 3, 0, hear, NULL, &ack);
     await_list_quiesce(&list);
     assert_int_equal(poll.result, AWAIT_STOPPING);
     assert_int_equal(ack.calls, 0);
-    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, &late);
+    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, NULL, &late);
     assert_int_equal(late.result, AWAIT_STOPPING);
     await_list_publish(&list, 3);
     assert_int_equal(ack.calls, 1);
@@ -106,8 +136,8 @@ static void a_lost_catalogue_fails_acknowledgements(void **state)
     struct await_list list;
     struct heard poll = {0, 0}, ack = {0, 0};
     await_list_init(&list);
-    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, &poll);
-    await_list_add(&list, AWAIT_REVISION, 3, 0, hear, &ack);
+    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, NULL, &poll);
+    await_list_add(&list, AWAIT_REVISION, 3, 0, hear, NULL, &ack);
     await_list_fail(&list);
     assert_int_equal(ack.result, AWAIT_UNAVAILABLE);
     assert_int_equal(poll.calls, 0);
@@ -120,6 +150,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_acknowledgement_comes_at_its_revision),
         cmocka_unit_test(a_poll_wants_something_newer),
+        cmocka_unit_test(a_poll_whose_client_left_ends),
         cmocka_unit_test(an_acknowledgement_does_not_wait_for_ever),
         cmocka_unit_test(quiescing_ends_polls_and_keeps_acknowledgements),
         cmocka_unit_test(a_lost_catalogue_fails_acknowledgements),
