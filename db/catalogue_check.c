@@ -20,6 +20,7 @@
 #include "db/read/view_pool.h"
 #include "db/source.h"
 #include "server/base/text.h"
+#include "server/rules/entry.h"
 #include "server/rules/lastmod.h"
 #include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
@@ -410,8 +411,28 @@ static void check_lastmod(struct scan *s, const char *where, const char *text, s
         check_report(s->check, "%s: \"%.100s\" is not a normalised lastmod", where, text);
 }
 
+/* The last second of the year 9999: what a date can be written of. */
+#define TIME_MAX INT64_C(253402300799)
+
+static void check_entry_fields(struct scan *s, const char *where, sqlite3_stmt *row)
+{
+    const char *digest = (const char *)sqlite3_column_text(row, 8);
+    int64_t registered = sqlite3_column_int64(row, 9), changed = sqlite3_column_int64(row, 10);
+
+    if (digest != NULL &&
+        entry_check_digest(digest, (size_t)sqlite3_column_bytes(row, 8)) != RULE_OK)
+        check_report(s->check, "%s: its digest of %d bytes is malformed", where,
+                     sqlite3_column_bytes(row, 8));
+    if (registered < 0 || registered > TIME_MAX || changed < 0 || changed > TIME_MAX)
+        check_report(s->check, "%s: was registered at %lld and changed at %lld, out of range",
+                     where, (long long)registered, (long long)changed);
+    if (sqlite3_column_int64(row, 7) > EXTENSIONS_MAX_BYTES)
+        check_report(s->check, "%s: has %lld bytes of extensions", where,
+                     (long long)sqlite3_column_int64(row, 7));
+}
+
 /* Columns: address, site, loc, lastmod, serial, whether its source exists, its source, the bytes of
- * its extensions. */
+ * its extensions, digest, registered_at, changed_at. */
 static void entry_validate(struct scan *s, sqlite3_stmt *row)
 {
     int64_t index = id_address_index(sqlite3_column_int64(row, 0));
@@ -446,6 +467,7 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
     check_loc(s, where, loc, loc_len);
     if (lastmod != NULL)
         check_lastmod(s, where, lastmod, (size_t)sqlite3_column_bytes(row, 3));
+    check_entry_fields(s, where, row);
     uint32_t bytes = s->kind == LIST_URLSET
                          ? render_url_bytes(loc, loc_len, (size_t)sqlite3_column_int64(row, 7))
                          : render_entry_bytes(loc, loc_len);
@@ -467,7 +489,8 @@ static void check_scan(struct check *check)
         check_prepare(check,
                       "SELECT address, site, loc, lastmod, serial,"
                       " EXISTS (SELECT 1 FROM source WHERE id = source), source,"
-                      " length(CAST(extensions AS BLOB)) FROM sitemap ORDER BY address",
+                      " length(CAST(extensions AS BLOB)), digest, registered_at, changed_at"
+                      " FROM sitemap ORDER BY address",
                       "entries");
     int rc = SQLITE_DONE;
 
@@ -708,6 +731,76 @@ static void on_segment_newer(struct check *check, sqlite3_stmt *row)
                  sqlite3_column_int(row, 1), text_of(row, 0));
 }
 
+/* Columns: a table, what names its row, and what is out of range there, with its value. */
+static void on_number(struct check *check, sqlite3_stmt *row)
+{
+    check_report(check, "%s %s: %s %s is out of range", text_of(row, 0), text_of(row, 1),
+                 text_of(row, 2), text_of(row, 3));
+}
+
+/* Times and numbers that nothing else bounds: ?1 is the last second that a date has, ?2 the most
+ * entries of a list. An age that a removed row left is not a finding, whatever its list. */
+#define BAD(table, what, name, value, condition)                                                   \
+    "SELECT '" table "', " what ", '" name "', " value " FROM " table " WHERE " condition
+#define BAD_TIME(table, what, name) BAD(table, what, name, name, name " NOT BETWEEN 0 AND ?1")
+static const char numbers[] =
+    BAD_TIME("site", "origin", "robots_changed_at") " UNION ALL " BAD_TIME("sitemap_index", "path", "removed_at") " UNION ALL " BAD_TIME("page", "index_id || ':' || number", "changed_at") " UNION ALL " BAD_TIME("token", "name", "created_at") " UNION ALL " BAD_TIME(
+        "token",
+        "name", "expires_at") " UNION ALL " BAD_TIME("urlset_age",
+                                                     "(address >> 32) || ':' || (address & "
+                                                     "4294967295)",
+                                                     "at") " UNION ALL " BAD("urlset_age",
+                                                                             "(address >> 32) || "
+                                                                             "':' || (address & "
+                                                                             "4294967295)",
+                                                                             "list", "list",
+                                                                             "list <> address >> "
+                                                                             "32") " UNION "
+                                                                                   "ALL " BAD("inde"
+                                                                                              "x_"
+                                                                                              "pea"
+                                                                                              "k",
+                                                                                              "inde"
+                                                                                              "x_"
+                                                                                              "id "
+                                                                                              "|| "
+                                                                                              "':' "
+                                                                                              "|| "
+                                                                                              "day",
+                                                                                              "day",
+                                                                                              "day",
+                                                                                              "day "
+                                                                                              "NOT "
+                                                                                              "BETW"
+                                                                                              "EEN "
+                                                                                              "0 "
+                                                                                              "AND "
+                                                                                              "?1 "
+                                                                                              "/ "
+                                                                                              "8640"
+                                                                                              "0") " UNION ALL " BAD("index_peak",
+                                                                                                                     "index_id || ':' || day",
+                                                                                                                     "entries",
+                                                                                                                     "entries",
+                                                                                                                     "entries NOT BETWEEN 0 AND ?2");
+
+static void check_numbers(struct check *check)
+{
+    sqlite3_stmt *row = check_prepare(check, numbers, "numbers");
+    int rc = row != NULL ? sqlite3_bind_int64(row, 1, TIME_MAX) : SQLITE_DONE;
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_int64(row, 2, (int64_t)LIMIT_SITE_PAGES_MAX * LIMIT_PAGE_ENTRIES);
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(row);
+        if (rc == SQLITE_ROW)
+            on_number(check, row);
+    }
+    if (row != NULL)
+        check_result(check, rc, "numbers");
+    sqlite3_finalize(row);
+}
+
 static void check_tables(struct check *check)
 {
     uint64_t before = check->count;
@@ -737,6 +830,7 @@ static void check_tables(struct check *check)
                    " LEFT JOIN page AS p ON p.index_id = g.index_id"
                    " AND p.number = g.number / 200 + 1 WHERE coalesce(p.revision, -1) < g.revision",
                    "segments", on_segment_newer);
+    check_numbers(check);
     if (check->failure != CATALOGUE_OK)
         return;
     /* What nobody can serve is a problem even where the checks above know no reason. */

@@ -535,6 +535,32 @@ def test_a_copy_that_is_not_sound_is_refused(pair, tmp_path, sql):
     assert not [name for name in os.listdir(os.path.dirname(b.database)) if "copy" in name]
 
 
+FAR = 1 << 50
+
+
+@pytest.mark.parametrize("sql, words", [
+    ("UPDATE sitemap SET digest = printf('%.*c', 257, 'a') WHERE loc LIKE '%/late.xml'", "entry at 2:0: its digest of 257 bytes is malformed"),
+    ("UPDATE sitemap SET digest = char(10) WHERE loc LIKE '%/late.xml'", "its digest of 1 bytes is malformed"),
+    (f"UPDATE sitemap SET registered_at = {FAR} WHERE loc LIKE '%/late.xml'", "was registered at"), ("UPDATE sitemap SET changed_at = -1 WHERE loc LIKE '%/late.xml'", "changed at -1, out of range"),
+    ("UPDATE sitemap SET extensions = printf('%.*c', 9000000, 'x') WHERE loc LIKE '%/p/7'", "bytes of extensions"),
+    (f"UPDATE page SET changed_at = {FAR}", "changed_at"), (f"UPDATE site SET robots_changed_at = {FAR}", "site https://shop.example.org: robots_changed_at"),
+    ("UPDATE urlset_age SET at = -5", "at -5 is out of range"), (f"UPDATE urlset_age SET at = {FAR}", "urlset_age"), ("UPDATE urlset_age SET list = list + 1", "list"),
+    ("INSERT INTO index_peak VALUES((SELECT min(id) FROM sitemap_index), -1, 5)", ":-1: day -1 is out of range"),
+    (f"INSERT OR REPLACE INTO index_peak VALUES((SELECT min(id) FROM sitemap_index), 20000, {FAR})", ":20000: entries"),
+    (f"UPDATE token SET expires_at = {FAR}", "token own: expires_at"),
+])
+def test_values_of_a_copy_are_within_their_bounds(pair, tmp_path, sql, words):
+    """The row is named; `check` and `restore` find it, too."""
+    a, b = pair
+    with_shop(a, 20)
+    assert a.cli("token", "add", "own", "--site", SHOP).code == 0
+    body = changed(tmp_path, copy_of(a), sql)
+    reply = problem(b.api("POST", "/v1/sites/import", body=body, content_type=COPY), 422, "invalid-copy")
+    assert words in reply["detail"] and not shop(b), reply
+    found = sitemapd("check", database=tmp_path / "changed.db")
+    assert found.code != 0 and words in found.out + found.err, found
+
+
 @pytest.mark.parametrize("body", [b"", b"x", b"SQLite format 3\0" + b"\xff" * 5000, b"{}" * 100_000], ids=["empty", "short", "header", "long"])
 def test_what_is_not_a_file_of_ours_is_refused(pair, body):
     b = pair[1]
