@@ -181,6 +181,11 @@ def test_a_path_is_enough_with_one_site(run):
     run("site", "add", "https://two.example.com")
     for what in ("urlset", "index"):
         assert "/x.xml: a path is only valid with exactly one site; give the URL" in run(what, "add", "/x.xml", code=1).err
+    for words in (("url", "add", f"{ORIGIN}/1", "--urlset", "/blog/posts.xml"), ("url", "remove", f"{ORIGIN}/1", "--urlset", "/blog/posts.xml"),
+                  ("add", f"{ORIGIN}/1.xml", "--index", "/blog/index.xml"), ("urlset", "add", f"{ORIGIN}/2.xml", "--index", "/blog/index.xml"),
+                  ("urlset", "set", f"{ORIGIN}/blog/posts.xml", "--index", "/blog/index.xml"),
+                  ("source", "add", "cms", "--upstream", f"{ORIGIN}/u.xml", "--index", "/blog/index.xml")):
+        assert "; a path is only valid with exactly one site; give the URL" in run(*words, code=1).err, words
 
 
 def test_lists_report_what_there_is(run, tmp_path):

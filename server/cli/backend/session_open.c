@@ -263,10 +263,19 @@ void session_done(struct cli *cli)
 
 /* ---- results --------------------------------------------------------------------------- */
 
+/* The option names a list by its path, which several sites may have. */
+static bool is_path_of_several(struct cli *cli, const char *option)
+{
+    const char *name = arguments_value(&cli->arguments, option);
+
+    return name != NULL && name[0] == '/' && json_array_size(api_sites(cli->backend)) > 1;
+}
+
 /* What the user may do about a refusal; "" where there is nothing to add. */
 static void write_hint(struct cli *cli, const char *loc, const struct change_result *result,
                        char *out, size_t size)
 {
+    static const char path_of_one[] = "a path is only valid with exactly one site; give the URL";
     struct url url;
 
     *out = '\0';
@@ -283,13 +292,17 @@ static void write_hint(struct cli *cli, const char *loc, const struct change_res
                      (int)url.host_len, url.text + url.host_at, (int)url.origin_len, url.text);
         break;
     case RULE_INDEX_UNKNOWN:
-        snprintf(out, size, "; create it with `sitemapd index add URL`");
+        snprintf(out, size, "; %s",
+                 is_path_of_several(cli, "--index") ? path_of_one
+                                                    : "create it with `sitemapd index add URL`");
         break;
     case RULE_INDEX_NEEDED:
         snprintf(out, size, "; name it with --index URL");
         break;
     case RULE_URLSET_UNKNOWN:
-        snprintf(out, size, "; `sitemapd urlset list` shows them");
+        snprintf(out, size, "; %s",
+                 is_path_of_several(cli, "--urlset") ? path_of_one
+                                                     : "`sitemapd urlset list` shows them");
         break;
     case RULE_EXTENSION_FOREIGN:
         snprintf(out, size, "; `sitemapd urlset add --with` sets them when it is created");
