@@ -24,15 +24,15 @@ with open(PAGE, encoding="utf-8") as file:
 BLOCKS = [re.sub(r"^  ", "", b, flags=re.M) for b in re.findall(r"^ *```sh\n(.*?)^ *```$", TEXT, re.M | re.S)]
 
 
-@pytest.mark.parametrize("second", ["", "https://shop.example.org"], ids=["one site", "two sites"])
-def test_the_page(tmp_path, second):
+@pytest.mark.parametrize("second, end", [("", "\n"), ("https://shop.example.org", "\n"), ("", "\r"), ("", "\r\n")], ids=["one site", "two sites", "CR", "CRLF"])
+def test_the_page(tmp_path, second, end):
     site = Proxy()
     locs = [f"{site.origin}/{name}-sitemap.xml" for name in ("post", "page")]
     entries = "".join(f"<sitemap><loc>{loc}</loc><lastmod>2026-11-21T08:30:00Z</lastmod></sitemap>" for loc in locs)
     index = f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</sitemapindex>'
     site.pages = {"/sitemap_index.xml": (200, {"Content-Type": "text/xml"}, index.encode())}
     # As WordPress makes it: no file has it.
-    virtual = f"User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n\nSitemap: {site.origin}/sitemap_index.xml\n"
+    virtual = f"User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n\nSitemap: {site.origin}/sitemap_index.xml\n".replace("\n", end)
     site.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, virtual.encode())
     for name in ("post", "page"):
         urls = f"<url><loc>https://www.example.com/{name}</loc></url>"
@@ -81,7 +81,7 @@ def test_the_page(tmp_path, second):
     assert block.count("Host $host;") == 1  # of an origin without a port; the test's has one
     assert (tmp_path / "switch.txt").read_text().endswith("with ~\n" + block.replace("Host $host;", "Host $http_host;"))
     assert "0 wrong" in done.stdout
-    assert (tmp_path / "new-robots.txt").read_text() == virtual, "nothing lost, no line twice"
+    assert (tmp_path / "new-robots.txt").read_text().split() == virtual.split(), "nothing lost, no line twice"
     told = (tmp_path / "own.txt").read_text()
     assert f"is what sitemapd itself serves at {site.origin}/sitemap_index.xml: importing it never changes anything" in told
 
