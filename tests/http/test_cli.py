@@ -149,6 +149,10 @@ def test_add_list_remove(database):
     head, row = done(sitemapd("list", "--warned", database=database)).out.splitlines()
     assert head.endswith("  LOC (WARNINGS)") and row.endswith(f"  {ORIGIN}/folder/  (lastmod-date-only, loc-no-sitemap)")
     assert done(sitemapd("list", "--contains", "none", database=database)).err == "sitemapd: list: no matching entries\n"
+    done(sitemapd("add", f"{ORIGIN}/job.xml", "--source", "job", database=database))
+    assert locs("--source", "job") == [f"{ORIGIN}/job.xml"] and f"{ORIGIN}/job.xml" not in locs("--source", "cli")
+    assert done(sitemapd("list", "--source", "none", database=database)).err == "sitemapd: list: no matching entries\n"
+    done(sitemapd("remove", f"{ORIGIN}/job.xml", database=database))
     done(sitemapd("remove", ORIGIN + "/folder/", database=database))
     for text in ("ab", "a" * 201):
         refused(sitemapd("list", "--contains", text, database=database), 2, "--contains: must be 3 to 200 bytes long")

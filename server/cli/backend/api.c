@@ -471,7 +471,8 @@ static bool pass_record(void *context, const struct entry_record *record)
 static int read_records(struct backend *b, const struct entry_wanted *wanted, struct telling *t)
 {
     const struct entry_list list = {.index_id = strtoll(member_text(wanted->list, "id"), NULL, 10),
-                                    .prefix = wanted->prefix};
+                                    .prefix = wanted->prefix,
+                                    .source = wanted->source};
     struct registry *registry = NULL;
     struct catalogue_view *view = NULL;
     enum catalogue_status status = catalogue_view_begin(b->catalogue, &view);
@@ -501,6 +502,7 @@ int api_entries(struct backend *b, const struct entry_wanted *wanted, api_entry 
     str_append_text(&target, pages ? "/v1/urls" : "/v1/sitemaps");
     target_add(&target, pages ? "urlset" : "index", member_text_or_null(wanted->list, "url"));
     target_add(&target, "prefix", wanted->prefix);
+    target_add(&target, "source", wanted->source);
     target_add(&target, "contains", wanted->filter.contains);
     target_add(&target, "warned", wanted->filter.warned ? "1" : NULL);
     if (!api_lines(b, str_text(&target), pass_line, &t, &answer))

@@ -121,6 +121,7 @@ typedef bool api_entry(void *context, const struct entry_shown *entry);
 struct entry_wanted {
     const json_t *list; /* an index or urlset; NULL: all indexes */
     const char *prefix; /* NULL: any */
+    const char *source; /* the owner; NULL: any */
     struct entry_filter filter;
 };
 /* Passes on each entry, of one revision, in the order of the pages, or by loc with a prefix. An

@@ -401,12 +401,12 @@ static void record_none(struct cli *cli, const struct entry_wanted *wanted)
     if (wanted->filter.page_urls)
         cli_warn("url list", "no matching page URLs");
     else
-        cli_warn("list", !session_has_sites(cli)
-                             ? "no site yet; create one with `sitemapd site add ORIGIN`"
-                         : wanted->list != NULL || wanted->prefix != NULL ||
-                                 wanted->filter.contains != NULL || wanted->filter.warned
-                             ? "no matching entries"
-                             : "no entries; register one with `sitemapd add LOC`");
+        cli_warn("list",
+                 !session_has_sites(cli) ? "no site yet; create one with `sitemapd site add ORIGIN`"
+                 : wanted->list != NULL || wanted->prefix != NULL || wanted->source != NULL ||
+                         wanted->filter.contains != NULL || wanted->filter.warned
+                     ? "no matching entries"
+                     : "no entries; register one with `sitemapd add LOC`");
 }
 
 static int list_entries(struct cli *cli, bool json, bool export)
@@ -416,6 +416,7 @@ static int list_entries(struct cli *cli, bool json, bool export)
     struct entry_listing l = {
         .line = STR_INIT, .export = export, .pages = names_kind(cli) == LIST_URLSET};
     struct entry_wanted wanted = {.prefix = arguments_value(&cli->arguments, "--prefix"),
+                                  .source = arguments_value(&cli->arguments, "--source"),
                                   .filter = {.contains = contains,
                                              .warned = arguments_has(&cli->arguments, "--warned"),
                                              .page_urls = l.pages}};
@@ -425,6 +426,8 @@ static int list_entries(struct cli *cli, bool json, bool export)
     l.warned = wanted.filter.warned;
     if (len < FILTER_MIN_CONTAINS || len > FILTER_MAX_CONTAINS)
         return cli_misuse("--contains", "must be 3 to 200 bytes long");
+    if (wanted.source != NULL && entry_check_name(wanted.source, strlen(wanted.source)) != RULE_OK)
+        return cli_misuse("--source", "%s", rule_code_sentence(RULE_NAME));
     if (l.pages && !arguments_has(&cli->arguments, "--urlset"))
         return cli_misuse("--urlset", "the urlset is missing: --urlset is required");
     status = session_open(cli, false);
