@@ -131,7 +131,7 @@ struct checking {
 };
 
 /* The first one is reported. */
-static void take_problem(void *context, const char *sentence)
+static void report_problem(void *context, const char *sentence)
 {
     struct checking *j = context;
 
@@ -139,14 +139,14 @@ static void take_problem(void *context, const char *sentence)
         snprintf(j->why, j->why_size, "%s", sentence);
 }
 
-static void take_foreign(void *context, const char *type, const char *name, const char *how,
-                         bool foreign)
+static void report_foreign(void *context, const char *type, const char *name, const char *how,
+                           bool foreign)
 {
     char sentence[256];
 
     (void)foreign;
     snprintf(sentence, sizeof sentence, "the schema: %.10s \"%.120s\" is %s", type, name, how);
-    take_problem(context, sentence);
+    report_problem(context, sentence);
 }
 
 /* Objects that are not this program's run nothing here, and are found first. */
@@ -161,20 +161,20 @@ static enum catalogue_status check_schema(const char *path, struct checking *j)
         snprintf(j->why, j->why_size, "the file is not a catalogue");
         return CATALOGUE_CORRUPT;
     }
-    int rc = schema_compare(db, take_foreign, j);
+    int rc = schema_compare(db, report_foreign, j);
     if (rc == SQLITE_OK && j->problems == 0 &&
         (!schema_version(db, &version, &shared) || version != SCHEMA_VERSION || shared))
-        take_problem(j, "the file is not of this release");
+        report_problem(j, "the file is not of this release");
     if (rc == SQLITE_OK && j->problems == 0)
         rc = sqlite3_prepare_v2(db, "SELECT count(*) FROM site", -1, &row, NULL);
     if (rc == SQLITE_OK && row != NULL && sqlite3_step(row) == SQLITE_ROW)
         sites = sqlite3_column_int(row, 0);
     if (rc == SQLITE_OK && j->problems == 0 && sites != 1)
-        take_problem(j, "the file is not the copy of one site");
+        report_problem(j, "the file is not the copy of one site");
     sqlite3_finalize(row);
     connection_close(db);
     if (rc != SQLITE_OK)
-        take_problem(j, sqlite3_errstr(rc));
+        report_problem(j, sqlite3_errstr(rc));
     return j->problems == 0 ? CATALOGUE_OK : CATALOGUE_CORRUPT;
 }
 
@@ -188,19 +188,19 @@ static void check_settings(const struct registry *r, struct checking *j)
 
     if (fault != NULL) {
         snprintf(sentence, sizeof sentence, "its robots.txt %s", fault);
-        take_problem(j, sentence);
+        report_problem(j, sentence);
     }
     if (site != NULL &&
         (site->max_pages > LIMIT_SITE_PAGES_MAX || site->alias_host_count > SITE_HOSTS_MAX ||
          site->cross_host_count > SITE_HOSTS_MAX))
-        take_problem(j, "the site has more index files or hosts than a site may have");
+        report_problem(j, "the site has more index files or hosts than a site may have");
     for (size_t i = 0; i < r->token_count; i++)
         if (entry_check_name(r->tokens[i].grant.name, strlen(r->tokens[i].grant.name)) != RULE_OK)
-            take_problem(j, "the name of a token is malformed");
+            report_problem(j, "the name of a token is malformed");
     for (size_t i = 0; i < r->source_count; i++)
         if (!source_settings_are_sound(&r->sources[i], why, sizeof why)) {
             snprintf(sentence, sizeof sentence, "source %.64s: %s", r->sources[i].name, why);
-            take_problem(j, sentence);
+            report_problem(j, sentence);
         }
 }
 
@@ -237,7 +237,7 @@ enum catalogue_status catalogue_site_copy_check(const char *path, char *why, siz
         return status;
     status = catalogue_open(&options, &c, why, why_size);
     if (status == CATALOGUE_OK) {
-        status = catalogue_check(c, take_problem, &j, &count);
+        status = catalogue_check(c, report_problem, &j, &count);
         if (status == CATALOGUE_OK && j.problems == 0)
             status = check_registry(c, &j);
         catalogue_close(c);

@@ -632,7 +632,7 @@ static bool is_removed(const struct occupancy_index *index, const struct occupan
 }
 
 /* To an address that was another's, or may have been: of an index or a site that is made again. */
-static bool comes_new(const struct occupancy_index *index, const struct occupancy_page *page)
+static bool reuses_address(const struct occupancy_index *index, const struct occupancy_page *page)
 {
     return !page->had_content && !index->buried;
 }
@@ -644,7 +644,7 @@ static enum catalogue_status read_second(struct tx *tx, struct second *out)
          index = index->next_dirty) {
         for (struct occupancy_page *page = index->dirty_pages; page != NULL;
              page = page->next_dirty) {
-            asked |= comes_new(index, page);
+            asked |= reuses_address(index, page);
             out->told |= is_removed(index, page) && page->changed_at >= out->at;
         }
     }
@@ -668,7 +668,7 @@ static int64_t check_date(const struct occupancy_index *index, const struct occu
     if (until >= second->at)
         return until;
     return (page->changed_at == second->at && (page->had_content || page->same_second != 0)) ||
-           (comes_new(index, page) && second->told);
+           (reuses_address(index, page) && second->told);
 }
 
 static enum catalogue_status write_page(struct tx *tx, const struct occupancy_index *index,

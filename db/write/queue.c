@@ -64,7 +64,7 @@ static void record_popped(struct queue *q, const struct write_request *request)
 
 enum queue_answer queue_push(struct queue *q, struct write_request *request)
 {
-    enum queue_answer answer = QUEUE_TAKEN;
+    enum queue_answer answer = QUEUE_ACCEPTED;
     pthread_mutex_lock(&q->lock);
     if (q->closed) {
         answer = QUEUE_CLOSED;
@@ -154,7 +154,7 @@ static struct write_request **find_next(struct queue *q, bool dry)
     return best != NULL ? best : at;
 }
 
-static bool bring_forward(struct queue *q, bool dry)
+static bool move_to_front(struct queue *q, bool dry)
 {
     struct request_line *line = &q->alone;
     struct write_request **best = find_next(q, dry), *request = *best;
@@ -175,7 +175,7 @@ struct write_request *queue_pop(struct queue *q, enum queue_turn turn)
     size_t count = 0, max = QUEUE_BATCH_MAX;
     pthread_mutex_lock(&q->lock);
     if (turn != QUEUE_SMALL) {
-        max = bring_forward(q, turn == QUEUE_DRY) ? 1 : 0;
+        max = move_to_front(q, turn == QUEUE_DRY) ? 1 : 0;
         if (max > 0)
             group_of(q, line->first)->turn = ++q->turns;
     }
@@ -288,7 +288,7 @@ void queue_return(struct queue *q, bool alone, struct write_request *list)
     pthread_mutex_unlock(&q->lock);
 }
 
-void queue_go_on(struct queue *q, struct write_request *request)
+void queue_requeue(struct queue *q, struct write_request *request)
 {
     request->begun = true;
     request->next = NULL;

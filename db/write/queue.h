@@ -56,14 +56,14 @@ struct queue {
     bool over; /* for who waits for deadlines */
 };
 
-enum queue_answer { QUEUE_TAKEN, QUEUE_FULL, QUEUE_CLOSED };
+enum queue_answer { QUEUE_ACCEPTED, QUEUE_FULL, QUEUE_CLOSED };
 
 /* Whose turn it is: small changes', one's that goes alone, or of these a dry run's. */
 enum queue_turn { QUEUE_SMALL, QUEUE_ALONE, QUEUE_DRY };
 
 void queue_init(struct queue *q, size_t max);
 void queue_done(struct queue *q);
-/* Takes ownership where it answers QUEUE_TAKEN. */
+/* Takes ownership where it answers QUEUE_ACCEPTED. */
 enum queue_answer queue_push(struct queue *q, struct write_request *request);
 /* No more pushes; what waits may still be taken. */
 void queue_close(struct queue *q);
@@ -94,7 +94,7 @@ struct write_request *queue_pop_expired(struct queue *q, int64_t now_ms);
 /* Restores what was taken last, before all that came since: it waits as if it had stayed. */
 void queue_return(struct queue *q, bool alone, struct write_request *list);
 /* Puts what goes alone, and is not done, behind all that wait. */
-void queue_go_on(struct queue *q, struct write_request *request);
+void queue_requeue(struct queue *q, struct write_request *request);
 /* True where a write waits that came by another token than one of this site, with no more time than
  * until then. */
 bool queue_presses(struct queue *q, int64_t site_id, int64_t until_ms);

@@ -175,7 +175,7 @@ bool rehearsal_start(struct rehearsal *r, struct writer *writer)
 void rehearsal_pop(struct rehearsal *r, struct write_request *request)
 {
     request->deadline_ms = clock_now_ms() + r->writer->catalogue->options.write_timeout_ms;
-    if (queue_push(&r->queue, request) != QUEUE_TAKEN)
+    if (queue_push(&r->queue, request) != QUEUE_ACCEPTED)
         writer_answer_failed(r->writer, request, CATALOGUE_BUSY, "too many writes are waiting");
 }
 

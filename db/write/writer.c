@@ -192,7 +192,7 @@ static enum catalogue_status is_known(struct writer *w, bool *known)
 /* Another file is another epoch, so that a cursor of changes that were made in the one is never
  * taken for one of the other's: a copy has the epoch of what it was copied from, and goes through
  * the same revisions again. */
-static enum catalogue_status take_over(struct writer *w)
+static enum catalogue_status adopt_file(struct writer *w)
 {
     struct served last;
     bool known = true;
@@ -284,7 +284,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
         status = member_attach(w->catalogue->member, &w->tx, why, why_size);
     }
     if (status == CATALOGUE_OK && w->catalogue->options.server) {
-        status = take_over(w);
+        status = adopt_file(w);
         if (status != CATALOGUE_OK)
             connection_explain(w->catalogue->path, w->db, why, why_size);
     }
@@ -622,20 +622,20 @@ static void name_unknown(const struct writer *w, char *why, size_t size)
 }
 
 /* A change that comes in steps has its next one when all others that wait have had their turn. */
-static void go_on(struct writer *w, struct write_request *request)
+static void queue_next_step(struct writer *w, struct write_request *request)
 {
     if (queue_is_closed(&w->queue))
         writer_answer_failed(w, request, CATALOGUE_CANCELLED,
                              "the server stops; the steps that were applied stay");
     else
-        queue_go_on(&w->queue, request);
+        queue_requeue(&w->queue, request);
 }
 
 static void push(struct writer *w, struct write_request *request)
 {
     request->deadline_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;
     switch (queue_push(&w->queue, request)) {
-    case QUEUE_TAKEN:
+    case QUEUE_ACCEPTED:
         break;
     case QUEUE_FULL:
         writer_answer_failed(w, request, CATALOGUE_BUSY, "too many writes are waiting");
@@ -737,7 +737,7 @@ static void carry_out(struct writer *w, struct write_request *list)
     }
     writer_record_registered(w, list);
     if (list != NULL && list->result.more && list->result.status == CATALOGUE_OK)
-        go_on(w, list);
+        queue_next_step(w, list);
     else
         answer_applied(list);
 }
@@ -892,15 +892,15 @@ static void writer_run(void *context)
             continue;
         if (serve_queue(w)) {
             if (does_maintenance(w))
-                care_some(w);
+                maintenance_run(w);
             continue;
         }
         if (queue_is_closed(&w->queue))
             return;
         if (w->catalogue->options.server) {
-            if (does_maintenance(w) && (care_purge_some(w) || care_some(w)))
+            if (does_maintenance(w) && (maintenance_purge(w) || maintenance_run(w)))
                 continue;
-            care_look_around(w);
+            maintenance_watch(w);
         }
         queue_wait(&w->queue, WRITER_IDLE_MS);
     }

@@ -131,7 +131,7 @@ void writer_answer_failed(struct writer *w, struct write_request *list,
 /* Queues a request again that was rehearsed. Any thread. */
 void writer_requeue(struct writer *w, struct write_request *request);
 
-/* For what the writer's thread does besides (care.c): whether there is a file to write to; a
+/* For what the writer's thread does besides (maintenance.c): whether there is a file to write to; a
  * transaction's begin, for what is queued or not, its commit, and that it failed; and that the
  * file changed. */
 enum catalogue_status writer_usable(struct writer *w);
@@ -154,14 +154,14 @@ void rehearsal_abandon(struct rehearsal *r);
 /* Ends the thread; what waits is answered CANCELLED. Behind the writer's own thread, once. */
 void rehearsal_finish(struct rehearsal *r);
 
-/* care.c: what the writer does between writes, a bounded batch at a time: rows of removed indexes,
- * page URLs that are too old, history and kept answers beyond their bounds; and what an idle one
- * looks at. Each is called by the writer's thread, in no transaction. */
+/* maintenance.c: what the writer does between writes, a bounded batch at a time: rows of removed
+ * indexes, page URLs that are too old, history and kept answers beyond their bounds; and what an
+ * idle one looks at. Each is called by the writer's thread, in no transaction. */
 
 /* Drops a batch of a removed index's rows. True where there may be more. */
-bool care_purge_some(struct writer *w);
+bool maintenance_purge(struct writer *w);
 /* Drops a batch of whatever is too old, or queues its removal. True where it did. */
-bool care_some(struct writer *w);
+bool maintenance_run(struct writer *w);
 /* Once in WRITER_IDLE_MS: what other processes did, memory to give back, the log's length, and
  * whether a trouble is over. */
-void care_look_around(struct writer *w);
+void maintenance_watch(struct writer *w);

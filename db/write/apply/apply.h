@@ -89,8 +89,8 @@ bool urlset_expiry_is_due(struct tx *tx);
 /* What a source knows of a file is moved into a row of source_file_row, even where a poll's row
  * contained it, which then contains none. Of the source, and of those that the history has of the
  * entry at `revision` (0: none) in `site`. */
-enum catalogue_status check_file_spell_out(struct tx *tx, int64_t source, const char *path,
-                                           int64_t revision, int64_t site);
+enum catalogue_status check_file_expand(struct tx *tx, int64_t source, const char *path,
+                                        int64_t revision, int64_t site);
 /* The same where the row is about to be written or dropped whole. */
 enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char *path);
 /* Of the removal of an index or, `of_site`, a site at this revision. */

@@ -47,8 +47,8 @@ static enum catalogue_status run_of_file(struct tx *tx, enum statement which, in
     return statement_run(row);
 }
 
-enum catalogue_status check_file_spell_out(struct tx *tx, int64_t source, const char *path,
-                                           int64_t revision, int64_t site)
+enum catalogue_status check_file_expand(struct tx *tx, int64_t source, const char *path,
+                                        int64_t revision, int64_t site)
 {
     enum catalogue_status status = run_of_file(tx, ST_FILE_SPELL_OUT, source, path, revision, site);
     return status == CATALOGUE_OK ? run_of_file(tx, ST_FILE_UNTELL, source, path, revision, site)
@@ -72,7 +72,7 @@ static enum catalogue_status report_file(struct tx *tx, int64_t source, const ch
 /* ---- rows */
 
 /* What the API registered and a source lists now is polled on. */
-static enum catalogue_status take_over(struct checked *c, int64_t source)
+static enum catalogue_status adopt_registered(struct checked *c, int64_t source)
 {
     sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_TAKE);
     if (!row)
@@ -91,7 +91,7 @@ static enum catalogue_status add(struct checked *c)
     if (r->source && r->source[0] != '\0')
         status = tx_source(c->tx, r->source, true, &source);
     if (status == CATALOGUE_OK && source != 0 && !r->list)
-        status = take_over(c, source);
+        status = adopt_registered(c, source);
     sqlite3_stmt *row = status == CATALOGUE_OK ? tx_statement(c->tx, ST_CHECK_ADD) : NULL;
     if (!row)
         return status == CATALOGUE_OK ? tx_failure(c->tx) : status;
@@ -272,7 +272,7 @@ static enum catalogue_status apply_result(struct checked *c, const struct regist
     if (status == CATALOGUE_OK && of_file)
         status = write_file(c, &entry);
     else if (status == CATALOGUE_OK && good && c->listed)
-        status = check_file_spell_out(c->tx, c->source, c->loc, 0, 0);
+        status = check_file_expand(c->tx, c->source, c->loc, 0, 0);
     if (status == CATALOGUE_OK)
         status = write_row(c, again);
     return status == CATALOGUE_OK && of_file && !c->listed ? report_file(c->tx, c->source, c->loc)
@@ -284,7 +284,7 @@ static enum catalogue_status drop(struct checked *c)
     bool found = false;
     enum catalogue_status status = read_row(c, &found);
     if (status == CATALOGUE_OK && found && c->listed)
-        status = check_file_spell_out(c->tx, c->source, c->loc, 0, 0);
+        status = check_file_expand(c->tx, c->source, c->loc, 0, 0);
     return status == CATALOGUE_OK ? tx_run(c->tx, ST_CHECK_DROP, c->write->record.id) : status;
 }
 

@@ -42,7 +42,7 @@ static enum catalogue_status compare_epoch(struct tx *tx, enum statement read, c
     return status;
 }
 
-static enum catalogue_status begin_anew(struct tx *tx, const char *node, int64_t since)
+static enum catalogue_status restart_counting(struct tx *tx, const char *node, int64_t since)
 {
     static const enum statement drops[] = {ST_CRAWLERS_DROP, ST_CRAWLER_PAGES_DROP,
                                            ST_CRAWLER_DAYS_DROP, ST_CRAWLER_CHILDREN_DROP};
@@ -78,7 +78,7 @@ static enum catalogue_status make_ready(struct tx *tx, const struct change_crawl
     bool same, named;
     enum catalogue_status status = compare_epoch(tx, ST_CRAWLERS_BEGUN, kept->node, &same, &named);
     if (status == CATALOGUE_OK && !same)
-        return begin_anew(tx, node, kept->since);
+        return restart_counting(tx, node, kept->since);
     return status == CATALOGUE_OK && !named ? rename_all(tx, node) : status;
 }
 

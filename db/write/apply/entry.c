@@ -220,7 +220,7 @@ static void forget_place(struct put *put)
 }
 
 /* In the index that its URL, or the change, names. */
-static enum catalogue_status locate_anew(struct tx *tx, struct put *put, const struct registry *r)
+static enum catalogue_status relocate(struct tx *tx, struct put *put, const struct registry *r)
 {
     struct placement placement;
     const struct registry_site *site;
@@ -277,7 +277,7 @@ static enum catalogue_status locate(struct tx *tx, struct put *put)
             return CATALOGUE_OK;
         }
     }
-    return locate_anew(tx, put, r);
+    return relocate(tx, put, r);
 }
 
 enum catalogue_status entry_locate(struct tx *tx, struct put *put)

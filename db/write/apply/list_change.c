@@ -66,7 +66,7 @@ void report_progress(const struct change *change, uint64_t done)
 }
 
 /* Whether the change is to go on in the rehearsal, or from there in the writer. */
-static bool goes_elsewhere(const struct tx *tx, const struct change *change)
+static bool is_handed_over(const struct tx *tx, const struct change *change)
 {
     switch (tx->rehearsal) {
     case TX_FIRST_TRY:
@@ -82,7 +82,7 @@ static bool goes_elsewhere(const struct tx *tx, const struct change *change)
 
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result)
 {
-    if (goes_elsewhere(tx, change)) {
+    if (is_handed_over(tx, change)) {
         result_refuse(result, RULE_LIST_TOO_LONG, NULL);
         result->undecided = true;
         return true;

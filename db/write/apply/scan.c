@@ -287,7 +287,7 @@ static enum catalogue_status scan_row_write(struct scan *s, const struct source_
 static enum catalogue_status scan_row_quarantine(struct scan *s)
 {
     enum catalogue_status status =
-        is_elsewhere(s) ? check_file_spell_out(s->tx, s->owner, s->file->path, 0, 0) : CATALOGUE_OK;
+        is_elsewhere(s) ? check_file_expand(s->tx, s->owner, s->file->path, 0, 0) : CATALOGUE_OK;
     if (status != CATALOGUE_OK)
         return status;
     sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_QUARANTINE);
@@ -714,7 +714,7 @@ static enum catalogue_status prepare(struct scan *s)
 
 /* Whether the step ends here, so that others have their turn. A dry run has no steps: it is tried
  * elsewhere. */
-static bool is_to_give_way(const struct scan *s)
+static bool must_yield(const struct scan *s)
 {
     if (s->change->dry_run)
         return s->row % APPLY_LOOK == 0 && list_ends(s->tx, s->change, s->result);
@@ -743,7 +743,7 @@ static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool *wh
             status = each(s);
         if (status != CATALOGUE_OK)
             return status;
-        if (is_to_give_way(s)) {
+        if (must_yield(s)) {
             *whole = false;
             return CATALOGUE_OK;
         }

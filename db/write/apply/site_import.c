@@ -263,7 +263,7 @@ static int64_t map(void *context, char what, int64_t id)
 }
 
 /* As between any two statements of a change (tx_statement). */
-static bool go_on(void *context)
+static bool may_continue(void *context)
 {
     struct import *i = context;
     struct tx_shared *shared = i->tx->shared;
@@ -311,7 +311,7 @@ static enum catalogue_status begin(struct import *i)
         status =
             number_ids(i, "SELECT id FROM source ORDER BY id", -1, &i->sources, &i->source_count);
     i->rows = (struct site_rows){
-        .from = i->file, .site = i->site_from, .map = map, .each = go_on, .context = i};
+        .from = i->file, .site = i->site_from, .map = map, .each = may_continue, .context = i};
     return status;
 }
 

@@ -146,8 +146,8 @@ static enum catalogue_status put_back_here(struct undo *u, const struct registry
 }
 
 /* The entry comes back to its index, at its position where that is free. */
-static enum catalogue_status bring_back(struct undo *u, const struct registry_index *index,
-                                        const struct history_row *old, const char *loc)
+static enum catalogue_status restore_entry(struct undo *u, const struct registry_index *index,
+                                           const struct history_row *old, const char *loc)
 {
     struct tx *tx = u->tx;
     struct occupancy_index *occupancy;
@@ -272,7 +272,7 @@ static enum catalogue_status put_file_back(struct undo *u, const struct history_
     if ((!u->of_source && !u->has_files) || u->of_split)
         return CATALOGUE_OK;
     int64_t source = old->has_after ? old->after.source : old->before.source;
-    enum catalogue_status status = check_file_spell_out(u->tx, source, loc, u->revision, old->site);
+    enum catalogue_status status = check_file_expand(u->tx, source, loc, u->revision, old->site);
     if (status == CATALOGUE_OK)
         status = recorder_keep_file_of(u->tx->recorder, u->tx, source, old->site, loc);
     if (status == CATALOGUE_OK && u->has_files)
@@ -338,7 +338,7 @@ static enum catalogue_status put_back(struct undo *u, const struct history_row *
     if (status == CATALOGUE_OK && now->found)
         status = remove_row(u, now, from, loc);
     if (status == CATALOGUE_OK && to)
-        status = bring_back(u, to, old, loc);
+        status = restore_entry(u, to, old, loc);
     return status;
 }
 
@@ -521,7 +521,7 @@ static enum catalogue_status kept_since(struct undo *u, int64_t site_id, uint64_
     return status;
 }
 
-static void say_gone(struct undo *u, uint64_t from)
+static void report_dropped(struct undo *u, uint64_t from)
 {
     char sentence[HISTORY_GONE_SIZE];
     history_report_dropped(sentence, from);
@@ -613,7 +613,7 @@ static enum catalogue_status undo_one(struct undo *u)
     if (status != CATALOGUE_OK)
         return status;
     if (!line.found || !known)
-        say_gone(u, from);
+        report_dropped(u, from);
     else if (line.removes_index || line.removes_site)
         return apply_unremove(u->tx, u->change, revision, u->result, line.removes_site);
     else if (is_for_undo(u, &line)) {
@@ -672,7 +672,7 @@ static enum catalogue_status restore(struct undo *u)
     if (status != CATALOGUE_OK)
         return status;
     if (u->undo->revision + 1 < from || u->undo->revision > u->tx->revision) {
-        say_gone(u, from);
+        report_dropped(u, from);
         return CATALOGUE_OK;
     }
     u->only_index = index->id;

@@ -202,7 +202,7 @@ static enum catalogue_status drop_registered(struct unremove *u, struct occupanc
     return status;
 }
 
-static enum catalogue_status bring_back(struct unremove *u, int64_t index_id)
+static enum catalogue_status restore_index(struct unremove *u, int64_t index_id)
 {
     struct occupancy_index *occupancy;
     enum catalogue_status status = occupancy_index(u->tx, u->site_id, index_id, &occupancy);
@@ -223,11 +223,11 @@ static enum catalogue_status next_index(const struct unremove *u, int64_t after,
     return tx_number(u->tx, ST_INDEX_REMOVED_BY, 0, index_id, u->revision, after);
 }
 
-static enum catalogue_status bring_back_all(struct unremove *u, int64_t index_id, bool of_site)
+static enum catalogue_status restore_indexes(struct unremove *u, int64_t index_id, bool of_site)
 {
     enum catalogue_status status = CATALOGUE_OK;
     while (status == CATALOGUE_OK && index_id != 0 && !is_refused(u)) {
-        status = bring_back(u, index_id);
+        status = restore_index(u, index_id);
         if (status == CATALOGUE_OK)
             status = next_index(u, index_id, &index_id);
     }
@@ -262,7 +262,7 @@ enum catalogue_status apply_unremove(struct tx *tx, const struct change *change,
     else
         status = of_site ? check_origin(&u) : check_index(&u, index_id);
     if (status == CATALOGUE_OK && !is_refused(&u))
-        status = bring_back_all(&u, index_id, of_site);
+        status = restore_indexes(&u, index_id, of_site);
     if (status == CATALOGUE_OK && !is_refused(&u))
         status = check_whole(&u, index_id, of_site);
     return status;

@@ -41,7 +41,7 @@ static bool check_fields(const struct urlset_fields *fields, struct change_resul
 }
 
 /* What `to` is with the settings in `set`; of one that is being made, all. */
-static void take_fields(const struct urlset_fields *fields, unsigned set, struct registry_index *to)
+static void copy_fields(const struct urlset_fields *fields, unsigned set, struct registry_index *to)
 {
     const unsigned with = to->with;
 #define X(kind, bit, c, name, option, least, most, counts, ...)                                    \
@@ -99,7 +99,7 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
     const struct registry *r;
     const struct registry_site *site;
     enum catalogue_status status = tx_registry(tx, &r);
-    take_fields(fields, ~0u, &fresh);
+    copy_fields(fields, ~0u, &fresh);
     if ((fields->set & URLSET_SET_EXPIRES) == 0 && fields->expires_s == 0 &&
         (fields->with & EXTENSION_NEWS) != 0)
         fresh.expires_s = NEWS_EXPIRES_S;
@@ -140,7 +140,7 @@ static enum catalogue_status check_update(struct tx *tx, const struct change *ch
         if (occupancy->pages[i]->entries > 0)
             last = i + 1;
     *to = *urlset;
-    take_fields(fields, fields->set, to);
+    copy_fields(fields, fields->set, to);
     if (fields->set & URLSET_SET_INDEX) {
         const struct registry_index *index =
             find_index(r, change, fields->index, site, urlset->path, result);

@@ -33,7 +33,7 @@ static bool batch_end(struct writer *w, enum catalogue_status status)
     return status == CATALOGUE_OK;
 }
 
-bool care_purge_some(struct writer *w)
+bool maintenance_purge(struct writer *w)
 {
     if (!w->purge_pending || writer_usable(w) != CATALOGUE_OK)
         return false;
@@ -109,7 +109,7 @@ static bool expire_some(struct writer *w)
     return due;
 }
 
-bool care_some(struct writer *w)
+bool maintenance_run(struct writer *w)
 {
     return expire_some(w) || trim_some(w) || forget_some(w);
 }
@@ -130,7 +130,7 @@ static void probe(struct writer *w)
     writer_record_failed(w, status, status == CATALOGUE_BUSY ? writer_lock_holder(w) : w->tx.why);
 }
 
-void care_look_around(struct writer *w)
+void maintenance_watch(struct writer *w)
 {
     if (clock_now_ms() < w->idle_at_ms)
         return;
