@@ -163,6 +163,12 @@ const struct setting config_settings[] = {
      .doc = "File with the secret that the nodes show each other, the same on all, at least 32 "
             "characters. A node that joins copies the catalogue from another node, where one "
             "advertises its address."},
+    {"shared", "forward", SETTING_WORD, IN(shared_forward), .fallback = "no",
+     FILE_AND("SITEMAPD_SHARED_FORWARD"), .example = "https://web1.internal:8081",
+     .doc =
+         "Address of the admin listener of a node near PostgreSQL, which applies the writes that "
+         "this node gets; no: this node applies them. If that node cannot be reached, this one "
+         "applies them, too."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),

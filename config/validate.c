@@ -575,6 +575,23 @@ static void evaluate_peers(const struct config *c, struct mistakes *m)
     explicit_bzero(token, sizeof token);
 }
 
+static void evaluate_forward(const struct config *c, struct mistakes *m)
+{
+    const char *to = c->shared_forward;
+    struct url url;
+
+    if (strcmp(to, "no") == 0)
+        return;
+    blame(m, c, "shared", "forward");
+    if (url_parse_origin(to, strlen(to), &url) != RULE_OK)
+        mistakes_add(m,
+                     "forward %.200s: must be no, or the address of a node such as "
+                     "https://web1.internal:8081",
+                     to);
+    else if (c->shared_database == NULL)
+        mistakes_add(m, "forward needs database in [shared]");
+}
+
 static void evaluate_shared(const struct config *c, struct mistakes *m)
 {
     const char *node = c->shared_node;
@@ -583,6 +600,7 @@ static void evaluate_shared(const struct config *c, struct mistakes *m)
     if (node != NULL && entry_check_name(node, strlen(node)) != RULE_OK)
         mistakes_add(m, "node %.80s: a name may have only A-Z a-z 0-9 . _ -", node);
     evaluate_peers(c, m);
+    evaluate_forward(c, m);
 }
 
 static void check_fetch(const struct config *c, struct mistakes *m)

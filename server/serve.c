@@ -19,6 +19,7 @@
 
 #include "db/catalogue.h"
 #include "server/api/auth.h"
+#include "server/api/forward.h"
 #include "server/api/peer_files.h"
 #include "server/base/clock.h"
 #include "server/base/memory_limit.h"
@@ -28,6 +29,7 @@
 #include "server/crawlers/crawlers.h"
 #include "server/crypto/token.h"
 #include "server/engines/engines.h"
+#include "server/forwarder.h"
 #include "server/http/address.h"
 #include "server/keepers.h"
 #include "server/log/log.h"
@@ -238,7 +240,7 @@ static bool app_start_listeners(struct app *app)
     admin.allowed_hosts = config->allowed_hosts;
     admin.routes = routes_admin;
     admin.route_count = config->console ? routes_admin_count : routes_bare_count;
-    admin.authorise = routes_authorise;
+    admin.authorise = forward_authorise;
     admin.tls = config->admin_tls_cert != NULL;
     admin.tls_side = TLS_ADMIN;
 
@@ -471,12 +473,32 @@ static bool open_catalogue(struct app *app)
     return bootstrap_sites(app->catalogue, config, true) && bootstrap_token(app->catalogue, config);
 }
 
+/* Before the listeners: a request finds all of it, or nothing. */
+static bool start_forwarding(struct app *app)
+{
+    const char *to = app->config->shared_forward;
+    struct forward_target target = {.why = FORWARD_FAR};
+    struct shared_state state;
+
+    if (strcmp(to, "no") == 0)
+        return true;
+    catalogue_shared_state(app->catalogue, &state);
+    app->context.forward = forward_new(&app->context, state.node);
+    if (app->context.forward != NULL)
+        app->forwarder = forwarder_new(app->context.forward, &app->context.stopping);
+    if (app->forwarder == NULL)
+        return lack_memory();
+    snprintf(target.origin, sizeof target.origin, "%s", to);
+    forward_aim(app->context.forward, &target);
+    return true;
+}
+
 static bool start_node(struct app *app)
 {
     if (app->config->shared_database == NULL)
         return true;
     app->node = shared_node_start(app->catalogue, app->config);
-    return app->node != NULL || lack_memory();
+    return (app->node != NULL || lack_memory()) && start_forwarding(app);
 }
 
 #define BUDGET_BYTES       (1ull << 30)
@@ -743,6 +765,7 @@ static void stop(struct app *app)
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);
     tls_done();
+    forwarder_free(app->forwarder);
     shared_node_stop(app->node);
     peer_files_free(app->context.peer_files);
     crawler_keeper_stop(app->crawler_keeper);
@@ -757,6 +780,7 @@ static void stop(struct app *app)
     cache_free(app->cache);
     catalogue_close(app->catalogue);
     peering_free(app->peering);
+    forward_free(app->context.forward);
     auth_free(app->context.auth);
     trace_free(app->context.trace);
     crawlers_free(app->context.crawlers);

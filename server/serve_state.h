@@ -26,6 +26,7 @@ struct app {
     struct crawler_keeper *crawler_keeper; /* NULL: off */
     struct day_keeper *day_keeper;         /* NULL: no sums are kept */
     struct peering *peering;               /* NULL: nodes ask each other nothing */
+    struct forwarder *forwarder;           /* NULL: this node applies its writes */
     struct shared_node *node;              /* NULL: the catalogue is this machine's alone */
     struct readers readers;
     struct cache *cache;

@@ -12,6 +12,7 @@
 #include "server/api/auth.h"
 #include "server/api/description.h"
 #include "server/api/errors.h"
+#include "server/api/forward.h"
 #include "server/api/json.h"
 #include "server/base/text.h"
 #include "server/crypto/token.h"
@@ -326,10 +327,8 @@ static void let_go_of_registry(struct call *call)
     call->routing = NULL;
 }
 
-static void answer_write(struct request *request)
+static void fill_answer(struct call *call)
 {
-    struct call *call = request->state;
-
     if (repeat_answer(call))
         return;
     if (call->result.status == CATALOGUE_OK)
@@ -337,8 +336,22 @@ static void answer_write(struct request *request)
     else if (call->refuse != NULL && !call->result.revoked)
         call->refuse(call);
     else
-        errors_reply_result(&request->reply, &call->result);
+        errors_reply_result(&call->request->reply, &call->result);
     let_go_of_registry(call);
+}
+
+/* A node that has forwarded it waits until it has as much, also where the write was rejected: what
+ * rejected it is then seen there, too. */
+static void answer_write(struct request *request)
+{
+    struct call *call = request->state;
+    char revision[24];
+
+    fill_answer(call);
+    if (request_header(request, HEADER_SITEMAPD_FORWARDED_BY) == NULL)
+        return;
+    snprintf(revision, sizeof revision, "%" PRIu64, publisher_revision(call->app->publisher));
+    reply_header(&request->reply, FORWARD_REVISION, revision);
 }
 
 static void write_settled(void *context)

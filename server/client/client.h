@@ -64,6 +64,9 @@ struct fetch_request {
     /* Whatever certificate it shows: where nothing secret is sent, and the name that is asked is
      * none that a certificate could bear (the loopback's). */
     bool any_certificate;
+    /* What must not be asked twice: where a kept connection breaks, libcurl would ask again, and
+     * does not. reply->sent then says whether any of it was sent. */
+    bool once;
     /* The body to send, of `give_bytes` bytes: from memory that stays until the end, or by a
      * function. Both NULL: the request has no body. */
     const char *body;
@@ -91,6 +94,7 @@ struct fetch_reply {
     struct str head;                /* what the headers point into */
     struct str body;                /* as sent; without the framing of chunks */
     bool cut;                       /* there is more than max_bytes */
+    bool sent;                      /* of a request with `once`: some of it may have arrived */
     struct str redirect;            /* where Location leads, absolute; "" where there is none */
     char address[INET6_ADDRSTRLEN]; /* that was connected to; "" where none was */
     uint32_t took_ms;               /* from the beginning to the last byte */

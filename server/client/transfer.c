@@ -227,7 +227,7 @@ static size_t on_read(char *bytes, size_t one, size_t size, void *context)
     return CURL_READFUNC_ABORT;
 }
 
-/* ---- TLS ------------------------------------------------------------------------------- */
+/* ---- what libcurl says of its work ------------------------------------------------------ */
 
 static int on_debug(CURL *easy, curl_infotype type, char *text, size_t len, void *context)
 {
@@ -236,6 +236,8 @@ static int on_debug(CURL *easy, curl_infotype type, char *text, size_t len, void
     const size_t skip = sizeof begins - 1;
 
     (void)easy;
+    if (type == CURLINFO_HEADER_OUT)
+        t->reply->sent = true;
     if (type == CURLINFO_TEXT && len > skip && memcmp(text, begins, skip) == 0)
         snprintf(t->reply->protocol, sizeof t->reply->protocol, "TLS%.*s",
                  (int)strspn(text + skip, "0123456789."), text + skip);
@@ -567,6 +569,12 @@ static int on_connected(void *context, char *to, char *from, int to_port, int fr
     (void)from;
     (void)to_port;
     (void)from_port;
+    if (t->request->once && t->reply->sent) {
+        stop_transfer(t, FETCH_CONNECT, "the connection was closed before an answer");
+        return CURL_PREREQFUNC_ABORT;
+    }
+    if (t->request->guard == NULL)
+        return CURL_PREREQFUNC_OK;
     if (inet_pton(AF_INET, to, &address.v4.sin_addr) == 1)
         address.any.sa_family = AF_INET;
     else if (inet_pton(AF_INET6, to, &address.v6.sin6_addr) == 1)
@@ -580,12 +588,14 @@ static int on_connected(void *context, char *to, char *from, int to_port, int fr
 
 static void set_guard(struct transfer *t)
 {
+    if (t->request->guard != NULL || t->request->once) {
+        curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_connected);
+        curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
+    }
     if (t->request->guard == NULL)
         return;
     curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_socket);
     curl_easy_setopt(t->easy, CURLOPT_OPENSOCKETDATA, t);
-    curl_easy_setopt(t->easy, CURLOPT_PREREQFUNCTION, on_connected);
-    curl_easy_setopt(t->easy, CURLOPT_PREREQDATA, t);
 }
 
 static void set_method(struct transfer *t)
@@ -606,6 +616,11 @@ static void set_method(struct transfer *t)
 
 static void set_answer(struct transfer *t)
 {
+    if (t->request->once || t->request->url->https) {
+        curl_easy_setopt(t->easy, CURLOPT_VERBOSE, 1L);
+        curl_easy_setopt(t->easy, CURLOPT_DEBUGFUNCTION, on_debug);
+        curl_easy_setopt(t->easy, CURLOPT_DEBUGDATA, t);
+    }
     curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body);
@@ -659,9 +674,6 @@ static bool set_tls(struct transfer *t)
     if (!q->url->https)
         return true;
     curl_easy_setopt(t->easy, CURLOPT_CERTINFO, 1L);
-    curl_easy_setopt(t->easy, CURLOPT_VERBOSE, 1L);
-    curl_easy_setopt(t->easy, CURLOPT_DEBUGFUNCTION, on_debug);
-    curl_easy_setopt(t->easy, CURLOPT_DEBUGDATA, t);
     if (q->any_certificate) {
         curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);

@@ -38,6 +38,7 @@
     X(HEADER_TRACEPARENT, 't', 't', "Traceparent")                                                 \
     X(HEADER_ACCEPT, 'a', 't', "Accept")                                                           \
     X(HEADER_CDN_LOOP, 'c', 'p', "CDN-Loop")                                                       \
+    X(HEADER_SITEMAPD_FORWARDED_BY, 's', 'y', "Sitemapd-Forwarded-By")                             \
     X(HEADER_COUNT, 'a', 'e', "Accept-Language")                                                   \
     X(HEADER_COUNT, 'c', 'n', "Connection")                                                        \
     X(HEADER_COUNT, 'c', 'l', "Cache-Control")                                                     \
@@ -278,6 +279,15 @@ void reply_done(struct reply *reply)
     str_done(&reply->body);
     resource_unref(reply->resource);
     reply_init(reply);
+}
+
+void reply_move(struct reply *to, struct reply *from)
+{
+    *to = *from;
+    for (size_t i = 0; i < to->header_count; i++)
+        if (is_within(from, from->headers[i].value))
+            to->headers[i].value = to->text + (from->headers[i].value - from->text);
+    reply_init(from);
 }
 
 /* RFC 9110 5.5: a control character would let a value forge further headers. */

@@ -37,8 +37,9 @@ enum known_header {
     HEADER_IF_MATCH,
     HEADER_CONTENT_ENCODING,
     HEADER_X_FORWARDED_FOR,
-    HEADER_CDN_LOOP, /* through whom the request came (RFC 8586) */
-    HEADER_LISTS,    /* so many */
+    HEADER_CDN_LOOP,              /* through whom the request came (RFC 8586) */
+    HEADER_SITEMAPD_FORWARDED_BY, /* the nodes that have forwarded it (server/api/forward.h) */
+    HEADER_LISTS,                 /* so many */
     HEADER_HOST = HEADER_LISTS,
     HEADER_CONTENT_LENGTH,
     HEADER_TRANSFER_ENCODING,
@@ -142,6 +143,8 @@ void reply_json(struct reply *reply, unsigned status);
  * memory; from its start, or where reply->file_first says. Status and type are the caller's. */
 void reply_file(struct reply *reply, int fd, uint64_t bytes);
 void reply_done(struct reply *reply);
+/* `to` has nothing to free; then it has all of `from`, which is as reply_init leaves it. */
+void reply_move(struct reply *to, struct reply *from);
 
 /* ---- the request */
 

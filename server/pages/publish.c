@@ -753,6 +753,14 @@ void publisher_await_revision(struct publisher *p, uint64_t revision, await_revi
     await_list_add(&p->awaits, AWAIT_REVISION, revision, AWAIT_REVISION_MS, done, NULL, context);
 }
 
+uint64_t publisher_revision(struct publisher *p)
+{
+    pthread_mutex_lock(&p->awaits.lock);
+    uint64_t revision = p->awaits.published;
+    pthread_mutex_unlock(&p->awaits.lock);
+    return revision;
+}
+
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
                            await_revision_done *done, await_is_gone *is_gone, void *context)
 {

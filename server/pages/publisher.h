@@ -133,6 +133,9 @@ typedef void await_revision_done(void *context, enum await_result result);
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context);
 
+/* Up to which everything is published. Any thread, never waits. */
+uint64_t publisher_revision(struct publisher *p);
+
 /* Calls `done` when a revision newer than `since` is published, or with AWAIT_STOPPING; or, after
  * `timeout_ms`, all the same. `is_gone` is called about once a second, and ends the wait with
  * AWAIT_STOPPING where it is true. For long polls; thousands may wait. */

@@ -6,8 +6,10 @@
 
 #include "server/api/auth.h"
 #include "server/api/errors.h"
+#include "server/api/forward.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/json.h"
+#include "server/api/objects.h"
 #include "server/api/routes.h"
 #include "server/base/text.h"
 #include "server/rules/lastmod.h"
@@ -256,6 +258,46 @@ static bool has_sites(const struct app_context *app)
     return has;
 }
 
+static void append_forwarding(struct str *out, const struct app_context *app)
+{
+    struct forward_target target;
+
+    forward_target_get(app->forward, &target);
+    if (target.why == FORWARD_NOT)
+        return;
+    const struct forward_counts *counts = forward_counts_get(app->forward);
+    const struct json_forwarding shown = {
+        .to = target.origin,
+        .node = target.node[0] != '\0' ? target.node : NULL,
+        .reason = target.why == FORWARD_FAR ? "far" : "follows",
+        .under_way = atomic_load(&counts->under_way),
+        .answered = atomic_load(&counts->answered),
+        .direct = atomic_load(&counts->direct),
+        .failed = atomic_load(&counts->failed),
+        .unknown = atomic_load(&counts->unknown),
+        .unseen = atomic_load(&counts->unseen),
+        .loops = atomic_load(&counts->loops),
+    };
+    str_append_text(out, ",\"forwarding\":");
+    json_append_object(out, &json_forwarding, &shown);
+}
+
+/* Not a check: where writes go, and how many failed. */
+static void append_forwarding_line(struct str *lines, const struct app_context *app)
+{
+    struct forward_target target;
+
+    forward_target_get(app->forward, &target);
+    if (target.why == FORWARD_NOT)
+        return;
+    const struct forward_counts *counts = forward_counts_get(app->forward);
+    str_append_format(lines,
+                      "[+]forwarding ok: to %s, %" PRIu64 " answered, %" PRIu64 " direct, %" PRIu64
+                      " failed, %" PRIu64 " unknown\n",
+                      target.origin, atomic_load(&counts->answered), atomic_load(&counts->direct),
+                      atomic_load(&counts->failed), atomic_load(&counts->unknown));
+}
+
 static void append_json(struct reply *reply, const struct reasons *r, const struct app_context *app,
                         bool serves)
 {
@@ -268,6 +310,7 @@ static void append_json(struct reply *reply, const struct reasons *r, const stru
     str_append_text(out, str_text(&r->out));
     str_append_char(out, ']');
     nodes_append(out, app->catalogue);
+    append_forwarding(out, app);
     str_append_text(out, "}\n");
 }
 
@@ -321,6 +364,7 @@ enum handled health_ready(void *context, struct request *request)
     end_check(&reasons, "engines");
     append_frozen(&reasons, app);
     end_check(&reasons, "frozen");
+    append_forwarding_line(&reasons.lines, app);
 
     if (request->query != NULL && strcmp(request->query, "verbose") == 0) {
         reply_lines(reply, &reasons, serves);

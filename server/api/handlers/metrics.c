@@ -6,6 +6,7 @@
 #include "server/api/auth.h"
 #include "server/api/errors.h"
 #include "server/api/exposition.h"
+#include "server/api/forward.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/routes.h"
 #include "server/base/process.h"
@@ -841,6 +842,33 @@ static void append_shared(struct str *out, struct catalogue *c)
                    s.digest_mismatches);
 }
 
+/* Of a node that applies its writes all are 0. */
+static void append_forwarding(struct str *out, struct forward *forward)
+{
+    static const struct forward_counts none;
+    const struct forward_counts *c = forward != NULL ? forward_counts_get(forward) : &none;
+    struct forward_target target;
+    const struct {
+        const char *outcome;
+        uint64_t count;
+    } outcomes[] = {{"answered", atomic_load(&c->answered)}, {"direct", atomic_load(&c->direct)},
+                    {"failed", atomic_load(&c->failed)},     {"unknown", atomic_load(&c->unknown)},
+                    {"unseen", atomic_load(&c->unseen)},     {"loop", atomic_load(&c->loops)}};
+
+    forward_target_get(forward, &target);
+    metric_gauge(out, "sitemapd_forwarding", "1 if another node applies the writes of this one.",
+                 target.why != FORWARD_NOT);
+    metric_gauge(out, "sitemapd_forwards_under_way", "Writes being forwarded now.",
+                 atomic_load(&c->under_way));
+    metric_family(out, "sitemapd_forwarded_writes_total", "counter",
+                  "Writes for another node by outcome: answered there; unseen: of these, answered "
+                  "before this node had applied them; direct: applied here; failed: 503; unknown: "
+                  "504; loop: 508.");
+    for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++)
+        metric_sample(out, "sitemapd_forwarded_writes_total",
+                      LABELS("outcome", outcomes[i].outcome), outcomes[i].count);
+}
+
 static void append_log(struct str *out, const struct app_context *app)
 {
     metric_counter(out, "sitemapd_access_log_dropped_total",
@@ -883,6 +911,7 @@ enum handled metrics_get(void *context, struct request *request)
     append_registration(out, &publisher, &catalogue);
     append_file(out, &catalogue);
     append_shared(out, app->catalogue);
+    append_forwarding(out, app->forward);
     metric_gauge(out, "sitemapd_reads_queued", "API reads waiting for a thread.",
                  workers_queued(app->readers));
     metric_gauge(out, "sitemapd_long_polls", "Calls of /v1/changes that wait for a change.",

@@ -22,7 +22,8 @@ struct summary {
 /* What is asked, all of it owned. */
 struct overview {
     json_t *ready, *api, *sources;
-    json_t *checks; /* the first that are bad; NULL: not asked for */
+    json_t *forwarding; /* NULL: the server applies its writes */
+    json_t *checks;     /* the first that are bad; NULL: not asked for */
     bool healthy;
     const char *version;
     struct summary indexes, urlsets;
@@ -47,7 +48,8 @@ static void sum_up(const json_t *lists, struct summary *out)
     }
 }
 
-json_t *status_reasons(struct backend *b, bool *healthy)
+/* `*forwarding` (may be NULL) is owned; NULL: the server applies its writes. */
+static json_t *fetch_ready(struct backend *b, bool *healthy, json_t **forwarding)
 {
     json_t *ready = NULL, *reasons;
 
@@ -57,8 +59,15 @@ json_t *status_reasons(struct backend *b, bool *healthy)
     }
     *healthy = b->status == 200 && strcmp(member_text(ready, "status"), "ok") == 0;
     reasons = json_incref(json_object_get(ready, "reasons"));
+    if (forwarding != NULL)
+        *forwarding = json_incref(json_object_get(ready, "forwarding"));
     json_decref(ready);
     return reasons != NULL ? reasons : json_array();
+}
+
+json_t *status_reasons(struct backend *b, bool *healthy)
+{
+    return fetch_ready(b, healthy, NULL);
 }
 
 /* Whether PostgreSQL answers, of a catalogue that several machines share. */
@@ -84,7 +93,7 @@ static int fetch_overview(struct cli *cli, struct overview *out)
     const json_t *urlsets = indexes != NULL ? api_lists(b, LIST_URLSET) : NULL;
     struct str target = STR_INIT;
 
-    if (urlsets == NULL || (out->ready = status_reasons(b, &out->healthy)) == NULL)
+    if (urlsets == NULL || (out->ready = fetch_ready(b, &out->healthy, &out->forwarding)) == NULL)
         return EXIT_COULD_NOT;
     check_shared(cli, out);
     str_append_text(&target, "/openapi.json");
@@ -182,6 +191,19 @@ static void print_sum(const struct summary *sum, const char *one, const char *ma
     printf("; changed %s\n", sum->changed_at != NULL ? sum->changed_at : "never");
 }
 
+static void print_forwarding(const json_t *forwarding)
+{
+    if (forwarding == NULL)
+        return;
+    fputs("forwards writes to ", stdout);
+    cli_print_escaped(stdout, member_text(forwarding, "to"));
+    printf(" (%s): %" PRIu64 " answered, %" PRIu64 " applied here, %" PRIu64 " failed, %" PRIu64
+           " unknown\n",
+           member_text(forwarding, "reason"), member_number(forwarding, "answered"),
+           member_number(forwarding, "direct"), member_number(forwarding, "failed"),
+           member_number(forwarding, "unknown"));
+}
+
 static void print_text(struct backend *b, const struct overview *o)
 {
     size_t sites = json_array_size(api_sites(b)), i;
@@ -198,6 +220,7 @@ static void print_text(struct backend *b, const struct overview *o)
         cli_print_escaped(stdout, member_text(reason, "detail"));
         printf(" (%s)\n", member_text(reason, "code"));
     }
+    print_forwarding(o->forwarding);
     printf("%zu %s, %zu %s", sites, plural(sites, "site", "sites"), indexes->lists,
            plural(indexes->lists, "index", "indexes"));
     print_sum(indexes, "entry", "entries");
@@ -232,6 +255,8 @@ static void print_json(struct backend *b, const struct overview *o)
         indexes->changed_at, "urlsets", (json_int_t)o->urlsets.lists, "urls",
         output_json_count(o->urlsets.entries, o->urlsets.untold), "sources", o->sources);
 
+    if (o->forwarding != NULL)
+        json_object_set(told, "forwarding", o->forwarding);
     output_json(told);
     json_decref(told);
 }
@@ -255,6 +280,7 @@ int command_status(struct cli *cli)
     if (status == EXIT_DONE && !overview.healthy)
         status = EXIT_COULD_NOT;
     json_decref(overview.ready);
+    json_decref(overview.forwarding);
     json_decref(overview.api);
     json_decref(overview.sources);
     json_decref(overview.checks);

@@ -37,6 +37,7 @@ static const char *const names[HEADER_COUNT] = {
     [HEADER_REFERER] = "Referer",
     [HEADER_USER_AGENT] = "User-Agent",
     [HEADER_CDN_LOOP] = "CDN-Loop",
+    [HEADER_SITEMAPD_FORWARDED_BY] = "Sitemapd-Forwarded-By",
 };
 
 static void check(const char *name, enum known_header which)

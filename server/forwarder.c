@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* One thread with a loop of requests. Bounds:
+ *
+ *     MOST         under way at once, half of them for one site's tokens; the rest wait in order,
+ *                  as many as the listener lets wait (admin.max_suspended)
+ *     TIMEOUT_MS   for a request: a list of a million lines takes minutes
+ *     ANSWER_MOST  bytes of an answer; a dry run's rows are the longest
+ *     STOP_MS      for what is under way when the server stops
+ *
+ * A node that is gone, or stands still, does not say so. While requests are under way it is asked
+ * for /healthz beside them; where it does not answer MISSES_MOST times, they have failed, and
+ * nothing is sent to it until it answers again.
+ *
+ * A request is made once: what breaks after some of it was sent has an unknown outcome. */
+#include "server/forwarder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/api/forward.h"
+#include "server/base/clock.h"
+#include "server/base/site_group.h"
+#include "server/base/thread.h"
+#include "server/client/loop.h"
+#include "server/log/log.h"
+
+#define MOST         128u
+#define TIMEOUT_MS   (30u * 60 * 1000)
+#define ANSWER_MOST  ((uint64_t)64 << 20)
+#define POLL_MS      500
+#define PROBE_MS     5000 /* from one to the next, and the longest that one may take */
+#define MISSES_MOST  2u
+#define STOP_MS      5000
+#define SAY_AGAIN_MS 60000
+
+/* A request under way. */
+struct sending {
+    struct sending *next, **self;
+    struct forwarder *forwarder;
+    struct forwarded *w;
+    struct fetch_transfer *transfer;
+    struct url url;
+    uint64_t given;
+};
+
+struct forwarder {
+    struct forward *forward; /* borrowed */
+    const atomic_bool *stopping;
+    struct fetch_loop *loop;
+    struct thread thread;
+    /* The thread's. */
+    struct sending *under_way;
+    unsigned count, count_of[SITE_GROUPS];
+    int64_t stopping_since_ms, said_at;
+    struct url url; /* of the node that is asked */
+    bool probing, is_away;
+    unsigned misses;
+    int64_t probe_at;
+
+    pthread_mutex_t lock; /* for what follows */
+    struct forwarded *waiting, **last;
+    bool closed;
+};
+
+/* ---- an answer ----------------------------------------------------------------------------- */
+
+/* What an answer may say besides its body; names that a reply can keep. */
+static const char *const passed[] = {"ETag",
+                                     "Location",
+                                     "Retry-After",
+                                     "Cache-Control",
+                                     "Accept-Encoding",
+                                     "WWW-Authenticate",
+                                     "Allow",
+                                     "Idempotency-Replayed"};
+
+static const char *const types[] = {"application/json", "application/problem+json",
+                                    "application/x-ndjson", "text/plain; charset=utf-8"};
+
+static const char *static_type(const char *type)
+{
+    for (size_t i = 0; type != NULL && i < sizeof types / sizeof *types; i++)
+        if (strcmp(type, types[i]) == 0)
+            return types[i];
+    return type != NULL ? "application/octet-stream" : NULL;
+}
+
+static void fill_reply(struct reply *reply, struct fetch_reply *answer)
+{
+    reply->status = answer->status;
+    reply->content_type = static_type(fetch_header(answer, "Content-Type"));
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
+        const char *value = fetch_header(answer, passed[i]);
+        if (value != NULL)
+            reply_header(reply, passed[i], value);
+    }
+    reply->body = answer->body;
+    answer->body = (struct str)STR_INIT;
+}
+
+static uint64_t read_revision(const struct fetch_reply *answer)
+{
+    const char *text = fetch_header(answer, FORWARD_REVISION);
+    return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
+
+static void say_failed(struct forwarder *f, const struct forwarded *w, const char *why)
+{
+    int64_t now = clock_now_ms();
+
+    if (f->said_at != 0 && now - f->said_at < SAY_AGAIN_MS)
+        return;
+    f->said_at = now;
+    log_event(LOG_LEVEL_WARNING, "forward-failed",
+              "a write could not be forwarded to %s: %s. This is logged once a minute at most",
+              w->to.origin, why);
+}
+
+static struct forwarded *end_sending(struct sending *s)
+{
+    struct forwarder *f = s->forwarder;
+    struct forwarded *w = s->w;
+
+    *s->self = s->next;
+    if (s->next != NULL)
+        s->next->self = s->self;
+    f->count--;
+    f->count_of[site_group_of(w->request->grant.site_id)]--;
+    free(s);
+    return w;
+}
+
+static void on_done(void *context, enum fetch_status status, struct fetch_reply *answer)
+{
+    struct sending *s = context;
+    struct forwarder *f = s->forwarder;
+    struct forwarded *w = end_sending(s);
+
+    if (status == FETCH_OK && !answer->cut) {
+        fill_reply(&w->request->reply, answer);
+        forward_answered(w, read_revision(answer));
+        return;
+    }
+    say_failed(f, w, status != FETCH_OK ? answer->why : "its answer is too large");
+    forward_failed(w, answer->sent);
+}
+
+/* ---- a request ----------------------------------------------------------------------------- */
+
+static ssize_t give(void *context, char *bytes, size_t size)
+{
+    struct sending *s = context;
+    ssize_t n = pread(s->w->fd, bytes, size, (off_t)s->given);
+
+    s->given += n > 0 ? (uint64_t)n : 0;
+    return n > 0 || s->given == s->w->bytes ? n : -1;
+}
+
+/* Another node than the last one: nothing is known of it. */
+static void know_node(struct forwarder *f, const struct url *url)
+{
+    if (strcmp(f->url.text, url->text) == 0)
+        return;
+    f->url = *url;
+    f->is_away = false;
+    f->misses = 0;
+    f->probe_at = clock_now_ms() + PROBE_MS;
+}
+
+static void start_sending(struct forwarder *f, struct forwarded *w)
+{
+    struct sending *s = calloc(1, sizeof *s);
+    bool has_body = w->route->max_body_bytes > 0 &&
+                    (w->request->method & (HTTP_POST | HTTP_PUT | HTTP_PATCH)) != 0;
+
+    if (s == NULL || url_parse_origin(w->to.origin, strlen(w->to.origin), &s->url) != RULE_OK) {
+        free(s);
+        forward_failed(w, false);
+        return;
+    }
+    know_node(f, &s->url);
+    if (f->is_away) {
+        free(s);
+        forward_failed(w, false);
+        return;
+    }
+    const struct fetch_request request = {.url = &s->url,
+                                          .target = str_text(&w->target),
+                                          .method = w->method,
+                                          .agent = "sitemapd",
+                                          .headers = str_text(&w->headers),
+                                          .timeout_ms = TIMEOUT_MS,
+                                          .max_bytes = ANSWER_MOST,
+                                          .once = true,
+                                          .body = has_body ? str_text(&w->held) : NULL,
+                                          .give = has_body && w->fd >= 0 ? give : NULL,
+                                          .give_bytes = w->bytes,
+                                          .context = s};
+    s->forwarder = f;
+    s->w = w;
+    s->transfer = fetch_loop_add(f->loop, &request, on_done);
+    if (s->transfer == NULL) {
+        free(s);
+        forward_failed(w, false);
+        return;
+    }
+    s->next = f->under_way;
+    s->self = &f->under_way;
+    if (s->next != NULL)
+        s->next->self = &s->next;
+    f->under_way = s;
+    f->count++;
+    f->count_of[site_group_of(w->request->grant.site_id)]++;
+}
+
+/* The first one that waits and may start. */
+static struct forwarded *take_waiting(struct forwarder *f)
+{
+    struct forwarded **at, *w = NULL;
+
+    pthread_mutex_lock(&f->lock);
+    for (at = &f->waiting; f->count < MOST && *at != NULL && w == NULL;) {
+        int64_t site_id = (*at)->request->grant.site_id;
+        if (site_id == 0 || f->count_of[site_group_of(site_id)] < MOST / 2)
+            w = *at;
+        else
+            at = &(*at)->next;
+    }
+    if (w != NULL) {
+        *at = w->next;
+        if (*at == NULL)
+            f->last = at;
+    }
+    pthread_mutex_unlock(&f->lock);
+    return w;
+}
+
+static void forwarder_send(void *context, struct forwarded *w)
+{
+    struct forwarder *f = context;
+
+    w->next = NULL;
+    pthread_mutex_lock(&f->lock);
+    bool closed = f->closed;
+    if (!closed) {
+        *f->last = w;
+        f->last = &w->next;
+        fetch_loop_wake(f->loop);
+    }
+    pthread_mutex_unlock(&f->lock);
+    if (closed)
+        forward_failed(w, false);
+}
+
+/* ---- whether it is there ------------------------------------------------------------------- */
+
+static void fail_under_way(struct forwarder *f)
+{
+    while (f->under_way != NULL) {
+        struct sending *s = f->under_way;
+        fetch_loop_remove(f->loop, s->transfer);
+        forward_failed(end_sending(s), true);
+    }
+}
+
+static void on_probed(void *context, enum fetch_status status, struct fetch_reply *answer)
+{
+    struct forwarder *f = context;
+
+    f->probing = false;
+    f->probe_at = clock_now_ms() + (status == FETCH_OK ? PROBE_MS : POLL_MS);
+    f->misses = status == FETCH_OK ? 0 : f->misses + 1;
+    f->is_away = f->misses >= MISSES_MOST;
+    if (!f->is_away || f->under_way == NULL)
+        return;
+    say_failed(f, f->under_way->w, answer->why);
+    fail_under_way(f);
+}
+
+static void probe(struct forwarder *f)
+{
+    const struct fetch_request request = {.url = &f->url,
+                                          .target = "/healthz",
+                                          .method = "GET",
+                                          .agent = "sitemapd",
+                                          .timeout_ms = PROBE_MS,
+                                          .max_bytes = 4096,
+                                          .context = f};
+
+    if (f->probing || (f->under_way == NULL && !f->is_away) || clock_now_ms() < f->probe_at)
+        return;
+    f->probing = fetch_loop_add(f->loop, &request, on_probed) != NULL;
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+static bool has_time(struct forwarder *f)
+{
+    int64_t now = clock_now_ms();
+
+    if (!atomic_load(f->stopping))
+        return !thread_stops(&f->thread);
+    if (f->stopping_since_ms == 0)
+        f->stopping_since_ms = now;
+    return !thread_stops(&f->thread) && now - f->stopping_since_ms < STOP_MS;
+}
+
+static void fail_all(struct forwarder *f)
+{
+    struct forwarded *waiting;
+
+    pthread_mutex_lock(&f->lock);
+    f->closed = true;
+    waiting = f->waiting;
+    f->waiting = NULL;
+    f->last = &f->waiting;
+    pthread_mutex_unlock(&f->lock);
+    while (waiting != NULL) {
+        struct forwarded *w = waiting;
+        waiting = w->next;
+        forward_failed(w, false);
+    }
+    fail_under_way(f);
+}
+
+static void forwarder_run(void *context)
+{
+    struct forwarder *f = context;
+    struct forwarded *w;
+
+    while (has_time(f)) {
+        while ((w = take_waiting(f)) != NULL)
+            start_sending(f, w);
+        probe(f);
+        if (!fetch_loop_poll(f->loop, POLL_MS))
+            thread_wait(&f->thread, 100);
+    }
+    fail_all(f);
+}
+
+struct forwarder *forwarder_new(struct forward *forward, const atomic_bool *stopping)
+{
+    struct forwarder *f = calloc(1, sizeof *f);
+
+    if (f == NULL)
+        return NULL;
+    f->forward = forward;
+    f->stopping = stopping;
+    f->last = &f->waiting;
+    pthread_mutex_init(&f->lock, NULL);
+    f->loop = fetch_loop_new();
+    forward_use(forward, forwarder_send, f);
+    if (f->loop != NULL && thread_start(&f->thread, "forwarder", forwarder_run, f))
+        return f;
+    forwarder_free(f);
+    return NULL;
+}
+
+void forwarder_free(struct forwarder *f)
+{
+    if (f == NULL)
+        return;
+    thread_end(&f->thread);
+    if (f->loop != NULL)
+        fetch_loop_wake(f->loop);
+    thread_join(&f->thread);
+    fetch_loop_free(f->loop);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
+}

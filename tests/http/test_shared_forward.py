@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: LicenseRef-Undeclared
+"""A node that forwards its writes to another one ([shared] forward): every kind of write, what the other node rejects,
+repeats on both, and the other node away before, while and after it was asked."""
+
+import gzip
+import json
+import os
+import signal
+import sys
+import threading
+
+import pytest
+
+from harness import INDEX, ORIGIN, Server, ask, eventually, problem, q, sitemapd
+from nodes import cluster, equal, joined, loc, ready, served  # noqa: F401
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from origin import Origin, answer  # noqa: E402
+from postgres import free_port  # noqa: E402
+
+
+class Pair:
+    """Node "a", which applies the writes of "b"."""
+
+    def __init__(self, cluster, to=None, **more):
+        self.cluster, port = cluster, free_port()
+        self.a = cluster.node("a", "--admin-listen", f"127.0.0.1:{port}")
+        self.to = to or f"http://127.0.0.1:{port}"
+        self.b = cluster.node("b", env={"SITEMAPD_SHARED_FORWARD": self.to}, **more)
+        joined(self.a), joined(self.b)
+
+    def token(self, name, *options):
+        """One of the catalogue, which both know."""
+        made = sitemapd("token", "add", name, *options, "--shared", self.cluster.postgres.url(), database=self.a.database)
+        assert made.code == 0, made
+        token = made.out.strip()
+        for node in (self.a, self.b):
+            eventually(lambda node=node: node.api("GET", "/v1/token", token=token).status == 200, f"the token {name} is known")
+        return token
+
+
+@pytest.fixture
+def pair(cluster):  # noqa: F811
+    return Pair(cluster)
+
+
+def forwarding(node):
+    return ready(node)[1].get("forwarding")
+
+
+def outcome(node, name):
+    return node.metrics()[f'sitemapd_forwarded_writes_total{{outcome="{name}"}}']
+
+
+def wrote(node):
+    """Records of the log that it wrote."""
+    return node.metrics()["sitemapd_shared_appended_total"]
+
+
+def test_every_kind_of_write(pair):
+    a, b = pair.a, pair.b
+    token = pair.token("writer", "--role", "admin")
+    count, before = 0, wrote(b)
+
+    def write(method, target, json_body=None, status=200, **more):
+        nonlocal count
+        reply = b.api(method, target, json_body, token=token, **more)
+        assert reply.status == status, (method, target, reply)
+        count += 1
+        return reply
+
+    made = write("POST", "/v1/sitemaps", {"loc": loc("one")}, 201)
+    assert served(b) == {loc("one")}  # there in the very next GET
+    assert a.api("GET", f"/v1/sitemaps/{made.json()['sitemap']['id']}")["ETag"] == made["ETag"] != ""
+    many = [loc(f"many-{i:05}-{'x' * 60}") for i in range(3000)]  # more than stays in memory
+    lines = "".join(json.dumps({"loc": name}) + "\n" for name in many).encode()
+    reply = write("POST", "/v1/sitemaps", body=lines, content_type="application/x-ndjson")
+    assert reply.json()["created"] == len(many)
+    assert served(b) == {loc("one"), *many}
+    replaced = gzip.compress(lines + json.dumps({"loc": loc("two")}).encode())
+    reply = write("PUT", f"/v1/sitemaps?index={q('/sitemap_index.xml')}&source=*&max_removed=9999", body=replaced, content_type="application/x-ndjson", headers={"Content-Encoding": "gzip"})
+    assert served(b) == {loc("two"), *many}
+    undone = write("POST", f"/v1/history/{reply.json()['revision']}/undo?max_removed=10")
+    assert undone.json()["revision"] > reply.json()["revision"]
+    assert served(b) == {loc("one"), *many}
+    write("DELETE", f"/v1/sitemaps?loc={q(loc('one'))}", status=204)
+    assert served(b) == set(many)
+    urlset = write("POST", "/v1/urlsets", {"url": "/urls.xml"}, 201).json()
+    write("POST", f"/v1/urls?urlset={q('/urls.xml')}", {"loc": f"{ORIGIN}/page"}, 201)
+    assert f"{ORIGIN}/page" in b.get("/urls.xml").body.decode()
+    write("PATCH", f"/v1/urlsets/{urlset['id']}", {"max_pages": 20})
+    site = write("POST", "/v1/sites", {"origin": "https://shop.example.net"}, 201)
+    write("DELETE", site["Location"])
+    dry = write("POST", "/v1/sitemaps?dry_run=1", {"loc": loc("dry")})
+    assert dry.json()["rows_total"] == 1
+    equal([a, b])
+    assert forwarding(b) == {"to": pair.to, "node": None, "reason": "far", "under_way": 0, "answered": count, "direct": 0, "failed": 0, "unknown": 0, "unseen": 0, "loops": 0}
+    assert outcome(b, "answered") == count and b.metrics()["sitemapd_forwarding"] == 1
+    assert wrote(b) == before
+    assert forwarding(a) is None and a.metrics()["sitemapd_forwarding"] == 0
+    assert f"to {pair.to}, {count} answered, 0 direct, 0 failed, 0 unknown" in b.api("GET", "/readyz?verbose", token=None).body.decode()
+    told = sitemapd("status", "--server", f"http://{b.admin}", env={"SITEMAPD_TOKEN": token})
+    assert f"forwards writes to {pair.to} (far): {count} answered, 0 applied here, 0 failed, 0 unknown" in told.out, told
+
+
+def test_what_the_other_node_rejects_is_passed_on_word_for_word(pair):
+    a, b = pair.a, pair.b
+    token = pair.token("writer")
+    calls = [("POST", "/v1/sitemaps?no=1", {"loc": loc("one")}), ("POST", "/v1/sitemaps", {"loc": "https://other.example/x.xml"}), ("POST", "/v1/sitemaps", {"lok": "x"}),
+             ("DELETE", f"/v1/sitemaps?loc={q(loc('none'))}", None), ("POST", "/v1/restore?index=/none.xml&to=1", None), ("POST", "/v1/sitemaps?on_error=fail", [{"loc": "x"}]),
+             ("PUT", "/v1/sitemaps?index=/none.xml", [{"loc": loc("one")}])]
+    for method, target, body in calls:
+        there, here = (node.api(method, target, body, token=token) for node in (a, b))
+        assert there.status in (400, 404, 409, 422) and (here.status, here.body) == (there.status, there.body), (target, there, here)
+        names = lambda reply: sorted(pair for pair in reply.same_headers() if pair[0] != "x-request-id")
+        assert names(here) == names(there)
+    twice = b.api("POST", "/v1/sitemaps", {"loc": loc("one")}, token=token, headers=[("Idempotency-Key", "k"), ("Idempotency-Key", "l")])
+    problem(twice, 400, "malformed-idempotency-key")
+    assert outcome(b, "answered") == len(calls) + 1 and outcome(b, "direct") == 0
+    # What needs no other node is answered here.
+    problem(b.api("POST", "/v1/sitemaps", {"loc": loc("one")}, token="smd_" + "x" * 43), 401, "unauthorized")
+    problem(b.api("POST", "/v1/sites", {"origin": "https://x.example"}, token=token), 403)
+    problem(b.api("POST", "/v1/sitemaps", body=b"x", content_type="text/plain", token=token), 415)
+    problem(ask(b.admin, "POST", "/v1/sitemaps", [("Authorization", f"Bearer {token}"), ("Content-Type", "application/json"), ("Content-Length", str(1 << 50))], host=b.admin), 413, "body-too-large")
+    assert outcome(b, "answered") == len(calls) + 1
+
+
+def test_if_match_and_repeats_on_both_nodes(pair):
+    a, b = pair.a, pair.b
+    token = pair.token("writer")
+    first = b.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-01"}, token=token)
+    tag = first["ETag"]
+    won = b.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-02"}, token=token, headers={"If-Match": tag})
+    assert won.status == 200, won
+    for node in (a, b):
+        problem(node.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-03"}, token=token, headers={"If-Match": tag}), 412, "precondition-failed")
+    # Who lost sees at once what won, on the node that told it.
+    assert a.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-04"}, token=token).status == 200
+    problem(b.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-05"}, token=token, headers={"If-Match": won["ETag"]}), 412)
+    assert b.api("GET", f"/v1/sitemaps?loc={q(loc('one'))}", token=token).json()["sitemaps"][0]["lastmod"] == "2026-11-04"
+    key = {"Idempotency-Key": "key-1"}
+    once = b.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=token, headers=key)
+    assert once.status == 201 and once["Idempotency-Replayed"] is None
+    for node in (b, a, b):
+        again = node.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=token, headers=key)
+        assert (again.status, again.body, again["Idempotency-Replayed"]) == (201, once.body, "true")
+        problem(node.api("POST", "/v1/sitemaps", {"loc": loc("three")}, token=token, headers=key), 422, "idempotency-key-reused")
+    assert b.api("GET", "/v1/history?limit=1", token=token).json()["changes"][0]["by"] == "writer"
+    equal([a, b])
+
+
+def test_the_request_is_the_clients(pair):
+    """Its id, its trace and its token are those in the other node's history and log."""
+    a, b = pair.a, pair.b
+    token = pair.token("writer")
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    reply = b.api("POST", "/v1/sitemaps", {"loc": loc("one")}, token=token, headers={"X-Request-Id": "my-request", "traceparent": trace})
+    assert reply.status == 201 and reply["X-Request-Id"] == "my-request"
+    change = a.api("GET", "/v1/history?limit=1").json()["changes"][0]
+    assert change["by"] == "writer" and change["request_id"] == "my-request", change
+    assert "a" * 32 in a.told("sitemap-put")[0]
+    assert reply["Sitemapd-Revision"] is None
+
+
+def test_a_forged_header_gains_nothing(pair):
+    a, b = pair.a, pair.b
+    token = pair.token("shop", "--site", ORIGIN)
+    eventually(lambda: a.api("POST", "/v1/sites", {"origin": "https://other.example"}).status in (201, 409), "another site")
+    forged = {"Sitemapd-Forwarded-By": "zz"}
+    # Applied by the node that was asked; in its answer the revision of what is published.
+    direct = b.api("POST", "/v1/sitemaps", {"loc": loc("one")}, token=token, headers=forged)
+    assert direct.status == 201 and int(direct["Sitemapd-Revision"]) >= direct.json()["revision"]
+    assert outcome(b, "answered") == 0 and wrote(b) >= 1
+    for node in (a, b):
+        there = node.api("POST", "/v1/sitemaps", {"loc": "https://other.example/x.xml"}, token=token, headers=forged)
+        assert there.status in (403, 422), there
+        problem(node.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token="smd_" + "x" * 43, headers=forged), 401, "unauthorized")
+        problem(node.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=None, headers=forged), 401, "unauthorized")
+    # This node's own name: it has forwarded it before.
+    problem(b.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=token, headers={"Sitemapd-Forwarded-By": "zz, b"}), 508, "forwarding-loop")
+    assert outcome(b, "loop") == 1
+    assert b.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=token, headers={"Sitemapd-Forwarded-By": "bb"}).status == 201
+
+
+def test_a_loop_is_refused(cluster):  # noqa: F811
+    """A node that is to forward to itself."""
+    port = free_port()
+    joined(cluster.node("a"))
+    b = cluster.node("b", "--admin-listen", f"127.0.0.1:{port}", env={"SITEMAPD_SHARED_FORWARD": f"http://127.0.0.1:{port}"})
+    joined(b)
+    problem(b.register(loc("one")), 508, "forwarding-loop")
+    assert outcome(b, "loop") == 1 and served(b) == set()
+
+
+def test_the_environments_token_may_be_this_nodes_alone(cluster):  # noqa: F811
+    """The other node answers 401, which says that nothing was applied; from then on it is not asked again."""
+    other = "smd_" + "o" * 43
+    pair = Pair(cluster, token=other)
+    for name in ("one", "two"):
+        assert pair.b.register(loc(name)).status == 201
+    assert (outcome(pair.b, "direct"), outcome(pair.b, "answered")) == (1, 0)
+    assert wrote(pair.b) >= 2
+    assert pair.b.api("POST", "/v1/sitemaps", {"loc": loc("three")}, token=pair.token("writer")).status == 201
+    assert outcome(pair.b, "answered") == 1
+    equal([pair.a, pair.b])
+
+
+def test_the_other_node_is_away(pair):
+    """Nothing was sent: this node applies it, as if nothing was forwarded."""
+    a, b = pair.a, pair.b
+    token = pair.token("writer")
+    a.kill()
+    many = [loc(f"many-{i:05}-{'x' * 60}") for i in range(3000)]
+    lines = "".join(json.dumps({"loc": name}) + "\n" for name in many).encode()
+    first = b.api("POST", "/v1/sitemaps", {"loc": loc("one")}, token=token, headers={"Idempotency-Key": "k"})
+    assert first.status == 201
+    again = b.api("POST", "/v1/sitemaps", {"loc": loc("one")}, token=token, headers={"Idempotency-Key": "k"})
+    assert (again.status, again.body, again["Idempotency-Replayed"]) == (201, first.body, "true")
+    for body, more in ((lines, {}), (gzip.compress(lines), {"Content-Encoding": "gzip"})):
+        assert b.api("POST", "/v1/sitemaps", body=body, content_type="application/x-ndjson", token=token, headers=more).status == 200
+    problem(b.api("POST", "/v1/sitemaps", {"loc": "x"}, token=token), 422)
+    problem(b.api("POST", "/v1/sitemaps?on_error=fail", [{"loc": "x"}], token=token), 422)
+    assert b.api("DELETE", f"/v1/sitemaps?loc={q(loc('one'))}", token=token).status == 204
+    made = b.api("POST", "/v1/urlsets", {"url": "/urls.xml"})
+    assert made.status == 201, made
+    assert served(b) == set(many)
+    assert (outcome(b, "direct"), outcome(b, "answered")) == (8, 0)
+    assert "forward-failed: a write could not be forwarded" in b.log()
+    a.start()
+    joined(a)
+    assert b.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=token).status == 201
+    assert outcome(b, "answered") == 1
+    equal([a, b])
+
+
+def test_the_other_node_stops(pair):
+    """It answers what it has; what comes afterwards this node applies."""
+    a, b = pair.a, pair.b
+    token = pair.token("writer")
+    ends, replies = threading.Event(), []
+
+    def write():
+        while not ends.is_set():
+            replies.append(b.api("POST", "/v1/sitemaps", {"loc": loc(f"n{len(replies)}")}, token=token).status)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    eventually(lambda: outcome(b, "answered") > 5, "forwarded")
+    a.stop()
+    eventually(lambda: outcome(b, "direct") > 5, "applied here")
+    ends.set()
+    writer.join()
+    assert set(replies) == {201}, replies
+    a.start()
+    joined(a)
+    equal([a, b])
+    assert served(a) == {loc(f"n{i}") for i in range(len(replies))}
+
+
+def posts(origin):
+    return [head for head in origin.asked if head.startswith("POST")]
+
+
+def ends_after(sent):
+    return lambda connection, head: connection.sendall(sent)
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"nonsense\r\n\r\n"], ids=["silence", "half an answer", "nonsense"])
+def test_an_outcome_that_nobody_can_tell(cluster, sent):  # noqa: F811
+    """What answers in the other node's place has all of the request, and gives no answer."""
+    joined(cluster.node("a"))
+    with Origin() as origin:
+        origin.answers["/v1/sitemaps"] = ends_after(sent)
+        b = cluster.node("b", env={"SITEMAPD_SHARED_FORWARD": f"http://{origin.address}:{origin.port}"})
+        joined(b)
+        told = problem(b.register(loc("one")), 504, "outcome-unknown")
+        assert "Idempotency-Key" in told["detail"]
+        assert len(posts(origin)) == 1 and served(b) == set()
+        assert outcome(b, "unknown") == 1
+        # With a key it cannot be applied twice: this node applies it, or finds that it was.
+        assert b.api("POST", "/v1/sitemaps", {"loc": loc("two")}, headers={"Idempotency-Key": "k"}).status == 201
+        assert len(posts(origin)) == 2 and served(b) == {loc("two")}
+        assert outcome(b, "direct") == 1
+        head = posts(origin)[0]
+        assert "\r\nSitemapd-Forwarded-By: b" in head and f"Authorization: Bearer {b.token}" in head, head
+
+
+def test_other_answers(cluster):  # noqa: F811
+    """503 means: not applied. Where the reason is that node's alone, this node applies it; where it is busy, the client waits."""
+    joined(cluster.node("a"))
+    told = lambda status, code: answer(status, json.dumps({"type": "about:blank", "status": status, "code": code}, separators=(",", ":")).encode(), Content_Type="application/problem+json", Retry_After="7", Connection="close")
+    with Origin() as origin:
+        b = cluster.node("b", env={"SITEMAPD_SHARED_FORWARD": f"http://{origin.address}:{origin.port}"})
+        joined(b)
+        for i, (status, code) in enumerate([(503, "stopping"), (503, "shared-unavailable"), (503, "diverged"), (421, "host-not-allowed")]):
+            origin.answers["/v1/sitemaps"] = told(status, code)
+            assert b.register(loc(f"own-{i}")).status == 201
+        assert outcome(b, "direct") == 4
+        for status, code in [(503, "busy"), (504, "outcome-unknown"), (409, "conflict")]:
+            origin.answers["/v1/sitemaps"] = told(status, code)
+            reply = b.register(loc("other"))
+            assert (reply.status, reply.json()["code"], reply["Retry-After"]) == (status, code, "7")
+        assert outcome(b, "answered") == 3 and served(b) == {loc(f"own-{i}") for i in range(4)}
+
+
+def test_killed_while_it_is_asked(pair):
+    """Nothing that was acknowledged is lost, nothing is applied twice; with a key the outcome is always known."""
+    a, b = pair.a, pair.b
+    token = pair.token("writer")
+    acknowledged, statuses, ends = [], set(), threading.Event()
+
+    def write(number):
+        count = 0
+        while not ends.is_set():
+            name, count = loc(f"w{number}-{count}"), count + 1
+            headers = {"Idempotency-Key": f"k{number}-{count}"} if number % 2 else {}
+            reply = b.api("POST", "/v1/sitemaps", {"loc": name}, token=token, headers=headers)
+            statuses.add((bool(headers), reply.status))
+            if reply.status == 201:
+                acknowledged.append(name)
+            elif headers:
+                again = eventually(lambda: (r := b.api("POST", "/v1/sitemaps", {"loc": name}, token=token, headers=headers)).status == 201 and r, "the outcome")
+                acknowledged.append(again.json()["sitemap"]["loc"])
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for _ in range(3):
+        before, direct = outcome(b, "answered"), outcome(b, "direct")
+        eventually(lambda: outcome(b, "answered") > before + 5, "forwarded")
+        a.process.send_signal(signal.SIGKILL)
+        eventually(lambda: outcome(b, "direct") > direct + 5, "applied here")
+        a.kill()
+        a.start()
+    joined(a)
+    ends.set()
+    for writer in writers:
+        writer.join()
+    equal([a, b])
+    assert statuses <= {(False, 201), (False, 504), (True, 201)}, statuses
+    assert set(acknowledged) <= served(a) and len(set(acknowledged)) == len(acknowledged)
+
+
+def test_the_other_node_stands_still(pair):
+    """It takes connections, and answers nothing: what it was sent is given up after a while, and the rest is applied here."""
+    a, b = pair.a, pair.b
+    token = pair.token("writer")
+    assert b.api("POST", "/v1/sitemaps", {"loc": loc("one")}, token=token).status == 201
+    os.kill(a.process.pid, signal.SIGSTOP)
+    try:
+        problem(b.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=token), 504, "outcome-unknown")
+        assert b.api("POST", "/v1/sitemaps", {"loc": loc("three")}, token=token).status == 201
+        assert (outcome(b, "direct"), outcome(b, "unknown")) == (1, 1)
+    finally:
+        os.kill(a.process.pid, signal.SIGCONT)
+    eventually(lambda: b.api("POST", "/v1/sitemaps", {"loc": loc("four")}, token=token).status == 200 and outcome(b, "answered") > 1, "it is asked again")
+    equal([a, b])
+    assert served(b) >= {loc("one"), loc("three"), loc("four")}
+
+
+def test_the_setting(tmp_path):
+    def check(text):
+        (tmp_path / "x.conf").write_text(text)
+        done = sitemapd("check-config", "--config", tmp_path / "x.conf")
+        return done.code, done.err
+
+    shared = "[shared]\ndatabase = postgresql://x@127.0.0.1/x\n"
+    for good in ("no", "http://10.0.0.1:8081", "https://web1.internal"):
+        assert check(shared + f"forward = {good}\n")[0] == 0
+    for bad in ("yes", "web1:8081", "http://web1/x", "ftp://web1"):
+        code, told = check(shared + f"forward = {bad}\n")
+        assert code != 0 and f"forward {bad}: must be no" in told, told
+    code, told = check("[shared]\nforward = http://10.0.0.1:8081\n")
+    assert code != 0 and "forward needs database in [shared]" in told
