@@ -731,74 +731,53 @@ static void on_segment_newer(struct check *check, sqlite3_stmt *row)
                  sqlite3_column_int(row, 1), text_of(row, 0));
 }
 
-/* Columns: a table, what names its row, and what is out of range there, with its value. */
-static void on_number(struct check *check, sqlite3_stmt *row)
-{
-    check_report(check, "%s %s: %s %s is out of range", text_of(row, 0), text_of(row, 1),
-                 text_of(row, 2), text_of(row, 3));
-}
+/* Times and numbers that nothing else bounds: of which table, what names its row, and what is
+ * wrong. ?1 is the last second that a date has, ?2 the most entries of a list. An age that a
+ * removed row left is not a finding, whatever its list. */
+#define PLACE_OF_AGE "(address >> 32) || ':' || (address & 4294967295)"
+#define IS_NO_TIME   " NOT BETWEEN 0 AND ?1"
+static const struct bounded_number {
+    const char *table, *row, *name, *fault;
+} bounded_numbers[] = {
+    {"site", "origin", "robots_changed_at", IS_NO_TIME},
+    {"sitemap_index", "path", "removed_at", IS_NO_TIME},
+    {"page", "index_id || ':' || number", "changed_at", IS_NO_TIME},
+    {"token", "name", "created_at", IS_NO_TIME},
+    {"token", "name", "expires_at", IS_NO_TIME},
+    {"urlset_age", PLACE_OF_AGE, "at", IS_NO_TIME},
+    {"urlset_age", PLACE_OF_AGE, "list", " <> address >> 32"},
+    {"index_peak", "index_id || ':' || day", "day", " NOT BETWEEN 0 AND ?1 / 86400"},
+    {"index_peak", "index_id || ':' || day", "entries", " NOT BETWEEN 0 AND ?2"},
+};
 
-/* Times and numbers that nothing else bounds: ?1 is the last second that a date has, ?2 the most
- * entries of a list. An age that a removed row left is not a finding, whatever its list. */
-#define BAD(table, what, name, value, condition)                                                   \
-    "SELECT '" table "', " what ", '" name "', " value " FROM " table " WHERE " condition
-#define BAD_TIME(table, what, name) BAD(table, what, name, name, name " NOT BETWEEN 0 AND ?1")
-static const char numbers[] =
-    BAD_TIME("site", "origin", "robots_changed_at") " UNION ALL " BAD_TIME("sitemap_index", "path", "removed_at") " UNION ALL " BAD_TIME("page", "index_id || ':' || number", "changed_at") " UNION ALL " BAD_TIME("token", "name", "created_at") " UNION ALL " BAD_TIME(
-        "token",
-        "name", "expires_at") " UNION ALL " BAD_TIME("urlset_age",
-                                                     "(address >> 32) || ':' || (address & "
-                                                     "4294967295)",
-                                                     "at") " UNION ALL " BAD("urlset_age",
-                                                                             "(address >> 32) || "
-                                                                             "':' || (address & "
-                                                                             "4294967295)",
-                                                                             "list", "list",
-                                                                             "list <> address >> "
-                                                                             "32") " UNION "
-                                                                                   "ALL " BAD("inde"
-                                                                                              "x_"
-                                                                                              "pea"
-                                                                                              "k",
-                                                                                              "inde"
-                                                                                              "x_"
-                                                                                              "id "
-                                                                                              "|| "
-                                                                                              "':' "
-                                                                                              "|| "
-                                                                                              "day",
-                                                                                              "day",
-                                                                                              "day",
-                                                                                              "day "
-                                                                                              "NOT "
-                                                                                              "BETW"
-                                                                                              "EEN "
-                                                                                              "0 "
-                                                                                              "AND "
-                                                                                              "?1 "
-                                                                                              "/ "
-                                                                                              "8640"
-                                                                                              "0") " UNION ALL " BAD("index_peak",
-                                                                                                                     "index_id || ':' || day",
-                                                                                                                     "entries",
-                                                                                                                     "entries",
-                                                                                                                     "entries NOT BETWEEN 0 AND ?2");
+static void check_number(struct check *check, const struct bounded_number *n)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql, "SELECT %s, %s FROM %s WHERE %s%s", n->row, n->name, n->table,
+             n->name, n->fault);
+    sqlite3_stmt *row = check_prepare(check, sql, n->table);
+    int rc = SQLITE_OK;
+
+    if (row == NULL)
+        return;
+    if (sqlite3_bind_parameter_count(row) > 0)
+        rc = sqlite3_bind_int64(row, 1, TIME_MAX);
+    if (rc == SQLITE_OK && sqlite3_bind_parameter_count(row) > 1)
+        rc = sqlite3_bind_int64(row, 2, (int64_t)LIMIT_SITE_PAGES_MAX * LIMIT_PAGE_ENTRIES);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        check_report(check, "%s %s: %s %lld is out of range", n->table, text_of(row, 0), n->name,
+                     (long long)sqlite3_column_int64(row, 1));
+        rc = SQLITE_OK;
+    }
+    check_result(check, rc, n->table);
+    sqlite3_finalize(row);
+}
 
 static void check_numbers(struct check *check)
 {
-    sqlite3_stmt *row = check_prepare(check, numbers, "numbers");
-    int rc = row != NULL ? sqlite3_bind_int64(row, 1, TIME_MAX) : SQLITE_DONE;
-
-    if (rc == SQLITE_OK)
-        rc = sqlite3_bind_int64(row, 2, (int64_t)LIMIT_SITE_PAGES_MAX * LIMIT_PAGE_ENTRIES);
-    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-        rc = sqlite3_step(row);
-        if (rc == SQLITE_ROW)
-            on_number(check, row);
-    }
-    if (row != NULL)
-        check_result(check, rc, "numbers");
-    sqlite3_finalize(row);
+    for (size_t i = 0; i < sizeof bounded_numbers / sizeof *bounded_numbers; i++)
+        if (check->failure == CATALOGUE_OK)
+            check_number(check, &bounded_numbers[i]);
 }
 
 static void check_tables(struct check *check)

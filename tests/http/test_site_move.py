@@ -539,7 +539,7 @@ FAR = 1 << 50
 
 
 @pytest.mark.parametrize("sql, words", [
-    ("UPDATE sitemap SET digest = printf('%.*c', 257, 'a') WHERE loc LIKE '%/late.xml'", "entry at 2:0: its digest of 257 bytes is malformed"),
+    ("UPDATE sitemap SET digest = printf('%.*c', 257, 'a') WHERE loc LIKE '%/late.xml'", "entry at position 0 of https://shop.example.org/sitemap_index.xml: its digest of 257 bytes is malformed"),
     ("UPDATE sitemap SET digest = char(10) WHERE loc LIKE '%/late.xml'", "its digest of 1 bytes is malformed"),
     (f"UPDATE sitemap SET registered_at = {FAR} WHERE loc LIKE '%/late.xml'", "was registered at"), ("UPDATE sitemap SET changed_at = -1 WHERE loc LIKE '%/late.xml'", "changed at -1, out of range"),
     ("UPDATE sitemap SET extensions = printf('%.*c', 9000000, 'x') WHERE loc LIKE '%/p/7'", "bytes of extensions"),
