@@ -149,6 +149,23 @@ void str_append_json(struct str *s, const char *text, size_t len)
     str_append_char(s, '"');
 }
 
+void str_append_json_shown(struct str *s, const char *json)
+{
+    size_t len = strlen(json), run = 0;
+
+    for (size_t i = 0; i < len;) {
+        size_t step = utf8_char_len(json + i, len - i);
+
+        if (step > 0 && utf8_is_unprintable(json + i, step)) {
+            str_append(s, json + run, i - run);
+            append_json_escape(s, utf8_code(json + i, step));
+            run = i + step;
+        }
+        i += step + (step == 0);
+    }
+    str_append(s, json + run, len - run);
+}
+
 void str_append_json_text(struct str *s, const char *text)
 {
     str_append_json(s, text, text != NULL ? strlen(text) : 0);

@@ -32,7 +32,9 @@ void str_append_format(struct str *s, const char *format, ...)
 /* Appends `text` as a JSON string with its quotes (RFC 8259 7); bytes that are not UTF-8 become
  * U+FFFD. NULL appends `null`. */
 void str_append_json(struct str *s, const char *text, size_t len);
-/* The same of a whole text. */
+/* Appends JSON as it is, but for what a terminal obeys (utf8_is_unprintable), which is escaped. */
+void str_append_json_shown(struct str *s, const char *json);
+/* `text` as str_append_json does, of a whole text. */
 void str_append_json_text(struct str *s, const char *text);
 /* Appends `,"name":"text"`: a member behind another. */
 void str_append_json_member(struct str *s, const char *name, const char *text);

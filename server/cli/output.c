@@ -105,8 +105,13 @@ void output_json(const json_t *object)
 {
     char *text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
 
+    struct str shown = STR_INIT;
+
     if (text != NULL)
-        puts(text);
+        str_append_json_shown(&shown, text);
+    if (text != NULL && !shown.failed)
+        puts(str_text(&shown));
+    str_done(&shown);
     free(text);
 }
 

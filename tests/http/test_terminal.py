@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """What a person sees: colours on a terminal and nowhere else, help that fits it, completions."""
 
+import contextlib
 import fcntl
 import functools
+import json
 import os
 import pty
 import re
 import select
 import shlex
 import shutil
+import sqlite3
 import struct
 import subprocess
 import tempfile
@@ -320,3 +323,15 @@ def test_a_completed_line_runs_no_code(shell, tmp_path):
         process.wait()
         os.close(ours)
     assert not pwned.exists()
+
+
+def test_json_drives_no_terminal(tmp_path):
+    """Controls of C1, what reverses text, and DEL are escaped wherever a command prints JSON; it says the same."""
+    database, hostile = tmp_path / "catalogue.db", "# \u202egnp.\u2066\u0085\u009b2J\x7f\ufeff \u00e4\u2603"
+    assert sitemapd("site", "add", "https://www.example.com", database=database).code == 0
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.execute("UPDATE site SET robots = ?", (hostile,))
+        db.commit()
+    printed = sitemapd("site", "list", "--json", database=database).out
+    assert hostile in json.loads(printed)["robots"]
+    assert "\u00e4\u2603" in printed and not set(hostile) - set("# gnp.2J\u00e4\u2603") & set(printed), printed.encode()
