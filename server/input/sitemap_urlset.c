@@ -55,7 +55,8 @@ static void parse_loc(struct sitemap_item *item, struct sitemap_pages *pages, co
     if (item->locs == 1 && !item->markup)
         item->loc_code = sitemap_pages_loc(pages, item->field_at, text, len);
     else if (item->locs <= 2) /* of several, which one is intended is anyone's guess */
-        item->loc_code = sitemap_pages_refuse(pages, item->field_at, RULE_LOC_MALFORMED);
+        item->loc_code = sitemap_pages_refuse(
+            pages, item->field_at, item->locs == 1 ? RULE_LOC_MARKUP : RULE_LOC_REPEATED);
 }
 
 static void parse_lastmod(struct sitemap_item *item, struct sitemap_pages *pages, const char *text,

@@ -61,11 +61,9 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
         raw->remarks |= RULE_BIT(RULE_LOC_PADDED);
     if (item->locs > 1) {
         /* Which one was meant is anyone's guess. */
-        raw->loc_fault = RULE_LOC_MALFORMED;
-        raw->loc_why = "there is more than one loc in this element";
+        raw->loc_fault = RULE_LOC_REPEATED;
     } else if (item->loc_markup) {
-        raw->loc_fault = RULE_LOC_MALFORMED;
-        raw->loc_why = "there is an element within the loc";
+        raw->loc_fault = RULE_LOC_MARKUP;
     } else if (item->loc.overflow) {
         raw->loc_fault = RULE_LOC_TOO_LONG;
     } else if (raw->loc == NULL) {

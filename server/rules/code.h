@@ -9,6 +9,8 @@
     /* refusals: the loc */                                                                        \
     X(RULE_LOC_MISSING, "loc-missing", "the loc is missing")                                       \
     X(RULE_LOC_MALFORMED, "loc-malformed", "is malformed: not a valid URL (RFC 3986)")             \
+    X(RULE_LOC_MARKUP, "loc-markup", "there is an element within the loc")                         \
+    X(RULE_LOC_REPEATED, "loc-repeated", "there is more than one loc in this element")             \
     X(RULE_LOC_RELATIVE, "loc-relative", "must be an absolute URL (https://host/path)")            \
     X(RULE_LOC_SCHEME, "loc-scheme", "must be an http or https URL")                               \
     X(RULE_LOC_TOO_SHORT, "loc-too-short", "is shorter than 12 characters")                        \
