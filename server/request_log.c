@@ -13,8 +13,8 @@
 #include "server/http/listener.h"
 #include "server/log/log.h"
 
-/* Failed requests told in one second; the rest are counted. A full disk fails all of them. */
-#define MAX_TOLD_A_SECOND 10u
+/* Failed requests logged in one second; the rest are counted. A full disk fails all of them. */
+#define MAX_LOGGED_A_SECOND 10u
 
 bool request_log_open(const struct config *config, struct access_log **out)
 {
@@ -118,16 +118,16 @@ static const char *advice_for(const char *problem)
 static bool may_report(int64_t now, unsigned *left_out)
 {
     static atomic_int_fast64_t second;
-    static atomic_uint told;
+    static atomic_uint logged;
     int_fast64_t was = atomic_load(&second);
 
     *left_out = 0;
     if (was != now && atomic_compare_exchange_strong(&second, &was, now)) {
-        unsigned before = atomic_exchange(&told, 1);
-        *left_out = before > MAX_TOLD_A_SECOND ? before - MAX_TOLD_A_SECOND : 0;
+        unsigned before = atomic_exchange(&logged, 1);
+        *left_out = before > MAX_LOGGED_A_SECOND ? before - MAX_LOGGED_A_SECOND : 0;
         return true;
     }
-    return atomic_fetch_add(&told, 1) < MAX_TOLD_A_SECOND;
+    return atomic_fetch_add(&logged, 1) < MAX_LOGGED_A_SECOND;
 }
 
 static void report_failure(const struct completion *c)

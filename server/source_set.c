@@ -317,8 +317,8 @@ struct source_set {
     pthread_mutex_t lock; /* for what follows */
     struct config *live;  /* the same as `config`, for who must not wait for a turn; a reference */
     struct waiter *waiters;
-    notify_tell *tell; /* NULL: nobody */
-    void *tell_context;
+    notify_listener *listener; /* NULL: nobody */
+    void *listener_context;
     bool follows; /* the thread answers waiters */
     struct thread thread;
 };
@@ -352,11 +352,12 @@ static void report_if(const struct source_set *set, bool happened, enum notify_w
                       const struct remote_moved *moved)
 {
     if (happened)
-        set->tell(set->tell_context, &(struct notify_sitemap){.word = word,
-                                                              .site = moved->site,
-                                                              .source = moved->record->source,
-                                                              .loc = moved->record->loc,
-                                                              .at = moved->record->checked_at});
+        set->listener(set->listener_context,
+                      &(struct notify_sitemap){.word = word,
+                                               .site = moved->site,
+                                               .source = moved->record->source,
+                                               .loc = moved->record->loc,
+                                               .at = moved->record->checked_at});
 }
 
 static void report_moved(void *context, const struct remote_moved *moved)
@@ -365,7 +366,7 @@ static void report_moved(void *context, const struct remote_moved *moved)
     enum check_state before = moved->before, now = moved->record->state;
     bool is_stale = (moved->record->marks & CHECK_DATE_STALE) != 0;
     pthread_mutex_lock(&set->lock);
-    if (set->tell != NULL) {
+    if (set->listener != NULL) {
         report_if(set, now == CHECK_GONE && before != CHECK_GONE, NOTIFY_GONE, moved);
         report_if(set, now == CHECK_GOOD && before == CHECK_GONE, NOTIFY_BACK, moved);
         report_if(set, is_stale && !moved->was_stale, NOTIFY_STALE, moved);
@@ -374,11 +375,11 @@ static void report_moved(void *context, const struct remote_moved *moved)
     pthread_mutex_unlock(&set->lock);
 }
 
-void source_set_report(struct source_set *set, notify_tell *told, void *context)
+void source_set_report(struct source_set *set, notify_listener *listener, void *context)
 {
     pthread_mutex_lock(&set->lock);
-    set->tell = told;
-    set->tell_context = context;
+    set->listener = listener;
+    set->listener_context = context;
     pthread_mutex_unlock(&set->lock);
 }
 

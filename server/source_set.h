@@ -54,7 +54,7 @@ void source_set_fetch_child(void *source_set, int64_t site_id, const char *loc,
 void source_set_look(void *source_set, notify_each *each, void *each_context);
 /* The receiver, from then on, of what happens to single sitemaps of remote sources, on their
  * thread; must not wait. NULL: nobody, and once this returns nobody is being told. */
-void source_set_report(struct source_set *set, notify_tell *told, void *context);
+void source_set_report(struct source_set *set, notify_listener *listener, void *context);
 /* Ends the folders' threads; callers that wait for a scan are answered. Takes NULL. */
 void source_set_end(struct source_set *set);
 /* After the listeners have stopped. Takes NULL. */

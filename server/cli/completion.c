@@ -187,7 +187,7 @@ static enum offer offer_for_value(const struct cli_option *o)
 /* ---- reading the line ------------------------------------------------------------------ */
 
 /* The options that say which catalogue it is count for us as well; a shell leaves its ~ to us. */
-static bool says_which(const char *option)
+static bool selects_catalogue(const char *option)
 {
     static const char *const names[] = {"--config", "--database",   "--shared",
                                         "--server", "--token-file", NULL};
@@ -204,7 +204,7 @@ static void set_value(struct cli *cli, const struct cli_option *o, const char *v
     const char *home = getenv("HOME");
     char *path;
 
-    if (!says_which(o->name))
+    if (!selects_catalogue(o->name))
         return;
     if (strncmp(value, "~/", 2) == 0 && home != NULL &&
         (path = malloc(strlen(home) + strlen(value))) != NULL) {

@@ -158,8 +158,8 @@ static bool scan(struct listener *l, int64_t now)
             c->cut = true;
             /* Nothing was answered yet while a body arrives (RFC 9110 15.5.9). */
             if (quiesced == 0 && !l->options.tls && wait_of(c) == LISTENER_WAIT_BODY)
-                listener_say(l, c->fd, 408, "request-timeout",
-                             "the body stalled or arrived too slowly (body_timeout)");
+                listener_send_error(l, c->fd, 408, "request-timeout",
+                                    "the body stalled or arrived too slowly (body_timeout)");
             shutdown(c->fd, SHUT_RDWR);
         } else {
             /* Its end is reported again, and only once: if its thread has just read the last of a
@@ -468,8 +468,8 @@ static void turn_away_plain(struct connection *c)
     /* What is unread when a socket is closed takes the answer with it. */
     for (int i = 0; i < 4 && recv(c->fd, rest, sizeof rest, 0) == sizeof rest; i++)
         continue;
-    listener_say(l, c->fd, 400, "plain-http",
-                 "this port speaks https: begin the URL with https://");
+    listener_send_error(l, c->fd, 400, "plain-http",
+                        "this port speaks https: begin the URL with https://");
     shutdown(c->fd, SHUT_RDWR);
     if (l->options.spoke_plain != NULL)
         l->options.spoke_plain(l->options.context, c->peer);

@@ -7,7 +7,7 @@
  *   of the body (body_call): counted, given to the route's hook; when all of it is there
  *   (finish_call): `finish`, `answer`, and the reply;
  * - exchange_completed when the reply is out or the connection lost: counted, logged, freed;
- * - exchange_heed_log when the library is about to refuse the request itself.
+ * - exchange_read_log when the library is about to refuse the request itself.
  *
  * How its reply leaves: send.c. What is refused where: `refuse`. */
 #include <poll.h>
@@ -503,7 +503,7 @@ static void refuse_unasked(struct exchange *e)
         shutdown(e->connection->fd, SHUT_WR); /* a client that reads nothing */
 }
 
-void exchange_heed_log(void *cls, const char *format, va_list arguments)
+void exchange_read_log(void *cls, const char *format, va_list arguments)
 {
     (void)cls;
     (void)format;

@@ -167,7 +167,7 @@ enum MHD_Result exchange_handle(void *cls, struct MHD_Connection *mhd, const cha
                                 const char *method, const char *version, const char *upload,
                                 size_t *upload_size, void **req_cls);
 /* MHD_OPTION_EXTERNAL_LOGGER: nothing is logged; see exchange.c. */
-void exchange_heed_log(void *cls, const char *format, va_list arguments);
+void exchange_read_log(void *cls, const char *format, va_list arguments);
 void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
                         enum MHD_RequestTerminationCode toe);
 
@@ -181,8 +181,8 @@ enum MHD_Result exchange_send_early(struct exchange *e);
 
 /* send.c. Answers on a socket that the library does not write to, as this listener words an error,
  * as far as the socket takes it at once; the caller closes it. Any thread. */
-void listener_say(const struct listener *l, int fd, unsigned status, const char *code,
-                  const char *detail);
+void listener_send_error(const struct listener *l, int fd, unsigned status, const char *code,
+                         const char *detail);
 
 /* listening.c. Looks after clients that wait in the kernel's queue: where all workers are full or
  * the process is out of descriptors, makes room; where a worker is deaf since it ran out of

@@ -93,7 +93,7 @@ static bool daemon_start(struct worker *w)
     w->listen_fd = listen_fd;
     w->daemon = MHD_start_daemon(
         flags, 0, count_accepted, l, exchange_handle, l, MHD_OPTION_EXTERNAL_LOGGER,
-        exchange_heed_log, NULL, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l,
+        exchange_read_log, NULL, MHD_OPTION_URI_LOG_CALLBACK, exchange_target, l,
         MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL, MHD_OPTION_NOTIFY_COMPLETED,
         exchange_completed, l, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, w,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)w->limit + 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

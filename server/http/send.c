@@ -28,8 +28,8 @@ void exchange_error(struct exchange *e, unsigned status, const char *code, const
         reply_header(reply, "Retry-After", RETRY_AFTER);
 }
 
-void listener_say(const struct listener *l, int fd, unsigned status, const char *code,
-                  const char *detail)
+void listener_send_error(const struct listener *l, int fd, unsigned status, const char *code,
+                         const char *detail)
 {
     struct reply reply;
     struct str text = STR_INIT;

@@ -91,14 +91,14 @@ bool reader_state_add(struct reader_state *c, const struct raw_entry *raw)
     if (!reader_state_ok(c))
         return false;
     struct rejection rejection;
-    enum rule_code code = entry_validate(raw, &c->options, c->judged, &rejection);
-    if (c->judged->failed)
+    enum rule_code code = entry_validate(raw, &c->options, c->validated, &rejection);
+    if (c->validated->failed)
         return reader_state_no_memory(c);
     if (code != RULE_OK)
         return reader_state_reject(c, &rejection);
     if (!count_one(c, raw->line))
         return false;
-    return c->sink.entry(c->sink.context, &c->judged->entry) || stopped(c, raw->line);
+    return c->sink.entry(c->sink.context, &c->validated->entry) || stopped(c, raw->line);
 }
 
 void reader_state_remark(struct reader_state *c, enum rule_code code, uint64_t line,

@@ -29,7 +29,7 @@ struct reader_state {
     char column_separator; /* of a plain list whose first line may name columns; '\0': none */
     uint64_t bytes;        /* decoded */
     /* Where entries are checked (9 kB), the owner's; NULL where only errors are kept. */
-    struct validated_entry *judged;
+    struct validated_entry *validated;
 };
 
 /* True while nothing has gone wrong. */

@@ -193,7 +193,7 @@ static bool too_deep(const char *text, size_t len)
 struct fields {
     const struct reader_options *options;
     struct raw_entry *raw;
-    struct validated_entry *judged;
+    struct validated_entry *validated;
     struct rejection *rejection;
     json_t *root;          /* what `raw` borrows from beside the text; NULL: from that alone */
     uint64_t line, column; /* on SYNTAX: where, 1-based, in characters, within the text */
@@ -207,7 +207,7 @@ static enum json_raw_status fail_json(struct fields *f, const char *text, const 
         return JSON_RAW_NO_MEMORY;
     if (code == json_error_numeric_overflow) {
         json_member_before(text, (size_t)error->position, f->blamed, sizeof f->blamed);
-        entry_validate_reject(f->raw, f->judged, f->rejection, RULE_JSON,
+        entry_validate_reject(f->raw, f->validated, f->rejection, RULE_JSON,
                               f->blamed[0] != '\0' ? f->blamed : NULL,
                               "is a number that is too large");
         return JSON_RAW_REJECTED;
@@ -228,7 +228,7 @@ static enum json_raw_status fail_json(struct fields *f, const char *text, const 
                  "; one object a line (with curl use --data-binary: -d removes line ends)");
     else if (strstr(shown, "invalid token near 'http") != NULL)
         snprintf(why + len, sizeof why - len, "; a line is an object: {\"loc\": \"https://...\"}");
-    entry_validate_reject(f->raw, f->judged, f->rejection, RULE_JSON, NULL, why);
+    entry_validate_reject(f->raw, f->validated, f->rejection, RULE_JSON, NULL, why);
     /* The text is whole JSON all the same: only this entry is at fault. */
     return code == json_error_duplicate_key || code == json_error_null_byte_in_key
                ? JSON_RAW_REJECTED
@@ -266,11 +266,11 @@ static bool read_text(const json_t *value, bool nullable, const char **text, siz
 static enum rule_code read_position(const struct fields *f, const json_t *value)
 {
     if (!json_is_integer(value))
-        return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_TYPE, "position",
-                                     "position must be a whole number");
+        return entry_validate_reject(f->raw, f->validated, f->rejection, RULE_FIELD_TYPE,
+                                     "position", "position must be a whole number");
     json_int_t position = json_integer_value(value);
     if (position < 0 || position >= (json_int_t)POSITION_NONE)
-        return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_POSITION, "position",
+        return entry_validate_reject(f->raw, f->validated, f->rejection, RULE_POSITION, "position",
                                      NULL);
     f->raw->position = (uint32_t)position;
     return RULE_OK;
@@ -286,7 +286,7 @@ static void fault(const struct fields *f, enum rule_code code)
 
 static void wrong_type(const struct fields *f, const char *field, const char *must)
 {
-    struct fragment *fragment = f->judged->fragment;
+    struct fragment *fragment = f->validated->fragment;
     enum rule_code code = fragment_fault(fragment, RULE_FIELD_TYPE, field);
     snprintf(fragment->why, sizeof fragment->why, "%s %s", fragment->field, must);
     fault(f, code);
@@ -303,7 +303,7 @@ static void read_images(const struct fields *f, json_t *value)
         if (!json_is_string(image))
             wrong_type(f, field, "must be a string");
         else
-            fault(f, fragment_add_image(f->judged->fragment, json_string_value(image),
+            fault(f, fragment_add_image(f->validated->fragment, json_string_value(image),
                                         json_string_length(image)));
     }
 }
@@ -323,7 +323,7 @@ static void read_alternates(const struct fields *f, json_t *value)
         if (!json_is_string(url))
             wrong_type(f, field, "must be a string");
         else
-            fault(f, fragment_add_alternate(f->judged->fragment, language, strlen(language),
+            fault(f, fragment_add_alternate(f->validated->fragment, language, strlen(language),
                                             json_string_value(url), json_string_length(url)));
     }
 }
@@ -353,13 +353,13 @@ static void read_news_members(const struct fields *f, json_t *value, bool public
         if (!publication && strcmp(name, "publication") == 0 && json_is_object(member))
             read_news_members(f, member, true);
         else if (i < count && json_is_string(member))
-            fault(f, fragment_add_news(f->judged->fragment, members[i].field,
+            fault(f, fragment_add_news(f->validated->fragment, members[i].field,
                                        json_string_value(member), json_string_length(member),
                                        f->options->now));
         else if (i < count || strcmp(field, "news.publication") == 0)
             wrong_type(f, field, i < count ? "must be a string" : "must be an object");
         else
-            fault(f, fragment_fault(f->judged->fragment, RULE_FIELD_UNKNOWN, field));
+            fault(f, fragment_fault(f->validated->fragment, RULE_FIELD_UNKNOWN, field));
     }
 }
 
@@ -371,7 +371,7 @@ static void read_news(const struct fields *f, json_t *value)
         wrong_type(f, "news", "must be an object, or null");
         return;
     }
-    fragment_begin_news(f->judged->fragment);
+    fragment_begin_news(f->validated->fragment);
     read_news_members(f, value, false);
 }
 
@@ -406,8 +406,9 @@ static bool video_text(const json_t *value, enum video_kind kind, struct str *te
 static void add_video(const struct fields *f, enum video_field field, const char *attribute,
                       const struct str *text)
 {
-    f->judged->failed = f->judged->failed || text->failed;
-    fault(f, fragment_add_video(f->judged->fragment, field, attribute, str_text(text), text->len));
+    f->validated->failed = f->validated->failed || text->failed;
+    fault(f,
+          fragment_add_video(f->validated->fragment, field, attribute, str_text(text), text->len));
 }
 
 /* A string without a NUL. */
@@ -499,7 +500,7 @@ static void read_video(const struct fields *f, size_t number, json_t *video)
     const char *name;
     json_t *value;
     char shown[96];
-    fragment_begin_video(f->judged->fragment);
+    fragment_begin_video(f->validated->fragment);
     json_object_foreach(video, name, value)
     {
         enum video_field field = video_field_named(name);
@@ -509,13 +510,13 @@ static void read_video(const struct fields *f, size_t number, json_t *video)
         if (field < VIDEO_FIELD_COUNT && !json_is_null(value))
             read_video_field(f, field, value, shown, &text);
         else if (field == VIDEO_FIELD_COUNT && video_field_is_obsolete(name))
-            fragment_drop_video_field(f->judged->fragment);
+            fragment_drop_video_field(f->validated->fragment);
         else if (field == VIDEO_FIELD_COUNT)
-            fault(f, fragment_fault(f->judged->fragment, RULE_FIELD_UNKNOWN, shown));
+            fault(f, fragment_fault(f->validated->fragment, RULE_FIELD_UNKNOWN, shown));
     }
     str_done(&text);
     if (f->raw->extension_fault == RULE_OK)
-        fault(f, fragment_end_video(f->judged->fragment));
+        fault(f, fragment_end_video(f->validated->fragment));
 }
 
 static void read_videos(const struct fields *f, json_t *value)
@@ -563,7 +564,7 @@ static enum rule_code reject_unknown(const struct fields *f, const char *name)
     char shown[96], why[256];
     entry_validate_quote(shown, sizeof shown, name, strlen(name));
     snprintf(why, sizeof why, "\"%s\" %s", shown, rule_code_sentence(RULE_FIELD_UNKNOWN));
-    return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_UNKNOWN, NULL, why);
+    return entry_validate_reject(f->raw, f->validated, f->rejection, RULE_FIELD_UNKNOWN, NULL, why);
 }
 
 static enum rule_code read_field(const struct fields *f, const char *name, json_t *value)
@@ -602,7 +603,7 @@ static enum rule_code read_field(const struct fields *f, const char *name, json_
     char why[64];
     bool nullable = strcmp(field, "loc") != 0 && strcmp(field, list_field(f->options)) != 0;
     snprintf(why, sizeof why, "%s must be a string%s", field, nullable ? ", or null" : "");
-    return entry_validate_reject(raw, f->judged, f->rejection, RULE_FIELD_TYPE, field, why);
+    return entry_validate_reject(raw, f->validated, f->rejection, RULE_FIELD_TYPE, field, why);
 }
 
 static enum rule_code read_object(const struct fields *f, json_t *root)
@@ -610,10 +611,10 @@ static enum rule_code read_object(const struct fields *f, json_t *root)
     const char *name;
     json_t *value;
     if (!json_is_object(root))
-        return entry_validate_reject(f->raw, f->judged, f->rejection, RULE_FIELD_TYPE, NULL,
+        return entry_validate_reject(f->raw, f->validated, f->rejection, RULE_FIELD_TYPE, NULL,
                                      "is not a JSON object");
-    if (f->judged->fragment != NULL)
-        fragment_begin(f->judged->fragment, f->options->lenient);
+    if (f->validated->fragment != NULL)
+        fragment_begin(f->validated->fragment, f->options->lenient);
     value = json_object_get(root, "loc");
     if (json_is_string(value)) {
         f->raw->loc = json_string_value(value);
@@ -630,7 +631,7 @@ static enum rule_code read_object(const struct fields *f, json_t *root)
 
 /* Reads `text`. On OK f->raw is filled and borrows from `text` and from f->root, which the caller
  * then releases with json_decref (it may be NULL). Otherwise f->root is NULL and f->rejection is
- * filled, its loc kept in f->judged. */
+ * filled, its loc kept in f->validated. */
 static enum json_raw_status json_raw_read(struct fields *f, const char *text, size_t len,
                                           uint64_t line_number)
 {
@@ -639,7 +640,7 @@ static enum json_raw_status json_raw_read(struct fields *f, const char *text, si
     if (json_flat_read(text, len, f->options, f->raw))
         return JSON_RAW_OK;
     if (too_deep(text, len)) {
-        entry_validate_reject(f->raw, f->judged, f->rejection, RULE_JSON, NULL,
+        entry_validate_reject(f->raw, f->validated, f->rejection, RULE_JSON, NULL,
                               "is nested too deep");
         return JSON_RAW_REJECTED;
     }
@@ -689,14 +690,14 @@ static bool parse_line(void *context, const struct line *line)
         char blamed[64], why[64];
         json_member_before(line->text, line->len, blamed, sizeof blamed);
         snprintf(why, sizeof why, "is longer than %u bytes", READER_MAX_ITEM_BYTES);
-        entry_validate_reject(&nothing, core->judged, &rejection, RULE_JSON,
+        entry_validate_reject(&nothing, core->validated, &rejection, RULE_JSON,
                               blamed[0] != '\0' ? blamed : NULL, why);
         return reader_state_reject(core, &rejection);
     }
     if (detect_space(line->text, line->len) == line->len)
         return true;
     struct raw_entry raw;
-    struct fields f = {&core->options, &raw, core->judged, &rejection, .root = NULL};
+    struct fields f = {&core->options, &raw, core->validated, &rejection, .root = NULL};
     return add_entry(core, &f, json_raw_read(&f, line->text, line->len, line->number));
 }
 
@@ -756,7 +757,7 @@ static bool end_element(struct json_stream *s)
     struct reader_state *core = s->core;
     struct rejection rejection;
     struct raw_entry raw;
-    struct fields f = {&core->options, &raw, core->judged, &rejection, .root = NULL};
+    struct fields f = {&core->options, &raw, core->validated, &rejection, .root = NULL};
     enum json_raw_status status = json_raw_read(&f, s->buffer, s->len, s->single ? 0 : s->number);
     s->state = s->single ? AT_END : AT_BEHIND;
     if (status == JSON_RAW_SYNTAX)
@@ -1006,9 +1007,9 @@ static bool parse_entry(struct fields *f, const char *text, size_t len, uint64_t
     bool kept;
     switch (json_raw_read(f, text, len, line)) {
     case JSON_RAW_OK:
-        *code = entry_validate(f->raw, f->options, f->judged, f->rejection);
-        kept = !f->judged->failed && (*code == RULE_OK ? keep_entry(&f->judged->entry, out)
-                                                       : keep_rejected(f->rejection, out));
+        *code = entry_validate(f->raw, f->options, f->validated, f->rejection);
+        kept = !f->validated->failed && (*code == RULE_OK ? keep_entry(&f->validated->entry, out)
+                                                          : keep_rejected(f->rejection, out));
         json_decref(f->root);
         return kept;
     case JSON_RAW_NO_MEMORY:
@@ -1024,17 +1025,17 @@ enum rule_code json_entry_parse(const char *text, size_t len, uint64_t line,
                                 struct rejection *rejection)
 {
     *out = (struct json_entry){.storage = NULL};
-    struct validated_entry *judged =
-        malloc(sizeof *judged); /* 9 kB: too much for a thread's stack */
+    struct validated_entry *validated =
+        malloc(sizeof *validated); /* 9 kB: too much for a thread's stack */
     enum rule_code code = RULE_OK;
-    bool parsed = judged != NULL && validated_entry_init(judged, options);
+    bool parsed = validated != NULL && validated_entry_init(validated, options);
     if (parsed) {
         struct raw_entry raw;
-        struct fields f = {options, &raw, judged, rejection, .root = NULL};
+        struct fields f = {options, &raw, validated, rejection, .root = NULL};
         parsed = parse_entry(&f, text, len, line, out, &code);
-        validated_entry_done(judged);
+        validated_entry_done(validated);
     }
-    free(judged);
+    free(validated);
     return parsed ? code : no_memory(rejection, line);
 }
 

@@ -66,7 +66,7 @@ static const struct handler list_handler = {list_feed, lines_finish, free};
 
 struct reader {
     struct reader_state core;
-    struct validated_entry judged;
+    struct validated_entry validated;
     struct frame frame;
 };
 
@@ -125,9 +125,9 @@ struct reader *reader_new(const struct reader_options *options, const struct rea
         return NULL;
     r->core.options = *options;
     r->core.sink = *sink;
-    r->core.judged = &r->judged;
+    r->core.validated = &r->validated;
     r->core.error.code = "ok";
-    if (!validated_entry_init(&r->judged, options)) {
+    if (!validated_entry_init(&r->validated, options)) {
         free(r);
         return NULL;
     }
@@ -140,7 +140,7 @@ void reader_free(struct reader *r)
     if (r == NULL)
         return;
     frame_done(&r->frame);
-    validated_entry_done(&r->judged);
+    validated_entry_done(&r->validated);
     free(r);
 }
 

@@ -126,7 +126,7 @@ struct xml_list {
     enum place_in_tree at;
     enum place_in_tree ignored_in; /* where an ignored element stands */
     unsigned ignored_depth;        /* its depth */
-    bool ignored_told;             /* it was remarked, and no loc in it yet */
+    bool ignored_is_reported;      /* it was remarked, and no loc in it yet */
     uint64_t ignored_line;
     char ignored_name[64];
     unsigned variants; /* EXTENSION_… whose namespaces were remarked */
@@ -192,7 +192,7 @@ static void begin_ignored(struct xml_list *x, const char *name, bool told)
     x->ignored_in = x->at;
     x->ignored_depth = x->depth;
     x->at = IN_IGNORED;
-    x->ignored_told = told;
+    x->ignored_is_reported = told;
     if (!told)
         return;
     x->ignored_line = xml_place(&x->xml).line;
@@ -203,9 +203,9 @@ static void begin_ignored(struct xml_list *x, const char *name, bool told)
 /* An element within the ignored one. */
 static void pass_ignored(struct xml_list *x, const char *name)
 {
-    if (!x->ignored_told || strcmp(xml_name_local(name), "loc") != 0)
+    if (!x->ignored_is_reported || strcmp(xml_name_local(name), "loc") != 0)
         return;
-    x->ignored_told = false;
+    x->ignored_is_reported = false;
     reader_state_remark(x->xml.core, RULE_LOC_IGNORED, x->ignored_line, x->ignored_name);
 }
 
@@ -684,7 +684,7 @@ bool xml_list_open(struct frame *f, bool wide)
         memset(x, 0, offsetof(struct xml_list, text_data));
         x->pages = f->core->options.pages;
         x->wide = wide;
-        x->fragment = f->core->judged->fragment;
+        x->fragment = f->core->validated->fragment;
         xml_item_begin(&x->item, 0);
         if (!xml_init(&x->xml, f->core, f->place, NULL, &hooks)) {
             free(x);

@@ -20,14 +20,14 @@
 #define QUERY_BYTES  600
 #define HEADER_BYTES 500
 
-#define TELL_EVERY_S 60
+#define REPORT_EVERY_S 60
 
 struct access_log {
     struct log_writer *writer; /* NULL: stderr */
     enum access_format format;
     char *path; /* for messages */
     atomic_uint_least64_t dropped;
-    atomic_int_fast64_t tell_after; /* Unix time; dropped lines are reported once a minute */
+    atomic_int_fast64_t report_after; /* Unix time; dropped lines are reported once a minute */
 };
 
 static void on_file_state(void *context, bool reopening, int error)
@@ -62,7 +62,7 @@ bool access_log_open(const char *path, enum access_format format, struct access_
         return false;
     log->format = format;
     log->path = strdup(strcmp(path, "-") == 0 ? "stderr" : path);
-    struct log_writer_options options = {.path = path, .told = on_file_state, .context = log};
+    struct log_writer_options options = {.path = path, .on_state = on_file_state, .context = log};
     if (log->path != NULL && strcmp(path, "-") != 0)
         log->writer = log_writer_new(&options);
     if (log->path == NULL || (log->writer == NULL && strcmp(path, "-") != 0)) {
@@ -179,11 +179,11 @@ static void append_json(struct line *l, const struct access_line *a, const struc
 
 static void count_dropped(struct access_log *log, int64_t now)
 {
-    int_fast64_t after = atomic_load(&log->tell_after);
+    int_fast64_t after = atomic_load(&log->report_after);
 
     atomic_fetch_add_explicit(&log->dropped, 1, memory_order_relaxed);
     if (now >= after &&
-        atomic_compare_exchange_strong(&log->tell_after, &after, now + TELL_EVERY_S))
+        atomic_compare_exchange_strong(&log->report_after, &after, now + REPORT_EVERY_S))
         log_event(LOG_LEVEL_WARNING, "access-log-dropped",
                   "%s is too slow for the rate of requests: lines are dropped and counted "
                   "(sitemapd_access_log_dropped_total). Put it on a faster disk, or turn it off",

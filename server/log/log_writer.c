@@ -411,7 +411,7 @@ enum state {
 struct log_writer {
     struct log_file file;
     char *path; /* NULL: the descriptor is not ours */
-    void (*told)(void *context, bool reopening, int error);
+    void (*on_state)(void *context, bool reopening, int error);
     void *context;
 
     struct thread thread;
@@ -445,8 +445,8 @@ static struct ring *own_lane(struct log_writer *w)
 
 static void report_state(struct log_writer *w, bool reopening, int error)
 {
-    if (w->told != NULL)
-        w->told(w->context, reopening, error);
+    if (w->on_state != NULL)
+        w->on_state(w->context, reopening, error);
 }
 
 /* Writes what is staged; true where all of it is gone. What a full disk leaves is kept, and tried
@@ -587,7 +587,7 @@ struct log_writer *log_writer_new(const struct log_writer_options *options)
 
     if (w == MAP_FAILED)
         return NULL;
-    w->told = options->told;
+    w->on_state = options->on_state;
     w->context = options->context;
     w->stage = malloc(STAGE_BYTES);
     w->path = options->path == NULL ? NULL : strdup(options->path);

@@ -92,7 +92,7 @@ struct log_writer_options {
     int fd;
     /* Called by the writer's thread where a write or a reopening fails (`error` is an errno), once
      * until it works again, and then with 0. `reopening`: which of the two. May be NULL. */
-    void (*told)(void *context, bool reopening, int error);
+    void (*on_state)(void *context, bool reopening, int error);
     void *context;
 };
 

@@ -36,7 +36,7 @@ struct notify_sitemap {
     const char *loc;
     int64_t at; /* Unix seconds */
 };
-typedef void notify_tell(void *context, const struct notify_sitemap *what);
+typedef void notify_listener(void *context, const struct notify_sitemap *what);
 
 struct notify_options {
     const char *url;                    /* borrowed, as all here: copied */

@@ -427,7 +427,7 @@ static void report_still(struct scan_pass *pass)
             report_one_still(pass, &pass->kept.at[i]);
 }
 
-static void tell(struct scan_pass *pass)
+static void report_findings(struct scan_pass *pass)
 {
     const struct scan_progress *progress = pass->options->progress;
     struct scan_counts *counts = &pass->out->counts;
@@ -486,7 +486,7 @@ static void scan_apply(struct scan_pass *pass)
         merge_held(pass);
         if (out->result.frozen > 0) /* until the thaw, which nobody reports */
             scan_again(pass, FROZEN_AGAIN_MS);
-        tell(pass);
+        report_findings(pass);
     }
     struct change_row *told = out->result.told;
     size_t told_count = out->result.told_count;

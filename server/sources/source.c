@@ -155,7 +155,7 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
 /* Where rescans are off and the limit of inotify is reached. */
 #define LIMIT_RESCAN_MS 3600000
 /* Files reported one by one, of one scan; a last line counts the others. */
-#define TOLD_MOST 20
+#define MAX_LOGGED_FILES 20
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -209,7 +209,7 @@ static void on_progress(void *context, uint64_t seen, uint64_t read)
 static void on_change(void *context, const char *what, const struct source_file *file)
 {
     struct progress *p = context;
-    if (p->told < TOLD_MOST)
+    if (p->told < MAX_LOGGED_FILES)
         p->told += source_report_change(p->source, what, file);
     else if (strcmp(what, "problem") == 0)
         p->more++;

@@ -383,7 +383,7 @@ static bool drop_foreign(struct split *s, struct entry *row)
 /* What a row lost. */
 #define DROPS (RULE_LASTMOD_DROPS | RULE_BIT(RULE_EXTENSION_DROPPED))
 
-static bool take_entry(void *context, const struct entry *read)
+static bool add_page_url(void *context, const struct entry *read)
 {
     struct split *s = context;
     struct entry row = *read;
@@ -419,7 +419,7 @@ static bool add_reject(void *context, const struct rejection *rejection)
     return true;
 }
 
-static void take_remark(void *context, enum rule_code code, uint64_t line, const char *element)
+static void count_remark(void *context, enum rule_code code, uint64_t line, const char *element)
 {
     struct split *s = context;
     struct split_result *out = s->out;
@@ -489,7 +489,7 @@ static bool read_file(struct split *s)
                                            .now = s->file->now,
                                            .map = s->file->map};
     const struct reader_sink sink = {
-        .context = s, .entry = take_entry, .reject = add_reject, .remark = take_remark};
+        .context = s, .entry = add_page_url, .reject = add_reject, .remark = count_remark};
     struct reader *reader = reader_new(&options, &sink);
     char *bytes = malloc(READ_BYTES);
     bool read = false;
@@ -835,7 +835,7 @@ static bool find_place(struct split *s)
     return true;
 }
 
-static bool judge(struct split *s)
+static bool read_and_match(struct split *s)
 {
     if (s->has_urlset && !know_urlset(s))
         return false;
@@ -860,7 +860,7 @@ static void run(struct split *s)
     }
     if (getrandom(&s->seed, sizeof s->seed, 0) != (ssize_t)sizeof s->seed)
         s->seed = (uint64_t)s->file->now;
-    if (find_place(s) && open_piles(s) && judge(s) && !s->file->dry_run && gather(s) &&
+    if (find_place(s) && open_piles(s) && read_and_match(s) && !s->file->dry_run && gather(s) &&
         (s->has_urlset || make_urlset(s)))
         write_rows(s);
 }

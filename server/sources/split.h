@@ -13,7 +13,7 @@
 #include "server/rules/url.h"
 
 #define SPLIT_MAX_URLS  25000000u
-#define SPLIT_TOLD      256u         /* bytes of a sentence about it */
+#define SPLIT_TEXT      256u         /* bytes of a sentence about it */
 #define SPLIT_MAX_BYTES (5ull << 30) /* decoded */
 
 struct split_file {

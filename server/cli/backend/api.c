@@ -291,7 +291,7 @@ static bool receive_lines(void *context, const char *bytes, size_t len)
         line = json_loadb(str_text(&l->line), l->line.len, 0, NULL);
         l->last = line != NULL ? l->each(l->context, line) : LINE_BROKEN;
         json_decref(line);
-        if (l->last != LINE_TAKEN)
+        if (l->last != LINE_ACCEPTED)
             return false;
         str_clear(&l->line);
         bytes += part + 1;
@@ -454,7 +454,7 @@ static enum line_verdict pass_line(void *context, const json_t *line)
     enum line_verdict verdict = LINE_BROKEN;
 
     if (member_entry(line, &entry, &kept))
-        verdict = t->each(t->context, &entry) ? LINE_TAKEN : LINE_ENOUGH;
+        verdict = t->each(t->context, &entry) ? LINE_ACCEPTED : LINE_ENOUGH;
     shown_entry_done(&kept);
     return verdict;
 }

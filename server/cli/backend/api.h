@@ -83,7 +83,7 @@ bool api_stream(struct backend *b, const char *target, const char *accept, api_t
 /* GET whose 2xx answer is NDJSON: `each` gets the lines; true where it wants no more or all
  * were given. False where another status came, or a line is not JSON or rejected by `each`: b->why.
  */
-enum line_verdict { LINE_TAKEN, LINE_ENOUGH, LINE_BROKEN };
+enum line_verdict { LINE_ACCEPTED, LINE_ENOUGH, LINE_BROKEN };
 typedef enum line_verdict api_line(void *context, const json_t *line);
 bool api_lines(struct backend *b, const char *target, api_line *each, void *context, json_t **out);
 

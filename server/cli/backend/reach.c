@@ -218,7 +218,7 @@ void reach_answer_done(struct reach_answer *a)
 
 /* ---- validation ------------------------------------------------------------------------ */
 
-static bool say_broken(struct reach_verdict *v, const char *code, const char *detail)
+static bool report_broken(struct reach_verdict *v, const char *code, const char *detail)
 {
     v->state = CHECK_BROKEN;
     v->code = code;
@@ -266,7 +266,7 @@ bool reach_check(const struct reach_answer *a, struct reach_verdict *out)
     if (a->status == FETCH_NO_MEMORY)
         return false;
     if (whole && a->reply.cut)
-        return say_broken(out, "file-too-large", "is larger than 50 MiB");
+        return report_broken(out, "file-too-large", "is larger than 50 MiB");
     if (whole && !verify(a, &out->file))
         return false;
     child_check(&answer, &verdict);

@@ -227,7 +227,7 @@ static enum line_verdict report_row(void *context, const json_t *row)
 
     if (t->known > 0) {
         t->known--;
-        return LINE_TAKEN;
+        return LINE_ACCEPTED;
     }
     t->cut = t->limit != 0 && t->rows == t->limit;
     if (t->cut)
@@ -244,7 +244,7 @@ static enum line_verdict report_row(void *context, const json_t *row)
         output_print_change(has[0] ? &shown[0] : NULL, has[1] ? &shown[1] : NULL);
     shown_entry_done(&kept[0]);
     shown_entry_done(&kept[1]);
-    return has[0] || has[1] ? LINE_TAKEN : LINE_BROKEN;
+    return has[0] || has[1] ? LINE_ACCEPTED : LINE_BROKEN;
 }
 
 /* ---- history --------------------------------------------------------------------------- */
@@ -255,7 +255,7 @@ static int show_change(struct backend *b, uint64_t revision, struct telling *t)
 {
     struct str target = STR_INIT;
     json_t *change = NULL, *answer = NULL, *rows;
-    enum line_verdict last = LINE_TAKEN;
+    enum line_verdict last = LINE_ACCEPTED;
     int status = EXIT_DONE;
 
     str_append_format(&target, "/v1/history/%" PRIu64, revision);
@@ -269,14 +269,15 @@ static int show_change(struct backend *b, uint64_t revision, struct telling *t)
     json_object_del(change, "rows");
     bool more = member_text_or_null(change, "next") != NULL;
     json_object_del(change, "next");
-    if (last == LINE_TAKEN)
+    if (last == LINE_ACCEPTED)
         report_change(t, change);
-    for (size_t i = 0; i < json_array_size(rows) && last == LINE_TAKEN; i++)
+    for (size_t i = 0; i < json_array_size(rows) && last == LINE_ACCEPTED; i++)
         last = report_row(t, json_array_get(rows, i));
     t->known = json_array_size(rows);
     if (last == LINE_BROKEN)
         status = cli_fail(b->name, "the server sent a malformed row");
-    else if (last == LINE_TAKEN && more && !api_lines(b, str_text(&target), report_row, t, &answer))
+    else if (last == LINE_ACCEPTED && more &&
+             !api_lines(b, str_text(&target), report_row, t, &answer))
         status = report_of(b, revision, answer);
     else
         json_decref(answer);

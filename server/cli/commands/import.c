@@ -843,7 +843,7 @@ static int prepare(struct cli *cli, struct import *import)
     return status;
 }
 
-#define TELL_WAIT_MS 1000
+#define PROGRESS_AFTER_MS 1000
 
 /* A pipe may bring the list, and who writes it may take its time: that is reported. */
 static void await_writer(const char *name, int fd)
@@ -852,7 +852,7 @@ static void await_writer(const char *name, int fd)
     struct stat found;
 
     if (fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode)) {
-        if (poll(&pipe, 1, TELL_WAIT_MS) == 0)
+        if (poll(&pipe, 1, PROGRESS_AFTER_MS) == 0)
             cli_warn(name, "is a pipe with no data yet; waiting for it");
         while (poll(&pipe, 1, -1) < 0 && errno == EINTR)
             ;

@@ -136,16 +136,16 @@ static int read_sum(struct shard *shard, struct shard_sum *sum, struct str *reas
 {
     struct backend *b = shard->server;
     const json_t *indexes, *urlsets, *reason;
-    json_t *reasons_told;
+    json_t *reasons_printed;
     size_t i;
 
     *sum = (struct shard_sum){0};
-    reasons_told = status_reasons(b, &sum->healthy);
-    if (reasons_told == NULL)
+    reasons_printed = status_reasons(b, &sum->healthy);
+    if (reasons_printed == NULL)
         return EXIT_COULD_NOT;
-    json_array_foreach(reasons_told, i, reason) str_append_format(
+    json_array_foreach(reasons_printed, i, reason) str_append_format(
         reasons, "  %s: %s\n", member_text(reason, "code"), member_text(reason, "detail"));
-    json_decref(reasons_told);
+    json_decref(reasons_printed);
     indexes = api_sites(b) != NULL ? api_lists(b, LIST_INDEX) : NULL;
     urlsets = indexes != NULL ? api_lists(b, LIST_URLSET) : NULL;
     sum->sites = json_array_size(api_sites(b));

@@ -462,7 +462,7 @@ enum rule_code fragment_add_video(struct fragment *f, enum video_field field, co
     if (code == RULE_OK)
         return code;
     name_video_field(f, field, name);
-    if (f->lenient && video_field_may_go(field)) {
+    if (f->lenient && video_field_is_droppable(field)) {
         const struct fragment_reason lost = {.code = code,
                                              .extension = AT_VIDEOS,
                                              .field_only = true,

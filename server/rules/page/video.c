@@ -50,7 +50,7 @@ bool video_field_is_obsolete(const char *name)
     return names[i] != NULL;
 }
 
-bool video_field_may_go(enum video_field field)
+bool video_field_is_droppable(enum video_field field)
 {
     return !video_fields[field].needed && field != VIDEO_RESTRICTION && field != VIDEO_PLATFORM &&
            field != VIDEO_EXPIRATION_DATE && field != VIDEO_REQUIRES_SUBSCRIPTION;

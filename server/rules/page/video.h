@@ -76,7 +76,7 @@ enum video_field video_field_named(const char *name);
 bool video_field_is_obsolete(const char *name);
 /* Whether a video is published without this field where its value is invalid: not one that is
  * needed, and not one that says where or until when the video may be shown. */
-bool video_field_may_go(enum video_field field);
+bool video_field_is_droppable(enum video_field field);
 /* The attribute that belongs to a field: "relationship", "info"; NULL for most. */
 const char *video_field_attribute(enum video_field field);
 

@@ -132,7 +132,7 @@ static bool must_read(const struct folder *f, const struct record *kept, const s
 {
     return !is_unchanged(kept, st) ||
            (f->pass->hosts_moved && kept->file.state == SOURCE_FILE_LISTED) ||
-           (f->splits_anew && is_too_large(kept->file.problem)) ||
+           (f->must_split_again && is_too_large(kept->file.problem)) ||
            (kept->file.state == SOURCE_FILE_QUARANTINED && !kept->file.refused &&
             !sitemap_file_has_code(kept->file.problem));
 }
@@ -228,8 +228,8 @@ static bool is_reported(const struct record *kept, const struct sitemap_file *fi
            (file->no_xml && is_named_xml(path));
 }
 
-static bool judge(struct folder *f, const struct record *kept, struct record *now,
-                  const struct sitemap_file *file, int64_t age_ms)
+static bool classify(struct folder *f, const struct record *kept, struct record *now,
+                     const struct sitemap_file *file, int64_t age_ms)
 {
     static const uint64_t none[2];
     struct lastmod_verdict verdict;
@@ -323,7 +323,7 @@ static void record_split(struct split_sums *sums, const struct split_result *spl
 static bool split(struct folder *f, struct record *kept, struct record *now, const struct url *loc)
 {
     const struct scan_options *options = f->pass->options;
-    char did[SPLIT_TOLD], left_out[SPLIT_TOLD], told[SPLIT_TOLD * 2 + 2];
+    char did[SPLIT_TEXT], left_out[SPLIT_TEXT], told[SPLIT_TEXT * 2 + 2];
     struct stat st;
     struct split_result out;
     struct split_file file = {.catalogue = options->catalogue,
@@ -424,7 +424,7 @@ static bool read_and_check(struct folder *f, struct record *kept, const char *pa
         (file.kind != SITEMAP_FILE_BROKEN || !is_unsettled(f, kept, read_at_ms, &st)))
         return split(f, kept, &now, &loc);
     set_identity(f, &now, &st, read_at_ms);
-    return judge(f, kept, &now, &file, read_at_ms - now.file.mtime_ns / 1000000);
+    return classify(f, kept, &now, &file, read_at_ms - now.file.mtime_ns / 1000000);
 }
 
 /* Decides about a file that is there. False: the pass ends. */
@@ -597,7 +597,7 @@ static bool find(void *place, struct scan_pass *pass)
     if (!walk(f) || !read_changing(f) || !check_top(f))
         return false;
     if (!pass->options->dry_run)
-        f->splits_anew &= f->split_waits;
+        f->must_split_again &= f->split_waits;
     if (!pass->options->alone) {
         struct record_list old = f->unsettled;
         record_sort(&f->leaving);
@@ -629,7 +629,7 @@ bool folder_init(struct folder *f, const struct source_settings *settings, char 
 {
     f->settings = settings;
     f->match = (struct match){settings->patterns, settings->excludes};
-    f->splits_anew = settings->splits;
+    f->must_split_again = settings->splits;
     return location_init(&f->location, settings->url, why, why_size);
 }
 

@@ -17,7 +17,7 @@ struct folder {
     struct tree_watch *watch;     /* NULL: it is not watched. A scan names the folders to it, and
                                      frees it where the system's limit is reached */
     struct record_list unsettled; /* what was being written; sorted */
-    bool splits_anew;             /* no scan since folder_init has split what is to be */
+    bool must_split_again;        /* no scan since folder_init has split what is to be */
     bool links;                   /* symlinks were followed: any name may matter */
     dev_t top_device;             /* as folder_watch found it */
     ino_t top_inode;

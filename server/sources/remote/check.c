@@ -403,8 +403,8 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     record->next_at = interval_together(p->now + (int64_t)stretched, wait);
     report_state(p, record);
     poll_count(r, child_result(v, s.dates.changed), reply->got_bytes, clock_now_ms() - p->began_ms);
-    r->batch_tells = r->batch_tells || record->state != CHECK_GOOD ||
-                     p->record.state != CHECK_GOOD || s.dates.changed;
+    r->batch_is_news = r->batch_is_news || record->state != CHECK_GOOD ||
+                       p->record.state != CHECK_GOOD || s.dates.changed;
     if (!run_write(r, &s.write)) {
         r->load = true; /* it is polled again, from what the catalogue keeps */
         if (p->ask != NULL)
@@ -471,7 +471,7 @@ static bool has_copy(const struct poll *p)
 }
 
 /* Whether it was read through another host map. */
-static bool is_mapped_anew(const struct poll *p)
+static bool map_has_changed(const struct poll *p)
 {
     int64_t since = p->source != NULL ? p->source->mapped_at : 0;
     return since != 0 && p->record.full_at <= since;
@@ -483,7 +483,7 @@ static bool is_conditional(const struct poll *p)
     const struct check_record *k = &p->record;
     return k->state == CHECK_GOOD && split_is_as_kept(p) && has_copy(p) &&
            !(k->marks & CHECK_VALIDATORS_LIE) && p->now - k->full_at < FULL_EVERY_S &&
-           p->now >= k->full_at && !is_mapped_anew(p) &&
+           p->now >= k->full_at && !map_has_changed(p) &&
            (k->etag != NULL || k->last_modified != NULL);
 }
 

@@ -23,7 +23,7 @@ static bool may_request(void *context, const struct url *to)
     return url_same_origin(&o->upstream, to);
 }
 
-static bool take(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
+static bool feed_body(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
 {
     struct once *o = context;
     char codings[CODINGS_TEXT];
@@ -38,8 +38,9 @@ static bool take(void *context, const struct fetch_reply *reply, const char *byt
 }
 
 /* What the answer says, where it is not a list. */
-static const char *judge(struct once *o, enum fetch_status status, const struct fetch_reply *reply,
-                         enum hop_verdict hop, char *why, size_t why_size)
+static const char *reply_problem(struct once *o, enum fetch_status status,
+                                 const struct fetch_reply *reply, enum hop_verdict hop, char *why,
+                                 size_t why_size)
 {
     struct child_verdict verdict;
     const struct child_answer answer = {
@@ -93,7 +94,7 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
         .guard = remote_guard(plan, settings, registry_site_by_id(o->registry, settings->site_id)),
         .ca_more = settings->ca_file,
         .credentials = settings->credentials,
-        .take = take,
+        .take = feed_body,
         .take_bytes = POLL_BODY_MAX_BYTES,
         .context = o,
     };
@@ -101,7 +102,7 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
     enum fetch_status status = fetch_follow(&follow, &reply);
     if (o->decided && status == FETCH_STOPPED)
         reply.status = 200; /* no whole answer, but one that was read far enough */
-    const char *code = judge(o, status, &reply, follow.verdict, said, sizeof said);
+    const char *code = reply_problem(o, status, &reply, follow.verdict, said, sizeof said);
     const char *date = fetch_header(&reply, "Date");
     scan->answered = run_now();
     if (date != NULL)

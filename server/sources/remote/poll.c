@@ -109,7 +109,7 @@ void poll_read_head(struct poll *p, const struct fetch_reply *reply)
         sitemap_verifier_head(p->verifier, coding, fetch_header(reply, "Content-Type"));
 }
 
-static bool take_body(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
+static bool feed_body(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
 {
     struct poll *p = context;
     if (reply->status != 200)
@@ -130,7 +130,7 @@ static bool is_packed(const struct poll *p)
            url_split(p->record.loc, strlen(p->record.loc), &url) && ends_with(&url, ".gz");
 }
 
-static void take_copy(void *context, const char *bytes, size_t len)
+static void store_copy(void *context, const char *bytes, size_t len)
 {
     struct poll *p = context;
     if (p->copy == NULL)
@@ -166,7 +166,7 @@ static bool make_reader(struct poll *p)
         return (p->upstream = upstream_new(p->now, &p->source->upstream, map)) != NULL;
     p->verifier = sitemap_verifier_new(&expect);
     if (p->verifier != NULL && p->look == NULL && check_serves(p))
-        sitemap_verifier_copy(p->verifier, take_copy, p);
+        sitemap_verifier_copy(p->verifier, store_copy, p);
     return p->verifier != NULL;
 }
 
@@ -215,7 +215,7 @@ bool poll_request(struct poll *p)
         .guard = remote_guard(r->plan, p->source != NULL ? p->source->settings : NULL, site),
         .ca_more = own ? p->source->settings->ca_file : NULL,
         .credentials = own && p->url.https ? p->source->settings->credentials : NULL,
-        .take = take_body,
+        .take = feed_body,
         .take_bytes = POLL_BODY_MAX_BYTES,
         .context = p,
     };

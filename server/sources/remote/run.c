@@ -151,7 +151,7 @@ bool run_write(struct remote *r, const struct check_write *write)
     if (r->batch_count++ == 0)
         r->batch_at_ms = clock_now_ms();
     if (write->kind != CHECK_RESULT || k->list || to->lastmod_to != NULL)
-        r->batch_tells = true;
+        r->batch_is_news = true;
     return true;
 }
 
@@ -211,7 +211,7 @@ void run_flush(struct remote *r)
     catalogue_submit(r->catalogue, &change, on_landed);
     r->batch_count = 0;
     r->batch_number++;
-    r->batch_tells = false;
+    r->batch_is_news = false;
     record_list_done(&r->texts);
 }
 
@@ -397,7 +397,7 @@ static void load(struct remote *r, int64_t now_ms)
     answer_all(r->waiting, "it was interrupted; retry");
     r->waiting = NULL;
     r->batch_count = 0;
-    r->batch_tells = false;
+    r->batch_is_news = false;
     record_list_done(&r->texts);
     forget(r);
     load_lists(r);
@@ -862,7 +862,7 @@ static int64_t step(struct remote *r)
     int64_t now = run_now();
     wait = least(wait, begin_lists(r, now));
     wait = least(wait, begin_children(r, now, now_ms));
-    int64_t keeps_ms = r->batch_tells ? BATCH_MS : QUIET_BATCH_MS;
+    int64_t keeps_ms = r->batch_is_news ? BATCH_MS : QUIET_BATCH_MS;
     if (r->batch_count > 0 &&
         (r->waiting != NULL || r->batch_count + r->polling >= CHECK_WRITES_MAX ||
          now_ms - r->batch_at_ms >= keeps_ms))

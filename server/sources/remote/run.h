@@ -148,7 +148,7 @@ struct remote {
     size_t batch_count;
     uint64_t batch_number;
     int64_t batch_at_ms; /* of the first */
-    bool batch_tells;    /* some of it is news: a state, a content, a date */
+    bool batch_is_news;  /* some of it is news: a state, a content, a date */
     struct record_list texts;
     struct remote_ask *waiting, *landing; /* polls asked for: of the batch, of the flight */
     struct flight *flight;

@@ -88,7 +88,7 @@ bool shares_is_turn(const struct shares *s, int64_t site_id, int64_t now_ms)
     return !another_has_less(s, site_id, site_debt(s, site_id, now_ms), now_ms);
 }
 
-bool shares_lets_go(const struct shares *s, int64_t site_id, int64_t took_ms, int64_t now_ms)
+bool shares_must_release(const struct shares *s, int64_t site_id, int64_t took_ms, int64_t now_ms)
 {
     double took_s = (double)took_ms / 1000;
     return took_s >= SHARE_PATIENCE_S &&

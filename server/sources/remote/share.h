@@ -38,7 +38,7 @@ void shares_wait(struct shares *s, int64_t site_id, int64_t now_ms);
 /* Whether no other site that waits has less debt. */
 bool shares_is_turn(const struct shares *s, int64_t site_id, int64_t now_ms);
 /* Whether the site, which has had the place for so long, is to release it. */
-bool shares_lets_go(const struct shares *s, int64_t site_id, int64_t took_ms, int64_t now_ms);
+bool shares_must_release(const struct shares *s, int64_t site_id, int64_t took_ms, int64_t now_ms);
 /* Its turn is over. */
 void shares_charge(struct shares *s, int64_t site_id, int64_t took_ms, uint64_t bytes,
                    int64_t now_ms);

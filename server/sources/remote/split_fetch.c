@@ -45,7 +45,7 @@ struct split_end {
     bool guarded;        /* it began before a scan let its rows go, if one did */
     const char *trouble; /* ours, not the origin's: a stable word; NULL */
     char detail[256];
-    char did[SPLIT_TOLD], left_out[SPLIT_TOLD];
+    char did[SPLIT_TEXT], left_out[SPLIT_TEXT];
 };
 
 struct split_fetch {
@@ -103,7 +103,7 @@ static bool finish_reading(struct split_fetch *f)
     return e->read || fail(f, "no-memory", "it cannot be read", "out of memory");
 }
 
-static bool take(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
+static bool feed_body(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
 {
     struct split_fetch *f = context;
     struct split_end *e = f->end;
@@ -137,7 +137,7 @@ static void fetch_file(struct split_fetch *f)
     request.timeout_ms = TIMEOUT_MS;
     request.stall_s = STALL_S;
     request.stall_bytes = STALL_BYTES;
-    request.take = take;
+    request.take = feed_body;
     request.take_bytes = f->file.max_disk;
     request.context = f;
     f->end->status = FETCH_NO_MEMORY;
@@ -425,7 +425,7 @@ static void release_poll(struct remote *r)
 {
     struct split_fetch *f = r->split;
     int64_t now_ms = clock_now_ms();
-    if (shares_lets_go(&r->shares, f->poll->record.site_id, now_ms - f->began_ms, now_ms))
+    if (shares_must_release(&r->shares, f->poll->record.site_id, now_ms - f->began_ms, now_ms))
         atomic_store(&f->released, true); /* where it is fetched still */
 }
 
@@ -513,7 +513,7 @@ void split_check(const struct poll *p, struct child_verdict *v)
 }
 
 /* While it was fetched and held by the guard, a scan let its rows go. */
-static bool is_let_go_since(const struct poll *p)
+static bool was_released_since(const struct poll *p)
 {
     return p->source != NULL && p->ended != NULL && p->ended->guarded &&
            max_removed_of(p->source, p->record.loc) != MAX_REMOVED_GUARDED;
@@ -521,7 +521,7 @@ static bool is_let_go_since(const struct poll *p)
 
 uint32_t split_wait(const struct poll *p, uint64_t got_bytes, uint32_t wait)
 {
-    if (is_let_go_since(p))
+    if (was_released_since(p))
         return AGAIN_S;
     uint64_t least = got_bytes / BYTES_A_S, most = p->remote->plan->bounds.max_interval_s;
     if (!p->splits || got_bytes < LOOK_BYTES)

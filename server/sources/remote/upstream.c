@@ -47,7 +47,7 @@ static bool add_member(struct upstream *u, struct record *member)
     return !u->out_of_memory;
 }
 
-static bool take_entry(void *context, const struct entry *entry)
+static bool on_entry(void *context, const struct entry *entry)
 {
     struct upstream *u = context;
     struct record member = {.file = {.path = entry->loc, .claim = entry->lastmod}};
@@ -57,7 +57,7 @@ static bool take_entry(void *context, const struct entry *entry)
 }
 
 /* What has no loc at all is recognised by its line. */
-static bool take_bad(void *context, const struct rejection *rejection)
+static bool on_rejected(void *context, const struct rejection *rejection)
 {
     struct upstream *u = context;
     char named[64];
@@ -87,7 +87,7 @@ struct upstream *upstream_new(int64_t now, const struct url *url, const struct h
     u->may_be_single = url != NULL;
     if (url != NULL)
         host_map_url(map, url, &u->url);
-    const struct reader_sink sink = {.context = u, .entry = take_entry, .reject = take_bad};
+    const struct reader_sink sink = {.context = u, .entry = on_entry, .reject = on_rejected};
     u->reader = reader_new(&options, &sink);
     if (u->reader == NULL) {
         free(u);
@@ -114,7 +114,7 @@ const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
         strcmp(reader_error(u->reader)->code, is_urlset) == 0) {
         const struct entry itself = {.loc = u->url.text};
         u->single = true;
-        take_entry(u, &itself);
+        on_entry(u, &itself);
     }
     if (!u->single && reader_finish(u->reader) != READER_OK && !u->out_of_memory) {
         const struct reader_error *error = reader_error(u->reader);

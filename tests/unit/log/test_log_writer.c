@@ -153,7 +153,7 @@ static void hear(void *context, bool reopening, int error)
 static void a_moved_file_is_left_for_a_new_one(void **state)
 {
     struct heard heard = {0, 0, 0};
-    struct log_writer_options options = {.path = path, .told = hear, .context = &heard};
+    struct log_writer_options options = {.path = path, .on_state = hear, .context = &heard};
     struct log_writer *w = log_writer_new(&options);
     size_t len;
     (void)state;
@@ -177,7 +177,7 @@ static void a_moved_file_is_left_for_a_new_one(void **state)
 static void what_cannot_be_reopened_is_kept(void **state)
 {
     struct heard heard = {0, 0, 0};
-    struct log_writer_options options = {.path = path, .told = hear, .context = &heard};
+    struct log_writer_options options = {.path = path, .on_state = hear, .context = &heard};
     struct log_writer *w = log_writer_new(&options);
     size_t len;
     (void)state;
@@ -270,7 +270,7 @@ static void a_stop_ends(void **state)
 static void a_full_disk_is_reported(void **state)
 {
     struct heard heard = {0, 0, 0};
-    struct log_writer_options options = {.path = "/dev/full", .told = hear, .context = &heard};
+    struct log_writer_options options = {.path = "/dev/full", .on_state = hear, .context = &heard};
     struct log_writer *w = log_writer_new(&options);
     (void)state;
     assert_non_null(w);

@@ -395,11 +395,11 @@ static void a_place_is_shared_by_sites(void **state)
     int64_t now = 5000000;
     assert_true(shares_is_turn(&s, GREEDY, now));
     assert_int_equal(shares_hurry_after_s(&s, GREEDY, now), 0);
-    assert_false(shares_lets_go(&s, GREEDY, 3600000, now)); /* nobody waits */
+    assert_false(shares_must_release(&s, GREEDY, 3600000, now)); /* nobody waits */
     shares_wait(&s, OTHER, now);
     assert_true(shares_is_turn(&s, GREEDY, now)); /* they had as much: nothing */
-    assert_false(shares_lets_go(&s, GREEDY, 599000, now));
-    assert_true(shares_lets_go(&s, GREEDY, 600000, now));
+    assert_false(shares_must_release(&s, GREEDY, 599000, now));
+    assert_true(shares_must_release(&s, GREEDY, 600000, now));
     shares_charge(&s, GREEDY, 601000, 1000, now);
     assert_false(shares_is_turn(&s, GREEDY, now));
     assert_true(shares_is_turn(&s, GREEDY, now + 60000)); /* who waits says so again */
@@ -407,9 +407,9 @@ static void a_place_is_shared_by_sites(void **state)
     assert_false(shares_is_turn(&s, GREEDY, now));
     assert_true(shares_is_turn(&s, OTHER, now));
     shares_wait(&s, GREEDY, now);
-    assert_false(shares_lets_go(&s, OTHER, 590000, now));
+    assert_false(shares_must_release(&s, OTHER, 590000, now));
     assert_true(
-        shares_lets_go(&s, OTHER, 602000, now)); /* more than who waits, who paid 6 s back */
+        shares_must_release(&s, OTHER, 602000, now)); /* more than who waits, who paid 6 s back */
     shares_charge(&s, OTHER, 100000, 0, now);
     assert_true(shares_is_turn(&s, OTHER, now)); /* it had less still */
     shares_charge(&s, OTHER, 600000, 0, now);

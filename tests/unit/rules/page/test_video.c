@@ -184,7 +184,7 @@ static void test_refused(void **state)
         begin_needed(true);
         check_code(rows[i].given, add(rows[i].name, rows[i].attribute, rows[i].given), RULE_OK);
         assert_int_equal(fragment_end_video(&f), RULE_OK);
-        if (!video_field_may_go(video_field_named(rows[i].name))) {
+        if (!video_field_is_droppable(video_field_named(rows[i].name))) {
             assert_int_equal(fragment_end(&f), RULE_OK);
             assert_string_equal(str_text(&f.text), ""); /* it would be shown where it may not */
             continue;
