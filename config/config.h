@@ -106,6 +106,7 @@ struct config {
     uint32_t max_connections;
     uint32_t max_connections_per_address; /* 0: no limit */
     uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
+    uint32_t shutdown_delay_ms;
     bool strict_host;
     bool page_style;
     bool crawlers; /* whether it is kept who fetched which page */

@@ -60,6 +60,11 @@ const struct setting config_settings[] = {
     {"server", "idle_timeout", SETTING_DURATION, IN(idle_timeout_ms), .min = 100, .max = DAY,
      .fallback = "75s", LIVE("SITEMAPD_SERVER_IDLE_TIMEOUT"),
      .doc = "Longest time that a kept connection may wait for its next request."},
+    {"server", "shutdown_delay", SETTING_DURATION, IN(shutdown_delay_ms), .max = 60 * SECOND,
+     .fallback = "0", LIVE("SITEMAPD_SERVER_SHUTDOWN_DELAY"),
+     .doc = "Time between SIGTERM and the closing of the ports. Meanwhile requests are answered, "
+            "and /readyz answers 503 (stopping), so that load balancers choose another node. A "
+            "second SIGTERM ends it."},
     {"server", "strict_host", SETTING_BOOL, IN(strict_host), .fallback = "no",
      LIVE("SITEMAPD_SERVER_STRICT_HOST"),
      .doc =

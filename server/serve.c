@@ -825,6 +825,21 @@ static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
     return number < 0 ? 0 : number;
 }
 
+/* Load balancers see that this node is about to go, and it answers what they still send. */
+static void wait_for_balancers(struct app *app)
+{
+    uint32_t ms = app->live->shutdown_delay_ms;
+    struct timespec delay = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    sigset_t again;
+
+    sigemptyset(&again);
+    sigaddset(&again, SIGTERM);
+    sigaddset(&again, SIGINT);
+    atomic_store(&app->context.draining, true);
+    if (ms > 0)
+        sigtimedwait(&again, NULL, &delay);
+}
+
 static void wait_for_end(struct app *app, const sigset_t *signals)
 {
     uint32_t watchdog_ms = notify_watchdog_ms();
@@ -842,6 +857,7 @@ static void wait_for_end(struct app *app, const sigset_t *signals)
             log_event(LOG_LEVEL_INFO, "stop", "%s: finishing requests in flight",
                       strsignal(number));
             notify_stopping("finishing requests in flight");
+            wait_for_balancers(app);
             return;
         }
     }

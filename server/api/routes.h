@@ -68,6 +68,7 @@ struct app_context {
     /* Of all sites' tokens, and of those of each site (copy.h); `open` of the first counts all. */
     struct copy_use copies, copies_of[COPY_SITES];
     atomic_uint copies_sites_open, backups_open;
+    atomic_bool draining;         /* /readyz sends load balancers elsewhere */
     atomic_bool stopping;         /* what takes long gives up */
     const char *database;         /* the file; such answers are made beside it */
     struct spool_room spool_room; /* of all lists together; a reload moves its bound */

@@ -85,6 +85,19 @@ def test_no_watchdog_unasked(start, tmp_path):
         manager.next()
 
 
+def test_load_balancers_learn_of_a_stop_before_the_ports_close(start):
+    """So that a pod needs no `preStop`."""
+    server = start(env={"SITEMAPD_SERVER_SHUTDOWN_DELAY": "60s"})
+    assert server.register(f"{ORIGIN}/a.xml").status == 201 and server.api("GET", "/readyz").status == 200
+    server.process.send_signal(signal.SIGTERM)
+    eventually(lambda: server.api("GET", "/readyz").status == 503, "not ready")
+    assert [reason["code"] for reason in server.api("GET", "/readyz").json()["reasons"]] == ["stopping"]
+    assert b"\n[-]shutdown: stopping\n" in server.api("GET", "/readyz?verbose").body
+    assert server.get("/sitemap_index.xml").status == 200 and server.register(f"{ORIGIN}/b.xml").status == 201, "new connections are answered"
+    assert server.api("GET", "/healthz").status == 200
+    server.stop()  # the second signal ends it
+
+
 # ---- sockets that are handed over ----------------------------------------------------------------
 
 

@@ -364,6 +364,11 @@ enum handled health_ready(void *context, struct request *request)
     end_check(&reasons, "engines");
     append_frozen(&reasons, app);
     end_check(&reasons, "frozen");
+    if (atomic_load(&app->draining)) {
+        append_reason(&reasons, "stopping", "the server stops after shutdown_delay");
+        serves = false;
+    }
+    end_check(&reasons, "shutdown");
     append_forwarding_line(&reasons.lines, app);
 
     if (request->query != NULL && strcmp(request->query, "verbose") == 0) {

@@ -27,7 +27,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{ end }}
 
-{{/* sitemapd.conf. The admin listener answers to the names of its Service. */}}
+{{/* sitemapd.conf. The admin listener answers to the names of its Service. A node of several answers until no Service leads to it. */}}
 {{- define "sitemapd.configuration" -}}
 {{- $service := printf "%s-admin" (include "sitemapd.name" .) }}
 {{- $namespace := printf "%s.%s" $service .Release.Namespace }}
@@ -37,6 +37,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $own := get $admin "allowed_hosts" | default list }}
 {{- $own = kindIs "slice" $own | ternary $own (list $own) }}
 {{- $settings = set $settings "admin" (merge (dict "allowed_hosts" (concat $names $own)) $admin) }}
+{{- if .Values.shared.enabled }}{{ $settings = merge $settings (dict "server" (dict "shutdown_delay" "5s")) }}{{ end }}
 {{- range $section, $lines := $settings }}
 [{{ $section }}]
 {{- include "sitemapd.section" $lines }}
@@ -51,9 +52,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* "yes" where the configuration has the server ask others: it polls, or it notifies. */}}
+{{/* "yes" where the configuration has the server ask others: it polls, notifies, traces, or asks a search engine. */}}
 {{- define "sitemapd.asksOthers" -}}
-{{- $asks := dig "notify" "url" "" .Values.settings }}
+{{- $asks := or (dig "notify" "url" "" .Values.settings) (dig "trace" "endpoint" "" .Values.settings) }}
+{{- range $section, $_ := .Values.settings }}{{ if hasPrefix "engine " $section }}{{ $asks = "yes" }}{{ end }}{{ end }}
 {{- range .Values.sources }}{{ if .upstream }}{{ $asks = "yes" }}{{ end }}{{ end }}
 {{- range .Values.sites }}{{ if or .check .indexnow_key }}{{ $asks = "yes" }}{{ end }}{{ end }}
 {{- if $asks }}yes{{ end }}
