@@ -170,7 +170,7 @@ def test_a_stop_waits_for_no_sluggard(start):
         two.send(body)
         three.send(request_bytes("GET", XML, {"Accept-Encoding": "gzip"}))
         time.sleep(0.3)
-        server.stop(within=30)
+        server.stop()
 
 
 # ---- requests that nobody honest sends ----------------------------------------------------------

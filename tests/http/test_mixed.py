@@ -191,7 +191,7 @@ def test_a_stop_under_mixed_load(server, seed):
         time.sleep(0.3)
     writers = load.writers()
     eventually(lambda: all(client.replies > (5 if client in writers else 0) or isinstance(client, Leaver) for client in load.clients), "all are answered", within=90)
-    server.stop(within=30)
+    server.stop()
     load.end()
     server.start()
     there = everything(server)

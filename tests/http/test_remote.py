@@ -239,17 +239,6 @@ def test_what_polls_found_gone_leaves_with_the_list_that_they_ask_for(start):
             eventually(lambda: body(server, origin).count("<sitemap>") == left, f"{left} are listed", seconds(40))
 
 
-def test_a_stop_waits_for_nobody(start):
-    with Origin() as origin:
-        base = f"http://{origin.address}:{origin.port}"
-        origin.answers["/list.xml"] = origin.silent(b"HTTP/1.1 200 OK\r\n")
-        server = start(sites=(), config=config(base))
-        eventually(lambda: origin.asked, "it asks")
-        began = time.monotonic()
-        server.stop()
-        assert time.monotonic() - began < seconds(10)
-
-
 def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
     """Twenty lists and a crowd of polls asked for, of a host that never answers: another's list is read, another's poll is made."""
     with Origin() as slow, Origin("127.0.0.3") as good:

@@ -8,12 +8,18 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
+
+from engines import BING_KEY
+from origin import Origin
 from harness import BIN, ORIGIN, TOKEN, Connection, Server, environment_of_another, eventually, locs, request_bytes, seconds, sitemapd
 
 XML = "/sitemap_index.xml"
@@ -103,7 +109,7 @@ def test_a_stop_in_the_middle_of_a_body(start):
     with Connection(server.admin) as connection:
         connection.send(request_bytes("POST", "/v1/sitemaps", headers, b'{"loc": "https://www.example.com/a.xml"}\n', host=server.admin))
         time.sleep(0.2)
-        server.stop(within=60)
+        server.stop()
     server.start()
     assert server.get(XML).status == 404, "a half-sent bulk is nothing"
 
@@ -168,6 +174,62 @@ def test_idle_connections_hold_no_stop_up(start):
     for connection in idle:
         assert connection.rest() == b""
         connection.close()
+
+
+def test_a_stop_waits_for_no_other_server(start, tmp_path):
+    """Each takes the request and answers nothing: an upstream, a sitemap that is polled, IndexNow, the receivers of notifications and of
+    traces, a search engine. (What is waited for of other nodes and of PostgreSQL: test_shared_peers.py, test_shared_postgresql.py.)"""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers = type("All", (), {"get": lambda *_: origin.silent()})()
+        (tmp_path / "key").write_text(BING_KEY)
+        (tmp_path / "key").chmod(0o600)
+        server = start(sites=(), config=(
+            f"[fetch]\nallow_address = {origin.address}\n[notify]\nurl = {base}/notify\n[trace]\nendpoint = {base}\n"
+            f'[engine "bing"]\napi_key_file = {tmp_path}/key\nendpoint = {base}/\n'
+            f'[site "a"]\norigin = {base}\nindex = /sitemap_index.xml\ncheck = yes\n'
+            f'[site "b"]\norigin = {ORIGIN}\nindex = /sitemap_index.xml\nindexnow_key = 0123456789abcdef\nindexnow_endpoint = {base}/indexnow\n'
+            f'[source "shop"]\nupstream = {base}/list.xml\n[source "gone"]\ndirectory = {tmp_path}/none\nurl = {ORIGIN}/\n'
+        ))
+        assert server.register(base + "/polled.xml").status == 201
+        assert server.api("POST", "/v1/urlsets", {"url": ORIGIN + "/urls.xml"}).status == 201
+        asked = lambda: {path.split("?")[0] for path in origin.paths()}
+        numbers = iter(range(10**6))
+
+        def all_wait():
+            assert server.api("POST", f"/v1/urls?urlset={ORIGIN}/urls.xml", {"loc": f"{ORIGIN}/{next(numbers)}"}).status == 201
+            return {"/list.xml", "/polled.xml", "/indexnow", "/notify", "/v1/traces", "/webmaster/api.svc/json/GetFeeds"} <= asked()
+
+        eventually(all_wait, "all are asked", longest_pause=1)
+        server.stop()
+
+
+@pytest.mark.parametrize("path", ["/v1/backup", "/v1/sitemaps"])
+def test_a_stop_waits_for_no_reader(start, path):
+    """One that reads the beginning of a backup or an export, and then nothing. (Of a page: test_hostile.py.)"""
+    server = start(env={"SITEMAPD_SERVER_REPLY_TIMEOUT": "24h"})
+    assert server.bulk([f"{ORIGIN}/{os.urandom(450).hex()}.xml" for _ in range(12000)]).status == 200
+    headers = [("Authorization", f"Bearer {TOKEN}"), ("Accept", "application/x-ndjson, */*")]
+    with Connection(server.admin) as reader:
+        reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.send(request_bytes("GET", path, headers, host=server.admin))
+        assert reader.socket.recv(15).startswith(b"HTTP/1.1 200 OK")
+        server.stop()
+
+
+def test_a_stop_while_a_list_is_applied(start):
+    """All of it is there afterwards, or nothing, as its answer says."""
+    server = start()
+    rows = [f'{{"loc": "{ORIGIN}/{n}.xml"}}\n'.encode() for n in range(200_000)]
+    said = []
+    sender = threading.Thread(target=lambda: said.append(server.api("PUT", f"/v1/sitemaps?index={XML}", body=b"".join(rows), content_type="application/x-ndjson")))
+    sender.start()
+    eventually(lambda: os.path.getsize(server.database + "-wal") > 1 << 20, "it is being written", longest_pause=0.01)
+    server.stop()
+    sender.join()
+    server.start()
+    there = server.api("GET", "/v1/indexes").json()["indexes"][0]["entries"]
+    assert (said[0].status, there) in ((200, len(rows)), (503, 0)), said[0]
 
 
 # ---- what cannot be started ---------------------------------------------------------------------

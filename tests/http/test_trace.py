@@ -206,4 +206,4 @@ def test_a_collector_that_fails(collector, tmp_path, status):
         assert status == 500 or [span for span in collector.spans if attributes(span).get("sitemapd.site") == other]
         eventually(lambda: server.metrics()["sitemapd_trace_failing"] == 0, "it is well again")
     finally:
-        server.stop(within=10.0)
+        server.stop()
