@@ -128,11 +128,27 @@ static const char *explain_hidden(enum rule_code code, const char *text, size_t 
     return rule_code_sentence(code);
 }
 
+/* "https://www.example.com./x.xml": DNS allows it, and a browser sends it as Host. */
+static bool host_ends_in_dot(const char *text, size_t len)
+{
+    const char *host = memmem(text, len, "://", 3);
+
+    if (host == NULL)
+        return false;
+    host += 3;
+    const char *end = host;
+    while (end < text + len && strchr("/?#:", *end) == NULL)
+        end++;
+    return end - host > 1 && end[-1] == '.' && end[-2] != '.';
+}
+
 const char *explain_loc(enum rule_code code, const char *text, size_t len)
 {
     bool form = code == RULE_LOC_SPACE || code == RULE_LOC_MALFORMED || code == RULE_LOC_RELATIVE ||
                 code == RULE_LOC_SCHEME;
 
+    if (code == RULE_LOC_HOST && text != NULL && host_ends_in_dot(text, len))
+        return "has a dot behind its host; remove the dot";
     if (!form || text == NULL)
         return rule_code_sentence(code);
     if (is_robots_line(text, len))
