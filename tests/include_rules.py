@@ -237,6 +237,22 @@ def check_circles(root):
             yield f"{below[circle[0]][circle[1]]}:1: includes itself in a circle: {' -> '.join(circle)}"
 
 
+FILE_NAME = re.compile(r"(?<![\w/.<>-])(?:[\w-]+/)*\w[\w-]*\.[ch]\b(?![\w(])")
+
+
+def check_comments(root):
+    """A comment sends readers only to files that exist, by their name or by the end of their path."""
+    known = {tail for path in sources(root) for tail in ("/".join(path.split("/")[at:]) for at in range(path.count("/") + 1))}
+    for path in sources(root):
+        with open(os.path.join(root, path), encoding="utf-8") as file:
+            text = file.read()
+        for comment in COMMENT_OR_STRING.finditer(text):
+            for name in () if comment.group(0).startswith('"') else FILE_NAME.finditer(comment.group(0)):
+                if name.group(0) not in known and name.group(0) not in LIBRARIES:
+                    line = text.count("\n", 0, comment.start() + name.start()) + 1
+                    yield f"{path}:{line}: a comment names {name.group(0)}, which does not exist"
+
+
 # The console: one file asks the server, text never becomes markup or code, and nothing is from elsewhere.
 CONSOLE = "server/console"
 CONSOLE_ASKS = f"{CONSOLE}/api.js"
@@ -280,7 +296,7 @@ def check_tests(root):
 
 def check(root):
     found = [f"{path}:{line}: {message}" for path in sources(root) for line, message in check_file(root, path)]
-    return found + list(check_circles(root)) + list(check_console(root)) + list(check_tests(root))
+    return found + list(check_circles(root)) + list(check_comments(root)) + list(check_console(root)) + list(check_tests(root))
 
 
 def main():

@@ -138,6 +138,16 @@ def test_a_circle_of_units_is_found_with_its_way(tmp_path):
     assert include_rules.check(str(tmp_path)) == []
 
 
+def test_a_comment_that_names_no_file_of_the_tree_is_found(tmp_path):
+    plant(tmp_path, {**CLEAN, "server/rules/url.c": "/* As in url.h, rules/url.h, writer.c and <zlib.h>. */\nint a = t.c;\nchar b[] = \"x.c\";\n"})
+    assert include_rules.check(str(tmp_path)) == []
+    plant(tmp_path, {"server/rules/url.h": "/* Not\n * urls.h, */\n// nor db/writer.c.\n"})
+    assert include_rules.check(str(tmp_path)) == [
+        "server/rules/url.h:2: a comment names urls.h, which does not exist",
+        "server/rules/url.h:3: a comment names db/writer.c, which does not exist",
+    ]
+
+
 def test_a_long_main_is_found(tmp_path):
     plant(tmp_path, {**CLEAN, "server/main.c": CLEAN["server/main.c"] + "\n" * 95})
     problems = include_rules.check(str(tmp_path))

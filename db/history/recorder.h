@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Collects what each change does to entries and writes it into the history, in the change's own
- * transaction. Internal to db/; the writer's thread.
+ * transaction; and drops history that is too old or too much (recorder_trim). Internal to db/; the
+ * writer's thread.
  *
  * Writers of entries do not notify the recorder: the engine does, of each row of `sitemap` that is
  * made, changed or dropped on the writer's connection, so that no writer can be missed. Who has the

@@ -8,7 +8,7 @@
  *    `generation` is the pool's at its opening. It is used only while the two agree.
  * 3. No connection is opened to a file that is not the one the watch vouched for. The path of a
  *    replaced file still has the old one's write-ahead log beside it, which the engine would read
- *    into the new file; the watch clears it away first (file/watch.c). */
+ *    into the new file; the watch clears it away first (read/watch.c). */
 #pragma once
 
 #include <pthread.h>

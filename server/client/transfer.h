@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* One request and its answer as libcurl sees them: an easy handle made ready, and the result
- * in our words. client.c performs one at a time; loop.c, which drives several, puts `easy` into a
+ * in our words. fetch.c performs one at a time; loop.c, which drives several, puts `easy` into a
  * multi handle between transfer_begin and transfer_end. Internal to server/client/. */
 #pragma once
 

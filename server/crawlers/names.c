@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Finds product tokens in a User-Agent: one pass over its words, a hash lookup for each. */
+/* Two halves: address ranges, read from files and searched for the address of a client that says it
+ * is a crawler; and names, found by the product tokens in a User-Agent: one pass over its words, a
+ * hash lookup for each. */
 #include "server/crawlers/names.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Who a crawler is: the table of names with the product tokens and address ranges of each. A table
+/* Who a crawler is, and whether it is: the table of names with the product tokens and the address
+ * ranges of each. What verifies Googlebot's address is ranges_hold (crawlers_who calls it). A table
  * is immutable once made (but for its cache, which is atomic); any thread may ask it. Internal to
  * server/crawlers/. */
 #pragma once
@@ -46,7 +47,7 @@ struct crawler_name {
     char text[CRAWLER_NAME_MAX + 1];
     bool has_ranges;
     struct ranges ranges;
-    uint8_t slot; /* of the counts and of the ledger, see crawlers.c */
+    uint8_t slot; /* of the counts and of the ledger, see counting.c */
 };
 
 /* `of[0]` is "other": every client that has no name. */

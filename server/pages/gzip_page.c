@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Deflates segments, joins them into one gzip member, and combines their CRCs. */
+/* The compressor (deflater_), the joining of pieces, with their CRCs combined (gzip_page_), and the
+ * builder of snapshots (builder_), one after another. */
 #include "server/pages/gzip_page.h"
 
 #include <limits.h>

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* From entries to a snapshot of their page, in three steps: `deflater` compresses a piece,
+ * `gzip_page` joins pieces into one gzip member with its tags, `builder` decides which pieces are
+ * rendered again. Internal to pages/. */
+
 /* Deflates one piece of a page at a time: each a fresh raw stream that ends on a byte boundary, so
  * that pieces can be joined in any order (RFC 1951 3.2.3). A reset begins and Z_SYNC_FLUSH ends it:
- * the bytes of Z_FULL_FLUSH, which would only clear again what the reset clears. Internal to
- * publish. */
+ * the bytes of Z_FULL_FLUSH, which would only clear again what the reset clears. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +27,7 @@ void deflater_piece(struct deflater *d, const void *raw, size_t len, struct str 
 void deflater_free(struct deflater *d);
 
 /* Joins deflated pieces into one gzip member (RFC 1952) in one buffer, and derives the page's
- * etags from the hashes of its segments. Internal to pages/. */
+ * etags from the hashes of its segments. */
 
 /* The constant pieces of every page of one form. */
 struct gzip_page_frame {
@@ -54,7 +57,7 @@ struct gzip_page_input {
 struct resource *gzip_page_snapshot(const struct gzip_page_input *input);
 
 /* Makes snapshots: renders and deflates the segments that changed, splices them with the untouched
- * ones of an older snapshot, and seals the whole as one gzip member. Internal to pages/. */
+ * ones of an older snapshot, and seals the whole as one gzip member. */
 
 /* Steps with any change of how bytes are framed: it is part of gzip's etags. */
 #define BUILDER_FRAMING_VERSION 1

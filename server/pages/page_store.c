@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The file format of stored pages: reads and writes them, and validates what it reads. */
+/* The store (page_store_) with its clean-up, and the format of its files (page_file_). */
 #include "server/pages/page_store.h"
 #include "server/base/file.h"
 
@@ -19,8 +19,6 @@
 
 #include "server/base/clock.h"
 #include "server/pages/await.h"
-
-/* The page store itself: it reads and writes, and cleans up (page_store_sweep). */
 
 #define TEMPORARY "writing.tmp"
 #define NAME_SIZE 48 /* of `<index id>-<number>.page` */

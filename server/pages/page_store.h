@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A page as a file: what the page store keeps of a snapshot, to bytes and back. Holds the deflated
- * segments alone; frame, checksum and etags are rebuilt by gzip_page_snapshot, so that none of
- * them can disagree with the segments. In the byte order of the machine, and says so. Internal to
- * publish; pure, thread safe. */
+/* The page store, which keeps pages on disk (page_store_, below), and the format of its files
+ * (page_file_): a snapshot to bytes and back. A file holds the deflated segments alone; frame,
+ * checksum and etags are rebuilt by gzip_page_snapshot, so that none of them can disagree with the
+ * segments. In the byte order of the machine, and says so. The format's functions are pure and
+ * thread safe. Internal to pages/. */
 #pragma once
 
 #include <stdbool.h>
@@ -59,7 +60,7 @@ bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
 /* Pages kept on disk, so that a restart, or a page that was evicted, does not render and deflate
  * it again. A folder of our own (0700) with a file for each page. It holds nothing that cannot be
  * rebuilt, so it may be deleted at any time, and nothing in it is believed before it was checked
- * (page_file). Files are written beside and renamed, without fsync: what a power cut tore is
+ * (page_file_decode). Files are written beside and renamed, without fsync: what a power cut tore is
  * recognised by its hash. A disk that fails turns the store off for a while, and serving goes on
  * without it.
  *

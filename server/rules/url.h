@@ -52,8 +52,9 @@ bool url_split(const char *text, size_t len, struct url *out);
  * RULE_ORIGIN or a RULE_LOC_… reason otherwise. */
 enum rule_code url_parse_origin(const char *text, size_t len, struct url *out);
 
-/* Reads `host` or `host:port` and writes its normal form (lower case; the port kept as written
- * unless it is empty) to `out`, a buffer of HOST_MAX_CHARS + 7 bytes. RULE_HOST otherwise. */
+/* Reads `host` or `host:port` and writes its normal form (lower case; without the root's dot, which
+ * a loc may not have; the port kept as written unless it is empty) to `out`, a buffer of
+ * HOST_MAX_CHARS + 7 bytes. RULE_HOST otherwise. */
 enum rule_code url_parse_host(const char *text, size_t len, char *out);
 
 /* For a loc refused with RULE_LOC_HOST_IDN: writes the host's punycode form for the hint into

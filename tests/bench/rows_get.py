@@ -12,7 +12,7 @@ from harness import (CRAWLER_HEADERS, INDEX_PATH, PAGE, SERVER_CORE, BenchError,
                      wrk)
 from table import NO_GOAL, at_most, best_of
 
-CONNECTION_MEMORY = 16384  # bytes, as ours by default: max_header_bytes and 8 KiB (listener.c)
+CONNECTION_MEMORY = 16384  # bytes, as ours by default: max_header_bytes and 8 KiB (listening.c)
 
 # Which is the cheapest depends on the size of the reply and on the machine: each row takes the one
 # that is the cheapest there.

@@ -69,7 +69,7 @@ enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t
 /* One that holds names and is silent: a node that stops leaves them to others. */
 #define PG_HELD_MS "30000"
 
-/* pg_line.c */
+/* The queue of nodes that wait to write a list. */
 /* What those who are in the line share is this, with site group and number behind it. */
 int64_t pg_line_key(const struct pg_log *l);
 /* Joins the queue with a list of the group, or stays in it. YES: it is its turn. BUSY: not yet.

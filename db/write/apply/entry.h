@@ -124,7 +124,7 @@ enum catalogue_status urlset_return(struct tx *tx, const struct registry_index *
 
 /* Reads a date as Unix seconds; false for a malformed one. Pure. */
 bool urlset_read_time(const char *text, size_t len, int64_t *out);
-/* Age (age.c), of urlsets with expires_s: it counts from the date of a row's news, else from its
+/* Age, of urlsets with expires_s: it counts from the date of a row's news, else from its
  * lastmod, else from when it was registered. */
 bool urlset_is_expired(const struct tx *tx, const struct put *put);
 /* The row was written at its address. */

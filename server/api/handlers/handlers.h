@@ -110,7 +110,7 @@ extern const size_t console_files_count;
 
 /* The nodes of a shared catalogue, as /readyz lists them, and what each reports about itself to the
  * others: a configuration that differs from theirs, a folder that it does not have. Internal to
- * server/; server.c supplies it, the API shows it. */
+ * server/; shared_node.c supplies it, the API shows it. */
 
 /* Names of one kind that a node says: "sites" and "tokens" that its configuration declares,
  * "without": folder sources whose folder is not there; "remotes": remote sources. Origins and
