@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "config/settings.h"
 #include "config/suggest.h"
@@ -130,27 +131,43 @@ static void open_section(struct file_reader *r, char *line)
 
 /* ---- keys ------------------------------------------------------------------------------ */
 
+/* `key` is the setting's, or what its environment variable or option says: admin_listen is listen
+ * in [admin]. */
+static bool may_mean(const struct setting *s, const char *key)
+{
+    static const char prefix[] = "SITEMAPD_";
+    size_t len = strlen(prefix);
+
+    return s->in_file && (strcmp(s->key, key) == 0 ||
+                          (s->environment != NULL && strncmp(s->environment, prefix, len) == 0 &&
+                           strcasecmp(s->environment + len, key) == 0));
+}
+
 static void refuse_key(struct file_reader *r, const char *key)
 {
     bool named = r->kind == SECTION_NAMED;
     const struct setting *table = named ? r->table->settings : config_settings;
     size_t count = named ? r->table->setting_count : config_settings_count;
-    const char *section = named ? r->table->section : r->section, *elsewhere = NULL;
+    const char *section = named ? r->table->section : r->section;
+    const struct setting *elsewhere = NULL;
     struct suggestion near = {0};
 
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].section, section) == 0 && table[i].in_file)
             suggest_consider(&near, key, table[i].key);
     for (size_t i = 0; i < config_settings_count; i++)
-        if (elsewhere == NULL && strcmp(config_settings[i].key, key) == 0 &&
-            config_settings[i].in_file)
-            elsewhere = config_settings[i].section;
+        if (elsewhere == NULL && may_mean(&config_settings[i], key))
+            elsewhere = &config_settings[i];
     if (near.word != NULL)
         mistakes_add(&r->mistakes, "unknown setting \"%.60s\" in [%s]; did you mean \"%s\"?", key,
                      section, near.word);
-    else if (elsewhere != NULL)
+    else if (elsewhere != NULL && strcmp(elsewhere->key, key) == 0)
         mistakes_add(&r->mistakes, "unknown setting \"%.60s\" in [%s]; it belongs in [%s]", key,
-                     section, elsewhere);
+                     section, elsewhere->section);
+    else if (elsewhere != NULL)
+        mistakes_add(&r->mistakes,
+                     "unknown setting \"%.60s\" in [%s]; write \"%s\" in section [%s]", key,
+                     section, elsewhere->key, elsewhere->section);
     else
         mistakes_add(&r->mistakes, "unknown setting \"%.60s\" in [%s]", key, section);
 }

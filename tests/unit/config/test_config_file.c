@@ -46,6 +46,8 @@ static void test_unknown_words(void **state)
          "2: unknown setting \"max_body\" in [server]; it belongs in [limits]\n"},
         {"[server]\ndatabase = c.db\n",
          "2: unknown setting \"database\" in [server]; it belongs in [catalogue]\n"},
+        {"[server]\nadmin_listen = 127.0.0.1:1\n",
+         "2: unknown setting \"admin_listen\" in [server]; write \"listen\" in section [admin]\n"},
         {"[log]\nwhatever = 4M\n", "2: unknown setting \"whatever\" in [log]\n"},
         {"[site \"a\"]\norigins = https://a\n",
          "2: unknown setting \"origins\" in [site]; did you mean \"origin\"?\n"},
