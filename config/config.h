@@ -136,7 +136,7 @@ struct config {
     char *shared_node;      /* NULL: made once and kept in the file */
     char *shared_upgrade;   /* auto or manual */
     char *shared_advertise; /* origin at which other nodes reach the admin listener; or NULL */
-    char *shared_forward;   /* "no", or the origin of the node that applies this node's writes */
+    char *shared_forward;   /* "auto", "no", or the origin of a node */
     char *peer_token_file;  /* NULL: nodes ask each other nothing */
 
     uint64_t history_keep_ms; /* [history]; 0: none is kept */

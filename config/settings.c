@@ -168,12 +168,12 @@ const struct setting config_settings[] = {
      .doc = "File with the secret that the nodes show each other, the same on all, at least 32 "
             "characters. A node that joins copies the catalogue from another node, where one "
             "advertises its address."},
-    {"shared", "forward", SETTING_WORD, IN(shared_forward), .fallback = "no",
-     FILE_AND("SITEMAPD_SHARED_FORWARD"), .example = "https://web1.internal:8081",
+    {"shared", "forward", SETTING_WORD, IN(shared_forward), .fallback = "auto",
+     FILE_AND("SITEMAPD_SHARED_FORWARD"),
      .doc =
-         "Address of the admin listener of a node near PostgreSQL, which applies the writes that "
-         "this node gets; no: this node applies them. If that node cannot be reached, this one "
-         "applies them, too."},
+         "Where the writes of this node are applied. auto: if PostgreSQL is more than 5 ms away, "
+         "by a node near it that advertises its address; URL: by the node with that admin "
+         "listener; no: here. If the other node cannot be reached, they are applied here."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),

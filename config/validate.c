@@ -580,12 +580,12 @@ static void evaluate_forward(const struct config *c, struct mistakes *m)
     const char *to = c->shared_forward;
     struct url url;
 
-    if (strcmp(to, "no") == 0)
+    if (strcmp(to, "no") == 0 || strcmp(to, "auto") == 0)
         return;
     blame(m, c, "shared", "forward");
     if (url_parse_origin(to, strlen(to), &url) != RULE_OK)
         mistakes_add(m,
-                     "forward %.200s: must be no, or the address of a node such as "
+                     "forward %.200s: must be auto, no, or the address of a node such as "
                      "https://web1.internal:8081",
                      to);
     else if (c->shared_database == NULL)

@@ -65,6 +65,8 @@ struct shared_state {
     bool synchronous;       /* what is acknowledged lies on another machine of PostgreSQL's, too */
     int64_t refused_ms;     /* since when the log has refused what is written; 0: it does not */
     int64_t waiting_ms;     /* how long a commit there has waited for a synchronous standby */
+    int64_t trip_us;        /* median of the last round trips to PostgreSQL, of which a write needs
+                               at least two, the first for the lock; 0: not known yet */
     int64_t namesake_ms;    /* since when a node of the same name has been connected; 0: none is */
     /* Sentences of what is wrong; "": nothing to say. */
     char trouble[256]; /* for anybody: no name or address of PostgreSQL's */

@@ -488,6 +488,8 @@ static bool start_forwarding(struct app *app)
         app->forwarder = forwarder_new(app->context.forward, &app->context.stopping);
     if (app->forwarder == NULL)
         return lack_memory();
+    if (strcmp(to, "auto") == 0) /* shared_node.c aims it */
+        return true;
     snprintf(target.origin, sizeof target.origin, "%s", to);
     forward_aim(app->context.forward, &target);
     return true;
@@ -497,8 +499,10 @@ static bool start_node(struct app *app)
 {
     if (app->config->shared_database == NULL)
         return true;
-    app->node = shared_node_start(app->catalogue, app->config);
-    return (app->node != NULL || lack_memory()) && start_forwarding(app);
+    if (!start_forwarding(app))
+        return false;
+    app->node = shared_node_start(app->catalogue, app->config, app->context.forward);
+    return app->node != NULL || lack_memory();
 }
 
 #define BUDGET_BYTES       (1ull << 30)
@@ -765,8 +769,8 @@ static void stop(struct app *app)
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);
     tls_done();
-    forwarder_free(app->forwarder);
     shared_node_stop(app->node);
+    forwarder_free(app->forwarder);
     peer_files_free(app->context.peer_files);
     crawler_keeper_stop(app->crawler_keeper);
     day_keeper_stop(app->day_keeper);

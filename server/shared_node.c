@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "server/api/forward.h"
 #include "server/api/handlers/handlers.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
@@ -27,9 +28,11 @@
 #define SILENT_MS     30000 /* nodes report every ten seconds */
 #define RETELL_MS     2000  /* twice as long each time */
 #define EXCHANGE_MS   5000
+#define WRITER_LEAD   "writer"
 
 struct shared_node {
     struct catalogue *catalogue;
+    struct forward *forward; /* NULL: it is not aimed here */
     struct thread thread;
     pthread_mutex_t lock; /* for what follows */
     struct config *config;
@@ -41,6 +44,9 @@ struct shared_node {
     bool told_any, told_synchronous;
     int64_t retell_at, retell_ms; /* while it is away: what it says then may be another thing */
     char away_said[256];
+    bool is_far, leads_writes;
+    int64_t leader_silent_ms;
+    struct forward_target target;
 };
 
 /* ---- what it says of itself ---------------------------------------------------------------- */
@@ -167,6 +173,68 @@ static void leave_polls(struct shared_node *n)
                          !n->declared || most > count_upstreams(n->config));
 }
 
+/* ---- whose writes go to which node
+ *
+ * Of the nodes that are near PostgreSQL and advertise an address one leads the writes (a lease),
+ * and says so. A node that is far sends it its own, as soon as it has heard of it; one that has
+ * died is found away until another one has said so. Near or far is the median round trip. */
+
+#define FAR_US  5000
+#define NEAR_US 4000 /* below which a far node is near again */
+
+static void record_leader(void *context, const struct shared_member *member)
+{
+    struct shared_node *n = context;
+    struct forward_target *to = &n->target;
+    char says[16], origin[FORWARD_ORIGIN_SIZE];
+
+    nodes_read_text(member->state, WRITER_LEAD, says, sizeof says);
+    nodes_read_text(member->state, "advertise", origin, sizeof origin);
+    if (says[0] == '\0' || origin[0] == '\0' || member->silent_ms >= SHARED_SILENT_MS ||
+        (to->why != FORWARD_NOT && member->silent_ms >= n->leader_silent_ms))
+        return;
+    n->leader_silent_ms = member->silent_ms;
+    to->why = FORWARD_FAR;
+    snprintf(to->origin, sizeof to->origin, "%s", origin);
+    snprintf(to->node, sizeof to->node, "%s", member->name);
+}
+
+static void report_target(const struct forward_target *was, const struct forward_target *now,
+                          int64_t trip_us)
+{
+    if (now->why != FORWARD_NOT)
+        log_event(LOG_LEVEL_INFO, "forwarding",
+                  "PostgreSQL is %.1f ms away: writes are forwarded to node %s at %s",
+                  (double)trip_us / 1000, now->node, now->origin);
+    else if (was->why != FORWARD_NOT)
+        log_event(LOG_LEVEL_INFO, "forwarding",
+                  "writes are applied by this node: PostgreSQL is %.1f ms away%s",
+                  (double)trip_us / 1000,
+                  trip_us > NEAR_US ? ", but no node near it leads the writes" : "");
+}
+
+static void aim_writes(struct shared_node *n, const struct shared_state *state)
+{
+    const struct forward_target was = n->target;
+    bool led = n->leads_writes, may_lead = n->config->shared_advertise != NULL;
+
+    n->is_far = state->trip_us > (n->is_far ? NEAR_US : FAR_US);
+    catalogue_lead_leave(n->catalogue, WRITER_LEAD, n->is_far || !may_lead);
+    n->leads_writes =
+        may_lead && !n->is_far && state->trip_us > 0 && catalogue_leads(n->catalogue, WRITER_LEAD);
+    if (n->leads_writes != led)
+        n->say_at = 0;
+    if (n->forward == NULL)
+        return;
+    n->target = (struct forward_target){FORWARD_NOT, "", ""};
+    if (n->is_far && state->phase == SHARED_JOINED)
+        catalogue_shared_members(n->catalogue, record_leader, n);
+    if (n->target.why == was.why && strcmp(n->target.origin, was.origin) == 0)
+        return;
+    report_target(&was, &n->target, state->trip_us);
+    forward_aim(n->forward, &n->target);
+}
+
 static bool is_missing(const struct config_source *source)
 {
     struct stat found;
@@ -188,6 +256,8 @@ static void publish_sections(struct shared_node *n, const struct config *config)
         str_append_text(&out, ",\"advertise\":");
         str_append_json_text(&out, config->shared_advertise);
     }
+    if (n->leads_writes)
+        str_append_text(&out, ",\"" WRITER_LEAD "\":\"leads\"");
     str_append_format(&out, ",%s%zu", upstreams_key, count_upstreams(config));
     for (size_t i = 0; i < config->source_count; i++)
         if (is_missing(&config->sources[i]))
@@ -359,6 +429,7 @@ static void check_state(struct shared_node *n)
         return;
     report_changes(n, &state);
     leave_polls(n);
+    aim_writes(n, &state);
     if (now >= n->say_at) {
         publish_sections(n, n->config);
         n->say_at = now + SAY_EACH_MS;
@@ -381,13 +452,15 @@ static void node_run(void *context)
     } while (thread_wait(&n->thread, wait_ms));
 }
 
-struct shared_node *shared_node_start(struct catalogue *c, struct config *config)
+struct shared_node *shared_node_start(struct catalogue *c, struct config *config,
+                                      struct forward *forward)
 {
     struct shared_node *n = calloc(1, sizeof *n);
 
     if (n == NULL)
         return NULL;
     n->catalogue = c;
+    n->forward = strcmp(config->shared_forward, "auto") == 0 ? forward : NULL;
     n->config = config_ref(config);
     leave_polls(n);
     pthread_mutex_init(&n->lock, NULL);

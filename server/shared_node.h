@@ -9,10 +9,14 @@
 #include "config/config.h"
 #include "db/catalogue.h"
 
+struct forward;
 struct shared_node;
 
-/* Starts its thread; holds a reference of `config`. NULL: no memory. */
-struct shared_node *shared_node_start(struct catalogue *c, struct config *config);
+/* Starts its thread; holds a reference of `config`. With forward = auto it aims `forward`
+ * (borrowed; else NULL will do): writes of a node that is far from PostgreSQL go to one that is
+ * near, and leads the writes of such nodes. NULL: no memory. */
+struct shared_node *shared_node_start(struct catalogue *c, struct config *config,
+                                      struct forward *forward);
 /* Declares what `config` says, now where the node has joined, else when it has. False, told, where
  * it is refused; then the old one stays. */
 bool shared_node_reconfigure(struct shared_node *n, struct config *config);

@@ -45,8 +45,11 @@ static enum shared_outcome look(struct lookout *l)
     bool seen = false;
     uint64_t head = 0;
     const struct shared_take take = {see_record, NULL, NULL, NULL, &seen};
+    uint64_t asked_ns = clock_now_ns();
     enum shared_outcome outcome =
         l->log->calls->tail(l->log, &at, 1, &take, &head, clock_now_ms() + CALL_MS);
+    if (outcome == SHARED_YES || seen)
+        standing_record_trip(l->standing, (int64_t)(clock_now_ns() - asked_ns) / 1000);
     if (seen) {
         outcome = SHARED_YES;
         report_writer(l);

@@ -4,6 +4,7 @@
 #include "db/shared/standing.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/base/clock.h"
@@ -44,6 +45,21 @@ struct standing_now standing_now(struct standing *s)
     return now;
 }
 
+static int compare_trips(const void *a, const void *b)
+{
+    int64_t one = *(const int64_t *)a, other = *(const int64_t *)b;
+    return (one > other) - (one < other);
+}
+
+static int64_t median_trip(const struct standing *s)
+{
+    int64_t sorted[STANDING_TRIPS];
+    size_t count = s->trip_count < STANDING_TRIPS ? s->trip_count : STANDING_TRIPS;
+    memcpy(sorted, s->trips_us, sizeof sorted);
+    qsort(sorted, count, sizeof *sorted, compare_trips);
+    return sorted[count / 2];
+}
+
 void standing_state(struct standing *s, struct shared_state *out)
 {
     int64_t now_ms = clock_now_ms();
@@ -54,6 +70,15 @@ void standing_state(struct standing *s, struct shared_state *out)
         out->refused_ms = now_ms - s->refused_since_ms + 1;
     pthread_mutex_unlock(&s->lock);
     out->away_ms = standing_away_ms(s);
+}
+
+void standing_record_trip(struct standing *s, int64_t us)
+{
+    pthread_mutex_lock(&s->lock);
+    s->trips_us[s->trip_count++ % STANDING_TRIPS] = us;
+    if (s->trip_count >= STANDING_TRIPS / 2)
+        s->state.trip_us = median_trip(s);
+    pthread_mutex_unlock(&s->lock);
 }
 
 int64_t standing_away_ms(const struct standing *s)

@@ -14,6 +14,8 @@
 #include "db/shared/log.h"
 #include "db/status.h"
 
+#define STANDING_TRIPS 9
+
 struct standing {
     _Atomic int64_t away_since_ms;
     pthread_mutex_t lock; /* guards what follows */
@@ -28,6 +30,8 @@ struct standing {
     uint64_t replacements; /* how often one took the place of what was here, also of nothing */
     struct digests digests;
     bool has_differed;
+    int64_t trips_us[STANDING_TRIPS]; /* a ring */
+    unsigned trip_count;
 };
 
 /* `node`: or NULL, until standing_know. */
@@ -72,6 +76,8 @@ void standing_record_file(struct standing *s, const struct shared_position *at, 
 void standing_set_at(struct standing *s, const struct shared_position *at);
 /* The log is at least there. True where the file is not there yet. */
 bool standing_record_head(struct standing *s, uint64_t head);
+/* What a question to the log took. */
+void standing_record_trip(struct standing *s, int64_t us);
 void standing_keep_digest(struct standing *s, const struct digest_of *taken);
 
 /* What a call of the log came to is noted, and what that is for the writes that wait for it. */

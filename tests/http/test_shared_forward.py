@@ -17,6 +17,7 @@ from nodes import cluster, equal, joined, loc, ready, served  # noqa: F401
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer  # noqa: E402
 from postgres import free_port  # noqa: E402
+from relay import Relay  # noqa: E402
 
 
 class Pair:
@@ -358,6 +359,56 @@ def test_the_other_node_stands_still(pair):
     assert served(b) >= {loc("one"), loc("three"), loc("four")}
 
 
+def near(cluster, name):  # noqa: F811
+    """A node beside PostgreSQL that advertises its address."""
+    secret, port = cluster.folder / "peer-token", free_port()
+    secret.write_text("a-secret-of-the-nodes-0123456789abcdef\n")
+    secret.chmod(0o600)
+    node = cluster.node(name, "--admin-listen", f"127.0.0.1:{port}", env={"SITEMAPD_SHARED_PEER_TOKEN_FILE": str(secret), "SITEMAPD_SHARED_ADVERTISE": f"http://127.0.0.1:{port}"})
+    joined(node)
+    return node
+
+
+def test_auto_finds_the_node_near_postgresql(cluster):  # noqa: F811
+    """By itself, once it knows that PostgreSQL is far and who leads the writes; another one when that is gone."""
+    a = near(cluster, "a")
+    relay = Relay(cluster.postgres.port, 10)
+    try:
+        far = cluster.postgres.url().replace(f":{cluster.postgres.port}/", f":{relay.port}/")
+        b = cluster.node("b", env={"SITEMAPD_SHARED": far})
+        joined(b)
+        to = eventually(lambda: forwarding(b), "it forwards")
+        assert (to["node"], to["to"], to["reason"]) == ("a", f"http://{a.admin}", "far")
+        assert "forwarding: PostgreSQL is" in b.told("writes are forwarded to node a")[0]
+        assert b.register(loc("one")).status == 201 and served(b) == {loc("one")}
+        assert (outcome(b, "answered"), outcome(b, "direct")) == (1, 0)
+        c = near(cluster, "c")
+        assert forwarding(a) is None and forwarding(c) is None and forwarding(b)["node"] == "a"
+        a.kill()
+        assert b.register(loc("two")).status == 201 and outcome(b, "direct") == 1
+        eventually(lambda: forwarding(b)["node"] == "c", "the next one")
+        assert b.register(loc("three")).status == 201 and outcome(b, "answered") == 2
+        a.start()
+        joined(a)
+        equal([a, b, c])
+    finally:
+        relay.end()
+
+
+def test_nobody_near_postgresql(cluster):  # noqa: F811
+    """A node that is near applies its writes; so does one that is far where no node that is near advertises its address."""
+    joined(cluster.node("a"))
+    relay = Relay(cluster.postgres.port, 10)
+    try:
+        far = cluster.postgres.url().replace(f":{cluster.postgres.port}/", f":{relay.port}/")
+        b = cluster.node("b", env={"SITEMAPD_SHARED": far})
+        joined(b)
+        assert b.register(loc("one")).status == 201
+        assert forwarding(b) is None and wrote(b) >= 1
+    finally:
+        relay.end()
+
+
 def test_the_setting(tmp_path):
     def check(text):
         (tmp_path / "x.conf").write_text(text)
@@ -365,10 +416,10 @@ def test_the_setting(tmp_path):
         return done.code, done.err
 
     shared = "[shared]\ndatabase = postgresql://x@127.0.0.1/x\n"
-    for good in ("no", "http://10.0.0.1:8081", "https://web1.internal"):
+    for good in ("auto", "no", "http://10.0.0.1:8081", "https://web1.internal"):
         assert check(shared + f"forward = {good}\n")[0] == 0
     for bad in ("yes", "web1:8081", "http://web1/x", "ftp://web1"):
         code, told = check(shared + f"forward = {bad}\n")
-        assert code != 0 and f"forward {bad}: must be no" in told, told
+        assert code != 0 and f"forward {bad}: must be auto, no" in told, told
     code, told = check("[shared]\nforward = http://10.0.0.1:8081\n")
     assert code != 0 and "forward needs database in [shared]" in told
