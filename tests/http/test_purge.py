@@ -21,10 +21,10 @@ SECRET = "the-secret-of-the-cdn"
 
 
 class Cdn:
-    """`answers` are given first, then a success; `calls` are (target, headers, body)."""
+    """`answers` are given first, then a success, but for calls that name what it `rejects`; `calls` are (target, headers, body)."""
 
     def __init__(self):
-        self.calls, self.answers = [], []
+        self.calls, self.answers, self.rejects = [], [], None
         cdn = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -36,11 +36,13 @@ class Cdn:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 status, text = cdn.answers.pop(0) if cdn.answers else (200, '{"success": true, "status": "ok"}')
+                if cdn.rejects and cdn.rejects in self.path + body.decode():
+                    status, text = 400, '{"success": false}'
                 if status == 200:
                     cdn.calls.append((self.path, self.headers, body))
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
-                if status == 429:
+                if status in (400, 429):
                     self.send_header("Retry-After", "1")
                 self.end_headers()
                 self.wfile.write(text.encode())
@@ -93,6 +95,25 @@ def test_cloudflare(server, cdn):
     target, headers, _ = cdn.calls[0]
     assert target == "/client/v4/zones/zone1/purge_cache" and headers["Authorization"] == f"Bearer {SECRET}"
     assert "answers 403" in said[0] and SECRET not in said[0]
+
+
+@pytest.mark.parametrize("cache", ["fastly", "cloudflare:zone1"])
+def test_a_url_that_is_rejected_keeps_no_other_waiting(server, cdn, cache):
+    """A site whose host the CDN does not serve, first in any order: a tenant could end all purges with it."""
+    first = "https://a.example.net"
+    assert server.api("POST", "/v1/sites", {"origin": first}).status == 201
+    assert server.register(first + "/a.xml").status == 201
+    assert server.register(ORIGIN + "/a.xml").status == 201
+    cdn.rejects = "a.example.net"
+    with purging(server, cdn, cache, FASTLY_TOKEN=SECRET, CLOUDFLARE_TOKEN=SECRET) as said:
+        everything = lambda: "".join(target + body.decode() for target, _, body in cdn.calls)
+        eventually(lambda: INDEX.removeprefix("https://") + ".gz" in everything(), "another site's is purged")
+        before = len(cdn.calls)
+        assert server.register(ORIGIN + "/b.xml").status == 201
+        eventually(lambda: len(cdn.calls) > before, "and again, as it goes on")
+        cdn.rejects = None
+        eventually(lambda: "a.example.net" in everything(), "it is tried until it succeeds")
+    assert "answers 400" in said[0]
 
 
 def test_akamai(server, cdn, tmp_path):
