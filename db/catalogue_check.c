@@ -451,7 +451,7 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
         return;
     }
     if (s->removed || loc == NULL)
-        return; /* its purge is under way; no loc: integrity_check told */
+        return; /* its purge is under way; no loc: integrity_check reported it */
     snprintf(where, sizeof where, "entry at position %u of %.300s", position, s->url);
     int64_t scope = s->kind == LIST_URLSET ? -index : s->site;
     if (sqlite3_column_int64(row, 1) != scope)

@@ -94,7 +94,7 @@ struct history_difference {
     int64_t site_id, index_id;
     uint64_t from, to;
     history_each_row *each;
-    /* Asked time and again, and told how many bytes go to a file beside the catalogue next, which
+    /* Called repeatedly with the number of bytes that go to a file beside the catalogue next, which
      * is gone in the end; false: CANCELLED. NULL: it goes on. */
     bool (*goes_on)(void *context, size_t bytes);
     void *context;

@@ -152,9 +152,9 @@ typedef void crawler_page_each(void *context, const struct crawler_page_kept *ro
 typedef void crawler_day_each(void *context, const struct crawler_day_kept *row);
 enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_page_each *page,
                                               crawler_day_each *day, void *context);
-/* What the nodes of a shared catalogue told of them: how often (a number that differs whenever the
- * rows do; 0: nothing) and since when they count; and all rows, those of this node, too. Pages have
- * no counts. */
+/* What the nodes of a shared catalogue reported of them: how often (a number that differs whenever
+ * the rows do; 0: nothing) and since when they count; and all rows, those of this node, too. Pages
+ * have no counts. */
 /* What this node kept of sitemaps beside the pages, by the last fetch. */
 typedef void crawler_child_each(void *context, const struct crawler_child_kept *child);
 enum catalogue_status catalogue_view_crawler_children(struct catalogue_view *v,

@@ -19,9 +19,9 @@
  * their sake.
  *
  * A node of a shared catalogue notifies the others of what it wrote, as soon as the log can be
- * reached, and learns what they told: of a page what is newer, of a day each one's sum. What it
- * told itself it learns as well, and before it reports: so one whose file is lost, or older, goes
- * on from there.
+ * reached, and learns what they reported: of a page what is newer, of a day each one's sum. What it
+ * reported itself it learns as well, and before it reports: so one whose file is lost, or older,
+ * goes on from there.
  */
 
 #define EACH_SECONDS       60

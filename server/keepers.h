@@ -8,7 +8,8 @@
 
 struct crawler_keeper;
 /* Reads what is kept, once the pages are known and before anything is served; then starts the
- * thread. Both are borrowed. NULL, told, where it cannot: then nothing is kept. */
+ * thread. Both are borrowed. NULL, with the error reported, where it cannot: then nothing is kept.
+ */
 struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct crawlers *crawlers);
 /* Ends the thread and writes what is new, once nothing is served and while the catalogue still
  * takes writes. Takes NULL. */

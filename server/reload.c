@@ -55,7 +55,7 @@ static bool apply(struct app *app, struct config *fresh, struct publish_policies
                   "start; restart to apply them",
                   CRAWLERS_MAX - 1);
     app_retune_listeners(app, fresh);
-    /* Past this point a failure is one of memory or of the disk: told, and the rest goes on. */
+    /* Past this point a failure is one of memory or of the disk: reported, and the rest goes on. */
     if (!source_set_reconfigure(app->sources, fresh))
         log_event(LOG_LEVEL_ERROR, "reload-incomplete", "not all sources could be started");
     app_retune_trace(app, fresh);

@@ -218,7 +218,7 @@ static struct descriptor_share share_descriptors(const struct config *config)
 }
 
 /* The admin listener first: who registers must not find the door closed once crawlers come. False,
- * told as a failed start, where one cannot listen. */
+ * reported as a failed start, where one cannot listen. */
 static bool app_start_listeners(struct app *app)
 {
     const struct config *config = app->config;
@@ -310,7 +310,7 @@ static void use_pair(struct app *app, enum tls_side side, struct tls_pair *pair)
     struct tm utc;
     time_t expires = (time_t)tls_pair_expires(pair);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&expires, &utc));
-    if (expires > time(NULL)) /* else tls-warning has told */
+    if (expires > time(NULL)) /* else tls-warning is logged */
         log_event(LOG_LEVEL_INFO, "tls", "the certificate of the %s listener expires at %s",
                   side == TLS_ADMIN ? "admin" : "public", when);
     if (side == TLS_ADMIN)

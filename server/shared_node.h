@@ -17,11 +17,12 @@ struct shared_node;
  * near, and leads the writes of such nodes. NULL: no memory. */
 struct shared_node *shared_node_start(struct catalogue *c, struct config *config,
                                       struct forward *forward);
-/* Declares what `config` says, now where the node has joined, else when it has. False, told, where
- * it is refused; then the old one stays. */
+/* Declares what `config` says, now where the node has joined, else when it has. False, reported,
+ * where it is refused; then the old one stays. */
 bool shared_node_reconfigure(struct shared_node *n, struct config *config);
-/* Whether the configuration of another node has a remote source of this name, as far as nodes told;
- * one that has not reported yet, or reported too much, may have any. Thread safe, never waits. */
+/* Whether the configuration of another node has a remote source of this name, as far as nodes
+ * reported; one that has not reported yet, or reported too much, may have any. Thread safe, never
+ * waits. */
 bool shared_node_others_want(struct catalogue *c, const char *source);
 /* Takes NULL. */
 void shared_node_stop(struct shared_node *n);

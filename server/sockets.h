@@ -33,7 +33,7 @@ struct sockets {
 
 /* A given socket is known by its name (FileDescriptorName=public or admin); others are, in order,
  * the public and the admin one. The rest are bound to their configured addresses, and do not listen
- * yet. False, told as a failed start. */
+ * yet. False if it fails, reported as a failed start. */
 bool sockets_open(const struct config *config, struct sockets *out);
 /* Closes those that no listener took. */
 void sockets_close(struct sockets *s);

@@ -239,7 +239,7 @@ static bool add_made(struct source_plan *p, const struct source_settings *from)
     return true;
 }
 
-/* NULL, and told, where the catalogue cannot be read. */
+/* NULL, with the error reported, where the catalogue cannot be read. */
 static struct registry *read_registry(struct catalogue *c)
 {
     struct registry *registry;
@@ -249,7 +249,7 @@ static struct registry *read_registry(struct catalogue *c)
     return registry;
 }
 
-/* NULL: a folder cannot be given a URL, the catalogue cannot be read, or no memory; told as a
+/* NULL: a folder cannot be given a URL, the catalogue cannot be read, or no memory; reported as a
  * failed start. `config` must outlive it. */
 static struct source_plan *source_plan_new(const struct config *config, struct catalogue *c)
 {

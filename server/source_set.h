@@ -22,14 +22,14 @@ struct trace;
 
 /* Starts what configuration and catalogue name, and a thread that follows the catalogue from then
  * on: what API, command line or another process change of its sources is in force within moments.
- * `publisher`, `cache` (for the files that are served), `trace` are borrowed. False, told as a
+ * `publisher`, `cache` (for the files that are served), `trace` are borrowed. False, reported as a
  * failed start, where it cannot. */
 bool source_set_start(struct config *config, struct catalogue *c, struct publisher *publisher,
                       struct cache *cache, struct trace *trace, struct source_set **out);
 /* Whether source_set_reconfigure can take `config`; changes nothing. False is logged. */
 bool source_set_check(const struct source_set *set, const struct config *config);
 /* Makes the sources those of `config`: what is the same goes on, what is not named any more ends,
- * and its entries stay. False, told, where some could not be begun. */
+ * and its entries stay. False, with the error reported, where some could not be begun. */
 bool source_set_reconfigure(struct source_set *set, struct config *config);
 /* Calls `done` once the sources are those of the registry that is published now: at once where the
  * set has ended. Any thread; never waits. Takes a struct source_set. */
@@ -53,7 +53,7 @@ void source_set_fetch_child(void *source_set, int64_t site_id, const char *loc,
  * a struct source_set. */
 void source_set_look(void *source_set, notify_each *each, void *each_context);
 /* The receiver, from then on, of what happens to single sitemaps of remote sources, on their
- * thread; must not wait. NULL: nobody, and once this returns nobody is being told. */
+ * thread; must not wait. NULL: nobody, and once this returns nobody is called. */
 void source_set_report(struct source_set *set, notify_listener *listener, void *context);
 /* Ends the folders' threads; callers that wait for a scan are answered. Takes NULL. */
 void source_set_end(struct source_set *set);

@@ -24,5 +24,5 @@ struct watch {
     bool log_known;
     bool lost;        /* LOST was returned, REOPENED not yet */
     int files_fd;     /* inotify of the file and its log; -1: none */
-    int64_t moved_ms; /* when it last told of something, or a look found something */
+    int64_t moved_ms; /* when it last reported something, or a look found something */
 };

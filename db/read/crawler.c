@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What is kept of crawlers (db/crawler.h): what this node saw, what the nodes of a shared catalogue
- * told, and what logs report that the ledger is to import. */
+ * reported, and what logs report that the ledger is to import. */
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>

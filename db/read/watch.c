@@ -249,7 +249,7 @@ static enum catalogue_wait_result poll_once(struct watch *w)
 
 /* ---- waiting --------------------------------------------------------------------------- */
 
-/* Takes what the kernel told of the files. False: nothing. */
+/* Takes what the kernel reported of the files. False: nothing. */
 static bool read_file_events(const struct watch *w)
 {
     char events[4096];

@@ -223,7 +223,7 @@ enum catalogue_status preview_report(struct preview *p, struct tx *tx, const str
         return report_removal(p, tx, change, result);
     const struct history_part *part;
     enum catalogue_status status = recorder_first_rows(tx->recorder, &part);
-    /* A change in steps told rows of the steps before. */
+    /* A change in steps reported rows of the steps before. */
     for (uint32_t i = 0;
          status == CATALOGUE_OK && part != NULL && i < part->count && has_room(result); i++)
         if (is_visible(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))

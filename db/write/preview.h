@@ -15,7 +15,7 @@ struct preview {
     struct registry *registry; /* a reference: as it was before */
 };
 
-/* Of a change that is not a dry run, or whose rows nobody wants told, nothing is done. */
+/* Of a change that is not a dry run, or whose rows are not wanted, nothing is done. */
 enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const struct change *change);
 /* The change is carried out, and neither committed nor rolled back: fills result->told. What the
  * token does not see is not reported. */

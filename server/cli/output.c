@@ -222,7 +222,7 @@ uint64_t output_print_rows(const struct change_result *result, uint64_t most)
         const struct entry_record *records[] = {&result->told[i].before, &result->told[i].after};
         struct entry_shown shown[2];
 
-        for (size_t k = 0; k < 2; k++) /* without its index: where it lies is not told */
+        for (size_t k = 0; k < 2; k++) /* without its index: its place is unknown */
             shown[k] = (struct entry_shown){.loc = records[k]->loc,
                                             .lastmod = records[k]->lastmod,
                                             .digest = records[k]->digest,

@@ -37,7 +37,7 @@ void progress_update(struct progress *p, uint64_t done);
 /* Takes the bar away. */
 void progress_end(struct progress *p);
 
-/* Prints what the API told, a line of JSON. */
+/* Prints what the API reported, a line of JSON. */
 void output_json(const json_t *object);
 
 /* Appends the line, or lines, of a table that an object of the API is. */
@@ -48,9 +48,9 @@ typedef void output_row(struct str *out, const json_t *object, void *context);
  * `none` is reported on stderr where it has no row. Returns an exit status. */
 int output_table(struct cli *cli, const json_t *objects, const char *heading, const char *none,
                  output_row *append, void *context);
-/* A count as JSON, null where it is not told. The caller's. */
+/* A count as JSON, null if it is unknown. The caller's. */
 json_t *output_json_count(uint64_t count, bool untold);
-/* The member's count for a table, "-" where it is not told. */
+/* The member's count for a table, "-" if it is unknown. */
 void output_count(char out[24], const json_t *object, const char *name);
 
 /* A line of what a change does to an entry: "+ loc", "- loc", or "~ loc" with what differs. NULL:

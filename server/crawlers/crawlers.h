@@ -82,7 +82,7 @@ uint64_t crawlers_child_of(const char *path, const char *query);
 size_t crawlers_who(struct crawlers *c, const char *user_agent, const char *address, bool *real);
 void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int64_t now);
 
-/* A page is now so; told before it is served. `catalogue_is` comes before the pages of another
+/* A page is now so; reported before it is served. `catalogue_is` comes before the pages of another
  * catalogue: where the epoch is another one all that is known of pages and days is dropped. */
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch);
 void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uint32_t page,
@@ -123,7 +123,7 @@ void crawlers_each_day(struct crawlers *c,
 /* ---- keeping ------------------------------------------------------------------------------- */
 
 #define CRAWLERS_EPOCH_SIZE 40
-/* The epoch that crawlers_catalogue_is told last, "" before. */
+/* The epoch that crawlers_catalogue_is reported last, "" before. */
 void crawlers_epoch(struct crawlers *c, char out[CRAWLERS_EPOCH_SIZE]);
 
 /* What has changed since it was taken, at most `max` (1 at least), from *at (0 at first) on; how

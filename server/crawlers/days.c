@@ -15,7 +15,7 @@
  * and stay: begun again they would be kept in the place of what they were. */
 
 #define BUCKETS   8192u
-#define AT_A_TIME 64u /* copied under the lock, and then told without it */
+#define AT_A_TIME 64u /* copied under the lock, and then reported without it */
 
 struct sum {
     struct crawler_day is;

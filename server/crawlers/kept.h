@@ -9,7 +9,7 @@
  * node than `node` (NULL: any) left in the file is passed over. */
 enum catalogue_status crawlers_restore(struct crawlers *c, struct catalogue_view *view,
                                        const char *node);
-/* Learns what the nodes of a shared catalogue told, of which `node` is this one; where that is
+/* Learns what the nodes of a shared catalogue reported, of which `node` is this one; where that is
  * known already only if `again`, which finds pages and names that came since. Thread safe. */
 enum catalogue_status crawlers_learn(struct crawlers *c, struct catalogue_view *view,
                                      const char *node, bool again);

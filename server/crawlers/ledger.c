@@ -421,7 +421,7 @@ bool ledger_restore(struct ledger *l, const struct crawler_held *told)
         }
         int64_t known = update_held(page, row, told);
         /* What changed while nobody served: the first of these changes is not known. */
-        if (row->is.held_changed_at <= page->is.changed_at) /* else it is soon told of the page */
+        if (row->is.held_changed_at <= page->is.changed_at) /* else it soon learns of the page */
             row->is.stale_since = stale(page, row);
         row->taken &= row->is.stale_since == known;
     }

@@ -75,7 +75,7 @@ struct exchange {
     atomic_int wait;               /* enum wait_state */
     struct request request;        /* cleared up to its reply's headers */
     char own_id[REQUEST_ID_SIZE];  /* where it brought none */
-    char client[INET6_ADDRSTRLEN]; /* of request.peer, where a listed proxy told it */
+    char client[INET6_ADDRSTRLEN]; /* of request.peer, where a listed proxy sent it */
     char target_inline[TARGET_INLINE];
 };
 

@@ -154,14 +154,14 @@ struct request {
     const char *query; /* raw text behind '?', NULL: there is no '?' */
     const char *host;  /* Host, or X-Forwarded-Host of a listed proxy; NULL: none */
     const char *peer;  /* address without port, or what a listed proxy sends; may be NULL */
-    const char *id;    /* told in X-Request-Id and in the logs; NULL: none */
+    const char *id;    /* sent as X-Request-Id and in the logs; NULL: none */
     const struct header_scan *header; /* borrowed; NULL: none (tests) */
     int64_t now;                      /* Unix seconds */
     const struct route *route;        /* that matched */
     int64_t site_id;       /* of the site that was asked; 0: none, or not a request of the public */
     const char *path_tail; /* what the route's trailing {…} matched, percent-decoded, or NULL */
-    bool undated; /* what another site or file told at this address, or will, may bear any date:
-                     none is compared */
+    bool undated; /* what another site or file served at this address, or will serve, may bear any
+                     date: none is compared */
     void *state;  /* the handler's, between begin, body and finish */
     /* Who resumes a whole request leaves the making of its reply to the listener's own thread by
      * setting this before request_resume: called once, fills the reply. NULL: it is filled. */

@@ -894,7 +894,7 @@ bool json_stream_single(const struct frame *f)
     return f->handler == &stream_handler && ((const struct json_stream *)f->self)->single;
 }
 
-/* ---- NDJSON or one object, told by the first line ---- */
+/* ---- NDJSON or one object, recognised by the first line ---- */
 
 struct either {
     struct frame *frame;

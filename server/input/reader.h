@@ -18,7 +18,7 @@
 #define READER_MAX_TEXT_BYTES 65536u /* of XML one tag, comment, or text of an element */
 
 enum reader_format {
-    READER_AUTO,   /* told by content: gzip magic, '<', '{', '[', else a list */
+    READER_AUTO,   /* recognised by content: gzip magic, '<', '{', '[', else a list */
     READER_JSON,   /* one object or one array of objects */
     READER_NDJSON, /* one object a line; blank lines are skipped */
     READER_XML,    /* a sitemap index; of page URLs a sitemap */

@@ -525,7 +525,7 @@ static bool fail_xml(struct xml *x, enum XML_Error error, const char *code, cons
  * An item that is written as programs write them is taken as it stands, and expat never has it:
  * tags without prefix, attributes and odd spaces, each once, their text printable ASCII without
  * markup. Expat would read it in the same way, and what is left is as well-formed as the whole:
- *   - expat itself has told that such an item is ours (`plain`): the prefixes of the root hold for
+ *   - expat itself has shown that such an item is ours (`plain`): the prefixes of the root hold for
  *     all, and what is printable ASCII is that in every encoding in which the tag is;
  *   - and that it has read to the end of an item (`between`), so neither a comment nor CDATA is
  *     around it. What is not plain goes to expat up to the next end of an item. */

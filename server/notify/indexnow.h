@@ -14,8 +14,8 @@ struct indexnow;
 
 struct child_store;
 struct trace;
-/* NULL where no site has a key, or, told, where it cannot. Catalogue, counts, store (NULL: no
- * sitemap is mirrored) and trace live longer. */
+/* NULL where no site has a key, or, with the error reported, where it cannot. Catalogue, counts,
+ * store (NULL: no sitemap is mirrored) and trace live longer. */
 struct indexnow *indexnow_start(struct config *config, struct catalogue *catalogue,
                                 struct child_store *store, struct trace *trace,
                                 struct indexnow_counts *counts);

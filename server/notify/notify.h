@@ -49,7 +49,7 @@ struct notify_options {
 };
 
 struct notify;
-/* NULL, told, where it cannot: then there are no notifications. */
+/* NULL, with the error reported, where it cannot: then there are no notifications. */
 struct notify *notify_start(const struct notify_options *options);
 /* Any thread; never waits for I/O. `n` is a struct notify. */
 void notify_sitemap(void *context, const struct notify_sitemap *what);

@@ -10,7 +10,7 @@
 #include "server/rules/limits.h"
 #include "server/rules/url.h"
 
-#define INDEX_PATH_DEFAULT   "/sitemap_index.xml" /* of a site that nobody told otherwise */
+#define INDEX_PATH_DEFAULT   "/sitemap_index.xml" /* of a site without another */
 #define PAGE_PATTERN_DEFAULT "{stem}-{n}{suffix}"
 #define PAGE_PATH_SIZE       (INDEX_PATH_MAX_CHARS + 64)
 

@@ -51,11 +51,11 @@ struct scan_pass;
 
 /* What a kind of source knows and a scan does not. `place` is its own. */
 struct source_kind {
-    /* Opens what is to be looked at, before the catalogue is read. False, told by scan_fail, where
-     * it cannot be. `end` follows where it was true. */
+    /* Opens what is to be looked at, before the catalogue is read. False, reported by scan_fail,
+     * where it cannot be. `end` follows where it was true. */
     bool (*begin)(void *place, struct scan_pass *pass);
     /* Hands over every file there is by scan_meet, scan_compare and scan_problem. False: the scan
-     * ends and changes nothing (scan_fail told why, it was stopped, or memory is out). */
+     * ends and changes nothing (scan_fail reported why, it was stopped, or memory is out). */
     bool (*find)(void *place, struct scan_pass *pass);
     void (*end)(void *place);
     /* The normalised URL of a path; a RULE_… where it has none. */

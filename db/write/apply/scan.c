@@ -610,7 +610,7 @@ static enum catalogue_status remove_file_entry(struct scan *s)
 /* ---- what is there */
 
 /* A good file without a place. Its row says what it holds, so that it can be tried again without
- * being read; told once, not with every try. */
+ * being read; reported once, not with every try. */
 static enum catalogue_status refuse(struct scan *s)
 {
     struct rejection rejection = {

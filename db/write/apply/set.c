@@ -352,7 +352,7 @@ static enum catalogue_status second_pass(struct replace *r, const struct entry *
     struct put *put = &r->put;
     enum catalogue_status status = validate_line(r, entry);
     if (status != CATALOGUE_OK || put->code != RULE_OK)
-        return status; /* told in the first pass */
+        return status; /* reported in the first pass */
     bool here = put->from == r->index;
     if (here && put->row.serial > r->tx->first_serial) {
         reject(r, RULE_DUPLICATE, "loc"); /* made by a line before this one */
@@ -604,7 +604,7 @@ static enum catalogue_status look_again(struct tx *tx, const struct change *chan
 }
 
 /* One line. After a strict bulk's first refusal nothing is written any more, but every further bad
- * line is still found and told. */
+ * line is still found and reported. */
 static enum catalogue_status apply_line(struct tx *tx, const struct change *change,
                                         const struct entry *entry, struct put *put,
                                         struct change_result *result)

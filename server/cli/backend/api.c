@@ -174,7 +174,8 @@ json_t *api_get(struct backend *b, struct str *target)
     return NULL;
 }
 
-/* The array that an answer has; NULL, and told, where it has none. Drops the answer. */
+/* The array that an answer has; NULL, with the error reported, where it has none. Drops the answer.
+ */
 static json_t *parse_array(struct backend *b, json_t *answer, const char *member)
 {
     json_t *array = json_incref(json_object_get(answer, member));

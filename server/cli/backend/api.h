@@ -37,15 +37,15 @@ struct backend {
     unsigned status;          /* of the last answer; 0: there was none */
     char why[512];            /* what went wrong with the last call: a sentence */
     uint64_t received;        /* bytes of answers that were kept */
-    json_t *sites, *lists[2]; /* as told last; NULL: not asked since the last write */
+    json_t *sites, *lists[2]; /* as reported last; NULL: not asked since the last write */
     struct str owner;         /* the token's name; empty: not asked yet */
 };
 
 /* Opens the catalogue of cli->config; `create`: makes a missing one. EXIT_DONE and `*out`,
- * or told why not. */
+ * or reported why not. */
 int backend_open_file(struct cli *cli, bool create, struct backend **out);
 /* Makes ready what asks the server at `url`, by the token of the environment or (not NULL) of the
- * file's first line. It is asked nothing yet. EXIT_DONE and `*out`, or told why not. */
+ * file's first line. It is asked nothing yet. EXIT_DONE and `*out`, or reported why not. */
 int backend_open_server(struct cli *cli, const char *url, const char *token_file,
                         struct backend **out);
 void backend_close(struct backend *b); /* takes NULL */
@@ -67,12 +67,15 @@ static inline bool api_is_good(const struct backend *b)
 {
     return b->status / 100 == 2;
 }
-/* GET; the target is done with. The answer, or NULL, and told, where it is no 2xx. */
+/* GET; the target is done with. The answer, or NULL, with the error reported, if it is not a 2xx.
+ */
 json_t *api_get(struct backend *b, struct str *target);
 /* The same of a path without a query, whose answer has an array of this name: that, the caller's.
  */
 json_t *api_get_array(struct backend *b, const char *path, const char *member);
-/* All pages of a list, joined into one array, the caller's. NULL, and told, where that fails. */
+/* All pages of a list, joined into one array, the caller's. NULL, with the error reported, where
+ * that fails.
+ */
 json_t *api_get_all(struct backend *b, const char *path, const char *member);
 /* Reports why a read failed; `answer` is dropped. EXIT_COULD_NOT. */
 int api_report(const struct backend *b, json_t *answer);
@@ -112,8 +115,8 @@ void shown_entry_done(struct shown_entry *kept);
 const json_t *api_sites(struct backend *b);
 const json_t *api_lists(struct backend *b, enum list_kind kind);
 /* Who owns what a command makes where its --source names nobody: on a server the token, so that
- * one token's work is one owner's, whichever client did it. Borrowed; NULL, and told, where
- * that cannot be asked. */
+ * one token's work is one owner's, whichever client did it. Borrowed; NULL, with the error
+ * reported, where that cannot be asked. */
 const char *api_owner(struct backend *b);
 
 /* Told each entry of a list; strings are valid for the call. False ends it. */
@@ -133,7 +136,7 @@ int api_entries(struct backend *b, const struct entry_wanted *wanted, api_entry 
 /* ---- writes -------------------------------------------------------------------------------- */
 
 /* Asks for a write; target and body (may be NULL) are done with. EXIT_DONE and the answer (NULL:
- * not wanted), which is the caller's, or told why `what` was not changed. */
+ * not wanted), which is the caller's, or reported why `what` was not changed. */
 /* Reports why `what` was not changed; `answer` is dropped. `loc`: what was to be registered; NULL:
  * nothing was. EXIT_COULD_NOT. */
 int api_refused(struct backend *b, const char *loc, const char *what, json_t *answer);

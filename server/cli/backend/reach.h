@@ -22,8 +22,8 @@ struct reach {
 };
 
 /* Makes ready to ask `text`: a URL, or the name of a [source] with an upstream. Reads the
- * configuration unless that was done, and --connect, --timeout. An exit status, told;
- * reach_done is due all the same. */
+ * configuration unless that was done, and --connect, --timeout. An exit status, with the error
+ * reported; reach_done is due all the same. */
 int reach_init(struct cli *cli, const char *text, struct reach *out);
 void reach_done(struct reach *r);
 

@@ -75,7 +75,7 @@ int session_do(struct cli *cli, const char *method, struct str *target, struct j
 int session_report(struct cli *cli, const char *loc, const char *what,
                    const struct change_result *result);
 /* Reads --max-removed into `*out` (MAX_REMOVED_GUARDED without it). Returns EXIT_DONE or
- * EXIT_USAGE, told. */
+ * EXIT_USAGE, with the error reported. */
 int session_max_removed(const struct cli *cli, int64_t *out);
 /* The same into the query of a request, and --dry-run. */
 int session_add_set_options(const struct cli *cli, struct str *target);

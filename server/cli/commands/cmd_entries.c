@@ -521,7 +521,7 @@ static int find_site(struct cli *cli, const char *name, struct url *url, const j
     return names_site(cli, origin, site);
 }
 
-/* The page that `name` names; told where it names none. */
+/* The page that `name` names; an error is reported if there is none. */
 static int find_page(struct cli *cli, const char *name, struct page_name *out)
 {
     const json_t *site = NULL;

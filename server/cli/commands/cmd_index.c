@@ -25,7 +25,8 @@ static void append_address(struct str *target, const char *path, const json_t *o
     target_segment(target, member_text(object, "id"));
 }
 
-/* The list that the command's word names into `target`. Returns EXIT_DONE, or told. */
+/* The list that the command's word names into `target`. Returns EXIT_DONE, or the status after an
+ * error was reported. */
 static int find_list(struct cli *cli, enum list_kind kind, struct str *target)
 {
     const json_t *list;
@@ -146,8 +147,8 @@ int command_urlset_add(struct cli *cli)
 
 /* ---- set, remove ------------------------------------------------------------------------- */
 
-/* Asks for a change of the list that the command's word names. EXIT_DONE and the answer, or told.
- * The body (may be NULL) is done with. */
+/* Asks for a change of the list that the command's word names. EXIT_DONE and the answer, or
+ * reported. The body (may be NULL) is done with. */
 static int change_list(struct cli *cli, const char *method, json_t *body, json_t **answer)
 {
     struct str target = STR_INIT;

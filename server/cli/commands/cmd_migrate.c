@@ -555,7 +555,7 @@ static void report_choice(struct visit *v, const struct url *robots, const char 
 }
 
 /* The site at `robots`; where that leads to the other of www and bare host, or has nothing, that
- * one. An exit status, told. */
+ * one. An exit status, with the error reported. */
 static int look_at_site(struct visit *v, const struct url *robots)
 {
     struct old_site *s = &v->site;

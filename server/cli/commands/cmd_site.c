@@ -147,7 +147,7 @@ static int read_robots(const struct arguments *a, json_t *body)
     return status;
 }
 
-/* Adds what the options say of the site. Returns EXIT_DONE, or has told why not. */
+/* Adds what the options say of the site. Returns EXIT_DONE, or has reported why not. */
 static int read_site_options(const struct cli *cli, json_t *body)
 {
     const struct arguments *a = &cli->arguments;

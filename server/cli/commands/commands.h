@@ -5,7 +5,7 @@
 #include "server/cli/backend/api.h"
 
 /* Why the server or catalogue is not well: an array of the API's reasons, the caller's. NULL, and
- * told, where that cannot be asked. */
+ * reported, where that cannot be asked. */
 json_t *status_reasons(struct backend *b, bool *healthy);
 /* Appends the page's XML as it would be served; nothing where it has no entries. An exit status. */
 int entries_render(struct backend *b, const json_t *list, uint64_t number, struct str *out);

@@ -49,8 +49,8 @@ static bool read_number(const char *text, uint64_t *out)
     return len > 0 && len < 19 && text[len] == '\0';
 }
 
-/* Seconds, milliseconds, microseconds or nanoseconds since 1970, told apart by their size: a log is
- * of this age. */
+/* Seconds, milliseconds, microseconds or nanoseconds since 1970, distinguished by their size: a log
+ * is of this age. */
 static int64_t from_number(double number)
 {
     while (number >= 1e11)

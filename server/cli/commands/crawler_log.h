@@ -15,12 +15,12 @@
 struct log_fetch {
     int64_t at; /* Unix seconds */
     unsigned status;
-    uint64_t bytes;         /* 0 where it is not told */
-    const char *method;     /* NULL: not told */
+    uint64_t bytes;         /* 0 if it is absent */
+    const char *method;     /* NULL: absent */
     const char *host;       /* likewise; with a port, as it came */
     const char *target;     /* a path with its query, or a URL */
     const char *user_agent; /* "" where there is none */
-    const char *address;    /* of the client; NULL: not told */
+    const char *address;    /* of the client; NULL: absent */
 };
 
 enum log_line {

@@ -411,7 +411,7 @@ static int apply_group(struct import *import, struct import_group *group, bool d
 }
 
 /* Applies the groups one after the other, or checks them only. What single entries are refused for
- * is in the findings. Returns EXIT_DONE, or has told what refuses a group as a whole. */
+ * is in the findings. Returns EXIT_DONE, or has reported what refuses a group as a whole. */
 static int import_apply(struct import *import, bool dry_run, struct findings *findings)
 {
     int status = EXIT_DONE;
@@ -462,8 +462,8 @@ static struct import_group *add_group(struct import *import, char *index_url, in
     return &grown[import->group_count++];
 }
 
-/* The index that a replace without --index puts `entry` into; NULL and told in the findings where
- * there is none. */
+/* The index that a replace without --index puts `entry` into; NULL, and an error in the findings,
+ * where there is none. */
 static const struct registry_index *find_index(struct import *import, const struct entry *entry,
                                                const struct registry_site **site)
 {
@@ -719,7 +719,7 @@ static void report_packing(const struct import *import, const struct reader *rea
                  rule_code_word(RULE_GZIP_UNMARKED));
 }
 
-/* Reads all of `fd` into groups. Returns EXIT_DONE, or has told why the list is of no use. */
+/* Reads all of `fd` into groups. Returns EXIT_DONE, or has reported why the list is of no use. */
 static int import_read(struct import *import, int fd)
 {
     const struct config *config = import->cli->config;
