@@ -132,6 +132,7 @@ struct config {
     uint32_t shrink_guard_percent;
 
     char *shared_database;  /* [shared] database = postgresql://…; NULL: this machine's alone */
+    char *shared_follow;    /* origin of the node that is followed in its place; or NULL */
     char *shared_schema;    /* of PostgreSQL */
     char *shared_node;      /* NULL: made once and kept in the file */
     char *shared_upgrade;   /* auto or manual */
@@ -220,6 +221,12 @@ bool config_source_settings(const struct config *c, const struct config_source *
                             struct source_settings *out, char **map);
 /* Checks the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
+/* Whether this server is a node of a catalogue that several machines have. */
+static inline bool config_is_shared(const struct config *c)
+{
+    return c->shared_database != NULL || c->shared_follow != NULL;
+}
+
 /* How long a write may wait: what is set, else what the kind of catalogue needs. In a shared one a
  * large list stops the writes of all nodes for its time. */
 uint32_t config_write_timeout_ms(const struct config *c);

@@ -148,6 +148,11 @@ const struct setting config_settings[] = {
      .example = "postgresql://sitemapd@db1.internal,db2.internal/sitemapd",
      .doc = "PostgreSQL through which several machines share one catalogue; separate several hosts "
             "by commas. Put a password into a file that passfile= names."},
+    {"shared", "follow", SETTING_ORIGIN, IN(shared_follow), FILE_AND("SITEMAPD_SHARED_FOLLOW"),
+     .example = "https://web1.internal:8081",
+     .doc = "Admin listener of a node of a shared catalogue, or of another follower, that this "
+            "server follows in place of database: it serves the same pages and forwards writes. "
+            "Needs peer_token_file, here and there."},
     {"shared", "schema", SETTING_IDENTIFIER, IN(shared_schema), FILE_AND("SITEMAPD_SHARED_SCHEMA"),
      .fallback = "sitemapd",
      .doc = "Schema of the PostgreSQL database. Catalogues in different schemas share a database "
@@ -173,7 +178,8 @@ const struct setting config_settings[] = {
      .doc =
          "Where the writes of this node are applied. auto: if PostgreSQL is more than 5 ms away, "
          "by a node near it that advertises its address; URL: by the node with that admin "
-         "listener; no: here. If the other node cannot be reached, they are applied here."},
+         "listener; no: here. If the other node cannot be reached, they are applied here. "
+         "A follower applies none: auto is the node that it follows, no rejects them."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),

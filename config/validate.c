@@ -561,15 +561,14 @@ static void evaluate_peers(const struct config *c, struct mistakes *m)
 {
     char token[CONFIG_PEER_TOKEN_SIZE], why[256];
 
-    if (c->peer_token_file == NULL && c->shared_advertise != NULL) {
-        blame(m, c, "shared", "advertise");
+    blame(m, c, "shared", "advertise");
+    if (c->peer_token_file == NULL && c->shared_advertise != NULL)
         mistakes_add(m, "advertise needs peer_token_file");
-    }
     if (c->peer_token_file == NULL)
         return;
     blame(m, c, "shared", "peer_token_file");
-    if (c->shared_database == NULL)
-        mistakes_add(m, "peer_token_file needs database in [shared]");
+    if (!config_is_shared(c))
+        mistakes_add(m, "peer_token_file needs database or follow in [shared]");
     if (config_peer_token(c, token, why) != NULL)
         mistakes_add(m, "%s", why);
     explicit_bzero(token, sizeof token);
@@ -588,8 +587,8 @@ static void evaluate_forward(const struct config *c, struct mistakes *m)
                      "forward %.200s: must be auto, no, or the address of a node such as "
                      "https://web1.internal:8081",
                      to);
-    else if (c->shared_database == NULL)
-        mistakes_add(m, "forward needs database in [shared]");
+    else if (!config_is_shared(c))
+        mistakes_add(m, "forward needs database or follow in [shared]");
 }
 
 static void evaluate_shared(const struct config *c, struct mistakes *m)
@@ -599,6 +598,11 @@ static void evaluate_shared(const struct config *c, struct mistakes *m)
     blame(m, c, "shared", "node");
     if (node != NULL && entry_check_name(node, strlen(node)) != RULE_OK)
         mistakes_add(m, "node %.80s: a name may have only A-Z a-z 0-9 . _ -", node);
+    blame(m, c, "shared", "follow");
+    if (c->shared_follow != NULL && c->shared_database != NULL)
+        mistakes_add(m, "follow cannot be combined with database: a follower has no PostgreSQL");
+    if (c->shared_follow != NULL && c->peer_token_file == NULL)
+        mistakes_add(m, "follow needs peer_token_file");
     evaluate_peers(c, m);
     evaluate_forward(c, m);
 }

@@ -96,7 +96,8 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
     if (c->options.write_timeout_ms == 0)
         c->options.write_timeout_ms = WRITER_TIMEOUT_DEFAULT_MS;
     prepare_engine(c->path);
-    if (options->shared.database != NULL && (c->member = member_new(c)) == NULL)
+    bool is_shared = options->shared.database != NULL || options->shared.follows;
+    if (is_shared && (c->member = member_new(c)) == NULL)
         goto fail;
     status = writer_start(c, &c->writer, why, why_size);
     if (status == CATALOGUE_OK)
@@ -109,7 +110,8 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }
-    if (c->member != NULL && options->server && !start_presence(c)) {
+    /* A follower holds nothing, and reports to nobody. */
+    if (options->shared.database != NULL && options->server && !start_presence(c)) {
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }

@@ -27,13 +27,38 @@ struct shared_peers {
      * False: it is not whole, and why was logged. Ends soon once `stops` is true. */
     bool (*fetch)(void *context, const struct shared_member *from, const char *epoch, int fd,
                   bool (*stops)(void *stops_context), void *stops_context);
-    /* Logs that what was fetched is not used. */
+    /* Logs that what was fetched last is not used; the same file is not fetched again. */
     void (*reject)(void *context, const struct shared_member *from, const char *why);
+};
+
+/* The node that a follower follows, over HTTP; what it answers is checked by the catalogue. */
+struct shared_followed_request {
+    const char *target;  /* "/peer/log?…" */
+    int fd;              /* where the body of a 200 is written, from its start */
+    uint32_t timeout_ms; /* until the answer begins; then it has to go on at some speed */
+    bool (*stops)(void *context);
+    void *stops_context;
+};
+struct shared_followed_reply {
+    unsigned status; /* 0: no whole answer; `detail` says why */
+    uint64_t bytes;  /* of a 200 */
+    char code[48], detail[160];
+};
+struct shared_followed {
+    void *context;
+    const char *origin; /* https://node:8081 */
+    /* A connection, one thread's; NULL: no memory. `close` does not wait. */
+    void *(*open)(void *context);
+    void (*close)(void *link);
+    void (*get)(void *link, const struct shared_followed_request *request,
+                struct shared_followed_reply *reply);
 };
 
 /* How a catalogue is shared; in struct catalogue_options. */
 struct catalogue_shared {
     const char *database; /* postgresql://…; NULL: it is not */
+    bool follows;         /* in place of it: the log is another node's; nothing is written */
+    const struct shared_followed *followed; /* of one that follows; NULL: a command, asks nobody */
     const char *schema;   /* of PostgreSQL, a-z 0-9 _: one catalogue; NULL: sitemapd */
     const char *node;     /* NULL: the host's name and 8 hex digits, made once, kept in the file */
     const char *release;  /* of this program, for people */
@@ -54,11 +79,13 @@ enum shared_phase {
 /* As of the last look, a second or so old. */
 struct shared_state {
     enum shared_phase phase;
+    const char *followed; /* the node whose log it is; NULL: it is PostgreSQL's */
     char node[SHARED_NODE_NAME_SIZE];
     char epoch[33];
     uint64_t applied, head; /* records: here, and known of in the log */
     int64_t behind_ms;      /* since when it has not been at the head; 0: it is */
-    int64_t away_ms;        /* since when PostgreSQL has not answered; 0: it does */
+    int64_t away_ms;        /* since when PostgreSQL, or the followed node, has not answered; 0: it
+                               does */
     uint64_t fetched;       /* while a fetched copy is brought to the head: its record; 0 */
     bool upgrade_pending;   /* a newer form waits for older releases, or for `share upgrade` */
     bool asked;             /* PostgreSQL has been, for the next one: */
@@ -115,6 +142,40 @@ void catalogue_lead_end(struct catalogue *c, const char *name);
 /* Whether this node leaves the name to others from now on, who are better at it; it does not ask
  * for it meanwhile. Thread safe, never waits. */
 void catalogue_lead_leave(struct catalogue *c, const char *name, bool leaves);
+
+/* ---- the log, handed to followers: by one thread, which may wait. It is read from where this node
+ * has it, PostgreSQL or the node that it follows; nothing is kept here. */
+
+#define SHARED_CHAIN_CHARS 64
+
+/* Where a node is. */
+struct shared_place {
+    uint64_t record;
+    char chain[SHARED_CHAIN_CHARS + 1];
+};
+/* Calls `moved` whenever the node has moved in the log; NULL: no longer, once this has returned. It
+ * must not wait, nor call the catalogue. */
+void catalogue_shared_on_move(struct catalogue *c, void (*moved)(void *context), void *context);
+/* False: nowhere yet. Thread safe, never waits. */
+bool catalogue_shared_place(struct catalogue *c, struct shared_place *out);
+
+enum shared_handout {
+    SHARED_HANDED,       /* written; without a record where there is nothing newer */
+    SHARED_HAND_AWAY,    /* the log cannot be reached, or there was no memory or disk */
+    SHARED_HAND_TRIMMED, /* it begins behind `from` */
+    SHARED_HAND_ALIEN,   /* `from` is not in it */
+};
+struct shared_reader;
+/* Connects to nobody yet. NULL: no memory. */
+struct shared_reader *catalogue_log_reader(struct catalogue *c);
+void catalogue_log_reader_free(struct shared_reader *r); /* takes NULL */
+/* Any thread: a call under way ends soon, each later one at once. */
+void catalogue_log_interrupt(struct shared_reader *r);
+/* Writes what is newer than `from` (NULL: nothing, only where the log is) to `fd`, from its start:
+ * one record where there is one, then as long as no more than `max_bytes` have come. */
+enum shared_handout catalogue_log_hand(struct shared_reader *r, const struct shared_place *from,
+                                       uint64_t max_bytes, int fd, uint64_t *bytes,
+                                       uint64_t *records);
 
 /* ---- commands: of no open catalogue; of `shared` they need `database` and `schema`
  * ------------------------------------------------------- */

@@ -21,6 +21,9 @@ bool catalogue_shared_state(struct catalogue *c, struct shared_state *out)
     memset(out, 0, sizeof *out);
     if (c->member != NULL)
         standing_state(member_standing(c->member), out);
+    if (c->options.shared.follows)
+        out->followed =
+            c->options.shared.followed != NULL ? c->options.shared.followed->origin : "";
     if (c->presence != NULL)
         presence_fill(c->presence, out);
     return c->member != NULL;

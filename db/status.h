@@ -29,6 +29,10 @@
     X(CATALOGUE_SHARED_AWAY, "shared-unavailable", 503, 2,                                         \
       "the shared catalogue's PostgreSQL does not answer or rejects the write; nothing was "       \
       "applied, retry")                                                                            \
+    /* Shared: this node follows another, and writes nothing itself. */                            \
+    X(CATALOGUE_FOLLOWS, "follower", 503, 60,                                                      \
+      "this node follows another and takes no writes: send them to the node that it follows; "     \
+      "nothing was applied")                                                                       \
     /* Shared: an older release works on it, too; reads go on. */                                  \
     X(CATALOGUE_UPGRADE_PENDING, "upgrade-pending", 503, 30,                                       \
       "upgrade pending: another node runs an older release, which cannot read this; nothing was "  \

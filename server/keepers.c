@@ -200,8 +200,8 @@ static void report_nodes(struct crawler_keeper *k)
 
     crawlers_epoch(k->crawlers, epoch);
     while (status == CATALOGUE_OK && catalogue_shared_state(k->catalogue, &k->shared) &&
-           k->shared.phase == SHARED_JOINED && k->shared.away_ms == 0 &&
-           !k->shared.upgrade_pending && is_untold(k)) {
+           k->shared.followed == NULL && k->shared.phase == SHARED_JOINED &&
+           k->shared.away_ms == 0 && !k->shared.upgrade_pending && is_untold(k)) {
         const struct change change = {
             .kind = CHANGE_CRAWLERS_TELL,
             .crawlers = {.epoch = epoch,

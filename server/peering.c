@@ -27,6 +27,7 @@
 #include "server/base/text.h"
 #include "server/client/loop.h"
 #include "server/crypto/token.h"
+#include "server/following.h"
 #include "server/log/log.h"
 
 #define POLL_MS         200 /* between two looks whether to stop */
@@ -45,8 +46,10 @@ struct peering {
     struct shared_peers calls;
     char authorization[CONFIG_PEER_TOKEN_SIZE + 32];
     uint8_t token_sha256[32];
+    struct following *following; /* NULL: the log is PostgreSQL's */
     /* The catalogue's thread. */
-    char said[512]; /* and when: it tries again each second */
+    char tag[TAG_SIZE], rejected[TAG_SIZE]; /* of the last file; of the last that was of no use */
+    char said[512];                         /* and when: it tries again each second */
     int64_t said_at;
 };
 
@@ -81,9 +84,9 @@ static void warn(struct peering *p, const char *name, const char *why)
     memcpy(p->said, text, sizeof text);
     p->said_at = now;
     log_event(LOG_LEVEL_WARNING, "shared-peer-failed",
-              "the catalogue could not be copied from node %s; the next node is tried, then "
-              "PostgreSQL",
-              text);
+              "the catalogue could not be copied from node %s; %s", text,
+              p->following != NULL ? "it is asked again"
+                                   : "the next node is tried, then PostgreSQL");
 }
 
 /* ---- a request ----------------------------------------------------------------------------- */
@@ -196,6 +199,8 @@ static void ask(struct download *d, const char *epoch)
     if (d->got > 0)
         str_append_format(&headers, "Range: bytes=%" PRIu64 "-\r\nIf-Match: %s\r\n", d->got,
                           d->tag);
+    else if (d->p->rejected[0] != '\0')
+        str_append_format(&headers, "If-None-Match: %s\r\n", d->p->rejected);
     const struct fetch_request request = {.url = &url,
                                           .target = target,
                                           .method = "GET",
@@ -295,6 +300,7 @@ static bool fetch_file(void *context, const struct shared_member *from, const ch
     bool whole = d.loop != NULL && copy_file(&d, epoch);
     fetch_loop_free(d.loop);
     token_digest_end(d.digest, NULL);
+    memcpy(p->tag, d.tag, sizeof p->tag);
     if (whole)
         log_event(LOG_LEVEL_INFO, "shared-peer-copied",
                   "copied %" PRIu64 " bytes from node %s at %s in %.1f s", d.bytes, from->name,
@@ -315,7 +321,10 @@ static bool offers_file(void *context, const struct shared_member *member)
 
 static void reject_file(void *context, const struct shared_member *from, const char *why)
 {
-    warn(context, from->name, why);
+    struct peering *p = context;
+
+    memcpy(p->rejected, p->tag, sizeof p->rejected);
+    warn(p, from->name, why);
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -330,7 +339,13 @@ struct peering *peering_new(const struct config *config)
     if (good) {
         snprintf(p->authorization, sizeof p->authorization, "Authorization: Bearer %s\r\n", token);
         p->calls = (struct shared_peers){p, offers_file, fetch_file, reject_file};
-    } else {
+        if (config->shared_follow != NULL) {
+            p->following = following_new(config->shared_follow, p->authorization);
+            good = p->following != NULL;
+            snprintf(why, sizeof why, "out of memory");
+        }
+    }
+    if (!good) {
         log_failure("shared", "%s", why);
         free(p);
         p = NULL;
@@ -343,6 +358,7 @@ void peering_free(struct peering *p)
 {
     if (p == NULL)
         return;
+    following_free(p->following);
     explicit_bzero(p->authorization, sizeof p->authorization);
     free(p);
 }
@@ -350,6 +366,11 @@ void peering_free(struct peering *p)
 const struct shared_peers *peering_calls(const struct peering *p)
 {
     return p != NULL ? &p->calls : NULL;
+}
+
+const struct following *peering_following(const struct peering *p)
+{
+    return p->following;
 }
 
 const uint8_t *peering_token_sha256(const struct peering *p)

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "db/shared.h"
 
+struct following;
 struct peering;
 
 /* Reads the secret. NULL: why was logged. */
@@ -14,5 +15,7 @@ struct peering *peering_new(const struct config *config);
 void peering_free(struct peering *p);
 /* For the catalogue's options; NULL of NULL. */
 const struct shared_peers *peering_calls(const struct peering *p);
+/* NULL: no node is followed. */
+const struct following *peering_following(const struct peering *p);
 /* 32 bytes. */
 const uint8_t *peering_token_sha256(const struct peering *p);

@@ -21,6 +21,7 @@
 #include "server/api/auth.h"
 #include "server/api/forward.h"
 #include "server/api/peer_files.h"
+#include "server/api/peer_log.h"
 #include "server/base/clock.h"
 #include "server/base/memory_limit.h"
 #include "server/base/str.h"
@@ -29,6 +30,7 @@
 #include "server/crawlers/crawlers.h"
 #include "server/crypto/token.h"
 #include "server/engines/engines.h"
+#include "server/following.h"
 #include "server/forwarder.h"
 #include "server/http/address.h"
 #include "server/keepers.h"
@@ -436,6 +438,19 @@ static bool lack_memory(void)
     return false;
 }
 
+/* One that has nothing yet would wait for ever; one that has a file serves it. */
+static bool is_followable(const struct app *app)
+{
+    struct shared_state state;
+    char why[512];
+    catalogue_shared_state(app->catalogue, &state);
+    if (state.phase != SHARED_JOINING ||
+        following_may(peering_following(app->peering), why, sizeof why))
+        return true;
+    log_failure("[shared] follow", "%s", why);
+    return false;
+}
+
 static bool open_catalogue(struct app *app)
 {
     const struct config *config = app->config;
@@ -454,6 +469,10 @@ static bool open_catalogue(struct app *app)
         .event = log_catalogue_event,
         .event_context = app,
         .shared = {.database = config->shared_database,
+                   .follows = config->shared_follow != NULL,
+                   .followed = config->shared_follow != NULL
+                                   ? following_calls(peering_following(app->peering))
+                                   : NULL,
                    .schema = config->shared_schema,
                    .node = config->shared_node,
                    .release = SITEMAPD_VERSION,
@@ -468,6 +487,12 @@ static bool open_catalogue(struct app *app)
         return false;
     }
     copies_remove_left(config->database);
+    if (config->shared_follow != NULL && config->site_count + config->token_count > 0)
+        log_event(LOG_LEVEL_WARNING, "follower-ignores",
+                  "the sites and tokens of this configuration are ignored: a follower has those of "
+                  "the node that it follows");
+    if (config->shared_follow != NULL)
+        return is_followable(app);
     if (config->shared_database != NULL) /* what is declared waits until it has joined */
         return true;
     return bootstrap_sites(app->catalogue, config, true) && bootstrap_token(app->catalogue, config);
@@ -477,7 +502,8 @@ static bool open_catalogue(struct app *app)
 static bool start_forwarding(struct app *app)
 {
     const char *to = app->config->shared_forward;
-    struct forward_target target = {.why = FORWARD_FAR};
+    const char *followed = app->config->shared_follow;
+    struct forward_target target = {.why = followed != NULL ? FORWARD_FOLLOWS : FORWARD_FAR};
     struct shared_state state;
 
     if (strcmp(to, "no") == 0)
@@ -488,16 +514,16 @@ static bool start_forwarding(struct app *app)
         app->forwarder = forwarder_new(app->context.forward, &app->context.stopping);
     if (app->forwarder == NULL)
         return lack_memory();
-    if (strcmp(to, "auto") == 0) /* shared_node.c aims it */
+    if (strcmp(to, "auto") == 0 && followed == NULL) /* shared_node.c aims it */
         return true;
-    snprintf(target.origin, sizeof target.origin, "%s", to);
+    snprintf(target.origin, sizeof target.origin, "%s", strcmp(to, "auto") == 0 ? followed : to);
     forward_aim(app->context.forward, &target);
     return true;
 }
 
 static bool start_node(struct app *app)
 {
-    if (app->config->shared_database == NULL)
+    if (!config_is_shared(app->config))
         return true;
     if (!start_forwarding(app))
         return false;
@@ -741,7 +767,8 @@ static bool fill_context(struct app *app)
     if (app->peering != NULL) {
         context->peer_token_sha256 = peering_token_sha256(app->peering);
         context->peer_files = peer_files_new(context);
-        if (context->peer_files == NULL)
+        context->peer_log = peer_log_new(context);
+        if (context->peer_files == NULL || context->peer_log == NULL)
             return lack_memory();
     }
     return (context->readers != NULL && context->searchers != NULL && context->copiers != NULL &&
@@ -762,6 +789,7 @@ static void stop(struct app *app)
         listener_quiesce(app->admin_listener);
     if (app->context.publisher != NULL)
         publisher_quiesce(app->context.publisher);
+    peer_log_quiesce(app->context.peer_log);
     stop_notify(app);
     indexnow_stop(app->indexnow);
     engines_stop(app->engines);
@@ -772,6 +800,7 @@ static void stop(struct app *app)
     shared_node_stop(app->node);
     forwarder_free(app->forwarder);
     peer_files_free(app->context.peer_files);
+    peer_log_free(app->context.peer_log);
     crawler_keeper_stop(app->crawler_keeper);
     day_keeper_stop(app->day_keeper);
     source_set_free(app->sources);

@@ -312,6 +312,11 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
     (void)n;
 }
 
+static const char *log_of(const struct shared_state *state)
+{
+    return state->followed != NULL ? "the followed node" : "PostgreSQL";
+}
+
 /* The first thing that is seen of a server that goes is a lost connection; why it lets nobody in,
  * the next try says so. */
 static void report_away(struct shared_node *n, const struct shared_state *now, bool was_away)
@@ -323,7 +328,7 @@ static void report_away(struct shared_node *n, const struct shared_state *now, b
     else if (now_ms < n->retell_at || strcmp(now->said, n->away_said) == 0)
         return;
     log_event(LOG_LEVEL_ERROR, "shared-away",
-              "connection to PostgreSQL failed: %s. %s until a retry succeeds",
+              "connection to %s failed: %s. %s until a retry succeeds", log_of(now),
               now->said[0] != '\0' ? now->said : "it does not answer",
               now->phase == SHARED_JOINING
                   ? "This node has no catalogue yet and serves nothing"
@@ -369,8 +374,8 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
     if (away)
         report_away(n, now, was_away);
     if (!away && was_away)
-        log_event(LOG_LEVEL_INFO, "shared-back", "PostgreSQL answers again; at record %" PRIu64,
-                  now->applied);
+        log_event(LOG_LEVEL_INFO, "shared-back", "%s answers again; at record %" PRIu64,
+                  log_of(now), now->applied);
     if (now->namesake_ms > SHARED_NAMESAKE_MS &&
         !(n->told_any && n->told.namesake_ms > SHARED_NAMESAKE_MS))
         log_event(LOG_LEVEL_ERROR, "shared-name-taken",
@@ -434,8 +439,8 @@ static void check_state(struct shared_node *n)
         publish_sections(n, n->config);
         n->say_at = now + SAY_EACH_MS;
     }
-    if (!n->declared && state.phase == SHARED_JOINED && state.away_ms == 0 &&
-        !state.upgrade_pending && state.asked && now >= n->declare_at)
+    if (!n->declared && state.followed == NULL && state.phase == SHARED_JOINED &&
+        state.away_ms == 0 && !state.upgrade_pending && state.asked && now >= n->declare_at)
         declare(n, now);
 }
 
@@ -460,7 +465,8 @@ struct shared_node *shared_node_start(struct catalogue *c, struct config *config
     if (n == NULL)
         return NULL;
     n->catalogue = c;
-    n->forward = strcmp(config->shared_forward, "auto") == 0 ? forward : NULL;
+    bool aims = strcmp(config->shared_forward, "auto") == 0 && config->shared_follow == NULL;
+    n->forward = aims ? forward : NULL;
     n->config = config_ref(config);
     leave_polls(n);
     pthread_mutex_init(&n->lock, NULL);

@@ -256,7 +256,7 @@ static bool log_has(struct shared_log *log, const struct shared_position *at, ch
 {
     bool seen = false;
     uint64_t head;
-    const struct shared_take take = {see_record, NULL, NULL, NULL, &seen};
+    const struct shared_take take = {.begin = see_record, .context = &seen};
     enum shared_outcome outcome =
         log->calls->tail(log, at, 1, &take, &head, clock_now_ms() + CALL_MS);
     bool lacks = !seen && (outcome == SHARED_DIVERGED || outcome == SHARED_TRIMMED ||
@@ -317,7 +317,9 @@ enum shared_outcome join_fetch(struct shared_log *log, const char *path,
     if (!peers->used && outcome == SHARED_YES)
         outcome = make_own(name, node, &snapshot.position, NULL, why, why_size);
     else if (outcome == SHARED_NO)
-        snprintf(why, why_size, "the log has no snapshot yet");
+        snprintf(why, why_size, "%s",
+                 *log->calls->why(log) != '\0' ? log->calls->why(log)
+                                               : "the log has no snapshot yet");
     else if (outcome != SHARED_YES)
         snprintf(why, why_size, "%s", log->calls->why(log));
     if (outcome != SHARED_YES)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The log that the nodes of a shared catalogue have in common, as one of them sees it: the lock
  * that reaches over all machines, the order, durability. Internal to db/. On PostgreSQL:
- * db/shared/pg/pg_log.c; unit tests put a log in memory in its place (struct shared_log_calls).
+ * db/shared/pg/pg_log.c; of another node, to be read only: db/shared/followed.c; unit tests put a
+ * log in memory in their place (struct shared_log_calls).
  *
  * A handle is one connection, made at the first call that needs it and again after it was lost; one
  * thread at a time, but for `interrupt`. A node has several: the writer's, the follower's, one for
@@ -85,6 +86,8 @@ struct shared_record {
  * outcome. */
 struct shared_take {
     bool (*begin)(void *context, const struct shared_record *record);
+    /* The body as it is in the log, packed (record.h), and unpacked; either may be NULL. */
+    bool (*part)(void *context, const void *part, size_t size);
     bool (*bytes)(void *context, const void *bytes, size_t size);
     bool (*end)(void *context, const struct shared_record *record);
     /* Asked while a record is applied for long: whether what is not a list waits here for the end
@@ -143,6 +146,9 @@ struct shared_log_calls {
     /* Any thread, also from a signal's: the call under way, and each later one, ends with
      * SHARED_STOPPED at once, a `commit` and a `settle` with UNKNOWN. For good. */
     void (*interrupt)(struct shared_log *log);
+    /* Of which epoch the log is to be from now on, "": any; NULL: it stays what it was opened with.
+     */
+    void (*expect)(struct shared_log *log, const char *epoch);
 
     /* --- writing --- */
     /* A list (`site_group`: whose; NO_SITE_GROUP: not a list) never waits behind another node's,

@@ -13,6 +13,7 @@
 #include "db/file/handle.h"
 #include "db/file/schema.h"
 #include "db/shared/effects.h"
+#include "db/shared/followed.h"
 #include "db/shared/join.h"
 #include "db/shared/replay.h"
 #include "server/base/clock.h"
@@ -23,6 +24,8 @@
 
 #define LOOK_MS 1000 /* between two looks, and two tries to reach it */
 #define CALL_MS 5000
+/* A follower's, between two copies that were of no use: doubled up to LOOK_MS times 2 to this. */
+#define LOOK_DOUBLED_MOST 4u
 
 static void report_writer(struct lookout *l)
 {
@@ -44,7 +47,7 @@ static enum shared_outcome look(struct lookout *l)
     const struct shared_position at = standing_now(l->standing).at;
     bool seen = false;
     uint64_t head = 0;
-    const struct shared_take take = {see_record, NULL, NULL, NULL, &seen};
+    const struct shared_take take = {.begin = see_record, .context = &seen};
     uint64_t asked_ns = clock_now_ns();
     enum shared_outcome outcome =
         l->log->calls->tail(l->log, &at, 1, &take, &head, clock_now_ms() + CALL_MS);
@@ -75,14 +78,15 @@ static enum shared_outcome make_copy(struct lookout *l, const struct join_node *
                                      size_t why_size)
 {
     const struct join_catching_up how = {.node = node,
-                                         .renews = standing_now(l->standing).has_lost,
+                                         .renews =
+                                             standing_now(l->standing).has_lost && !l->follows,
                                          .fetched = l->copy_epoch,
                                          .stops = has_ended,
                                          .moved = record_copy,
                                          .context = l};
     if (!l->has_copy) {
         struct standing_now now = standing_now(l->standing);
-        bool asks = !now.has_lost && !now.has_differed && !l->distrusts_peers;
+        bool asks = l->follows || (!now.has_lost && !now.has_differed && !l->distrusts_peers);
         struct join_peers peers = {.calls = asks ? l->catalogue->options.shared.peers : NULL,
                                    .stops = has_ended,
                                    .context = l};
@@ -108,6 +112,8 @@ static bool fetch(struct lookout *l)
     struct shared_state state;
     standing_state(l->standing, &state);
     const struct join_node node = {.name = state.node, .epoch = state.epoch};
+    if (l->follows)
+        l->log->calls->expect(l->log, "");
     enum shared_outcome outcome = make_copy(l, &node, why, sizeof why);
     bool fetched = outcome == SHARED_YES,
          is_away = outcome == SHARED_AWAY || outcome == SHARED_FOREIGN;
@@ -118,11 +124,17 @@ static bool fetch(struct lookout *l)
     standing_record_fetched(l->standing, fetched, fetched || is_away ? NULL : why);
     if (fetched)
         report_writer(l);
+    l->failures = fetched || is_away ? 0 : l->failures + 1;
     return fetched;
 }
 
 static void wait_and_look(struct lookout *l)
 {
+    struct shared_state state;
+    if (l->follows) {
+        standing_state(l->standing, &state);
+        l->log->calls->expect(l->log, state.epoch);
+    }
     enum shared_outcome outcome = l->log->calls->wait(l->log, clock_now_ms() + LOOK_MS);
     if (outcome == SHARED_YES)
         outcome = look(l);
@@ -132,6 +144,12 @@ static void wait_and_look(struct lookout *l)
         standing_record_outcome(l->standing, l->log, outcome);
         standing_pause(l->standing, LOOK_MS);
     }
+}
+
+static int64_t look_again_ms(const struct lookout *l)
+{
+    unsigned doubled = l->failures < LOOK_DOUBLED_MOST ? l->failures : LOOK_DOUBLED_MOST;
+    return l->follows ? (int64_t)LOOK_MS << doubled : LOOK_MS;
 }
 
 static void keep_looking(void *context)
@@ -145,7 +163,7 @@ static void keep_looking(void *context)
         if (now.phase == SHARED_JOINED)
             wait_and_look(l);
         else if (!lacks_all || now.has_fetched || !fetch(l))
-            standing_pause(l->standing, LOOK_MS);
+            standing_pause(l->standing, look_again_ms(l));
     }
 }
 
@@ -180,7 +198,8 @@ void lookout_stop(struct lookout *l)
 
 struct member {
     struct catalogue *catalogue;  /* borrowed */
-    char *database, *schema_name; /* owned; the latter: or NULL */
+    char *database, *schema_name; /* owned; or NULL */
+    struct followed *followed; /* owned, a follower's, in place of them; NULL: none is followed */
     struct standing standing;
     struct lookout lookout;
     atomic_bool stopping;
@@ -208,7 +227,7 @@ static void take_digest(void *context, uint64_t seq)
 {
     struct member *m = context;
     struct digest_of taken = {.seq = seq};
-    if (seq % DIGEST_EACH != 0 || m->effects == NULL ||
+    if (seq % DIGEST_EACH != 0 || m->effects == NULL || m->followed != NULL ||
         digest_take(m->db, effects_tables(m->effects), seq, taken.bytes) != CATALOGUE_OK)
         return;
     standing_keep_digest(&m->standing, &taken);
@@ -598,7 +617,7 @@ enum catalogue_status member_upgrade(struct member *m, bool *moved)
     *moved = m->moved = false;
     enum catalogue_status status = may_go_on(m);
     if (status != CATALOGUE_OK || !member_upgrade_is_due(m) ||
-        m->catalogue->options.shared.upgrade_by_hand)
+        m->catalogue->options.shared.upgrade_by_hand || m->followed != NULL)
         return status;
     int64_t deadline_ms = clock_now_ms() + FOLLOW_MS;
     enum shared_outcome outcome;
@@ -674,9 +693,11 @@ static bool open_logs(struct member *m, char *why, size_t why_size)
                                                .epoch = state->epoch[0] ? state->epoch : NULL,
                                                .node = state->node};
     if (m->log == NULL)
-        m->log = member_open_log(&options, why, why_size);
+        m->log = m->followed != NULL ? followed_open_log(m->followed, false)
+                                     : member_open_log(&options, why, why_size);
     if (m->log != NULL && m->lookout.log == NULL)
-        m->lookout.log = member_open_log(&options, why, why_size);
+        m->lookout.log = m->followed != NULL ? followed_open_log(m->followed, true)
+                                             : member_open_log(&options, why, why_size);
     return m->lookout.log != NULL;
 }
 
@@ -725,8 +746,10 @@ struct member *member_new(struct catalogue *c)
     m->catalogue = c;
     m->enter_bytes = ENTER_BYTES;
     standing_init(&m->standing, c->options.shared.node);
-    m->lookout = (struct lookout){.catalogue = c, .standing = &m->standing};
-    bool failed = false;
+    m->lookout = (struct lookout){
+        .catalogue = c, .standing = &m->standing, .follows = c->options.shared.follows};
+    bool failed = c->options.shared.follows &&
+                  (m->followed = followed_new(c->options.shared.followed, c->path)) == NULL;
     m->database = text_copy(c->options.shared.database, &failed);
     m->schema_name = text_copy(c->options.shared.schema, &failed);
     if (!failed)
@@ -744,6 +767,7 @@ void member_free(struct member *m)
         m->log->calls->free(m->log);
     if (m->lookout.log != NULL)
         m->lookout.log->calls->free(m->lookout.log);
+    followed_free(m->followed);
     standing_done(&m->standing);
     free(m->database);
     free(m->schema_name);
@@ -771,4 +795,13 @@ void member_stop(struct member *m)
 struct standing *member_standing(struct member *m)
 {
     return &m->standing;
+}
+
+unsigned member_hops(struct member *m)
+{
+    struct relay_head head = {.hops = 0};
+    if (m->followed == NULL)
+        return 0;
+    followed_head(m->followed, &head);
+    return head.hops + 1;
 }

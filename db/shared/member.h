@@ -35,7 +35,8 @@
 /* The thread by which a node of a shared catalogue looks out: it waits to be notified of what
  * others wrote, and looks for it now and then. Where the file is empty or its past is not the log's
  * it fetches a copy of the catalogue and brings it to the log's head. It passes what it finds or
- * fetched to the writer. Internal to db/shared. */
+ * fetched to the writer. Internal to db/shared. A follower's log is another node's (followed.h): it
+ * takes that node's file again whatever was lost, since nothing was ever written here. */
 
 struct catalogue;
 
@@ -45,7 +46,9 @@ struct lookout {
     struct shared_log *log; /* owned; the thread's from the start on */
     struct thread thread;
     /* The thread's. */
-    bool has_copy; /* a snapshot was fetched, and is being brought to the head */
+    bool follows;
+    unsigned failures; /* copies that were of no use, one after the other */
+    bool has_copy;     /* a snapshot was fetched, and is being brought to the head */
     bool distrusts_peers;
     char copy_epoch[JOIN_EPOCH_SIZE];
     atomic_bool behind; /* there is something for the writer; which clears it */
@@ -114,3 +117,5 @@ bool member_upgrade_is_due(const struct member *m);
 
 /* What any thread may ask and say of it. */
 struct standing *member_standing(struct member *m);
+/* How many nodes are between it and PostgreSQL. */
+unsigned member_hops(struct member *m);

@@ -158,7 +158,11 @@ static bool writes_wait(void *context)
 void replay_start(struct replay *r, struct shared_take *take)
 {
     r->status = CATALOGUE_OK;
-    *take = (struct shared_take){begin_record, apply_bytes, end_record, writes_wait, r};
+    *take = (struct shared_take){.begin = begin_record,
+                                 .bytes = apply_bytes,
+                                 .end = end_record,
+                                 .writes_wait = writes_wait,
+                                 .context = r};
 }
 
 enum catalogue_status replay_end(struct replay *r)

@@ -87,6 +87,14 @@ int64_t standing_away_ms(const struct standing *s)
     return since_ms != 0 ? clock_now_ms() - since_ms + 1 : 0;
 }
 
+void standing_on_move(struct standing *s, void (*moved)(void *context), void *context)
+{
+    pthread_mutex_lock(&s->lock);
+    s->moved = moved;
+    s->moved_context = context;
+    pthread_mutex_unlock(&s->lock);
+}
+
 bool standing_digest(struct standing *s, uint64_t *seq, uint8_t digest[DIGEST_BYTES])
 {
     pthread_mutex_lock(&s->lock);
@@ -204,6 +212,8 @@ void standing_set_at(struct standing *s, const struct shared_position *at)
     s->at = *at;
     s->state.applied = at->seq;
     note_head(s, at->seq);
+    if (s->moved != NULL)
+        s->moved(s->moved_context);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -32,6 +32,8 @@ struct standing {
     bool has_differed;
     int64_t trips_us[STANDING_TRIPS]; /* a ring */
     unsigned trip_count;
+    void (*moved)(void *context); /* or NULL */
+    void *moved_context;
 };
 
 /* `node`: or NULL, until standing_know. */
@@ -52,6 +54,8 @@ struct standing_now standing_now(struct standing *s);
 void standing_state(struct standing *s, struct shared_state *out);
 /* How long the log has been out of reach; 0: it is not. */
 int64_t standing_away_ms(const struct standing *s);
+/* As catalogue_shared_on_move. */
+void standing_on_move(struct standing *s, void (*moved)(void *context), void *context);
 /* The digest (digest.h) of the last record that had one; false: none was taken since the start. */
 bool standing_digest(struct standing *s, uint64_t *seq, uint8_t digest[DIGEST_BYTES]);
 /* As digests_compare. */

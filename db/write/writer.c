@@ -1020,5 +1020,8 @@ void writer_submit(struct writer *w, const struct change *change, change_done *d
     change_keep(&request->change, request->block);
     request->done = done;
     request->done_context = done_context;
-    push(w, request);
+    if (w->catalogue->options.shared.follows && !apply_is_own(change->kind))
+        writer_answer_failed(w, request, CATALOGUE_FOLLOWS, "");
+    else
+        push(w, request);
 }

@@ -345,13 +345,9 @@ static void fill_answer(struct call *call)
 static void answer_write(struct request *request)
 {
     struct call *call = request->state;
-    char revision[24];
 
     fill_answer(call);
-    if (request_header(request, HEADER_SITEMAPD_FORWARDED_BY) == NULL)
-        return;
-    snprintf(revision, sizeof revision, "%" PRIu64, publisher_revision(call->app->publisher));
-    reply_header(&request->reply, FORWARD_REVISION, revision);
+    forward_tell_revision(call->app, request);
 }
 
 static void write_settled(void *context)

@@ -5,6 +5,7 @@
 #include "server/api/description.h"
 #include "server/api/handlers/handlers.h"
 #include "server/api/peer_files.h"
+#include "server/api/peer_log.h"
 #include "server/api/upload.h"
 #include "server/rules/limits.h"
 
@@ -79,8 +80,9 @@ static const size_t plain_size = sizeof(struct call);
 const struct route routes_admin[] = {
 #include "server/api/calls.def"
     PEER("/peer/snapshot", peer_snapshot_begin, peer_snapshot_get, peer_snapshot_done)
-        PAGE("/", console_redirect) PAGE("/console", console_redirect)
-            PAGE("/console/", console_get) PAGE("/console/{file}", console_get)};
+        PEER("/peer/log", peer_log_begin, peer_log_get, peer_log_done) PAGE("/", console_redirect)
+            PAGE("/console", console_redirect) PAGE("/console/", console_get)
+                PAGE("/console/{file}", console_get)};
 const size_t routes_admin_count = sizeof routes_admin / sizeof routes_admin[0];
 const size_t routes_bare_count = sizeof routes_admin / sizeof routes_admin[0] - 4;
-const size_t routes_api_count = sizeof routes_admin / sizeof routes_admin[0] - 5;
+const size_t routes_api_count = sizeof routes_admin / sizeof routes_admin[0] - 6;

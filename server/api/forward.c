@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -520,12 +521,23 @@ static void end_span(struct forwarded *w)
                                       .failed = reply->status >= 500});
 }
 
+void forward_tell_revision(const struct app_context *app, struct request *request)
+{
+    char revision[24];
+
+    if (request_header(request, HEADER_SITEMAPD_FORWARDED_BY) == NULL)
+        return;
+    snprintf(revision, sizeof revision, "%" PRIu64, publisher_revision(app->publisher));
+    reply_header(&request->reply, FORWARD_REVISION, revision);
+}
+
 static void revision_seen(void *context, enum await_result result)
 {
     struct forwarded *w = context;
 
     if (result != AWAIT_DONE)
         atomic_fetch_add(&w->forward->counts.unseen, 1);
+    forward_tell_revision(w->forward->app, w->request);
     end_span(w);
     end_forwarding(w);
 }

@@ -106,6 +106,10 @@ const struct forward_counts *forward_counts_get(const struct forward *f);
  * goes to another node gets the route that forwards it. */
 bool forward_authorise(void *context, struct request *request);
 
+/* The answer to a write is made: where another node has forwarded it, that one waits until it has
+ * as much as this one. */
+void forward_tell_revision(const struct app_context *app, struct request *request);
+
 /* ---- the sender's thread; `w` is not touched afterwards */
 
 /* The other node answered: the request's reply is filled, and this node is to have `revision` (0:

@@ -192,7 +192,7 @@ static const struct standard {
     {503, needs_token, "Unavailable",
      "Nothing was applied: `busy`, `unavailable`, `no-space`, `spool-full`, `too-many-copies`, "
      "`too-many-waiting`, `stopping`, `scan-failed`, … In a catalogue that several machines share "
-     "also `shared-unavailable`, `upgrade-pending`, `diverged`.",
+     "also `shared-unavailable`, `follower`, `upgrade-pending`, `diverged`.",
      "Retry-After", NULL},
     {504, is_written, "OutcomeUnknown",
      "Only in a catalogue that several machines share: `outcome-unknown`, it may have been "

@@ -3,7 +3,8 @@
  * works, and without the writer: it holds one read transaction. Until it is there the answer is
  * 503 snapshot-pending. It has no name from the moment that it is whole; its ETag is the SHA-256 of
  * its bytes. It is kept for the requests that go on after a broken connection, and given again
- * while it is fresh.
+ * while it is fresh, but not to a node that could not use it (If-None-Match): the log may be
+ * another one since.
  *
  * A node is given the whole file, one at a time. A request that goes on (Range with If-Match of the
  * ETag) may come while the server has not noticed the end of the one before. All others get 503
@@ -207,6 +208,7 @@ static enum handled send_file(struct peer_files *p, struct request *request)
 static enum handled give(struct peer_files *p, struct request *request)
 {
     const char *known = request_header(request, HEADER_IF_MATCH);
+    const char *unfit = request_header(request, HEADER_IF_NONE_MATCH);
     bool goes_on = known != NULL && p->fd >= 0 && strcmp(known, p->tag) == 0;
 
     if (known != NULL && !goes_on) {
@@ -216,7 +218,8 @@ static enum handled give(struct peer_files *p, struct request *request)
     }
     if (p->sending >= (goes_on ? SENT_MOST : 1))
         return refuse(request, "too-many-copies", "10", "another node is copying the catalogue");
-    if (goes_on || (p->fd >= 0 && clock_now_ms() - p->made_at < FRESH_MS))
+    if (goes_on || (p->fd >= 0 && clock_now_ms() - p->made_at < FRESH_MS &&
+                    (unfit == NULL || strcmp(unfit, p->tag) != 0)))
         return send_file(p, request);
     if (!p->wanted && p->failed_at != 0 && clock_now_ms() - p->failed_at < FAILED_MS)
         return refuse(request, "unavailable", "10", "the catalogue could not be copied");

@@ -21,6 +21,7 @@ struct forward;
 struct served_files;
 struct listener;
 struct peer_files;
+struct peer_log;
 struct readers;
 struct remote;
 struct roster_place;
@@ -77,6 +78,7 @@ struct app_context {
     const uint8_t *peer_token_sha256;        /* 32 bytes; NULL: nodes ask each other nothing */
     struct peer_files *peer_files;           /* likewise; peer_files.h */
     struct forward *forward;                 /* NULL: this node applies its writes; forward.h */
+    struct peer_log *peer_log;               /* likewise; peer_log.h */
     bool metrics_token; /* what names every site's indexes and sources needs a token for all */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */
     _Atomic uint32_t max_rejections;

@@ -80,6 +80,19 @@ static inline int ascii_hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* The other way round: `text` is `count` bytes, and nothing else. */
+static inline bool hex_read(uint8_t *out, const char *text, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int high = ascii_hex_value(text[2 * i]);
+        int low = high < 0 ? -1 : ascii_hex_value(text[2 * i + 1]);
+        if (low < 0)
+            return false;
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return text[2 * count] == '\0';
+}
+
 /* True where `text` is `word` (given in lower case), whatever its case. */
 static inline bool ascii_equals(const char *text, size_t len, const char *word)
 {

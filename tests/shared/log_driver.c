@@ -133,7 +133,11 @@ enum locking { WITHOUT_LOCK, WITH_LOCK, AS_LIST };
 static enum shared_outcome do_tail(enum locking with)
 {
     struct str records = STR_INIT;
-    struct shared_take take = {take_begin, take_bytes, take_end, writes_wait, &records};
+    struct shared_take take = {.begin = take_begin,
+                               .bytes = take_bytes,
+                               .end = take_end,
+                               .writes_wait = writes_wait,
+                               .context = &records};
     uint64_t head = 0;
     enum shared_outcome outcome;
 
@@ -201,7 +205,11 @@ static enum shared_outcome do_bench(void)
 {
     int64_t count = number(1), size = number(2), began = clock_now_ms();
     struct str ignored = STR_INIT;
-    struct shared_take take = {take_begin, take_bytes, take_end, writes_wait, &ignored};
+    struct shared_take take = {.begin = take_begin,
+                               .bytes = take_bytes,
+                               .end = take_end,
+                               .writes_wait = writes_wait,
+                               .context = &ignored};
     enum shared_outcome outcome = SHARED_YES;
     uint8_t *bytes = calloc(1, (size_t)size + 1);
 

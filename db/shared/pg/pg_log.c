@@ -201,11 +201,19 @@ static bool take_piece(void *context, const void *bytes, size_t size)
 {
     struct taking *t = context;
 
-    if (t->take->bytes(t->take->context, bytes, size))
+    if (t->take->bytes == NULL || t->take->bytes(t->take->context, bytes, size))
         t->stays = stay(t->log, t->take);
     else
         t->stays = SHARED_STOPPED;
     return t->stays == SHARED_YES;
+}
+
+static enum shared_outcome take_part(struct pg_log *l, struct taking *t, const void *part,
+                                     size_t size)
+{
+    if (t->take->part != NULL && size > 0 && !t->take->part(t->take->context, part, size))
+        return SHARED_STOPPED;
+    return shared_unpacker_add(l->unpacker, part, size, take_piece, t);
 }
 
 /* Hands on a record's body; its hash shows what it was. */
@@ -221,7 +229,7 @@ static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int
     shared_unpacker_begin(l->unpacker);
     const void *body = pg_get_bytes(tail, row, BODY, &size);
 
-    outcome = shared_unpacker_add(l->unpacker, body, size, take_piece, &taking);
+    outcome = take_part(l, &taking, body, size);
     for (int64_t no = 0; no < parts && outcome == SHARED_YES; no++) {
         struct pg_value values[] = {pg_integer((int64_t)seq), pg_integer(no)};
         struct pg_results r;
@@ -234,7 +242,7 @@ static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int
             outcome = diverged(l, seq, "is not whole");
         if (outcome == SHARED_YES) {
             body = pg_get_bytes(r.at[0], 0, 0, &size);
-            outcome = shared_unpacker_add(l->unpacker, body, size, take_piece, &taking);
+            outcome = take_part(l, &taking, body, size);
         }
         pg_results_clear(&r);
     }

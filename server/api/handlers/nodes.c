@@ -173,9 +173,11 @@ static void report_state(struct reason_list *t)
             "this node; until then it serves its old pages and rejects writes");
     else if (s->away_ms > 0)
         add_reason(t, "shared-unavailable",
-                   "connection to PostgreSQL has failed for %" PRId64
-                   " s%s%s; pages are served, writes get 503",
-                   s->away_ms / 1000, trouble != NULL ? ": " : "", trouble != NULL ? trouble : "");
+                   "connection to %s has failed for %" PRId64
+                   " s%s%s; pages are served%s, writes get 503",
+                   s->followed != NULL ? "the followed node" : "PostgreSQL", s->away_ms / 1000,
+                   trouble != NULL ? ": " : "", trouble != NULL ? trouble : "",
+                   s->followed != NULL ? " as they were then" : "");
     else if (s->behind_ms > BEHIND_MS || s->head > s->applied + BEHIND_RECORDS)
         add_reason(t, "shared-behind",
                    "%" PRIu64
@@ -268,6 +270,8 @@ void nodes_append(struct str *out, struct catalogue *c)
     str_append_text(out, ",\"shared\":{\"node\":");
     str_append_json_text(out, state.node);
     str_append_json_member(out, "phase", phases[state.phase]);
+    if (state.followed != NULL)
+        str_append_json_member(out, "follows", state.followed);
     str_append_format(out,
                       ",\"applied\":%" PRIu64 ",\"head\":%" PRIu64 ",\"behind_seconds\":%" PRId64
                       ",\"reachable\":%s,\"nodes\":[",

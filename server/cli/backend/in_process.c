@@ -97,6 +97,7 @@ static int open_catalogue(struct backend *b, bool create)
         .history_keep_ms = config->history_keep_ms,
         .history_max_bytes = config->history_max_bytes,
         .shared = {.database = config->shared_database,
+                   .follows = config->shared_follow != NULL,
                    .schema = config->shared_schema,
                    .node = config->shared_node,
                    .release = SITEMAPD_VERSION,

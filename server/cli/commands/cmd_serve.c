@@ -251,7 +251,7 @@ static int apply_flags(struct cli *cli)
     } flags[] = {
         {"--listen", "server.listen"}, {"--admin-listen", "admin.listen"},
         {"--site", "server.site"},     {"--source", "server.source"},
-        {"--user", "server.user"},
+        {"--user", "server.user"},     {"--follow", "shared.follow"},
     };
     int status = EXIT_DONE;
 

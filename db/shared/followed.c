@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* Reads the log of another node, one answer at a time. */
+#include "db/shared/followed.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "db/shared/record.h"
+#include "server/base/clock.h"
+#include "server/base/file.h"
+#include "server/base/text.h"
+
+/* Of an answer, beyond its first record. */
+#define ANSWER_BYTES (4u << 20)
+#define ANSWER_MS    5000 /* until it begins, beside the time of a long poll */
+#define WAIT_STEP_MS 100
+
+struct followed {
+    const struct shared_followed *calls; /* borrowed, or NULL */
+    char *folder;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t moved;
+    int fd; /* -1: not made yet */
+    uint64_t bytes;
+    bool filled, read; /* the file has an answer; it was read to its end */
+    bool in_use;       /* somebody reads it: it stays as it is */
+    struct shared_position from, to;
+    struct relay_head head;
+};
+
+struct followed_log {
+    struct shared_log log; /* first */
+    struct followed *u;
+    bool fetches;
+    void *link;
+    atomic_bool interrupted;
+    char expected[SHARED_EPOCH_SIZE]; /* "": any */
+    struct shared_unpacker *unpacker;
+    char why[256];
+    const char *gist;
+    bool asked; /* `overview` had an answer */
+};
+
+static struct followed_log *log_of(struct shared_log *log)
+{
+    return (struct followed_log *)log;
+}
+
+static bool same_position(const struct shared_position *a, const struct shared_position *b)
+{
+    return a->seq == b->seq && memcmp(a->chain, b->chain, SHARED_CHAIN_BYTES) == 0;
+}
+
+static bool is_interrupted(void *context)
+{
+    return atomic_load(&((struct followed_log *)context)->interrupted);
+}
+
+/* ---- an answer */
+
+static enum shared_outcome fail(struct followed_log *l, enum shared_outcome outcome,
+                                const char *gist, const char *what)
+{
+    l->gist = gist;
+    snprintf(l->why, sizeof l->why, "%s%s%s", gist, *what != '\0' ? ": " : "", what);
+    return outcome;
+}
+
+static enum shared_outcome judge(struct followed_log *l, const struct shared_followed_reply *reply)
+{
+    if (reply->status == 409 && strcmp(reply->code, "other-catalogue") == 0)
+        return fail(l, SHARED_TRIMMED, "the followed node has another catalogue", "");
+    if (reply->status == 409 && strcmp(reply->code, "diverged") == 0)
+        return fail(l, SHARED_DIVERGED, "the log does not have the records that this node has",
+                    reply->detail);
+    if (reply->status == 410)
+        return fail(l, SHARED_TRIMMED, "the log no longer has the records that this node lacks",
+                    "");
+    if (reply->status == 401)
+        return fail(l, SHARED_AWAY, "the followed node rejects the secret (peer_token_file)", "");
+    if (reply->status == 404)
+        return fail(l, SHARED_AWAY,
+                    "the followed node does not hand on its log: it needs peer_token_file and a "
+                    "shared catalogue, and its admin listener is to be followed",
+                    "");
+    return fail(l, SHARED_AWAY, "the followed node does not hand on its log now", reply->detail);
+}
+
+/* The file is nobody else's. */
+static enum shared_outcome take_answer(struct followed_log *l, const struct shared_position *from,
+                                       uint64_t bytes)
+{
+    struct followed *u = l->u;
+    struct relay_head head;
+    struct shared_position to;
+    char why[128] = "";
+    if (!relay_scan(u->fd, bytes, from, &head, &to, why, sizeof why))
+        return fail(l, SHARED_AWAY, "the answer of the followed node is invalid", why);
+    if (l->expected[0] != '\0' && strcmp(l->expected, head.epoch) != 0)
+        return fail(l, SHARED_TRIMMED, "the followed node has another catalogue", "");
+    if (head.hops >= RELAY_HOPS_MOST)
+        return fail(l, SHARED_AWAY, "the followed nodes follow each other", "");
+    pthread_mutex_lock(&u->lock);
+    u->bytes = bytes;
+    u->from = *from;
+    u->to = to;
+    u->head = head;
+    u->filled = true;
+    u->read = false;
+    pthread_mutex_unlock(&u->lock);
+    if (to.seq == from->seq && head.away_ms > 0)
+        return fail(l, SHARED_AWAY, "the followed node is cut off from the log itself", "");
+    return SHARED_YES;
+}
+
+static bool make_file(struct followed *u)
+{
+    if (u->fd < 0)
+        u->fd = file_open_nameless(u->folder);
+    return u->fd >= 0 && ftruncate(u->fd, 0) == 0;
+}
+
+static enum shared_outcome ask(struct followed_log *l, const char *target, uint32_t timeout_ms,
+                               uint64_t *bytes)
+{
+    struct followed *u = l->u;
+    struct shared_followed_reply reply = {0};
+    if (u->calls == NULL)
+        return fail(l, SHARED_AWAY, "only a server follows another node", "");
+    if (l->link == NULL && (l->link = u->calls->open(u->calls->context)) == NULL)
+        return SHARED_NO_MEMORY;
+    if (!make_file(u))
+        return fail(l, SHARED_AWAY, "the answer of the followed node cannot be stored",
+                    strerror(errno));
+    const struct shared_followed_request request = {.target = target,
+                                                    .fd = u->fd,
+                                                    .timeout_ms = timeout_ms,
+                                                    .stops = is_interrupted,
+                                                    .stops_context = l};
+    u->calls->get(l->link, &request, &reply);
+    if (is_interrupted(l))
+        return SHARED_STOPPED;
+    if (reply.status == 0)
+        return fail(l, SHARED_AWAY, "the followed node does not answer", reply.detail);
+    *bytes = reply.bytes;
+    return reply.status == 200 ? SHARED_YES : judge(l, &reply);
+}
+
+static enum shared_outcome fetch(struct followed_log *l, const struct shared_position *from,
+                                 int64_t wait_ms)
+{
+    struct followed *u = l->u;
+    char target[256], chain[2 * SHARED_CHAIN_BYTES + 1];
+    uint64_t bytes = 0;
+    hex_write(chain, from->chain, SHARED_CHAIN_BYTES);
+    int len =
+        snprintf(target, sizeof target, "/peer/log?from=%" PRIu64 "&chain=%s&max=%u&wait=%" PRId64,
+                 from->seq, chain, ANSWER_BYTES, wait_ms > 0 ? wait_ms : 0);
+    if (l->expected[0] != '\0')
+        snprintf(target + len, sizeof target - (size_t)len, "&epoch=%s", l->expected);
+    pthread_mutex_lock(&u->lock);
+    while (u->in_use)
+        pthread_cond_wait(&u->moved, &u->lock);
+    u->filled = false;
+    pthread_mutex_unlock(&u->lock);
+    enum shared_outcome outcome =
+        ask(l, target, (uint32_t)(ANSWER_MS + (wait_ms > 0 ? wait_ms : 0)), &bytes);
+    return outcome == SHARED_YES ? take_answer(l, from, bytes) : outcome;
+}
+
+/* ---- calls */
+
+static void free_log(struct shared_log *log)
+{
+    struct followed_log *l = log_of(log);
+    if (l == NULL)
+        return;
+    if (l->link != NULL)
+        l->u->calls->close(l->link);
+    shared_unpacker_free(l->unpacker);
+    free(l);
+}
+
+static const char *why(const struct shared_log *log)
+{
+    return ((const struct followed_log *)log)->why;
+}
+
+static const char *gist(const struct shared_log *log)
+{
+    return ((const struct followed_log *)log)->gist;
+}
+
+static void interrupt(struct shared_log *log)
+{
+    atomic_store(&log_of(log)->interrupted, true);
+}
+
+static void expect(struct shared_log *log, const char *epoch)
+{
+    struct followed_log *l = log_of(log);
+    snprintf(l->expected, sizeof l->expected, "%s", epoch);
+}
+
+/* Whether the file goes on from there, which then stays until `give_back`. */
+static bool borrow(struct followed *u, const struct shared_position *at, uint64_t *head)
+{
+    pthread_mutex_lock(&u->lock);
+    while (u->in_use)
+        pthread_cond_wait(&u->moved, &u->lock);
+    u->in_use = u->filled && same_position(&u->from, at);
+    *head = u->head.head;
+    bool borrowed = u->in_use;
+    pthread_mutex_unlock(&u->lock);
+    return borrowed;
+}
+
+static void give_back(struct followed *u, bool read)
+{
+    pthread_mutex_lock(&u->lock);
+    u->in_use = false;
+    u->read |= read;
+    pthread_cond_broadcast(&u->moved);
+    pthread_mutex_unlock(&u->lock);
+}
+
+static enum shared_outcome tail(struct shared_log *log, const struct shared_position *at,
+                                uint64_t max_bytes, const struct shared_take *take, uint64_t *head,
+                                int64_t deadline_ms)
+{
+    struct followed_log *l = log_of(log);
+    enum shared_outcome outcome = SHARED_YES;
+    (void)max_bytes;
+    (void)deadline_ms; /* an answer has its own */
+    l->why[0] = '\0';
+    l->gist = "";
+    bool borrowed = borrow(l->u, at, head);
+    if (!borrowed && l->fetches) {
+        outcome = fetch(l, at, 0);
+        borrowed = outcome == SHARED_YES && borrow(l->u, at, head);
+    }
+    if (!borrowed)
+        return outcome;
+    if (l->unpacker == NULL)
+        l->unpacker = shared_unpacker_new();
+    outcome = l->unpacker == NULL
+                  ? SHARED_NO_MEMORY
+                  : relay_read(l->u->fd, l->u->bytes, at, l->unpacker, take, l->why, sizeof l->why);
+    if (outcome == SHARED_DIVERGED)
+        l->gist = "the log of the followed node is damaged, or not this node's";
+    give_back(l->u, outcome == SHARED_YES);
+    return outcome;
+}
+
+static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadline_ms)
+{
+    struct followed_log *l = log_of(log);
+    struct followed *u = l->u;
+    pthread_mutex_lock(&u->lock);
+    bool has_more = u->filled && u->to.seq > u->from.seq;
+    while (has_more && !u->read && clock_now_ms() < deadline_ms && !is_interrupted(l)) {
+        struct timespec until = clock_after_ms(WAIT_STEP_MS);
+        pthread_cond_clockwait(&u->moved, &u->lock, CLOCK_MONOTONIC, &until);
+    }
+    bool asks = u->filled && (!has_more || u->read);
+    const struct shared_position to = u->to;
+    pthread_mutex_unlock(&u->lock);
+    if (is_interrupted(l))
+        return SHARED_STOPPED;
+    return asks ? fetch(l, &to, deadline_ms - clock_now_ms()) : SHARED_YES;
+}
+
+static enum shared_outcome list(struct shared_log *log,
+                                bool (*take)(void *context, const struct shared_node *node),
+                                void *context, int64_t deadline_ms)
+{
+    const struct followed *u = log_of(log)->u;
+    char state[400];
+    (void)deadline_ms;
+    if (u->calls == NULL)
+        return SHARED_AWAY;
+    snprintf(state, sizeof state, "{\"advertise\":\"%s\"}", u->calls->origin);
+    const struct shared_node node = {.name = u->calls->origin, .release = "", .state = state};
+    take(context, &node);
+    return SHARED_YES;
+}
+
+/* Of the other log, whichever that is. */
+static enum shared_outcome overview(struct shared_log *log, struct shared_overview *out,
+                                    int64_t deadline_ms)
+{
+    struct followed_log *l = log_of(log);
+    const struct shared_position nowhere = {0};
+    struct shared_position last;
+    struct relay_head head;
+    uint64_t bytes = 0;
+    char what[128];
+    (void)deadline_ms;
+    l->asked = false;
+    pthread_mutex_lock(&l->u->lock);
+    while (l->u->in_use)
+        pthread_cond_wait(&l->u->moved, &l->u->lock);
+    l->u->filled = false;
+    pthread_mutex_unlock(&l->u->lock);
+    enum shared_outcome outcome = ask(l, "/peer/log", ANSWER_MS, &bytes);
+    if (outcome != SHARED_YES)
+        return outcome;
+    if (!relay_scan(l->u->fd, bytes, &nowhere, &head, &last, what, sizeof what))
+        return fail(l, SHARED_AWAY, "the answer of the followed node is invalid", what);
+    *out = (struct shared_overview){.head = {.seq = head.head}};
+    memcpy(out->epoch, head.epoch, sizeof out->epoch);
+    l->asked = true;
+    return SHARED_YES;
+}
+
+/* What the file of the other node came to was said by who fetched it; what is left to say is why it
+ * could not be asked. */
+static enum shared_outcome snapshot_get(struct shared_log *log, int fd,
+                                        struct shared_snapshot *snapshot, int64_t part_timeout_ms)
+{
+    struct followed_log *l = log_of(log);
+    (void)fd;
+    (void)snapshot;
+    (void)part_timeout_ms;
+    return l->asked ? fail(l, SHARED_NO, "the file of the followed node could not be copied", "")
+                    : SHARED_AWAY;
+}
+
+/* ---- what only a log that is written to has */
+
+static enum shared_outcome begin(struct shared_log *log, const struct shared_position *at,
+                                 uint64_t max_bytes, int site_group, const struct shared_take *take,
+                                 int64_t deadline_ms)
+{
+    (void)at;
+    (void)max_bytes;
+    (void)site_group;
+    (void)take;
+    (void)deadline_ms;
+    return fail(log_of(log), SHARED_AWAY, "a follower writes nothing", "");
+}
+
+static bool pass(struct shared_log *log, bool waits, int64_t deadline_ms)
+{
+    (void)log;
+    (void)waits;
+    (void)deadline_ms;
+    return false;
+}
+
+static int64_t awaited_ms(const struct shared_log *log)
+{
+    (void)log;
+    return 0;
+}
+
+static void rollback(struct shared_log *log)
+{
+    (void)log;
+}
+
+static const struct shared_log_calls calls = {
+    .free = free_log,
+    .why = why,
+    .gist = gist,
+    .interrupt = interrupt,
+    .expect = expect,
+    .begin = begin,
+    .pass = pass,
+    .awaited_ms = awaited_ms,
+    .rollback = rollback,
+    .tail = tail,
+    .wait = wait_for_news,
+    .snapshot_get = snapshot_get,
+    .list = list,
+    .overview = overview,
+};
+
+/* ---- beginning and end */
+
+struct followed *followed_new(const struct shared_followed *followed_calls, const char *path)
+{
+    struct followed *u = calloc(1, sizeof *u);
+    if (u == NULL)
+        return NULL;
+    u->folder = strndup(path, (size_t)(strrchr(path, '/') - path));
+    if (u->folder == NULL) {
+        free(u);
+        return NULL;
+    }
+    u->calls = followed_calls;
+    u->fd = -1;
+    pthread_mutex_init(&u->lock, NULL);
+    pthread_cond_init(&u->moved, NULL);
+    return u;
+}
+
+void followed_free(struct followed *u)
+{
+    if (u == NULL)
+        return;
+    if (u->fd >= 0)
+        close(u->fd);
+    pthread_cond_destroy(&u->moved);
+    pthread_mutex_destroy(&u->lock);
+    free(u->folder);
+    free(u);
+}
+
+struct shared_log *followed_open_log(struct followed *u, bool fetches)
+{
+    struct followed_log *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return NULL;
+    l->log.calls = &calls;
+    l->u = u;
+    l->fetches = fetches;
+    l->gist = "";
+    return &l->log;
+}
+
+void followed_head(struct followed *u, struct relay_head *out)
+{
+    pthread_mutex_lock(&u->lock);
+    *out = u->head;
+    pthread_mutex_unlock(&u->lock);
+}

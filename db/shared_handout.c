@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* The log as a node hands it to its followers. It reads it where it has it, on a connection of its
+ * own: of PostgreSQL, or of the node that it follows itself. So nothing is kept here that would
+ * have to be bounded, and a record that a follower lacks is there as long as PostgreSQL has it;
+ * while a node is cut off, those that follow it get no further than it has handed out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/file/handle.h"
+#include "db/shared.h"
+#include "db/shared/followed.h"
+#include "db/shared/member.h"
+#include "db/shared/relay.h"
+#include "server/base/clock.h"
+#include "server/base/text.h"
+
+#define CALL_MS 5000
+
+struct shared_reader {
+    struct catalogue *catalogue; /* borrowed */
+    pthread_mutex_t lock;        /* for what follows, as long as it is made */
+    struct shared_log *log;
+    bool interrupted;
+    struct followed *followed; /* its own; NULL: the log is PostgreSQL's */
+};
+
+void catalogue_shared_on_move(struct catalogue *c, void (*moved)(void *context), void *context)
+{
+    if (c->member != NULL)
+        standing_on_move(member_standing(c->member), moved, context);
+}
+
+bool catalogue_shared_place(struct catalogue *c, struct shared_place *out)
+{
+    if (c->member == NULL)
+        return false;
+    struct standing_now now = standing_now(member_standing(c->member));
+    out->record = now.at.seq;
+    hex_write(out->chain, now.at.chain, SHARED_CHAIN_BYTES);
+    return now.phase != SHARED_JOINING;
+}
+
+struct shared_reader *catalogue_log_reader(struct catalogue *c)
+{
+    struct shared_reader *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    r->catalogue = c;
+    pthread_mutex_init(&r->lock, NULL);
+    return r;
+}
+
+void catalogue_log_reader_free(struct shared_reader *r)
+{
+    if (r == NULL)
+        return;
+    if (r->log != NULL)
+        r->log->calls->free(r->log);
+    followed_free(r->followed);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+void catalogue_log_interrupt(struct shared_reader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->interrupted = true;
+    if (r->log != NULL)
+        r->log->calls->interrupt(r->log);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* NULL: no memory. The log is opened once it is known which one it is. */
+static struct shared_log *open_log(struct shared_reader *r, const struct shared_state *state)
+{
+    const struct catalogue_shared *shared = &r->catalogue->options.shared;
+    char why[256];
+    const struct shared_log_options options = {.database = shared->database,
+                                               .schema = shared->schema,
+                                               .epoch = state->epoch,
+                                               .node = state->node};
+    pthread_mutex_lock(&r->lock);
+    if (r->followed == NULL && shared->follows)
+        r->followed = followed_new(shared->followed, r->catalogue->path);
+    if (r->log == NULL && !r->interrupted)
+        r->log = !shared->follows      ? member_open_log(&options, why, sizeof why)
+                 : r->followed != NULL ? followed_open_log(r->followed, true)
+                                       : NULL;
+    pthread_mutex_unlock(&r->lock);
+    return r->log;
+}
+
+static bool read_place(const struct shared_place *place, struct shared_position *out)
+{
+    out->seq = place->record;
+    return hex_read(out->chain, place->chain, SHARED_CHAIN_BYTES);
+}
+
+static enum shared_handout judge(enum shared_outcome outcome)
+{
+    switch (outcome) {
+    case SHARED_TRIMMED:
+        return SHARED_HAND_TRIMMED;
+    case SHARED_DIVERGED:
+        return SHARED_HAND_ALIEN;
+    default:
+        return SHARED_HAND_AWAY;
+    }
+}
+
+enum shared_handout catalogue_log_hand(struct shared_reader *r, const struct shared_place *from,
+                                       uint64_t max_bytes, int fd, uint64_t *bytes,
+                                       uint64_t *records)
+{
+    struct shared_state state;
+    struct shared_position at;
+    struct relay_writer w;
+    enum shared_outcome outcome = SHARED_YES;
+    standing_state(member_standing(r->catalogue->member), &state);
+    struct relay_head head = {.head = state.head > state.applied ? state.head : state.applied,
+                              .away_ms = state.away_ms,
+                              .hops = member_hops(r->catalogue->member)};
+    if (state.phase != SHARED_JOINED && head.away_ms == 0)
+        head.away_ms = 1; /* it is copying a file, or too old to follow */
+    relay_begin(&w, fd, state.epoch);
+    if (from != NULL) {
+        struct shared_log *log = open_log(r, &state);
+        const struct shared_take take = relay_take(&w);
+        uint64_t seen = 0;
+        if (log == NULL)
+            return SHARED_HAND_AWAY;
+        if (!read_place(from, &at))
+            return SHARED_HAND_ALIEN;
+        outcome = log->calls->tail(log, &at, max_bytes, &take, &seen, clock_now_ms() + CALL_MS);
+        if (seen > head.head)
+            head.head = seen;
+    }
+    if (outcome != SHARED_YES && w.records == 0)
+        return w.failed ? SHARED_HAND_AWAY : judge(outcome);
+    if (from != NULL && head.head < from->record + w.records)
+        head.head = from->record + w.records;
+    *records = w.records;
+    bool good = relay_end(&w, &head);
+    *bytes = w.bytes;
+    return good ? SHARED_HANDED : SHARED_HAND_AWAY;
+}

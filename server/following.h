@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LicenseRef-Undeclared */
+/* What a follower asks of the node that it follows: its log, for the catalogue (db/shared.h). The
+ * file comes by peering.h, as any node's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "db/shared.h"
+
+struct following;
+
+/* `authorization`: the header line, borrowed. NULL: no memory. */
+struct following *following_new(const char *origin, const char *authorization);
+/* Takes NULL. */
+void following_free(struct following *f);
+const struct shared_followed *following_calls(const struct following *f);
+/* Asks once whether there is a log to follow. False: there is none, and never will be as that node
+ * is set up; `why` says it. True also where nobody answers. */
+bool following_may(const struct following *f, char *why, size_t why_size);
