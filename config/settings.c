@@ -64,7 +64,7 @@ const struct setting config_settings[] = {
      .fallback = "0", LIVE("SITEMAPD_SERVER_SHUTDOWN_DELAY"),
      .doc = "Time between SIGTERM and the closing of the ports. Meanwhile requests are answered, "
             "and /readyz answers 503 (stopping), so that load balancers choose another node. A "
-            "second SIGTERM ends it."},
+            "second SIGTERM ends it. Service managers must wait 10 s longer before they kill."},
     {"server", "strict_host", SETTING_BOOL, IN(strict_host), .fallback = "no",
      LIVE("SITEMAPD_SERVER_STRICT_HOST"),
      .doc =
