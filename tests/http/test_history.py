@@ -135,7 +135,7 @@ def test_a_change_of_an_index_or_urlset_names_it(server):
     assert {each["list"] for each in changes if not each["kind"].startswith(("index-", "urlset-"))} == {None}
     printed = sitemapd("history", database=server.database).out
     for kind, path in wanted:
-        assert re.search(rf" {kind} .* -[01]  {re.escape(ORIGIN + path)}$", told, re.M), (kind, told)
+        assert re.search(rf" {kind} .* -[01]  {re.escape(ORIGIN + path)}$", printed, re.M), (kind, printed)
     one = server.api("GET", f"/v1/history/{next(each['revision'] for each in changes if each['kind'] == 'index-remove')}").json()
     assert one["list"] == "/more.xml"
 
