@@ -143,11 +143,11 @@ struct token_declaration {
 #define members_of_source_remove(M, A) M(const char *, name)
 
 /* A part of what is counted of crawlers: rows that replace those of the same key. Only the node's
- * own is written: a shared catalogue need not be reached for it. CRAWLERS_TELL uses only the first
- * four: it sends the other nodes a bounded part of what is kept here and was not sent yet; nothing
- * is written if they have it all. .epoch is of the catalogue that they are of: in another nothing
- * is written. .node is the node that owns the rows, all rows of this file; NULL: the only server's
- * or, for imported logs, those of any node. */
+ * own is written: a shared catalogue need not be reached for it. CRAWLERS_REPORT uses only the
+ * first four: it sends the other nodes a bounded part of what is kept here and was not sent yet;
+ * nothing is written if they have it all. .epoch is of the catalogue that they are of: in another
+ * nothing is written. .node is the node that owns the rows, all rows of this file; NULL: the only
+ * server's or, for imported logs, those of any node. */
 #define members_of_crawlers(M, A)                                                                  \
     M(const char *, epoch)                                                                         \
     M(const char *, node)                                                                          \
@@ -241,12 +241,12 @@ struct token_declaration {
     K(SOURCE_ADD, source_put, "source-add")                                                        \
     AS(SOURCE_UPDATE, source_put, "source-update")                                                 \
     K(SOURCE_REMOVE, source_remove,                                                                \
-      "source-remove")          /* it is not read any more; its entries stay */                    \
-    K(CRAWLERS, crawlers)       /* the node's own, no revision */                                  \
-    AS(CRAWLERS_TELL, crawlers) /* to the other nodes, no revision */                              \
-    K(INDEXNOW, indexnow)       /* how far IndexNow was notified; no revision */                   \
-    K(SITE_DAYS, site_days)     /* sums of a day; the node's own, no revision */                   \
-    K(ENGINE, engine)           /* what a search engine said; the node's own, no revision */       \
+      "source-remove")            /* it is not read any more; its entries stay */                  \
+    K(CRAWLERS, crawlers)         /* the node's own, no revision */                                \
+    AS(CRAWLERS_REPORT, crawlers) /* to the other nodes, no revision */                            \
+    K(INDEXNOW, indexnow)         /* how far IndexNow was notified; no revision */                 \
+    K(SITE_DAYS, site_days)       /* sums of a day; the node's own, no revision */                 \
+    K(ENGINE, engine)             /* what a search engine said; the node's own, no revision */     \
     K(CONFIGURE, configure, "configure") /* what a configuration declares */                       \
     K(CHECK, check, "check") /* what polls came to; a revision only where a date moved */          \
     K(SCAN, scan, "scan")    /* what a directory source found */                                   \
@@ -336,8 +336,8 @@ struct change {
     bool skip;              /* bulk, replace: apply the good ones */
     int64_t max_removed;    /* of what removes: MAX_REMOVED_GUARDED, or how many may go */
     bool dry_run;           /* all but single entries and tokens: check and count, write nothing */
-    bool tells_rows;        /* a dry run: and fill result.told */
-    uint32_t max_told; /* bulk, replace, scan: findings that the result is to keep, see there */
+    bool wants_preview;     /* a dry run: and fill result.preview */
+    uint32_t max_findings; /* bulk, replace, scan: findings that the result is to keep, see there */
     _Atomic uint64_t *rows_done; /* bulk, replace: written now and then until `done`; NULL: not */
     union {
         struct entry entry;
@@ -353,8 +353,8 @@ const char *change_subject(const struct change *change);
 struct change_row {
     struct entry_record before, after; /* owned */
 };
-#define CHANGE_ROWS_TOLD  1000u
-#define CHANGE_BYTES_TOLD (4u << 20) /* of extensions; fewer rows then */
+#define CHANGE_PREVIEW_ROWS  1000u
+#define CHANGE_PREVIEW_BYTES (4u << 20) /* of extensions; fewer rows then */
 /* Frees what it owns and makes it empty. */
 void change_row_done(struct change_row *row);
 
@@ -402,14 +402,14 @@ struct change_result {
     /* Configure: of which of its index_paths, from 1; 0: the site. */
     size_t refused_index;
     /* Of single rows: what a bulk, replace or scan refuses, and what it remarks on what it takes,
-     * by what was stored. Up to max_told, and the first few of each code; 0: they are counted only.
-     * Owned. */
+     * by what was stored. Up to max_findings, and the first few of each code; 0: they are counted
+     * only. Owned. */
     struct findings findings;
     size_t refused_token; /* configure: which of its tokens, from 1; 0: none is to blame */
     /* A dry run: of the entries that it would make, change or remove, as created, updated and
-     * removed count them, the first CHANGE_ROWS_TOLD, or CHANGE_BYTES_TOLD. Owned. */
-    struct change_row *told;
-    size_t told_count, told_bytes;
+     * removed count them, the first CHANGE_PREVIEW_ROWS, or CHANGE_PREVIEW_BYTES. Owned. */
+    struct change_row *preview;
+    size_t preview_count, preview_bytes;
     struct str outcome; /* repeated: what was kept; owned */
     struct spool *rows; /* the change's, for who wants them back; owned */
 };

@@ -44,7 +44,7 @@ enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int6
 void history_report_dropped(char out[HISTORY_GONE_SIZE], uint64_t from);
 /* The sites of which it begins later, for want of room; 0: changes of several sites, or of none.
  * The latest first, and no more than so many. */
-#define HISTORY_SHORTENED_TOLD 100u
+#define HISTORY_SHORTENED_MAX 100u
 typedef void history_each_shortened(void *context, int64_t site_id, uint64_t from);
 enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
                                                        history_each_shortened *each, void *context);

@@ -195,7 +195,7 @@ enum catalogue_status catalogue_share_upgrade(const char *path,
                                               size_t why_size);
 
 /* What PostgreSQL says of it, for `share status`; asked for now. */
-struct shared_told {
+struct share_status {
     char epoch[33], server[64];
     bool synchronous, durable;
     uint64_t waiting; /* sessions whose commit waits for a synchronous standby */
@@ -205,5 +205,5 @@ struct shared_told {
     int64_t snapshot_age_ms;
 };
 enum catalogue_status catalogue_share_status(const struct catalogue_shared *shared,
-                                             struct shared_told *out, shared_member_each *each,
+                                             struct share_status *out, shared_member_each *each,
                                              void *context, char *why, size_t why_size);

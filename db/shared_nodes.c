@@ -277,7 +277,7 @@ static bool report_node(void *context, const struct shared_node *node)
 }
 
 enum catalogue_status catalogue_share_status(const struct catalogue_shared *shared,
-                                             struct shared_told *out, shared_member_each *each,
+                                             struct share_status *out, shared_member_each *each,
                                              void *context, char *why, size_t why_size)
 {
     struct retelling t = {each, context};
@@ -291,7 +291,7 @@ enum catalogue_status catalogue_share_status(const struct catalogue_shared *shar
     enum shared_outcome outcome = log->calls->overview(log, &o, clock_now_ms() + CALL_MS);
     enum catalogue_status status = CATALOGUE_OK;
     if (outcome == SHARED_YES) {
-        *out = (struct shared_told){
+        *out = (struct share_status){
             .synchronous = o.synchronous,
             .durable = o.durable,
             .waiting = o.waiting,

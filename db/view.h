@@ -165,7 +165,7 @@ enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,
                                                        crawler_page_each *page,
                                                        crawler_day_each *day, void *context);
 /* Whether anything that is kept was not reported yet. Of a catalogue of this release's form. */
-enum catalogue_status catalogue_view_crawlers_untold(struct catalogue_view *v, bool *any);
+enum catalogue_status catalogue_view_crawlers_unreported(struct catalogue_view *v, bool *any);
 
 /* The visits that the ledger is to import, in this catalogue's epoch; `*last` is the id of the
  * last one, 0: there is none. */

@@ -37,7 +37,7 @@ struct crawler_keeper {
     struct crawlers *crawlers;
     struct thread thread;
     /* The thread's, then the stop's. */
-    bool told;
+    bool logged;
     int32_t tidied_day;         /* 0: not yet */
     size_t written;             /* pages, since it was tidied */
     bool joined;                /* nothing is waited for before others' rows are known */
@@ -111,11 +111,11 @@ static bool write_part(struct crawler_keeper *k, const char *epoch, size_t pages
         copy_name(k, k->fetched[i].crawler, k->children[i].crawler);
     }
     enum catalogue_status status = apply(k, &change);
-    if (status != CATALOGUE_OK && !k->told)
+    if (status != CATALOGUE_OK && !k->logged)
         log_event(LOG_LEVEL_WARNING, "crawlers-not-kept",
                   "cannot write the crawlers' fetches to the catalogue: %s; retry each minute",
                   catalogue_status_word(status));
-    k->told = status != CATALOGUE_OK;
+    k->logged = status != CATALOGUE_OK;
     if (status != CATALOGUE_OK)
         return false;
     if (tidies) {
@@ -181,16 +181,16 @@ static void reload_if_replaced(struct crawler_keeper *k)
     catalogue_view_end(view);
 }
 
-static bool is_untold(struct crawler_keeper *k)
+static bool is_unreported(struct crawler_keeper *k)
 {
     struct catalogue_view *view;
-    bool untold = false;
+    bool unreported = false;
 
     if (catalogue_view_begin(k->catalogue, &view) != CATALOGUE_OK)
         return false;
-    catalogue_view_crawlers_untold(view, &untold);
+    catalogue_view_crawlers_unreported(view, &unreported);
     catalogue_view_end(view);
-    return untold;
+    return unreported;
 }
 
 static void report_nodes(struct crawler_keeper *k)
@@ -201,9 +201,9 @@ static void report_nodes(struct crawler_keeper *k)
     crawlers_epoch(k->crawlers, epoch);
     while (status == CATALOGUE_OK && catalogue_shared_state(k->catalogue, &k->shared) &&
            k->shared.followed == NULL && k->shared.phase == SHARED_JOINED &&
-           k->shared.away_ms == 0 && !k->shared.upgrade_pending && is_untold(k)) {
+           k->shared.away_ms == 0 && !k->shared.upgrade_pending && is_unreported(k)) {
         const struct change change = {
-            .kind = CHANGE_CRAWLERS_TELL,
+            .kind = CHANGE_CRAWLERS_REPORT,
             .crawlers = {.epoch = epoch,
                          .node = k->shared.node,
                          .since = crawlers_since(k->crawlers),

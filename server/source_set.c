@@ -38,7 +38,7 @@ struct source_plan {
     const struct config *config;
     char **owned; /* texts and lists made here */
     size_t owned_count;
-    bool told; /* why it fails; else memory is out */
+    bool reported; /* why it fails; else memory is out */
 };
 
 /* Takes NULL. */
@@ -85,7 +85,7 @@ static bool read_credentials(struct source_plan *p, const struct config_source *
     explicit_bzero(text, sizeof text);
     if (fault != NULL) {
         log_failure("sources", "source \"%s\": %s", from->named.name, fault);
-        p->told = true;
+        p->reported = true;
     }
     return to->credentials != NULL;
 }
@@ -153,7 +153,7 @@ static char *only_site_url(struct source_plan *p, const char *directory)
         log_failure(directory, "the source's URL is missing: write %s=https://…/ %s", directory,
                     p->registry->site_count == 0 ? "or create its site (--site ORIGIN)"
                                                  : "since there are several sites");
-        p->told = true;
+        p->reported = true;
     }
     return url.data;
 }
@@ -260,7 +260,7 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
     }
     p->config = config;
     p->registry = read_registry(c);
-    p->told = p->registry == NULL;
+    p->reported = p->registry == NULL;
     size_t made = p->registry != NULL ? p->registry->source_count : 0;
     p->settings =
         calloc(config->source_count + config->source_folder_count + made + 1, sizeof *p->settings);
@@ -274,7 +274,7 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
         done = add_made(p, &p->registry->sources[i]);
     if (done)
         return p;
-    if (!p->told)
+    if (!p->reported)
         log_failure("sources", "out of memory");
     source_plan_free(p);
     return NULL;

@@ -76,7 +76,7 @@ enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
     sqlite3_stmt *row = view_statement(
         v, "SELECT site, since FROM history_site WHERE since > (SELECT history_from FROM catalogue)"
            " ORDER BY since DESC LIMIT ?1");
-    int rc = view_bind(row, "i", (int64_t)HISTORY_SHORTENED_TOLD);
+    int rc = view_bind(row, "i", (int64_t)HISTORY_SHORTENED_MAX);
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
         rc = sqlite3_step(row);
         if (rc == SQLITE_ROW)

@@ -202,7 +202,7 @@ static void record_first(struct recorder *r, int operation, int64_t from)
     read_value *read = operation == SQLITE_INSERT ? sqlite3_preupdate_new : sqlite3_preupdate_old;
     bool fresh;
     size_t len;
-    if (r->part.count >= CHANGE_ROWS_TOLD || r->part.text.len >= CHANGE_BYTES_TOLD)
+    if (r->part.count >= CHANGE_PREVIEW_ROWS || r->part.text.len >= CHANGE_PREVIEW_BYTES)
         return;
     int64_t site = number_of(r, read, COLUMN_SITE);
     const char *loc = text_of(r, read, COLUMN_LOC, &len);

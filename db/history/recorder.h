@@ -48,7 +48,7 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
                      char const *table, sqlite3_int64 from, sqlite3_int64 to);
 
 /* A change begins: what is left of another one is forgotten. A dry run is not recorded, but of the
- * first CHANGE_ROWS_TOLD entries that it touches it is kept what they were. */
+ * first CHANGE_PREVIEW_ROWS entries that it touches it is kept what they were. */
 void recorder_begin(struct recorder *r, const struct change *change);
 /* The next statement makes `row->after` at its address, or changes `before` to that where it is,
  * and the recorder takes it from here; recorder_reported behind that statement, whatever came of

@@ -149,7 +149,7 @@ enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, in
     return view_status(v, rc);
 }
 
-enum catalogue_status catalogue_view_crawlers_untold(struct catalogue_view *v, bool *any)
+enum catalogue_status catalogue_view_crawlers_unreported(struct catalogue_view *v, bool *any)
 {
     sqlite3_stmt *row =
         view_statement(v, "SELECT EXISTS (SELECT 1 FROM local_crawler_page WHERE told = 0)"

@@ -255,11 +255,11 @@ void change_row_done(struct change_row *row)
 
 void change_result_done(struct change_result *result)
 {
-    for (size_t i = 0; i < result->told_count; i++)
-        change_row_done(&result->told[i]);
-    free(result->told);
-    result->told = NULL;
-    result->told_count = 0;
+    for (size_t i = 0; i < result->preview_count; i++)
+        change_row_done(&result->preview[i]);
+    free(result->preview);
+    result->preview = NULL;
+    result->preview_count = 0;
     entry_record_done(&result->entry);
     memset(&result->entry, 0, sizeof result->entry);
     findings_done(&result->findings);

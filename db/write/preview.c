@@ -19,7 +19,7 @@ enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const stru
 {
     const struct registry *registry;
     *p = (struct preview){.own = NULL};
-    if (!change->dry_run || !change->tells_rows || !apply_alone(change->kind))
+    if (!change->dry_run || !change->wants_preview || !apply_alone(change->kind))
         return CATALOGUE_OK;
     enum catalogue_status status = tx_registry(tx, &registry);
     if (status != CATALOGUE_OK)
@@ -45,9 +45,9 @@ void preview_done(struct preview *p, struct tx *tx)
 /* Room for one more; NULL: out of memory. It counts once it is filled. */
 static struct change_row *next_row(struct change_result *result)
 {
-    if (result->told == NULL)
-        result->told = calloc(CHANGE_ROWS_TOLD, sizeof *result->told);
-    return result->told != NULL ? &result->told[result->told_count] : NULL;
+    if (result->preview == NULL)
+        result->preview = calloc(CHANGE_PREVIEW_ROWS, sizeof *result->preview);
+    return result->preview != NULL ? &result->preview[result->preview_count] : NULL;
 }
 
 static size_t extension_bytes(const struct entry_record *record)
@@ -57,13 +57,14 @@ static size_t extension_bytes(const struct entry_record *record)
 
 static void count_row(struct change_result *result)
 {
-    const struct change_row *row = &result->told[result->told_count++];
-    result->told_bytes += extension_bytes(&row->before) + extension_bytes(&row->after);
+    const struct change_row *row = &result->preview[result->preview_count++];
+    result->preview_bytes += extension_bytes(&row->before) + extension_bytes(&row->after);
 }
 
 static bool has_room(const struct change_result *result)
 {
-    return result->told_count < CHANGE_ROWS_TOLD && result->told_bytes < CHANGE_BYTES_TOLD;
+    return result->preview_count < CHANGE_PREVIEW_ROWS &&
+           result->preview_bytes < CHANGE_PREVIEW_BYTES;
 }
 
 /* `scope` is what a row has as its site. */
@@ -172,7 +173,7 @@ static enum catalogue_status report_removed(const struct preview *p, struct tx *
 }
 
 /* So many rows are looked at: more than are reported, where the token sees few. */
-#define ROWS_LOOKED_AT (CHANGE_ROWS_TOLD * 10)
+#define ROWS_LOOKED_AT (CHANGE_PREVIEW_ROWS * 10)
 
 static enum catalogue_status report_index(const struct preview *p, struct tx *tx,
                                           const struct change *change, int64_t index,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a dry run would do, row by row: the first CHANGE_ROWS_TOLD entries that would differ,
+/* What a dry run would do, row by row: the first CHANGE_PREVIEW_ROWS entries that would differ,
  * gathered before the change is rolled back. Internal to db/; the writer's thread.
  *
  * The recorder of the history (db/history/recorder.h) hears of each row here too, but keeps only
@@ -17,7 +17,7 @@ struct preview {
 
 /* Of a change that is not a dry run, or whose rows are not wanted, nothing is done. */
 enum catalogue_status preview_begin(struct preview *p, struct tx *tx, const struct change *change);
-/* The change is carried out, and neither committed nor rolled back: fills result->told. What the
+/* The change is carried out, and neither committed nor rolled back: fills result->preview. What the
  * token does not see is not reported. */
 enum catalogue_status preview_report(struct preview *p, struct tx *tx, const struct change *change,
                                      struct change_result *result);

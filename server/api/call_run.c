@@ -559,7 +559,7 @@ bool call_cursor(struct call *call, uint64_t min, uint64_t max, uint64_t *out)
 
 void call_set_options(struct call *call)
 {
-    call->change.dry_run = call->change.tells_rows = call_number(call, "dry_run") == 1;
+    call->change.dry_run = call->change.wants_preview = call_number(call, "dry_run") == 1;
     if (query_value(&call->query, "max_removed") != NULL)
         call->change.max_removed = (int64_t)call_number(call, "max_removed");
 }
@@ -654,8 +654,8 @@ void call_append_rows(struct call *call)
         return;
     routing = publisher_site_map(call->app->publisher);
     str_append_text(out, ",\"rows\":[");
-    for (size_t i = 0; i < result->told_count; i++) {
-        const struct change_row *row = &result->told[i];
+    for (size_t i = 0; i < result->preview_count; i++) {
+        const struct change_row *row = &result->preview[i];
         const struct entry_record *one = row->before.loc != NULL ? &row->before : &row->after;
 
         /* A scan's may be another site's. */

@@ -146,9 +146,9 @@ int output_table(struct cli *cli, const json_t *objects, const char *heading, co
     return status;
 }
 
-json_t *output_json_count(uint64_t count, bool untold)
+json_t *output_json_count(uint64_t count, bool is_unknown)
 {
-    return untold ? json_null() : json_integer((json_int_t)count);
+    return is_unknown ? json_null() : json_integer((json_int_t)count);
 }
 
 void output_count(char out[24], const json_t *object, const char *name)
@@ -216,10 +216,11 @@ void output_print_change(const struct entry_shown *before, const struct entry_sh
 
 uint64_t output_print_rows(const struct change_result *result, uint64_t most)
 {
-    uint64_t count = result->told_count < most ? result->told_count : most;
+    uint64_t count = result->preview_count < most ? result->preview_count : most;
 
     for (uint64_t i = 0; i < count; i++) {
-        const struct entry_record *records[] = {&result->told[i].before, &result->told[i].after};
+        const struct entry_record *records[] = {&result->preview[i].before,
+                                                &result->preview[i].after};
         struct entry_shown shown[2];
 
         for (size_t k = 0; k < 2; k++) /* without its index: its place is unknown */

@@ -49,7 +49,7 @@ typedef void output_row(struct str *out, const json_t *object, void *context);
 int output_table(struct cli *cli, const json_t *objects, const char *heading, const char *none,
                  output_row *append, void *context);
 /* A count as JSON, null if it is unknown. The caller's. */
-json_t *output_json_count(uint64_t count, bool untold);
+json_t *output_json_count(uint64_t count, bool is_unknown);
 /* The member's count for a table, "-" if it is unknown. */
 void output_count(char out[24], const json_t *object, const char *name);
 
@@ -57,8 +57,8 @@ void output_count(char out[24], const json_t *object, const char *name);
  * it was, or is, not there. */
 void output_print_change(const struct entry_shown *before, const struct entry_shown *after);
 
-/* Of a dry run that was to return rows (change.tells_rows): the first `most`, a line each. Returns
- * how many. */
+/* Of a dry run that was to return rows (change.wants_preview): the first `most`, a line each.
+ * Returns how many. */
 #define ROWS_SHOWN 20
 uint64_t output_print_rows(const struct change_result *result, uint64_t most);
 /* The same of the rows that the API returns for a dry run. */

@@ -66,7 +66,7 @@ static bool visit_remarks(struct visit *v, const char *loc, const struct sitemap
             .column = r->column,
             .count = r->count,
         };
-        char told[SITEMAP_REMARK_TOLD], place[64] = "";
+        char told[SITEMAP_REMARK_SENTENCE], place[64] = "";
 
         if (r->lines[0] > 0)
             snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", r->lines[0],

@@ -13,11 +13,11 @@
 #include "server/rules/limits.h"
 #include "server/rules/url.h"
 
-#define SITEMAP_MAX_REMARKS   8u  /* rules of one file; what breaks a further one is not reported */
-#define SITEMAP_REMARK_PLACES 3u  /* of each */
-#define SITEMAP_REMARK_GIVEN  96u /* bytes of what is there, with the NUL */
-#define SITEMAP_REMARK_TOLD   320u  /* bytes that hold any sentence */
-#define SITEMAP_REMARKS_TEXT  2048u /* bytes that hold any text form */
+#define SITEMAP_MAX_REMARKS     8u /* rules of one file; what breaks a further one is not reported */
+#define SITEMAP_REMARK_PLACES   3u    /* of each */
+#define SITEMAP_REMARK_GIVEN    96u   /* bytes of what is there, with the NUL */
+#define SITEMAP_REMARK_SENTENCE 320u  /* bytes that hold any sentence */
+#define SITEMAP_REMARKS_TEXT    2048u /* bytes that hold any text form */
 
 struct sitemap_remark {
     enum rule_code code;
@@ -32,7 +32,8 @@ struct sitemap_remarks {
     struct sitemap_remark at[SITEMAP_MAX_REMARKS]; /* in the order of the first ones */
 };
 
-/* Writes a sentence of one remark, without the place of the first one, SITEMAP_REMARK_TOLD bytes:
+/* Writes a sentence of one remark, without the place of the first one, SITEMAP_REMARK_SENTENCE
+ * bytes:
  * `"/a" must be an absolute URL; 3 times, next on line 7`. */
 void sitemap_remark_report(const struct sitemap_remark *remark, char *out);
 

@@ -83,7 +83,7 @@ static const char *sentence(enum rule_code code, const char *given)
 
 void sitemap_remark_report(const struct sitemap_remark *remark, char *out)
 {
-    size_t len, size = SITEMAP_REMARK_TOLD;
+    size_t len, size = SITEMAP_REMARK_SENTENCE;
     if (remark->code == RULE_ONE_LASTMOD) {
         snprintf(out, size,
                  "all of its pages have the same lastmod, %s: probably the time of a build",
@@ -420,7 +420,7 @@ void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code)
 /* Refuses the file since none of its URLs is of use. */
 static void sitemap_pages_refuse_all(const struct sitemap_pages *p, struct reader_state *core)
 {
-    char told[SITEMAP_REMARK_TOLD];
+    char told[SITEMAP_REMARK_SENTENCE];
     const struct sitemap_remark *first = p->remarks.at;
     for (size_t i = p->remarks.count; i-- > 0;)
         if (is_useless(p->remarks.at[i].code))

@@ -106,7 +106,7 @@ struct notify {
     struct str body;   /* that is being sent */
     unsigned sent_count;
     uint64_t sent_more;
-    bool told; /* in the log, that it fails */
+    bool logged; /* in the log, that it fails */
 };
 
 /* ---- events ---------------------------------------------------------------------------- */
@@ -383,11 +383,11 @@ static void record_failed(struct notify *n, struct waiting *w, size_t lines_len,
 {
     int64_t now = clock_now_ms();
 
-    if (!n->told)
+    if (!n->logged)
         log_event(LOG_LEVEL_WARNING, "notify-failed",
                   "%.*s did not accept the notification: %s; retry for a day",
                   (int)n->url.origin_len, n->url.text, why);
-    n->told = true;
+    n->logged = true;
     w->next_at = now + again_wait_ms(w->tries++, n->options.pace_ms, reply, clock_unix_ms() / 1000);
     if (now - w->first_at > KEEP_MS) {
         log_event(LOG_LEVEL_ERROR, "notify-given-up",
@@ -408,10 +408,10 @@ static void on_sent(void *context, enum fetch_status status, struct fetch_reply 
         lines_len +=
             (size_t)(strchr(w->lines.data + lines_len, '\n') + 1 - w->lines.data) - lines_len;
     if (status == FETCH_OK && reply->status / 100 == 2) {
-        if (n->told)
+        if (n->logged)
             log_event(LOG_LEVEL_INFO, "notify-well", "%.*s accepts notifications again",
                       (int)n->url.origin_len, n->url.text);
-        n->told = false;
+        n->logged = false;
         forget_sent(n, w, lines_len);
     } else {
         snprintf(why, sizeof why, "it answers %u", reply->status);

@@ -29,8 +29,8 @@ struct page_store {
     /* CLOCK_MONOTONIC; 0: on. A disk that cannot be written may still be read. */
     atomic_int_fast64_t unread_until_ms, unwritten_until_ms;
     atomic_uint_fast64_t bytes;
-    atomic_bool told; /* that it is off */
-    int folder_fd;    /* locked; -1: closed. The keeper's, as what is below */
+    atomic_bool logged; /* that it is off */
+    int folder_fd;      /* locked; -1: closed. The keeper's, as what is below */
     struct str head;
 };
 
@@ -328,13 +328,13 @@ static void report_state(struct page_store *store, const char *event, const char
 static void page_store_turn_off(struct page_store *store, const char *why)
 {
     atomic_store(&store->unwritten_until_ms, clock_now_ms() + store->options.retry_ms);
-    if (!atomic_exchange(&store->told, true))
+    if (!atomic_exchange(&store->logged, true))
         report_state(store, "page-store-off", why);
 }
 
 static void is_on(struct page_store *store)
 {
-    if (atomic_exchange(&store->told, false))
+    if (atomic_exchange(&store->logged, false))
         report_state(store, "page-store-on", "pages are stored again");
 }
 

@@ -474,9 +474,9 @@ static void scan_apply(struct scan_pass *pass)
         .rows = rows,
         .scan = {.hosts = pass->hosts_digest},
         .dry_run = pass->options->dry_run,
-        .tells_rows = pass->options->dry_run,
+        .wants_preview = pass->options->dry_run,
         .max_removed = pass->options->max_removed,
-        .max_told = UINT32_MAX, /* as many as there are rows */
+        .max_findings = UINT32_MAX, /* as many as there are rows */
     };
     out->status = catalogue_apply(pass->options->catalogue, &change, &out->result);
     out->applied = out->status == CATALOGUE_OK;
@@ -488,13 +488,13 @@ static void scan_apply(struct scan_pass *pass)
             scan_again(pass, FROZEN_AGAIN_MS);
         report_findings(pass);
     }
-    struct change_row *told = out->result.told;
-    size_t told_count = out->result.told_count;
-    out->result.told = NULL; /* a dry run's rows are the caller's */
-    out->result.told_count = 0;
+    struct change_row *told = out->result.preview;
+    size_t preview_count = out->result.preview_count;
+    out->result.preview = NULL; /* a dry run's rows are the caller's */
+    out->result.preview_count = 0;
     change_result_done(&out->result);
-    out->result.told = told;
-    out->result.told_count = told_count;
+    out->result.preview = told;
+    out->result.preview_count = preview_count;
     if (out->applied)
         return;
     const char *detail = out->result.detail;

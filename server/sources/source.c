@@ -40,7 +40,7 @@ source_log(const struct source *s, int level, const char *event, const char *for
 static bool report_remarks(const struct source *s, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
-    char told[SITEMAP_REMARK_TOLD], place[64] = "", others[SITEMAP_MAX_REMARKS * 32] = "";
+    char told[SITEMAP_REMARK_SENTENCE], place[64] = "", others[SITEMAP_MAX_REMARKS * 32] = "";
     sitemap_remarks_read(file->remarks, &remarks);
     if (remarks.count == 0)
         return false;

@@ -63,7 +63,7 @@ static bool gather_remarks(void *context, const struct source_file *file)
     struct gathering *g = context;
     struct source_report *report = g->report;
     struct sitemap_remarks remarks;
-    char told[SITEMAP_REMARK_TOLD];
+    char told[SITEMAP_REMARK_SENTENCE];
     sitemap_remarks_read(file->remarks, &remarks);
     for (size_t i = 0; i < remarks.count && report->remarks_listed < SOURCE_MAX_REMARKS; i++) {
         const struct sitemap_remark *remark = &remarks.at[i];

@@ -49,7 +49,7 @@ static void require_sense(const struct sitemap_file *f)
     REQUIRE(sitemap_file_has_code(f->code) != counts && (!f->stamp || f->one_lastmod));
     REQUIRE((f->line == 0) == (f->column == 0));
     REQUIRE(f->line <= f->bytes + 1 && f->column <= f->bytes + 1);
-    char text[SITEMAP_REMARKS_TEXT], again[SITEMAP_REMARKS_TEXT], told[SITEMAP_REMARK_TOLD];
+    char text[SITEMAP_REMARKS_TEXT], again[SITEMAP_REMARKS_TEXT], told[SITEMAP_REMARK_SENTENCE];
     struct sitemap_remarks read;
     sitemap_remarks_write(&f->remarks, text);
     sitemap_remarks_read(text, &read);

@@ -110,7 +110,7 @@ bool result_list_managed(struct change_result *result, const struct change *chan
     K(SOURCE_UPDATE, ADMIN, ALONE, apply_source_put(tx, c, &c->source_put, result))                \
     K(SOURCE_REMOVE, ADMIN, ALONE, apply_source_remove(tx, c, &c->source_remove, result))          \
     K(CRAWLERS, ADMIN, OWN, apply_crawlers(tx, &c->crawlers))                                      \
-    K(CRAWLERS_TELL, ADMIN, ALONE, apply_crawlers_report(tx, &c->crawlers))                        \
+    K(CRAWLERS_REPORT, ADMIN, ALONE, apply_crawlers_report(tx, &c->crawlers))                      \
     K(INDEXNOW, ADMIN, TOGETHER, apply_indexnow(tx, &c->indexnow, result))                         \
     K(SITE_DAYS, ADMIN, OWN, apply_site_days(tx, &c->site_days))                                   \
     K(ENGINE, ADMIN, OWN, apply_engine(tx, &c->engine))                                            \
@@ -157,7 +157,7 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
 {
     const struct kind *kind = &kinds[change->kind];
     bool holds;
-    result->findings.max = change->max_told;
+    result->findings.max = change->max_findings;
     result->findings.examples = FINDINGS_EXAMPLES;
     enum catalogue_status status = token_check(tx, change, result, &holds);
     if (status != CATALOGUE_OK || !holds)

@@ -17,7 +17,7 @@ static void reject(const struct change *change, struct change_result *result,
     result->rejected++;
     if (!change->skip && result->status == CATALOGUE_OK)
         result_refuse(result, code, field);
-    if (change->max_told == 0)
+    if (change->max_findings == 0)
         return;
     snprintf(rejection.detail, sizeof rejection.detail, "%s", why);
     findings_refuse(&result->findings, &rejection);
@@ -33,7 +33,7 @@ void count_put(const struct change *change, struct change_result *result, const 
         result->updated++;
     if (put->outcome == PUT_MOVED)
         result->moved++;
-    if (change->max_told > 0)
+    if (change->max_findings > 0)
         findings_remark(&result->findings, put->entry->line, put->entry->loc, put->remarks);
 }
 

@@ -630,7 +630,7 @@ static enum catalogue_status refuse(struct scan *s)
     status = scan_row_write(s, &file, same ? s->kept.site : 0, true);
     if (known)
         rejection.detail[0] = '\0';
-    if (s->change->max_told > 0)
+    if (s->change->max_findings > 0)
         findings_refuse(&s->result->findings, &rejection);
     return status;
 }

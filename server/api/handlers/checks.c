@@ -19,7 +19,7 @@
 static void write_page_remarks(struct str *out, const void *text)
 {
     struct sitemap_remarks remarks;
-    char detail[SITEMAP_REMARK_TOLD];
+    char detail[SITEMAP_REMARK_SENTENCE];
 
     sitemap_remarks_read(text != NULL ? text : "", &remarks);
     for (size_t i = 0; i < remarks.count; i++) {

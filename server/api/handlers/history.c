@@ -457,7 +457,7 @@ enum handled diff_get(void *context, struct request *request)
 /* ---- POST …/undo, /v1/restore ---------------------------------------------------------------- */
 
 /* So many rows that were changed since are listed. */
-#define CONFLICTS_TOLD 1000u
+#define CONFLICTS_MAX 1000u
 
 static void append_conflicts(struct str *out, const struct findings *f, bool brief)
 {
@@ -530,7 +530,7 @@ static enum handled put_back(struct call *call, enum change_kind kind, const cha
     change->undo.overwrite = call_word_is(call, "on_conflict", "overwrite");
     change->kind = kind;
     change->pass_frozen = grant_may(&call->request->grant, GRANT_ADMIN);
-    change->max_told = CONFLICTS_TOLD;
+    change->max_findings = CONFLICTS_MAX;
     change->index_name = call_parameter(call, "index");
     if (kind == CHANGE_RESTORE)
         find_kind(call);

@@ -672,7 +672,7 @@ static void submit_list(struct upload *upload, enum change_kind kind)
     call->change.if_match = request_header(call->request, HEADER_IF_MATCH);
     upload->spool = NULL;
     call->change.skip = upload->skip;
-    call->change.max_told = upload->findings.max;
+    call->change.max_findings = upload->findings.max;
     /* It will not be applied; the catalogue is asked all the same, so that the reply lists every
      * bad line at once and not those of the form first, those of the place next time. */
     call->change.dry_run = call->change.dry_run || strict_refused;

@@ -668,8 +668,8 @@ static void scanned(void *context, const struct change_result *result, const cha
     if (scan->call.change.dry_run) { /* nothing is to be published, and its rows are borrowed */
         if (auth_still_holds(scan->call.app, request))
             reply_scanned(scan);
-        scan->call.result.told = NULL;
-        scan->call.result.told_count = 0;
+        scan->call.result.preview = NULL;
+        scan->call.result.preview_count = 0;
         request_resume(request);
         return;
     }

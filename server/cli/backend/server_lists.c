@@ -149,11 +149,11 @@ static void parse_rows(const struct change *change, struct change_result *result
                        const json_t *rows)
 {
     static const char *const members[] = {"before", "after"};
-    size_t count = change->tells_rows ? json_array_size(rows) : 0;
+    size_t count = change->wants_preview ? json_array_size(rows) : 0;
 
-    result->told = count > 0 ? calloc(count, sizeof *result->told) : NULL;
-    for (size_t i = 0; result->told != NULL && i < count; i++) {
-        struct entry_record *both[] = {&result->told[i].before, &result->told[i].after};
+    result->preview = count > 0 ? calloc(count, sizeof *result->preview) : NULL;
+    for (size_t i = 0; result->preview != NULL && i < count; i++) {
+        struct entry_record *both[] = {&result->preview[i].before, &result->preview[i].after};
 
         for (size_t k = 0; k < 2; k++) {
             const json_t *entry = json_object_get(json_array_get(rows, i), members[k]);
@@ -163,7 +163,7 @@ static void parse_rows(const struct change *change, struct change_result *result
             both[k]->digest = copy_of(entry, "digest");
             both[k]->source = copy_of(entry, "source");
         }
-        result->told_count++;
+        result->preview_count++;
     }
 }
 
@@ -197,7 +197,7 @@ void server_apply_list(struct backend *b, const struct change *change, struct ch
     json_t *answer = NULL;
 
     result->rows = change->rows;
-    result->findings.max = change->max_told;
+    result->findings.max = change->max_findings;
     result->findings.examples = FINDINGS_EXAMPLES;
     list_target(&target, change);
     if (!write_list(&sent, change->list == LIST_URLSET, change->rows) || target.failed) {

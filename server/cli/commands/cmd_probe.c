@@ -147,7 +147,7 @@ static int print_verdict(const struct reach *reach, const struct reach_answer *a
                v->file.stamp ? ", as all others" : "");
     putchar('\n');
     for (size_t i = 0; i < v->file.remarks.count; i++) {
-        char told[SITEMAP_REMARK_TOLD];
+        char told[SITEMAP_REMARK_SENTENCE];
 
         sitemap_remark_report(&v->file.remarks.at[i], told);
         printf(LABEL, "remark");

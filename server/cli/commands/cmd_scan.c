@@ -119,7 +119,7 @@ static void report_place(uint64_t line, uint64_t column)
 static void report_remarks(struct telling *t, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
-    char told[SITEMAP_REMARK_TOLD];
+    char told[SITEMAP_REMARK_SENTENCE];
 
     sitemap_remarks_read(file->remarks, &remarks);
     t->remarked++;

@@ -28,7 +28,7 @@ static struct catalogue_shared shared_of(const struct cli *cli)
                                      .schema = cli->config->shared_schema};
 }
 
-static int is_there(struct cli *cli, const struct shared_told *told)
+static int is_there(struct cli *cli, const struct share_status *told)
 {
     const char *role = arguments_value(&cli->arguments, "--grant-to");
     const struct catalogue_shared shared = shared_of(cli);
@@ -53,7 +53,7 @@ int command_share_init(struct cli *cli)
 {
     int status = read_shared(cli);
     char why[512] = "";
-    struct shared_told told = {0};
+    struct share_status told = {0};
     enum catalogue_status made;
     bool absent; /* a file that is made in vain would keep this machine from joining */
 
@@ -108,7 +108,7 @@ static void print_member(void *context, const struct shared_member *member)
     str_done(&out);
 }
 
-static void print_reported(const struct shared_told *told, bool json)
+static void print_reported(const struct share_status *told, bool json)
 {
     if (json) {
         printf("{\"epoch\":\"%s\",\"server\":\"%s\",\"synchronous\":%s,\"durable\":%s,"
@@ -145,7 +145,7 @@ static void print_reported(const struct shared_told *told, bool json)
 int command_share_status(struct cli *cli)
 {
     struct node_list nodes = {.json = arguments_has(&cli->arguments, "--json")};
-    struct shared_told told = {0};
+    struct share_status told = {0};
     char why[512] = "";
     int status = read_shared(cli);
     enum catalogue_status asked;

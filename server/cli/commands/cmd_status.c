@@ -16,7 +16,7 @@ struct summary {
     size_t lists;
     uint64_t pages, entries, bytes;
     const char *changed_at; /* NULL: never; borrowed */
-    bool untold;            /* entries and bytes, to this token */
+    bool is_unknown;        /* entries and bytes, to this token */
 };
 
 /* What is asked, all of it owned. */
@@ -40,7 +40,7 @@ static void sum_up(const json_t *lists, struct summary *out)
 
         out->lists++;
         out->pages += json_array_size(json_object_get(list, "pages"));
-        out->untold |= json_is_null(json_object_get(list, "entries"));
+        out->is_unknown |= json_is_null(json_object_get(list, "entries"));
         out->entries += member_number(list, "entries");
         out->bytes += member_number(list, "bytes");
         if (changed != NULL && (out->changed_at == NULL || strcmp(changed, out->changed_at) > 0))
@@ -76,7 +76,7 @@ static void check_shared(const struct cli *cli, struct overview *o)
     char why[512] = "";
     const struct catalogue_shared shared = {.database = cli->config->shared_database,
                                             .schema = cli->config->shared_schema};
-    struct shared_told told;
+    struct share_status told;
 
     if (cli->backend->catalogue == NULL || shared.database == NULL ||
         catalogue_share_status(&shared, &told, NULL, NULL, why, sizeof why) == CATALOGUE_OK)
@@ -185,7 +185,7 @@ static void print_problems(const struct overview *o)
 static void print_sum(const struct summary *sum, const char *one, const char *many)
 {
     printf(", %" PRIu64 " %s", sum->pages, plural(sum->pages, "page", "pages"));
-    if (!sum->untold)
+    if (!sum->is_unknown)
         printf(", %" PRIu64 " %s, %" PRIu64 " bytes", sum->entries, plural(sum->entries, one, many),
                sum->bytes);
     printf("; changed %s\n", sum->changed_at != NULL ? sum->changed_at : "never");
@@ -250,10 +250,11 @@ static void print_json(struct backend *b, const struct overview *o)
         "{s:s, s:s, s:b, s:O, s:I, s:I, s:I, s:o, s:o, s:s?, s:I, s:o, s:O}", "catalogue", b->name,
         "version", o->version, "healthy", o->healthy, "reasons", o->ready, "sites",
         (json_int_t)json_array_size(api_sites(b)), "indexes", (json_int_t)indexes->lists, "pages",
-        (json_int_t)indexes->pages, "entries", output_json_count(indexes->entries, indexes->untold),
-        "bytes", output_json_count(indexes->bytes, indexes->untold), "changed_at",
-        indexes->changed_at, "urlsets", (json_int_t)o->urlsets.lists, "urls",
-        output_json_count(o->urlsets.entries, o->urlsets.untold), "sources", o->sources);
+        (json_int_t)indexes->pages, "entries",
+        output_json_count(indexes->entries, indexes->is_unknown), "bytes",
+        output_json_count(indexes->bytes, indexes->is_unknown), "changed_at", indexes->changed_at,
+        "urlsets", (json_int_t)o->urlsets.lists, "urls",
+        output_json_count(o->urlsets.entries, o->urlsets.is_unknown), "sources", o->sources);
 
     if (o->forwarding != NULL)
         json_object_set(told, "forwarding", o->forwarding);

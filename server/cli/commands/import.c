@@ -374,11 +374,11 @@ static int apply_group(struct import *import, struct import_group *group, bool d
         .rows = group->spool,
         .skip = import->skip,
         .dry_run = dry_run,
-        .tells_rows = dry_run && import->dry_run,
+        .wants_preview = dry_run && import->dry_run,
         .index_name = group->index_url != NULL ? group->index_url : import->index,
         .if_match = import->if_match.len > 0 ? str_text(&import->if_match) : NULL,
         .max_removed = import->max_removed,
-        .max_told = findings->max,
+        .max_findings = findings->max,
     };
     if (import->replace)
         change.replace = (struct change_replace){.source = import->anybodys ? NULL : import->owner};

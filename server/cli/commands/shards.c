@@ -115,7 +115,7 @@ void shards_close(struct shard *shards, size_t count)
 struct shard_sum {
     size_t sites, indexes, urlsets;
     uint64_t pages, entries, urls, bytes;
-    bool healthy, untold; /* entries, urls and bytes, to this token */
+    bool healthy, is_unknown; /* entries, urls and bytes, to this token */
 };
 
 static void add_lists(const json_t *lists, uint64_t *entries, struct shard_sum *sum)
@@ -125,7 +125,7 @@ static void add_lists(const json_t *lists, uint64_t *entries, struct shard_sum *
 
     json_array_foreach(lists, i, list)
     {
-        sum->untold |= json_is_null(json_object_get(list, "entries"));
+        sum->is_unknown |= json_is_null(json_object_get(list, "entries"));
         *entries += member_number(list, "entries");
         sum->bytes += member_number(list, "bytes");
         sum->pages += json_array_size(json_object_get(list, "pages"));
@@ -163,9 +163,9 @@ static void print_sum(const char *member, const char *name, const struct shard_s
                                  "healthy", sum->healthy, "sites", (json_int_t)sum->sites,
                                  "indexes", (json_int_t)sum->indexes, "urlsets",
                                  (json_int_t)sum->urlsets, "pages", (json_int_t)sum->pages,
-                                 "entries", output_json_count(sum->entries, sum->untold), "urls",
-                                 output_json_count(sum->urls, sum->untold), "bytes",
-                                 output_json_count(sum->bytes, sum->untold));
+                                 "entries", output_json_count(sum->entries, sum->is_unknown),
+                                 "urls", output_json_count(sum->urls, sum->is_unknown), "bytes",
+                                 output_json_count(sum->bytes, sum->is_unknown));
 
         output_json(told);
         json_decref(told);
@@ -178,7 +178,7 @@ static void print_sum(const char *member, const char *name, const struct shard_s
                plural(sum->indexes, "index", "indexes"), sum->urlsets,
                plural(sum->urlsets, "urlset", "urlsets"), sum->pages,
                plural(sum->pages, "page", "pages"));
-        if (!sum->untold)
+        if (!sum->is_unknown)
             printf(", %" PRIu64 " %s, %" PRIu64 " page %s, %" PRIu64 " bytes", sum->entries,
                    plural(sum->entries, "entry", "entries"), sum->urls,
                    plural(sum->urls, "URL", "URLs"), sum->bytes);
@@ -222,7 +222,7 @@ int shards_status(struct cli *cli)
             one.healthy = false; /* it was reported; the sum is of the others */
         }
         all.healthy &= one.healthy;
-        all.untold |= one.untold;
+        all.is_unknown |= one.is_unknown;
         all.sites += one.sites;
         all.indexes += one.indexes;
         all.urlsets += one.urlsets;

@@ -85,20 +85,21 @@ static bool try_to_remove(void *context)
                              .index_remove = {.index_id = 1},
                              .max_removed = 1000000,
                              .dry_run = true,
-                             .tells_rows = true};
+                             .wants_preview = true};
     struct change list = {.kind = CHANGE_BULK,
                           .source = "tests",
                           .rows = catalogue_spool(w->c, UINT64_MAX),
                           .index_name = INDEX,
                           .dry_run = true,
-                          .tells_rows = true};
+                          .wants_preview = true};
     struct entry entry = {.loc = ORIGIN "/tried.xml", .position = POSITION_NONE, .line = 1};
     struct change_result result;
     bool spooled = list.rows && spool_add(list.rows, &entry) == SPOOL_OK;
     enum catalogue_status status = CATALOGUE_NO_MEMORY;
     if (spooled) {
         status = catalogue_apply(w->c, &list, &result);
-        assert_true(status != CATALOGUE_OK || (result.told_count == 1 && result.told->after.loc));
+        assert_true(status != CATALOGUE_OK ||
+                    (result.preview_count == 1 && result.preview->after.loc));
         change_result_done(&result);
     } else {
         spool_free(list.rows);
@@ -107,8 +108,8 @@ static bool try_to_remove(void *context)
         return false;
     status = catalogue_apply(w->c, &removal, &result);
     assert_true(status != CATALOGUE_OK ||
-                result.told_count ==
-                    (result.removed < CHANGE_ROWS_TOLD ? result.removed : CHANGE_ROWS_TOLD));
+                result.preview_count ==
+                    (result.removed < CHANGE_PREVIEW_ROWS ? result.removed : CHANGE_PREVIEW_ROWS));
     change_result_done(&result);
     return fine(status);
 }

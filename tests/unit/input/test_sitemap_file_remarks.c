@@ -226,7 +226,7 @@ static void test_packing(void **state)
 /* However much is wrong: a few kinds, a few places, and how many there are. */
 static void test_bounds(void **state)
 {
-    char told[SITEMAP_REMARK_TOLD];
+    char told[SITEMAP_REMARK_SENTENCE];
     struct str s = STR_INIT;
     (void)state;
     str_append_text(&s, OPEN "\n" GOOD);

@@ -418,7 +418,7 @@ static enum catalogue_status report_crawlers(struct node *n)
     char epoch[33];
     read_epoch(n, epoch);
     const struct change change = {
-        .kind = CHANGE_CRAWLERS_TELL,
+        .kind = CHANGE_CRAWLERS_REPORT,
         .crawlers = {.epoch = epoch, .node = n->name, .since = 1000, .tidy_before_day = 19990}};
     struct change_result result;
     enum catalogue_status status = catalogue_apply(n->f.c, &change, &result);

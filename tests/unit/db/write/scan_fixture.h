@@ -59,7 +59,7 @@ static inline struct change_result scan_telling(struct write_fixture *f, struct 
                                                 struct scan_told *told)
 {
     memset(told, 0, sizeof *told);
-    change.max_told = UINT32_MAX;
+    change.max_findings = UINT32_MAX;
     struct change_result r =
         apply_files(f, change, &(struct scan_files){.files = files, .count = count});
     for (uint32_t i = 0; i < r.findings.count; i++) {

@@ -63,10 +63,10 @@ static void assert_same(const char *name, const struct change_result *a,
     assert_int_equal(a->revision, b->revision);
     assert_int_equal(a->changed, b->changed);
     assert_string_equal(a->index_state, b->index_state);
-    assert_int_equal(a->told_count, b->told_count);
+    assert_int_equal(a->preview_count, b->preview_count);
     assert_int_equal(a->findings.count, b->findings.count);
-    for (size_t i = 0; i < a->told_count; i++) {
-        const char *was = a->told[i].before.loc, *is = b->told[i].before.loc;
+    for (size_t i = 0; i < a->preview_count; i++) {
+        const char *was = a->preview[i].before.loc, *is = b->preview[i].before.loc;
         assert_int_equal(was == NULL, is == NULL);
         assert_true(!was || strcmp(was, is) == 0);
     }
@@ -95,19 +95,19 @@ static void what_writes_nothing_is_answered_beside_the_writer(void **state)
     assert_int_equal(back.removed, ROWS);
 
     struct change dry = list, undo = {.kind = CHANGE_UNDO, .max_removed = 2 * ROWS};
-    dry.dry_run = dry.tells_rows = true;
+    dry.dry_run = dry.wants_preview = true;
     struct change dry_undo = undo, scan = scan_change;
-    dry_undo.dry_run = dry_undo.tells_rows = true;
+    dry_undo.dry_run = dry_undo.wants_preview = true;
     undo.undo.revision = second;
     dry_undo.undo.revision = first;
-    scan.dry_run = scan.tells_rows = true;
+    scan.dry_run = scan.wants_preview = true;
     const struct job jobs[] = {
         {"a list that is there", {.kind = CHANGE_BULK}, "x", ROWS, false},
         {"a replace by what is there", list, "x", ROWS, false},
         {"a dry replace by others", dry, "z", ROWS, false},
         {"a dry replace by fewer", dry, "x", ROWS / 2, false},
         {"a dry list",
-         {.kind = CHANGE_BULK, .dry_run = true, .tells_rows = true},
+         {.kind = CHANGE_BULK, .dry_run = true, .wants_preview = true},
          "z",
          ROWS,
          false},

@@ -29,7 +29,7 @@ static void strict_is_all_or_nothing(void **state)
     struct write_fixture *f = *state;
     put_plain(f, ORIGIN "/before.xml", NULL);
     int64_t revision = revision_of(f);
-    struct change change = {.kind = CHANGE_BULK, .max_told = 64};
+    struct change change = {.kind = CHANGE_BULK, .max_findings = 64};
     struct change_result r = apply_lines(f, change, LINES(mixed));
     assert_int_equal(r.status, CATALOGUE_REFUSED);
     assert_int_equal(r.code, RULE_SITE_UNKNOWN);
@@ -49,7 +49,7 @@ static void skip_takes_the_good_ones(void **state)
 {
     struct write_fixture *f = *state;
     int64_t revision = revision_of(f);
-    struct change change = {.kind = CHANGE_BULK, .skip = true, .max_told = 64};
+    struct change change = {.kind = CHANGE_BULK, .skip = true, .max_findings = 64};
     struct change_result r = apply_lines(f, change, LINES(mixed));
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.created, 2);
@@ -58,7 +58,7 @@ static void skip_takes_the_good_ones(void **state)
     check_rejections(&r);
     assert_int_equal(revision_of(f), revision + 1);
     /* Beyond what is to be reported, it is counted. */
-    change.max_told = 1;
+    change.max_findings = 1;
     r = apply_lines(f, change, LINES(mixed));
     assert_int_equal(r.created, 0);
     assert_int_equal(r.findings.refused, 3);

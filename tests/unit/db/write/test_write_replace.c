@@ -48,7 +48,7 @@ static void never_touches_anothers(void **state)
     put_plain(f, ORIGIN "/hand-2.xml", NULL);
     struct change change = whole;
     change.replace.source = "robot";
-    change.max_told = 64;
+    change.max_findings = 64;
     static const struct line first[] = {{ORIGIN "/r1.xml", NULL, 0, NULL},
                                         {ORIGIN "/r2.xml", NULL, 0, NULL},
                                         {ORIGIN "/hand.xml", "2026-01-01", 0, NULL},
@@ -100,7 +100,7 @@ static void acts_below_a_prefix(void **state)
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), 5);
     static const struct line outside[] = {{ORIGIN "/shop/0.xml", NULL, 0, NULL},
                                           {ORIGIN "/blog/0.xml", NULL, 0, NULL}};
-    change.max_told = 64;
+    change.max_findings = 64;
     r = apply_lines(f, change, LINES(outside));
     assert_int_equal(r.status, CATALOGUE_REFUSED);
     assert_int_equal(r.findings.items[0].line, 2);
@@ -119,7 +119,7 @@ static void reports_every_duplicate(void **state)
     };
     for (int skip = 0; skip < 2; skip++) {
         struct change change = whole;
-        change.max_told = 64;
+        change.max_findings = 64;
         change.skip = skip == 1;
         struct change_result r = apply_lines(f, change, LINES(lines));
         assert_int_equal(r.status, skip ? CATALOGUE_OK : CATALOGUE_REFUSED);
