@@ -603,12 +603,12 @@ static void check_for_rows(struct check *check, const char *sql, const char *wha
 static void on_integrity(struct check *check, sqlite3_stmt *row)
 {
     static const char unread[] = "unable to get the page. error code=";
-    const char *told = text_of(row, 0), *code = strstr(told, unread);
+    const char *sentence = text_of(row, 0), *code = strstr(sentence, unread);
 
-    if (told[0] == '\0' || (code != NULL && atoi(code + strlen(unread)) == SQLITE_NOMEM))
+    if (sentence[0] == '\0' || (code != NULL && atoi(code + strlen(unread)) == SQLITE_NOMEM))
         check->failure = CATALOGUE_NO_MEMORY;
-    else if (strcmp(told, "ok") != 0)
-        check_report(check, "the file: %s", told);
+    else if (strcmp(sentence, "ok") != 0)
+        check_report(check, "the file: %s", sentence);
 }
 
 static void on_missing_parent(struct check *check, sqlite3_stmt *row)

@@ -197,27 +197,27 @@ static void on_answer(void *context, struct change_result *result)
     pthread_mutex_unlock(&waiter->lock);
 }
 
-#define TELL_MS 100
+#define PROGRESS_MS 100
 
 enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct change *change,
-                                              void (*tell)(void *context, uint64_t rows_done),
+                                              void (*progress)(void *context, uint64_t rows_done),
                                               void *context, struct change_result *result)
 {
     struct waiter waiter = {
         .lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER, .result = result};
     _Atomic uint64_t rows_done = 0;
-    struct change told = *change;
-    told.rows_done = &rows_done;
-    writer_submit(c->writer, &told, on_answer, &waiter);
+    struct change copy = *change;
+    copy.rows_done = &rows_done;
+    writer_submit(c->writer, &copy, on_answer, &waiter);
     pthread_mutex_lock(&waiter.lock);
     while (!waiter.is_answered) {
-        struct timespec until = clock_after_ms(TELL_MS);
-        if (tell != NULL)
+        struct timespec until = clock_after_ms(PROGRESS_MS);
+        if (progress != NULL)
             pthread_cond_clockwait(&waiter.answered, &waiter.lock, CLOCK_MONOTONIC, &until);
         else
             pthread_cond_wait(&waiter.answered, &waiter.lock);
-        if (tell != NULL)
-            tell(context, atomic_load(&rows_done));
+        if (progress != NULL)
+            progress(context, atomic_load(&rows_done));
     }
     pthread_mutex_unlock(&waiter.lock);
     pthread_mutex_destroy(&waiter.lock);

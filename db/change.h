@@ -430,7 +430,7 @@ void catalogue_submit(struct catalogue *c, const struct change *change, change_d
  * callback of this module. Thread safe. */
 enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
                                       struct change_result *result);
-/* The same, and periodically calls `tell` with the rows done so far, on this thread. */
+/* The same, and periodically calls `progress` with the rows done so far, on this thread. */
 enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct change *change,
-                                              void (*tell)(void *context, uint64_t rows_done),
+                                              void (*progress)(void *context, uint64_t rows_done),
                                               void *context, struct change_result *result);

@@ -277,16 +277,16 @@ static void report_kept(const struct registry *after, const struct site_declarat
 
 static bool report_refused(const struct declared *d, const struct change_result *result)
 {
-    bool judged = result->status == CATALOGUE_REFUSED || result->status == CATALOGUE_CONFLICT ||
-                  result->status == CATALOGUE_FULL;
-    const char *path = judged && result->refused_index > 0
+    bool is_rejected = result->status == CATALOGUE_REFUSED ||
+                       result->status == CATALOGUE_CONFLICT || result->status == CATALOGUE_FULL;
+    const char *path = is_rejected && result->refused_index > 0
                            ? d->sites[result->refused_at].index_paths[result->refused_index - 1]
                            : NULL;
     struct str name = STR_INIT;
-    if (judged && result->refused_token > 0)
+    if (is_rejected && result->refused_token > 0)
         return report_failure(d->tokens[result->refused_token - 1].grant.name, "token", result);
-    str_append_text(&name,
-                    judged && d->count > 0 ? d->sites[result->refused_at].origin : "catalogue");
+    str_append_text(&name, is_rejected && d->count > 0 ? d->sites[result->refused_at].origin
+                                                       : "catalogue");
     str_append_text(&name, path != NULL ? path : "");
     report_failure(str_text(&name), path != NULL ? "index" : "site", result);
     str_done(&name);

@@ -257,9 +257,9 @@ static bool app_start_listeners(struct app *app)
     public.trusted_proxy_count = config->trusted_proxy_count;
     public.trusted_proxies = config->trusted_proxies;
     public.fallback = &routes_public;
-    bool is_told = app->context.access_log != NULL || app->context.crawlers != NULL;
+    bool is_logged = app->context.access_log != NULL || app->context.crawlers != NULL;
     public.spoke_plain = request_log_plain;
-    public.completed = is_told ? request_log_public : NULL;
+    public.completed = is_logged ? request_log_public : NULL;
     public.short_slices = true;
     public.tls = config->tls_cert != NULL;
     public.tls_side = TLS_PUBLIC;

@@ -103,11 +103,11 @@ enum catalogue_status schema_identify(sqlite3 *db, const char *path, char *why, 
 
 bool schema_version(sqlite3 *db, int *version, bool *shared)
 {
-    int64_t told = 0;
-    if (read_number(db, "PRAGMA user_version", &told) != SQLITE_OK)
+    int64_t number = 0;
+    if (read_number(db, "PRAGMA user_version", &number) != SQLITE_OK)
         return false;
-    *shared = told >= SCHEMA_SHARED;
-    *version = (int)(told % SCHEMA_SHARED);
+    *shared = number >= SCHEMA_SHARED;
+    *version = (int)(number % SCHEMA_SHARED);
     return true;
 }
 

@@ -452,11 +452,11 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
     int64_t before = query->after != 0 ? (int64_t)query->after : INT64_MAX;
     int rc = view_bind(row, "iii", before, query->site_id, query->index_id);
     enum catalogue_status status = view_status(v, rc);
-    size_t told = 0;
+    size_t listed = 0;
     uint64_t last = 0;
     *next = 0;
     while (status == CATALOGUE_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
-        if (told == query->limit || s.looked_at >= HISTORY_LOOK_MAX) {
+        if (listed == query->limit || s.looked_at >= HISTORY_LOOK_MAX) {
             *next = last;
             break;
         }
@@ -469,7 +469,7 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
             status = whole_change(&s.namer, row, query->site_id, query->index_id, &s.part, &change);
         if (status == CATALOGUE_OK && has) {
             each(context, &change);
-            told++;
+            listed++;
         }
         last = change.revision;
         /* Newest first: nothing behind it is younger. */

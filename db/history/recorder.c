@@ -38,8 +38,8 @@ struct recorder {
     bool first_only; /* a dry run */
     bool is_undo;
     bool writing;
-    const struct recorder_row *told; /* borrowed; NULL: none */
-    enum catalogue_status status;    /* of the change under way: what went wrong in between */
+    const struct recorder_row *reported; /* borrowed; NULL: none */
+    enum catalogue_status status;        /* of the change under way: what went wrong in between */
     struct history_part part;
     uint32_t parts;
     uint64_t rows, bytes, files;
@@ -170,27 +170,27 @@ static struct history_image reported_image(struct recorder *r, const struct put_
 
 static bool is_recorded(const struct recorder *r, int operation, int64_t from, int64_t to)
 {
-    const struct recorder_row *told = r->told;
-    if (told == NULL || told->after->address != to)
+    const struct recorder_row *reported = r->reported;
+    if (reported == NULL || reported->after->address != to)
         return false;
-    if (told->before == NULL)
+    if (reported->before == NULL)
         return operation == SQLITE_INSERT;
-    return operation == SQLITE_UPDATE && told->before->address == from;
+    return operation == SQLITE_UPDATE && reported->before->address == from;
 }
 
 static void record_reported(struct recorder *r)
 {
-    const struct recorder_row *told = r->told;
+    const struct recorder_row *reported = r->reported;
     bool fresh;
     struct history_row *row =
-        history_part_row(&r->part, told->site, told->loc, told->loc_len, &fresh);
-    if (row != NULL && fresh && told->before != NULL) {
+        history_part_row(&r->part, reported->site, reported->loc, reported->loc_len, &fresh);
+    if (row != NULL && fresh && reported->before != NULL) {
         row->has_before = true;
-        row->before = reported_image(r, told->before);
+        row->before = reported_image(r, reported->before);
     }
     if (row != NULL) {
         row->has_after = true;
-        row->after = reported_image(r, told->after);
+        row->after = reported_image(r, reported->after);
     }
     if (row == NULL || r->part.failed)
         r->status = CATALOGUE_NO_MEMORY;
@@ -237,13 +237,13 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
 void recorder_report(struct recorder *r, const struct recorder_row *row)
 {
     if (r != NULL)
-        r->told = row;
+        r->reported = row;
 }
 
 void recorder_reported(struct recorder *r)
 {
     if (r != NULL)
-        r->told = NULL;
+        r->reported = NULL;
 }
 
 struct recorder *recorder_new(sqlite3 *db)

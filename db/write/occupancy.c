@@ -619,7 +619,7 @@ static enum catalogue_status write_segments(struct tx *tx, const struct occupanc
  */
 struct second {
     int64_t at;
-    bool told;
+    bool seen;
 };
 
 /* So many of those that changed last are looked at: after a clock went back, the ones of this
@@ -645,15 +645,15 @@ static enum catalogue_status read_second(struct tx *tx, struct second *out)
         for (struct occupancy_page *page = index->dirty_pages; page != NULL;
              page = page->next_dirty) {
             asked |= reuses_address(index, page);
-            out->told |= is_removed(index, page) && page->changed_at >= out->at;
+            out->seen |= is_removed(index, page) && page->changed_at >= out->at;
         }
     }
-    if (!asked || out->told)
+    if (!asked || out->seen)
         return CATALOGUE_OK;
-    int64_t told = 0;
+    int64_t seen = 0;
     enum catalogue_status status =
-        tx_number(tx, ST_PAGES_OF_SECOND, 0, &told, out->at, SECOND_LAST_PAGES);
-    out->told = told != 0;
+        tx_number(tx, ST_PAGES_OF_SECOND, 0, &seen, out->at, SECOND_LAST_PAGES);
+    out->seen = seen != 0;
     return status;
 }
 
@@ -668,7 +668,7 @@ static int64_t check_date(const struct occupancy_index *index, const struct occu
     if (until >= second->at)
         return until;
     return (page->changed_at == second->at && (page->had_content || page->same_second != 0)) ||
-           (reuses_address(index, page) && second->told);
+           (reuses_address(index, page) && second->seen);
 }
 
 static enum catalogue_status write_page(struct tx *tx, const struct occupancy_index *index,

@@ -80,7 +80,7 @@ static void append(char *out, size_t size, size_t *used, const char *text)
 
 void outside_report(struct outside *o, const struct catalogue_options *options, int64_t now_ms)
 {
-    if (o->count == 0 || (o->told_ms != 0 && now_ms - o->told_ms < OUTSIDE_TELL_MS))
+    if (o->count == 0 || (o->reported_ms != 0 && now_ms - o->reported_ms < OUTSIDE_REPORT_MS))
         return;
     char detail[160 + OUTSIDE_NAMES * (OUTSIDE_NAME_SIZE + 2)];
     int len =
@@ -102,5 +102,5 @@ void outside_report(struct outside *o, const struct catalogue_options *options, 
     o->count = 0;
     o->named = 0;
     o->more = false;
-    o->told_ms = now_ms;
+    o->reported_ms = now_ms;
 }

@@ -11,7 +11,7 @@
 #include "db/tx/tx.h"
 
 /* How often it is reported at most: what comes between goes into one line. */
-#define OUTSIDE_TELL_MS 1000
+#define OUTSIDE_REPORT_MS 1000
 /* Indexes that are named, and how long a name may be; beyond, there are "more". */
 #define OUTSIDE_NAMES     3
 #define OUTSIDE_NAME_SIZE 256
@@ -20,7 +20,7 @@ struct outside {
     char epoch[33];       /* "": nothing is known yet */
     uint64_t known;       /* the revision that was made or seen last */
     uint64_t count, last; /* revisions seen and not reported, and the last of them */
-    int64_t told_ms;
+    int64_t reported_ms;
     unsigned named;
     bool more; /* indexes changed that are not named */
     char names[OUTSIDE_NAMES][OUTSIDE_NAME_SIZE];

@@ -185,12 +185,12 @@ static bool print_field(const char *name, const char *before, const char *after)
 /* What differs, of what people set; else it is only at another place. */
 static void print_difference(const struct entry_shown *before, const struct entry_shown *after)
 {
-    bool told = print_field("lastmod", before->lastmod, after->lastmod);
+    bool printed = print_field("lastmod", before->lastmod, after->lastmod);
 
-    told = print_field("digest", before->digest, after->digest) || told;
-    told = print_field("source", before->source, after->source) || told;
-    told = print_field("index", before->path, after->path) || told;
-    if (!told)
+    printed = print_field("digest", before->digest, after->digest) || printed;
+    printed = print_field("source", before->source, after->source) || printed;
+    printed = print_field("index", before->path, after->path) || printed;
+    if (!printed)
         fputs("  its place or its times", stdout);
 }
 

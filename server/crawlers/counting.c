@@ -46,8 +46,8 @@ struct crawlers {
     pthread_mutex_t others_lock; /* held from crawlers_others_begin to _end */
     struct days *others_next;    /* others_lock; NULL: none */
     int64_t others_times;        /* others_lock */
-    pthread_rwlock_t told_lock;
-    struct days *others; /* told_lock; NULL: there are none */
+    pthread_rwlock_t days_lock;
+    struct days *others; /* days_lock; NULL: there are none */
     pthread_mutex_t epoch_lock;
     char epoch[CRAWLERS_EPOCH_SIZE]; /* epoch_lock */
 };
@@ -94,7 +94,7 @@ struct crawlers *crawlers_new(struct crawler_names *names, int64_t now)
     pthread_rwlock_init(&c->names_lock, NULL);
     pthread_mutex_init(&c->epoch_lock, NULL);
     pthread_mutex_init(&c->others_lock, NULL);
-    pthread_rwlock_init(&c->told_lock, NULL);
+    pthread_rwlock_init(&c->days_lock, NULL);
     atomic_store(&c->since, now);
     c->ledger = ledger_new();
     c->days = days_new();
@@ -131,7 +131,7 @@ void crawlers_free(struct crawlers *c)
     days_free(c->days);
     children_free(c->children);
     days_free(c->others);
-    pthread_rwlock_destroy(&c->told_lock);
+    pthread_rwlock_destroy(&c->days_lock);
     pthread_mutex_destroy(&c->others_lock);
     pthread_rwlock_destroy(&c->names_lock);
     pthread_mutex_destroy(&c->epoch_lock);
@@ -221,10 +221,10 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
 /* Returns those that were reported so far. */
 static struct days *report_others(struct crawlers *c, struct days *others)
 {
-    pthread_rwlock_wrlock(&c->told_lock);
+    pthread_rwlock_wrlock(&c->days_lock);
     struct days *old = c->others;
     c->others = others;
-    pthread_rwlock_unlock(&c->told_lock);
+    pthread_rwlock_unlock(&c->days_lock);
     return old;
 }
 
@@ -312,10 +312,10 @@ void crawlers_each_day(struct crawlers *c,
                        void (*each)(void *context, const struct crawler_day *day), void *context)
 {
     days_each(c->days, each, context);
-    pthread_rwlock_rdlock(&c->told_lock);
+    pthread_rwlock_rdlock(&c->days_lock);
     if (c->others != NULL)
         days_each(c->others, each, context);
-    pthread_rwlock_unlock(&c->told_lock);
+    pthread_rwlock_unlock(&c->days_lock);
 }
 
 /* ---- keeping ------------------------------------------------------------------------------- */
@@ -397,7 +397,7 @@ void crawlers_restore_day(struct crawlers *c, const char *name, const struct cra
 
 void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, int64_t now)
 {
-    const struct ledger_page told = {
+    const struct ledger_page page = {
         .index_id = visits->index_id,
         .number = visits->page,
         .revision = visits->revision,
@@ -409,7 +409,7 @@ void crawlers_import(struct crawlers *c, const struct crawler_visits *visits, in
 
     if (slot == 0)
         return;
-    if (visits->index_id != 0 && !ledger_import(c->ledger, &told, (uint8_t)slot, visits, &lag_s))
+    if (visits->index_id != 0 && !ledger_import(c->ledger, &page, (uint8_t)slot, visits, &lag_s))
         increment(&c->untracked);
     if (visits->child != 0 && !children_import(c->children, visits, (uint8_t)slot))
         increment(&c->untracked);

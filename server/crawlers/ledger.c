@@ -288,12 +288,12 @@ bool ledger_visit(struct ledger *l, const struct ledger_page *sent, uint8_t craw
     return row != NULL;
 }
 
-bool ledger_import(struct ledger *l, const struct ledger_page *told, uint8_t crawler,
+bool ledger_import(struct ledger *l, const struct ledger_page *from, uint8_t crawler,
                    const struct crawler_visits *visits, int64_t *lag_s)
 {
-    uint32_t bucket = bucket_of(told->index_id, told->number);
+    uint32_t bucket = bucket_of(from->index_id, from->number);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
-    struct page *page = find_page_record(l, bucket, told->index_id, told->number);
+    struct page *page = find_page_record(l, bucket, from->index_id, from->number);
     struct row *row = page == NULL ? NULL : find_row(l, page, crawler);
 
     *lag_s = -1;
@@ -309,8 +309,8 @@ bool ledger_import(struct ledger *l, const struct ledger_page *told, uint8_t cra
             row->is.status = visits->status;
         }
         /* A log never removes what the server itself saw it fetch. */
-        if (visits->held_at != 0 && (!row->is.held || row->is.held_changed_at <= told->changed_at))
-            *lag_s = hold_version(page, row, told, visits->held_at);
+        if (visits->held_at != 0 && (!row->is.held || row->is.held_changed_at <= from->changed_at))
+            *lag_s = hold_version(page, row, from, visits->held_at);
     }
     pthread_mutex_unlock(lock);
     return row != NULL;
@@ -373,53 +373,53 @@ static uint32_t larger(uint32_t a, uint32_t b)
 
 /* Dates have seconds: of two versions of one second the present one is the newer. */
 static bool is_newer(const struct page *page, const struct row *row,
-                     const struct crawler_held *told)
+                     const struct crawler_held *held)
 {
-    if (told->row.held_changed_at != row->is.held_changed_at)
-        return told->row.held_changed_at > row->is.held_changed_at;
-    return told->held_stamp == page->is.stamp && row->held_stamp != page->is.stamp;
+    if (held->row.held_changed_at != row->is.held_changed_at)
+        return held->row.held_changed_at > row->is.held_changed_at;
+    return held->held_stamp == page->is.stamp && row->held_stamp != page->is.stamp;
 }
 
 /* Which of two versions is held; what is known of the first change since then with it. Returns the
  * stale_since that who reports the winner has. */
 static int64_t update_held(const struct page *page, struct row *row,
-                           const struct crawler_held *told)
+                           const struct crawler_held *held)
 {
-    int64_t since = told->row.stale_since;
+    int64_t since = held->row.stale_since;
 
-    if (told->row.held && (!row->is.held || is_newer(page, row, told))) {
+    if (held->row.held && (!row->is.held || is_newer(page, row, held))) {
         row->is.held = true;
-        row->is.held_changed_at = told->row.held_changed_at;
-        row->held_stamp = told->held_stamp;
+        row->is.held_changed_at = held->row.held_changed_at;
+        row->held_stamp = held->held_stamp;
         row->is.stale_since = since;
-    } else if (told->row.held && told->held_stamp == row->held_stamp && since != 0 &&
+    } else if (held->row.held && held->held_stamp == row->held_stamp && since != 0 &&
                (row->is.stale_since == 0 || since < row->is.stale_since)) {
         row->is.stale_since = since;
     }
     return row->is.stale_since;
 }
 
-bool ledger_restore(struct ledger *l, const struct crawler_held *told)
+bool ledger_restore(struct ledger *l, const struct crawler_held *held)
 {
-    uint32_t bucket = bucket_of(told->index_id, told->page);
+    uint32_t bucket = bucket_of(held->index_id, held->page);
     pthread_mutex_t *lock = lock_bucket(l, bucket);
-    struct page *page = find_page_record(l, bucket, told->index_id, told->page);
-    struct row *row = page == NULL ? NULL : find_row(l, page, told->row.crawler);
+    struct page *page = find_page_record(l, bucket, held->index_id, held->page);
+    struct row *row = page == NULL ? NULL : find_row(l, page, held->row.crawler);
 
     if (page != NULL && row == NULL) {
-        row = row_new(l, page, told->row.crawler);
+        row = row_new(l, page, held->row.crawler);
         if (row != NULL)
             row->taken = true;
     }
     if (row != NULL) {
-        row->is.ok = larger(row->is.ok, told->row.ok);
-        row->is.not_modified = larger(row->is.not_modified, told->row.not_modified);
-        row->is.other = larger(row->is.other, told->row.other);
-        if (told->row.fetched_at > row->is.fetched_at) {
-            row->is.fetched_at = told->row.fetched_at;
-            row->is.status = told->row.status;
+        row->is.ok = larger(row->is.ok, held->row.ok);
+        row->is.not_modified = larger(row->is.not_modified, held->row.not_modified);
+        row->is.other = larger(row->is.other, held->row.other);
+        if (held->row.fetched_at > row->is.fetched_at) {
+            row->is.fetched_at = held->row.fetched_at;
+            row->is.status = held->row.status;
         }
-        int64_t known = update_held(page, row, told);
+        int64_t known = update_held(page, row, held);
         /* What changed while nobody served: the first of these changes is not known. */
         if (row->is.held_changed_at <= page->is.changed_at) /* else it soon learns of the page */
             row->is.stale_since = stale(page, row);

@@ -66,14 +66,14 @@ static bool visit_remarks(struct visit *v, const char *loc, const struct sitemap
             .column = r->column,
             .count = r->count,
         };
-        char told[SITEMAP_REMARK_SENTENCE], place[64] = "";
+        char sentence[SITEMAP_REMARK_SENTENCE], place[64] = "";
 
         if (r->lines[0] > 0)
             snprintf(place, sizeof place, "line %" PRIu64 ", column %" PRIu64 ": ", r->lines[0],
                      r->column);
-        sitemap_remark_report(r, told);
-        visit_report(v, level, "child", &about, todo_of(r->code), "%s: %s%s (%s)", loc, place, told,
-                     about.code);
+        sitemap_remark_report(r, sentence);
+        visit_report(v, level, "child", &about, todo_of(r->code), "%s: %s%s (%s)", loc, place,
+                     sentence, about.code);
         serious = serious || level != DOCTOR_NOTE;
     }
     return serious;
@@ -288,13 +288,13 @@ static void report_file(struct visit *v, enum doctor_level level, const char *lo
 static bool check_date(struct visit *v, const char *loc, const char *lastmod,
                        const struct sitemap_file *file)
 {
-    struct lastmod told, newest;
+    struct lastmod claimed, newest;
 
     if (file->stamp ||
-        lastmod_parse(lastmod, strlen(lastmod), v->options->now, &told, NULL) != RULE_OK ||
+        lastmod_parse(lastmod, strlen(lastmod), v->options->now, &claimed, NULL) != RULE_OK ||
         lastmod_parse(file->newest_lastmod, strlen(file->newest_lastmod), v->options->now, &newest,
                       NULL) != RULE_OK ||
-        newest.unix_seconds - told.unix_seconds <= STALE_SECONDS)
+        newest.unix_seconds - claimed.unix_seconds <= STALE_SECONDS)
         return false;
     visit_report(v, DOCTOR_WARNING, "child",
                  &(struct visit_about){.code = "stale-date", .url = loc},

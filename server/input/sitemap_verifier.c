@@ -420,7 +420,7 @@ void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code)
 /* Refuses the file since none of its URLs is of use. */
 static void sitemap_pages_refuse_all(const struct sitemap_pages *p, struct reader_state *core)
 {
-    char told[SITEMAP_REMARK_SENTENCE];
+    char sentence[SITEMAP_REMARK_SENTENCE];
     const struct sitemap_remark *first = p->remarks.at;
     for (size_t i = p->remarks.count; i-- > 0;)
         if (is_useless(p->remarks.at[i].code))
@@ -428,9 +428,9 @@ static void sitemap_pages_refuse_all(const struct sitemap_pages *p, struct reade
     char urls[48] = "its one URL cannot";
     if (p->urls > 1)
         snprintf(urls, sizeof urls, "none of its %" PRIu64 " URLs can", p->urls);
-    sitemap_remark_report(first, told);
+    sitemap_remark_report(first, sentence);
     reader_state_fail(core, READER_MALFORMED, "no-usable-url", first->lines[0], first->column,
-                      "%s be used: %s", urls, told);
+                      "%s be used: %s", urls, sentence);
 }
 
 void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const char *name,
@@ -765,9 +765,9 @@ enum sitemap_packing sitemap_packing_reported(enum sitemap_packing name,
 {
     struct content_coding coding;
     content_coding_read(content_encoding, &coding);
-    bool told = (name == SITEMAP_PACKING_GZIP && coding.gzip > 0) ||
-                (name == SITEMAP_PACKING_PLAIN && is_gzip_type(content_type));
-    return told ? SITEMAP_PACKING_ANY : name;
+    bool declared = (name == SITEMAP_PACKING_GZIP && coding.gzip > 0) ||
+                    (name == SITEMAP_PACKING_PLAIN && is_gzip_type(content_type));
+    return declared ? SITEMAP_PACKING_ANY : name;
 }
 
 void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encoding,

@@ -187,13 +187,13 @@ static void begin_root(struct xml_list *x, const char *name)
 
 /* An element that is not one of ours. In an index an extension's is its own business; one of our
  * namespace, or anything else in a urlset, has no place. */
-static void begin_ignored(struct xml_list *x, const char *name, bool told)
+static void begin_ignored(struct xml_list *x, const char *name, bool is_reported)
 {
     x->ignored_in = x->at;
     x->ignored_depth = x->depth;
     x->at = IN_IGNORED;
-    x->ignored_is_reported = told;
-    if (!told)
+    x->ignored_is_reported = is_reported;
+    if (!is_reported)
         return;
     x->ignored_line = xml_place(&x->xml).line;
     xml_name_shown(&x->xml, name, x->ignored_name, sizeof x->ignored_name);

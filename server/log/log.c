@@ -222,9 +222,9 @@ void log_failure(const char *what, const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    const char *told_as = atomic_load(&failure_event);
-    if (told_as != NULL) {
-        log_event(LOG_LEVEL_ERROR, told_as, "%s: %s", what, message);
+    const char *event = atomic_load(&failure_event);
+    if (event != NULL) {
+        log_event(LOG_LEVEL_ERROR, event, "%s: %s", what, message);
         return;
     }
     if (atomic_load(&to_journal))

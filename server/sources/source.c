@@ -40,12 +40,12 @@ source_log(const struct source *s, int level, const char *event, const char *for
 static bool report_remarks(const struct source *s, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
-    char told[SITEMAP_REMARK_SENTENCE], place[64] = "", others[SITEMAP_MAX_REMARKS * 32] = "";
+    char sentence[SITEMAP_REMARK_SENTENCE], place[64] = "", others[SITEMAP_MAX_REMARKS * 32] = "";
     sitemap_remarks_read(file->remarks, &remarks);
     if (remarks.count == 0)
         return false;
     const struct sitemap_remark *first = &remarks.at[0];
-    sitemap_remark_report(first, told);
+    sitemap_remark_report(first, sentence);
     if (first->lines[0] > 0)
         snprintf(place, sizeof place, ", line %" PRIu64 " column %" PRIu64, first->lines[0],
                  first->column);
@@ -53,7 +53,7 @@ static bool report_remarks(const struct source *s, const struct source_file *fil
         snprintf(others + strlen(others), sizeof others - strlen(others), "%s%s",
                  i == 1 ? " (also " : ", ", rule_code_word(remarks.at[i].code));
     source_log(s, LEVEL_INFO, "source-file-remark", "%s: %s%s: %s%s%s", file->path,
-               rule_code_word(first->code), place, told, others, *others ? ")" : "");
+               rule_code_word(first->code), place, sentence, others, *others ? ")" : "");
     return true;
 }
 
@@ -188,9 +188,9 @@ static void unrest(struct source *s, int64_t now)
 
 struct progress {
     struct source *source;
-    int64_t told_at;
-    unsigned told; /* files */
-    uint64_t more; /* with a problem, not reported one by one */
+    int64_t logged_at;
+    unsigned logged; /* files */
+    uint64_t more;   /* with a problem, not reported one by one */
 };
 
 static void on_progress(void *context, uint64_t seen, uint64_t read)
@@ -199,9 +199,9 @@ static void on_progress(void *context, uint64_t seen, uint64_t read)
     if (seen % 256 != 0)
         return;
     int64_t now = clock_now_ms();
-    if (now - p->told_at < PROGRESS_MS)
+    if (now - p->logged_at < PROGRESS_MS)
         return;
-    p->told_at = now;
+    p->logged_at = now;
     source_log(p->source, 2, "source-scanning", "%llu files seen, %llu read so far",
                (unsigned long long)seen, (unsigned long long)read);
 }
@@ -209,8 +209,8 @@ static void on_progress(void *context, uint64_t seen, uint64_t read)
 static void on_change(void *context, const char *what, const struct source_file *file)
 {
     struct progress *p = context;
-    if (p->told < MAX_LOGGED_FILES)
-        p->told += source_report_change(p->source, what, file);
+    if (p->logged < MAX_LOGGED_FILES)
+        p->logged += source_report_change(p->source, what, file);
     else if (strcmp(what, "problem") == 0)
         p->more++;
 }
@@ -284,9 +284,9 @@ static struct scan_options scan_options_of(struct source *s, int64_t max_removed
 
 static void scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
 {
-    struct progress told = {.source = s, .told_at = clock_now_ms()};
+    struct progress logged = {.source = s, .logged_at = clock_now_ms()};
     struct scan_progress progress = {
-        .change = on_change, .progress = on_progress, .context = &told};
+        .change = on_change, .progress = on_progress, .context = &logged};
     struct scan_options options = scan_options_of(s, max_removed);
     options.progress = &progress;
     enum source_watching before = s->watching; /* only this thread sets it */
@@ -300,10 +300,10 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
                     : limit                 ? SOURCE_WATCH_LIMIT
                                             : SOURCE_RESCANS_ONLY);
     struct source_state state = read_state(s);
-    if (told.more > 0)
+    if (logged.more > 0)
         source_log(s, LEVEL_WARNING, "source-file-problem",
-                   "%" PRIu64 " more %s; GET /v1/sources/%s lists them", told.more,
-                   plural(told.more, "file has a problem", "files have problems"),
+                   "%" PRIu64 " more %s; GET /v1/sources/%s lists them", logged.more,
+                   plural(logged.more, "file has a problem", "files have problems"),
                    s->settings.name);
     if (!thread_stops(&s->thread))
         source_report_outcome(s, outcome, &state);

@@ -63,14 +63,14 @@ static bool gather_remarks(void *context, const struct source_file *file)
     struct gathering *g = context;
     struct source_report *report = g->report;
     struct sitemap_remarks remarks;
-    char told[SITEMAP_REMARK_SENTENCE];
+    char sentence[SITEMAP_REMARK_SENTENCE];
     sitemap_remarks_read(file->remarks, &remarks);
     for (size_t i = 0; i < remarks.count && report->remarks_listed < SOURCE_MAX_REMARKS; i++) {
         const struct sitemap_remark *remark = &remarks.at[i];
-        sitemap_remark_report(remark, told);
+        sitemap_remark_report(remark, sentence);
         report->remarks[report->remarks_listed++] = (struct source_remark){
             .path = copy(file->path, &g->failed),
-            .detail = copy(told, &g->failed),
+            .detail = copy(sentence, &g->failed),
             .code = rule_code_word(remark->code),
             .line = remark->lines[0],
             .column = remark->column,

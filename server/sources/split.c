@@ -514,7 +514,7 @@ typedef bool urlset_row(struct split *s, uint32_t position, const char *loc, con
 struct listing {
     struct split *s;
     urlset_row *take;
-    size_t told;
+    size_t listed;
     uint32_t next; /* position */
 };
 
@@ -522,7 +522,7 @@ static bool list_row(void *context, uint32_t position, const char *loc, const ch
                      const char *fragment)
 {
     struct listing *l = context;
-    l->told++;
+    l->listed++;
     l->next = position + 1;
     return l->take(l->s, position, loc, lastmod, fragment);
 }
@@ -533,7 +533,7 @@ static bool list_urlset(struct split *s, urlset_row *take)
     struct listing l = {.s = s, .take = take};
     do {
         struct catalogue_view *view;
-        l.told = 0;
+        l.listed = 0;
         enum catalogue_status status = catalogue_view_begin(s->file->catalogue, &view);
         if (status == CATALOGUE_OK) {
             status = catalogue_view_positions_of(view, s->place.id, s->file->source, l.next,
@@ -545,7 +545,7 @@ static bool list_urlset(struct split *s, urlset_row *take)
                           catalogue_status_word(status));
         if (is_stopped(s))
             return end_with(s, SPLIT_STOPPED);
-    } while (l.told == ROWS_A_VIEW && s->status == SPLIT_DONE);
+    } while (l.listed == ROWS_A_VIEW && s->status == SPLIT_DONE);
     return s->status == SPLIT_DONE;
 }
 

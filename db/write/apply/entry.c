@@ -467,9 +467,9 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     statement_bind_text(row, 3, new.has_digest ? new.digest : NULL);
     sqlite3_bind_int64(row, 4, new.changed_at);
     statement_bind_text(row, 5, new.extensions);
-    const struct recorder_row told = {list_scope(put->index), put->url.text, put->url.len, old,
-                                      &new};
-    recorder_report(tx->recorder, &told);
+    const struct recorder_row changed = {list_scope(put->index), put->url.text, put->url.len, old,
+                                         &new};
+    recorder_report(tx->recorder, &changed);
     enum catalogue_status status = statement_run(row);
     recorder_reported(tx->recorder);
     if (status != CATALOGUE_OK)
@@ -567,9 +567,9 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
     sqlite3_bind_int64(statement, 8, row->registered_at);
     sqlite3_bind_int64(statement, 9, row->changed_at);
     statement_bind_text(statement, 10, row->extensions);
-    const struct recorder_row told = {list_scope(put->index), put->url.text, put->url.len, NULL,
-                                      row};
-    recorder_report(tx->recorder, &told);
+    const struct recorder_row changed = {list_scope(put->index), put->url.text, put->url.len, NULL,
+                                         row};
+    recorder_report(tx->recorder, &changed);
     enum catalogue_status status = statement_run(statement);
     recorder_reported(tx->recorder);
     if (status != CATALOGUE_OK)

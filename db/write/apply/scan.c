@@ -268,15 +268,15 @@ static enum catalogue_status scan_row_run(struct scan *s, enum statement which,
 static enum catalogue_status scan_row_write(struct scan *s, const struct source_file *file,
                                             int64_t site, bool refused)
 {
-    bool told = is_elsewhere(s);
+    bool elsewhere = is_elsewhere(s);
     enum catalogue_status status = keep_known(s, file);
-    if (status == CATALOGUE_OK && told) {
+    if (status == CATALOGUE_OK && elsewhere) {
         status = scan_row_run(s, ST_FILE_CLAIM, file, site, refused);
-        told = status == CATALOGUE_OK && sqlite3_changes64(s->tx->db) > 0;
-        if (status == CATALOGUE_OK && !told)
+        elsewhere = status == CATALOGUE_OK && sqlite3_changes64(s->tx->db) > 0;
+        if (status == CATALOGUE_OK && !elsewhere)
             status = check_file_drop(s->tx, s->owner, file->path);
     }
-    if (status == CATALOGUE_OK && !told)
+    if (status == CATALOGUE_OK && !elsewhere)
         status = scan_row_run(s, ST_FILE_WRITE, file, site, refused);
     count_change(s, file->state);
     return status;

@@ -590,25 +590,25 @@ int api_refused(struct backend *b, const char *loc, const char *what, json_t *an
 int api_write(struct backend *b, const char *method, struct str *target, json_t *body,
               const char *what, json_t **answer)
 {
-    json_t *told = NULL;
+    json_t *response = NULL;
     bool done = target->failed
                     ? fail(b, "out of memory")
-                    : api_call(b, method, str_text(target), body, &told) && api_is_good(b);
+                    : api_call(b, method, str_text(target), body, &response) && api_is_good(b);
 
     str_done(target);
     json_decref(body);
     if (answer != NULL)
         *answer = NULL;
     if (!done)
-        return api_refused(b, NULL, what, told);
+        return api_refused(b, NULL, what, response);
     if (answer != NULL)
-        *answer = json_incref(told);
-    json_decref(told);
+        *answer = json_incref(response);
+    json_decref(response);
     return EXIT_DONE;
 }
 
-enum catalogue_status api_apply(struct backend *b, const struct change *change, api_progress *tell,
-                                void *context, struct change_result *result)
+enum catalogue_status api_apply(struct backend *b, const struct change *change,
+                                api_progress *progress, void *context, struct change_result *result)
 {
     struct change mine = *change;
 
@@ -620,7 +620,7 @@ enum catalogue_status api_apply(struct backend *b, const struct change *change, 
     }
     mine.by = b->user;
     mine.via = "cli";
-    return catalogue_apply_telling(b->catalogue, &mine, tell, context, result);
+    return catalogue_apply_telling(b->catalogue, &mine, progress, context, result);
 }
 
 struct spool *api_spool(struct backend *b, uint64_t max_bytes)

@@ -147,8 +147,9 @@ int api_write(struct backend *b, const char *method, struct str *target, json_t 
  * what is for the machine alone. As catalogue_apply_telling: the result has the outcome and
  * the rows back. */
 typedef void api_progress(void *context, uint64_t rows_done);
-enum catalogue_status api_apply(struct backend *b, const struct change *change, api_progress *tell,
-                                void *context, struct change_result *result);
+enum catalogue_status api_apply(struct backend *b, const struct change *change,
+                                api_progress *progress, void *context,
+                                struct change_result *result);
 /* A spool for the rows of a change. NULL: out of memory. */
 struct spool *api_spool(struct backend *b, uint64_t max_bytes);
 /* The registry, for code that places many entries by it. NULL, and reported, if it cannot be read.

@@ -29,7 +29,7 @@ static struct crawler_names *read_names(const struct config *config, config_repo
     struct crawler_rule *rules = calloc(config->crawler_count + 1, sizeof *rules);
     struct crawler_names *names = NULL;
     const char *which = NULL;
-    char why[512] = "out of memory", told[sizeof why + 80];
+    char why[512] = "out of memory", sentence[sizeof why + 80];
     unsigned line = 0;
 
     for (size_t i = 0; rules != NULL && i < config->crawler_count; i++) {
@@ -47,8 +47,8 @@ static struct crawler_names *read_names(const struct config *config, config_repo
     for (size_t i = 0; which != NULL && i < config->crawler_count; i++)
         if (strcmp(config->crawler_rules[i].named.name, which) == 0)
             line = config->crawler_rules[i].named.line;
-    snprintf(told, sizeof told, "[crawler \"%s\"]: %s", which != NULL ? which : "", why);
-    report(context, config->file, line, told);
+    snprintf(sentence, sizeof sentence, "[crawler \"%s\"]: %s", which != NULL ? which : "", why);
+    report(context, config->file, line, sentence);
     return NULL;
 }
 

@@ -317,9 +317,9 @@ static int compare_lines(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void print_difference(const char *why, const char *line, size_t *told)
+static void print_difference(const char *why, const char *line, size_t *printed)
 {
-    if ((*told)++ >= 100) /* more than anybody reads */
+    if ((*printed)++ >= 100) /* more than anybody reads */
         return;
     fputs(why, stdout);
     cli_print_escaped(stdout, line);
@@ -331,7 +331,7 @@ static void print_difference(const char *why, const char *line, size_t *told)
 static size_t differ(struct lines *wanted, struct lines *found, bool ordered)
 {
     bool same_order = wanted->count == found->count;
-    size_t told = 0, w = 0, f = 0;
+    size_t printed = 0, w = 0, f = 0;
 
     for (size_t i = 0; same_order && i < wanted->count; i++)
         same_order = strcmp(wanted->at[i], found->at[i]) == 0;
@@ -344,15 +344,15 @@ static size_t differ(struct lines *wanted, struct lines *found, bool ordered)
                     : f == found->count ? -1
                                         : strcmp(wanted->at[w], found->at[f]);
         if (order < 0)
-            print_difference("missing: ", wanted->at[w], &told);
+            print_difference("missing: ", wanted->at[w], &printed);
         else if (order > 0)
-            print_difference("not in the catalogues: ", found->at[f], &told);
+            print_difference("not in the catalogues: ", found->at[f], &printed);
         w += order <= 0;
         f += order >= 0;
     }
-    if (told == 0 && ordered)
-        print_difference("lines are in another order", "", &told);
-    return told;
+    if (printed == 0 && ordered)
+        print_difference("lines are in another order", "", &printed);
+    return printed;
 }
 
 static int check_file(const char *name, const struct str *map, bool ordered)

@@ -28,7 +28,7 @@ static struct catalogue_shared shared_of(const struct cli *cli)
                                      .schema = cli->config->shared_schema};
 }
 
-static int is_there(struct cli *cli, const struct share_status *told)
+static int is_there(struct cli *cli, const struct share_status *found)
 {
     const char *role = arguments_value(&cli->arguments, "--grant-to");
     const struct catalogue_shared shared = shared_of(cli);
@@ -44,7 +44,7 @@ static int is_there(struct cli *cli, const struct share_status *told)
 
     if (role != NULL && catalogue_share_grant(&shared, role, why, sizeof why) != CATALOGUE_OK)
         return cli_fail("share init", "%s", why);
-    printf("catalogue %s is already shared there%s%s\n", told->epoch,
+    printf("catalogue %s is already shared there%s%s\n", found->epoch,
            role != NULL ? "; it is granted to " : "", role != NULL ? role : "");
     return EXIT_DONE;
 }
@@ -53,7 +53,7 @@ int command_share_init(struct cli *cli)
 {
     int status = read_shared(cli);
     char why[512] = "";
-    struct share_status told = {0};
+    struct share_status found = {0};
     enum catalogue_status made;
     bool absent; /* a file that is made in vain would keep this machine from joining */
 
@@ -62,9 +62,9 @@ int command_share_init(struct cli *cli)
     const struct catalogue_shared shared = shared_of(cli);
     absent = access(cli->config->database, F_OK) != 0;
     if ((arguments_has(&cli->arguments, "--if-absent") || absent) &&
-        catalogue_share_status(&shared, &told, NULL, NULL, why, sizeof why) == CATALOGUE_OK &&
-        told.has_snapshot)
-        return is_there(cli, &told);
+        catalogue_share_status(&shared, &found, NULL, NULL, why, sizeof why) == CATALOGUE_OK &&
+        found.has_snapshot)
+        return is_there(cli, &found);
     made = catalogue_share_init(cli->config->database, &shared,
                                 arguments_value(&cli->arguments, "--grant-to"), why, sizeof why);
     if (made != CATALOGUE_OK)
@@ -108,35 +108,35 @@ static void print_member(void *context, const struct shared_member *member)
     str_done(&out);
 }
 
-static void print_reported(const struct share_status *told, bool json)
+static void print_reported(const struct share_status *found, bool json)
 {
     if (json) {
         printf("{\"epoch\":\"%s\",\"server\":\"%s\",\"synchronous\":%s,\"durable\":%s,"
                "\"waiting\":%" PRIu64 ",\"first\":%" PRIu64 ",\"head\":%" PRIu64
                ",\"log_bytes\":%" PRIu64 ",\"snapshot\":%" PRIu64 "}\n",
-               told->epoch, told->server, told->synchronous ? "true" : "false",
-               told->durable ? "true" : "false", told->waiting, told->first, told->head,
-               told->log_bytes, told->has_snapshot ? told->snapshot_at : 0);
+               found->epoch, found->server, found->synchronous ? "true" : "false",
+               found->durable ? "true" : "false", found->waiting, found->first, found->head,
+               found->log_bytes, found->has_snapshot ? found->snapshot_at : 0);
         return;
     }
     printf("catalogue %s on %s, at record %" PRIu64 "; the log has %" PRIu64
            " bytes from record %" PRIu64 "\n",
-           told->epoch, told->server, told->head, told->log_bytes, told->first);
-    if (told->has_snapshot)
+           found->epoch, found->server, found->head, found->log_bytes, found->first);
+    if (found->has_snapshot)
         printf("last snapshot: record %" PRIu64 ", %" PRIu64 " bytes, %" PRId64 " s ago\n",
-               told->snapshot_at, told->snapshot_bytes, told->snapshot_age_ms / 1000);
+               found->snapshot_at, found->snapshot_bytes, found->snapshot_age_ms / 1000);
     else
         printf("no snapshot yet: a node with an empty file cannot join\n");
-    if (told->waiting > 0)
+    if (found->waiting > 0)
         printf("%swarning:%s %" PRIu64
                " commits wait for a synchronous standby: if this persists, writes wait until one "
                "answers, or synchronous_standby_names is changed\n",
-               ink_on(stdout, INK_WARNING), ink_off(stdout), told->waiting);
-    if (!told->durable)
+               ink_on(stdout, INK_WARNING), ink_off(stdout), found->waiting);
+    if (!found->durable)
         printf("%swarning:%s fsync or full_page_writes is off there: a crash may lose acknowledged "
                "writes\n",
                ink_on(stdout, INK_WARNING), ink_off(stdout));
-    else if (!told->synchronous)
+    else if (!found->synchronous)
         printf("%swarning:%s no standby is synchronous: if that machine is lost, the last "
                "acknowledged writes may be lost too\n",
                ink_on(stdout, INK_WARNING), ink_off(stdout));
@@ -145,7 +145,7 @@ static void print_reported(const struct share_status *told, bool json)
 int command_share_status(struct cli *cli)
 {
     struct node_list nodes = {.json = arguments_has(&cli->arguments, "--json")};
-    struct share_status told = {0};
+    struct share_status found = {0};
     char why[512] = "";
     int status = read_shared(cli);
     enum catalogue_status asked;
@@ -153,10 +153,10 @@ int command_share_status(struct cli *cli)
     if (status != EXIT_DONE)
         return status;
     const struct catalogue_shared shared = shared_of(cli);
-    asked = catalogue_share_status(&shared, &told, NULL, NULL, why, sizeof why);
+    asked = catalogue_share_status(&shared, &found, NULL, NULL, why, sizeof why);
     if (asked == CATALOGUE_OK) {
-        print_reported(&told, nodes.json);
-        asked = catalogue_share_status(&shared, &told, print_member, &nodes, why, sizeof why);
+        print_reported(&found, nodes.json);
+        asked = catalogue_share_status(&shared, &found, print_member, &nodes, why, sizeof why);
     }
     if (asked != CATALOGUE_OK)
         return cli_fail("share status", "%s",

@@ -76,10 +76,10 @@ static void check_shared(const struct cli *cli, struct overview *o)
     char why[512] = "";
     const struct catalogue_shared shared = {.database = cli->config->shared_database,
                                             .schema = cli->config->shared_schema};
-    struct share_status told;
+    struct share_status found;
 
     if (cli->backend->catalogue == NULL || shared.database == NULL ||
-        catalogue_share_status(&shared, &told, NULL, NULL, why, sizeof why) == CATALOGUE_OK)
+        catalogue_share_status(&shared, &found, NULL, NULL, why, sizeof why) == CATALOGUE_OK)
         return;
     o->healthy = false;
     json_array_append_new(o->ready, json_pack("{s:s, s:s}", "code", "shared-unavailable", "detail",
@@ -246,7 +246,7 @@ static void print_text(struct backend *b, const struct overview *o)
 static void print_json(struct backend *b, const struct overview *o)
 {
     const struct summary *indexes = &o->indexes;
-    json_t *told = json_pack(
+    json_t *object = json_pack(
         "{s:s, s:s, s:b, s:O, s:I, s:I, s:I, s:o, s:o, s:s?, s:I, s:o, s:O}", "catalogue", b->name,
         "version", o->version, "healthy", o->healthy, "reasons", o->ready, "sites",
         (json_int_t)json_array_size(api_sites(b)), "indexes", (json_int_t)indexes->lists, "pages",
@@ -257,9 +257,9 @@ static void print_json(struct backend *b, const struct overview *o)
         output_json_count(o->urlsets.entries, o->urlsets.is_unknown), "sources", o->sources);
 
     if (o->forwarding != NULL)
-        json_object_set(told, "forwarding", o->forwarding);
-    output_json(told);
-    json_decref(told);
+        json_object_set(object, "forwarding", o->forwarding);
+    output_json(object);
+    json_decref(object);
 }
 
 int command_status(struct cli *cli)

@@ -166,31 +166,31 @@ static void report_one(const struct finding *item, const char *file)
 static void report_examples(const struct findings *f, uint32_t first, const char *file)
 {
     enum rule_code code = f->items[first].code;
-    uint64_t told = 0;
+    uint64_t printed = 0;
 
-    for (uint32_t i = first; i < f->count && told < FINDINGS_EXAMPLES; i++) {
+    for (uint32_t i = first; i < f->count && printed < FINDINGS_EXAMPLES; i++) {
         if (f->items[i].code == code) {
             report_one(&f->items[i], file);
-            told++;
+            printed++;
         }
     }
-    if (f->refused_by[code] > told)
-        cli_fail(file, "and %" PRIu64 " more with %s", f->refused_by[code] - told,
+    if (f->refused_by[code] > printed)
+        cli_fail(file, "and %" PRIu64 " more with %s", f->refused_by[code] - printed,
                  rule_code_word(code));
 }
 
 static void report_refused(const struct findings *f, const char *file)
 {
-    bool told[RULE_CODE_COUNT] = {[RULE_OK] = true};
+    bool printed[RULE_CODE_COUNT] = {[RULE_OK] = true};
 
     for (uint32_t i = 0; i < f->count; i++) {
         enum rule_code code = f->items[i].code;
 
         if (f->refused <= f->max && code != RULE_OK)
             report_one(&f->items[i], file);
-        else if (!told[code])
+        else if (!printed[code])
             report_examples(f, i, file);
-        told[code] = true;
+        printed[code] = true;
     }
 }
 
@@ -403,9 +403,9 @@ static int apply_group(struct import *import, struct import_group *group, bool d
             import->revision = result.revision;
         import->shown += output_print_rows(&result, ROWS_SHOWN - import->shown);
     }
-    bool told = status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip &&
-                                           result.code != RULE_SHRINK_GUARD && refused);
-    int exit = told ? EXIT_DONE : session_report(import->cli, NULL, what, &result);
+    bool is_reported = status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip &&
+                                                  result.code != RULE_SHRINK_GUARD && refused);
+    int exit = is_reported ? EXIT_DONE : session_report(import->cli, NULL, what, &result);
     change_result_done(&result);
     return exit;
 }

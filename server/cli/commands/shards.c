@@ -159,16 +159,16 @@ static int read_sum(struct shard *shard, struct shard_sum *sum, struct str *reas
 static void print_sum(const char *member, const char *name, const struct shard_sum *sum, bool json)
 {
     if (json) {
-        json_t *told = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", member, name,
-                                 "healthy", sum->healthy, "sites", (json_int_t)sum->sites,
-                                 "indexes", (json_int_t)sum->indexes, "urlsets",
-                                 (json_int_t)sum->urlsets, "pages", (json_int_t)sum->pages,
-                                 "entries", output_json_count(sum->entries, sum->is_unknown),
-                                 "urls", output_json_count(sum->urls, sum->is_unknown), "bytes",
-                                 output_json_count(sum->bytes, sum->is_unknown));
+        json_t *object = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", member, name,
+                                   "healthy", sum->healthy, "sites", (json_int_t)sum->sites,
+                                   "indexes", (json_int_t)sum->indexes, "urlsets",
+                                   (json_int_t)sum->urlsets, "pages", (json_int_t)sum->pages,
+                                   "entries", output_json_count(sum->entries, sum->is_unknown),
+                                   "urls", output_json_count(sum->urls, sum->is_unknown), "bytes",
+                                   output_json_count(sum->bytes, sum->is_unknown));
 
-        output_json(told);
-        json_decref(told);
+        output_json(object);
+        json_decref(object);
     } else {
         printf("%s%s%s: %s%s%s; %zu %s, %zu %s, %zu %s, %" PRIu64 " %s",
                ink_on(stdout, INK_HEADING), name, ink_off(stdout),

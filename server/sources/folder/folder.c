@@ -80,11 +80,11 @@ static enum read_status check(int top, const char *path, int fd, const struct st
     int named = beneath_open(top, path, O_PATH);
     if (named < 0)
         return failure();
-    bool told = fstat(named, &named_now) == 0;
+    bool exists = fstat(named, &named_now) == 0;
     close(named);
-    *st = told ? named_now : open_now;
-    return told && same_file(before, &open_now) && same_file(before, &named_now) ? READ_DONE
-                                                                                 : READ_CHANGING;
+    *st = exists ? named_now : open_now;
+    return exists && same_file(before, &open_now) && same_file(before, &named_now) ? READ_DONE
+                                                                                   : READ_CHANGING;
 }
 
 enum read_status folder_read_file(int top, const char *path, const struct sitemap_expect *expect,
@@ -323,7 +323,7 @@ static void record_split(struct split_sums *sums, const struct split_result *spl
 static bool split(struct folder *f, struct record *kept, struct record *now, const struct url *loc)
 {
     const struct scan_options *options = f->pass->options;
-    char did[SPLIT_TEXT], left_out[SPLIT_TEXT], told[SPLIT_TEXT * 2 + 2];
+    char did[SPLIT_TEXT], left_out[SPLIT_TEXT], sentence[SPLIT_TEXT * 2 + 2];
     struct stat st;
     struct split_result out;
     struct split_file file = {.catalogue = options->catalogue,
@@ -366,8 +366,8 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     now->file.lastmod = now->file.newest_lastmod = NULL;
     split_report_dropped(&out, left_out, sizeof left_out);
     split_report_done(&out, did, sizeof did);
-    snprintf(told, sizeof told, "%s%s%s", did, *left_out != '\0' ? "; " : "", left_out);
-    now->file.detail = told;
+    snprintf(sentence, sizeof sentence, "%s%s%s", did, *left_out != '\0' ? "; " : "", left_out);
+    now->file.detail = sentence;
     record_split(&f->pass->splits, &out);
     now->file.urls = out.urls - out.repeated;
     now->file.bytes = out.bytes;

@@ -274,7 +274,7 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     struct check_record k;
     struct source_state state;
     enum catalogue_status status = catalogue_view_check_list(view, s->settings->name, &k);
-    struct remote_status told = {0};
+    struct remote_status known = {0};
     s->next_at = run_now();
     s->whole = true;
     s->mapped_at = 0;
@@ -299,21 +299,22 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     s->whole = s->whole || !same_map;
     if (same_map && k.next_at <= s->next_at + (int64_t)(s->settings->poll_ms / 1000) * 2)
         s->next_at = k.next_at;
-    told.failing = k.problem != NULL;
-    told.failed_at = k.problem != NULL ? k.since : 0;
-    told.polled_at = k.checked_at;
-    told.next_poll_at = s->next_at;
-    told.http_status = k.status;
-    snprintf(told.failure_code, sizeof told.failure_code, "%s", k.problem != NULL ? k.problem : "");
-    snprintf(told.failure, sizeof told.failure, "%s", k.detail != NULL ? k.detail : "");
+    known.failing = k.problem != NULL;
+    known.failed_at = k.problem != NULL ? k.since : 0;
+    known.polled_at = k.checked_at;
+    known.next_poll_at = s->next_at;
+    known.http_status = k.status;
+    snprintf(known.failure_code, sizeof known.failure_code, "%s",
+             k.problem != NULL ? k.problem : "");
+    snprintf(known.failure, sizeof known.failure, "%s", k.detail != NULL ? k.detail : "");
     if (catalogue_view_source_state(view, s->settings->name, &state) == CATALOGUE_OK) {
-        told.members = state.files;
-        told.held = state.held;
-        told.refused = state.quarantined;
+        known.members = state.files;
+        known.held = state.held;
+        known.refused = state.quarantined;
         s->whole = s->whole || state.held > 0;
     }
     pthread_mutex_lock(&r->lock);
-    s->status = told;
+    s->status = known;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -365,14 +366,14 @@ static void land(struct remote *r)
         r->look.revision = revision;
     answer_polls(r, status);
     if (status == CATALOGUE_OK) {
-        r->told_not_kept = false;
+        r->logged_not_kept = false;
         load_lists(r);
         watch_load(r);
         return;
     }
     /* That PostgreSQL is away is reported where that is noticed. */
-    if (!r->told_not_kept && status != CATALOGUE_SHARED_AWAY) {
-        r->told_not_kept = true;
+    if (!r->logged_not_kept && status != CATALOGUE_SHARED_AWAY) {
+        r->logged_not_kept = true;
         remote_report(r, 1, "check-not-kept", NULL,
                       "results of polls could not be stored (%s); retrying",
                       catalogue_status_word(status));

@@ -136,7 +136,7 @@ struct remote {
     bool leads, followed; /* a shared catalogue's one node that polls; this one, or not until now */
     bool load;            /* memory is to be rebuilt */
     int64_t count_at_ms;  /* on a node that does not poll: not before */
-    bool told_not_kept;   /* and nothing was kept since */
+    bool logged_not_kept; /* and nothing was kept since */
     bool fresh;           /* there are sources that are not in memory yet */
     int64_t fresh_at_ms;  /* nor are they put there before it */
     int64_t load_at_ms;   /* not before */
