@@ -40,8 +40,8 @@ struct shared_node {
     /* The thread's. */
     int64_t declare_at, say_at;
     uint32_t retry_ms;
-    struct shared_state told; /* as the log has it */
-    bool told_any, told_synchronous;
+    struct shared_state logged; /* as the log has it */
+    bool logged_any, logged_synchronous;
     int64_t retell_at, retell_ms; /* while it is away: what it says then may be another thing */
     char away_said[256];
     bool is_far, leads_writes;
@@ -124,7 +124,7 @@ static size_t count_upstreams(const struct config *config)
 struct wanting {
     struct shared_state own;
     const char *source;
-    bool told, wanted;
+    bool has_reported, wanted;
 };
 
 static void record_wanted(void *context, const char *name, size_t len)
@@ -138,7 +138,7 @@ static void record_wanting(void *context, const struct shared_member *member)
 {
     struct wanting *w = context;
 
-    w->told = true;
+    w->has_reported = true;
     if (strcmp(member->name, w->own.node) != 0)
         w->wanted |= !nodes_read_names(member->state, "remotes", record_wanted, w);
 }
@@ -150,7 +150,7 @@ bool shared_node_others_want(struct catalogue *c, const char *source)
     if (!catalogue_shared_state(c, &w.own))
         return false;
     catalogue_shared_members(c, record_wanting, &w);
-    return w.wanted || !w.told;
+    return w.wanted || !w.has_reported;
 }
 
 static void record_upstreams(void *context, const struct shared_member *member)
@@ -340,8 +340,8 @@ static void report_away(struct shared_node *n, const struct shared_state *now, b
 
 static void report_writes(const struct shared_node *n, const struct shared_state *now)
 {
-    bool refused = n->told_any && n->told.refused_ms > 0;
-    bool waited = n->told_any && n->told.waiting_ms > SHARED_WAITING_MS;
+    bool refused = n->logged_any && n->logged.refused_ms > 0;
+    bool waited = n->logged_any && n->logged.waiting_ms > SHARED_WAITING_MS;
 
     if (now->refused_ms > 0 && !refused)
         log_event(LOG_LEVEL_ERROR, "shared-refused",
@@ -360,15 +360,15 @@ static void report_writes(const struct shared_node *n, const struct shared_state
 
 static void report_changes(struct shared_node *n, const struct shared_state *now)
 {
-    bool away = now->away_ms > 0, was_away = n->told_any && n->told.away_ms > 0;
-    bool replaced = now->replaced != n->told.replaced;
+    bool away = now->away_ms > 0, was_away = n->logged_any && n->logged.away_ms > 0;
+    bool replaced = now->replaced != n->logged.replaced;
 
     /* It may have left and joined again since the last look. */
-    if (replaced && n->told.phase != SHARED_LEFT)
+    if (replaced && n->logged.phase != SHARED_LEFT)
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
                   "this node could not follow the log (records are missing or differ there), and "
                   "its file was replaced by the others' state");
-    if (!n->told_any || now->phase != n->told.phase || replaced)
+    if (!n->logged_any || now->phase != n->logged.phase || replaced)
         report_phase(n, now);
     report_writes(n, now);
     if (away)
@@ -377,25 +377,25 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
         log_event(LOG_LEVEL_INFO, "shared-back", "%s answers again; at record %" PRIu64,
                   log_of(now), now->applied);
     if (now->namesake_ms > SHARED_NAMESAKE_MS &&
-        !(n->told_any && n->told.namesake_ms > SHARED_NAMESAKE_MS))
+        !(n->logged_any && n->logged.namesake_ms > SHARED_NAMESAKE_MS))
         log_event(LOG_LEVEL_ERROR, "shared-name-taken",
                   "conflict: another node has the same name, %s. Set a different one (node in "
                   "[shared]); until then the nodes cannot be distinguished",
                   now->node);
-    if (now->upgrade_pending && !(n->told_any && n->told.upgrade_pending))
+    if (now->upgrade_pending && !(n->logged_any && n->logged.upgrade_pending))
         log_event(LOG_LEVEL_WARNING, "shared-upgrade-pending",
                   "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
                   "`sitemapd share upgrade` where upgrade = manual. Until then this node rejects "
                   "writes (read-only)");
-    if (!n->told_synchronous && now->asked) {
-        n->told_synchronous = true;
+    if (!n->logged_synchronous && now->asked) {
+        n->logged_synchronous = true;
         if (!now->synchronous)
             log_event(LOG_LEVEL_WARNING, "shared-not-synchronous",
                       "PostgreSQL has no synchronous standby: if its machine is lost, the last "
                       "acknowledged writes may be lost too. Set synchronous_standby_names");
     }
-    n->told = *now;
-    n->told_any = true;
+    n->logged = *now;
+    n->logged_any = true;
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */

@@ -231,7 +231,7 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
     const struct registry *registry = site_map_registry(routing);
     bool taken = strcmp(name, ENVIRONMENT_TOKEN) == 0;
 
-    /* Names of other sites' tokens are not told, and mean nothing here. */
+    /* Names of other sites' tokens are not shown, and mean nothing here. */
     for (size_t i = 0; i < registry->token_count && !taken; i++) {
         const struct registry_token *token = &registry->tokens[i];
 

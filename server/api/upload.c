@@ -21,21 +21,22 @@ const size_t upload_size = sizeof(struct upload);
 /* Warnings that a list's reply names: a date, or an image and its like, that was given and dropped,
  * a loc that is likely to be
  * another than was meant. The rest is lint, which each entry shows. */
-#define TOLD                                                                                       \
+#define REPORTED                                                                                   \
     (RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_DUPLICATE) | RULE_LASTMOD_DROPS |            \
      RULE_BIT(RULE_LOC_NO_SITEMAP) | RULE_BIT(RULE_LOC_AMP))
 /* Those that it names once, with the first line: who sends one sends all lines so. */
-#define TOLD_ONCE RULE_BIT(RULE_HINT_DROPPED)
+#define REPORTED_ONCE RULE_BIT(RULE_HINT_DROPPED)
 
 static bool add_entry(void *context, const struct entry *entry)
 {
     struct upload *upload = context;
-    rule_set once = entry->remarks & TOLD_ONCE & ~upload->told_once;
+    rule_set once = entry->remarks & REPORTED_ONCE & ~upload->reported_once;
 
     upload->spooled = spool_add(upload->spool, entry);
     if (upload->spooled == SPOOL_OK)
-        findings_remark(&upload->findings, entry->line, entry->loc, (entry->remarks & TOLD) | once);
-    upload->told_once |= once;
+        findings_remark(&upload->findings, entry->line, entry->loc,
+                        (entry->remarks & REPORTED) | once);
+    upload->reported_once |= once;
     return upload->spooled == SPOOL_OK;
 }
 

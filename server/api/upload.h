@@ -30,7 +30,7 @@ struct upload {
     bool over;                /* it failed: what still comes is read and dropped, so that the
                                  sender gets to read the answer */
     struct findings findings; /* the reader's, then the catalogue's too */
-    rule_set told_once;       /* what was, of that which is named once */
+    rule_set reported_once;   /* what was, of that which is named once */
     struct url prefix;        /* PUT: normalised */
     /* Called once the body was read without error, on an HTTP thread or a worker: submits. The
      * request is answered later in any case. */

@@ -39,7 +39,7 @@ struct changes {
     bool waits;          /* it has one of the places for long polls */
     /* what there is now */
     struct catalogue_revisions now;
-    uint64_t next;     /* told up to here */
+    uint64_t next;     /* listed up to here */
     bool more;         /* there are pages past it */
     char *only_origin; /* owned: the token's site; NULL: every one */
     size_t page_count, page_capacity;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/crawlers: which version of each page every crawler holds. From the ledger in memory; the
- * catalogue is asked for its registry, and for what other nodes told since the last look. */
+ * catalogue is asked for its registry, and for what other nodes reported since the last look. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -120,7 +120,7 @@ struct listing {
     struct str *out;
     const struct registry *registry;
     uint64_t count;
-    bool whole; /* the change told last touched nothing else */
+    bool whole; /* the change listed last touched nothing else */
 };
 
 static struct json_change shown_change(const struct history_change *change)

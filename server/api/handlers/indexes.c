@@ -178,7 +178,7 @@ static bool is_behind(const struct url *after, const struct registry_site *site,
     return order > 0 || (order == 0 && strcmp(index->path, after->text + after->origin_len) > 0);
 }
 
-/* From behind `after` on, the URL of the last index told before; text "": from the first. */
+/* From behind `after` on, the URL of the last index listed before; text "": from the first. */
 static enum catalogue_status append_list(struct call *call, struct catalogue_view *view,
                                          const struct registry *registry,
                                          const struct registry_site *only, const struct url *after,

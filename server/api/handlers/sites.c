@@ -51,7 +51,7 @@ static void site_json_append(struct str *out, const struct registry_site *site, 
 
 /* ---- GET --------------------------------------------------------------------------------- */
 
-/* The cursor is the origin of the last site told: the list goes by origin. */
+/* The cursor is the origin of the last site listed: the list goes by origin. */
 static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {

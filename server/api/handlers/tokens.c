@@ -39,7 +39,7 @@ enum handled token_get(void *context, struct request *request)
     return call_read(request->state, get_work);
 }
 
-/* The cursor is the name of the last one told: the list goes by name. */
+/* The cursor is the name of the last one listed: the list goes by name. */
 static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {
