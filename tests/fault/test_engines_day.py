@@ -35,7 +35,7 @@ def test_a_site_is_asked_about_four_times_a_day_and_once_for_a_submission(start,
         for hour in range(1, 25):
             ahead = hour * HOUR
             clock.set(ahead)
-            if hour in (2, 9, 16, 23):  # later than it is due: a look more or less makes no difference
+            if hour in (2, 9, 16, 24):  # later than it is due: a look more or less makes no difference
                 before = google.count("list")
                 eventually(lambda before=before: google.count("list") > before and site()["state"] == "ok", f"it is due at hour {hour}")
         assert google.count("list") <= 6 and google.count("submit") == 1 and google.refused == []
