@@ -133,13 +133,12 @@ static _Atomic uint64_t *site_room(const struct forwarded *w)
     return &w->forward->app->spool_room.used_by[(uint64_t)w->request->grant.site_id % SPOOL_SITES];
 }
 
+/* Of a list. The listener bounds what other calls take, and ignores a small body where none is
+ * taken. */
 static uint64_t most_bytes(const struct forwarded *w)
 {
-    const struct app_context *app = w->forward->app;
-
-    if (w->route->max_body_bytes != UINT64_MAX)
-        return w->route->max_body_bytes;
-    return w->route->finish == site_import_finish ? UINT64_MAX : app->max_bulk_bytes;
+    bool is_list = w->route->max_body_bytes == UINT64_MAX && w->route->finish != site_import_finish;
+    return is_list ? w->forward->app->max_bulk_bytes : UINT64_MAX;
 }
 
 static enum handled refuse_large(struct request *request)

@@ -444,7 +444,16 @@ static bool add_line(struct curl_slist **list, const char *line)
     return longer != NULL;
 }
 
-/* Nothing is sent that the caller did not ask for. */
+/* libcurl leaves a header without a value away, unless it ends in a semicolon. */
+static void mark_empty(char *line)
+{
+    char *colon = strchr(line, ':');
+
+    if (colon != NULL && colon[1 + strspn(colon + 1, " \t")] == '\0')
+        memcpy(colon, ";", 2);
+}
+
+/* Nothing is sent that the caller did not ask for, and nothing of that is left away. */
 static bool set_headers(struct transfer *t)
 {
     const struct fetch_request *q = t->request;
@@ -457,6 +466,8 @@ static bool set_headers(struct transfer *t)
 
         len = strcspn(line, "\r\n");
         copy = strndup(line, len);
+        if (copy != NULL)
+            mark_empty(copy);
         good = copy != NULL && add_line(&t->headers, copy);
         free(copy);
     }

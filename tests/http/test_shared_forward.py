@@ -126,6 +126,20 @@ def test_what_the_other_node_rejects_is_passed_on_word_for_word(pair):
     assert outcome(b, "answered") == len(calls) + 1
 
 
+def test_empty_values_and_bodies_that_are_ignored_mean_the_same(pair):
+    a, b = pair.a, pair.b
+    token = pair.token("writer")
+    assert a.api("POST", "/v1/sitemaps", {"loc": loc("one"), "lastmod": "2026-11-01"}, token=token).status == 201
+    row = {"loc": loc("one"), "lastmod": "2026-11-02"}
+    for name in ("If-Match", "If-None-Match", "Idempotency-Key"):
+        there, here = (node.api("POST", "/v1/sitemaps", row, token=token, headers={name: ""}) for node in (a, b))
+        assert there.status in (400, 412) and (here.status, here.body) == (there.status, there.body), (name, there, here)
+    for method, target in (("DELETE", f"/v1/sitemaps?loc={q(loc('none'))}"), ("POST", "/v1/history/999/undo")):
+        there, here = (node.api(method, target, {}, token=token) for node in (a, b))
+        assert there.status == 404 and (here.status, here.body) == (there.status, there.body), (target, there, here)
+    assert outcome(b, "answered") == 5
+
+
 def test_if_match_and_repeats_on_both_nodes(pair):
     a, b = pair.a, pair.b
     token = pair.token("writer")
