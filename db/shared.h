@@ -64,7 +64,12 @@ struct catalogue_shared {
     const char *release;  /* of this program, for people */
     bool upgrade_by_hand; /* no migration but by catalogue_share_upgrade */
     const struct shared_peers *peers; /* NULL: only PostgreSQL has snapshots */
+    /* SHARED_KEY_BYTES that the nodes have in common and nobody else; copied. With it a node sends
+     * a small change to the others with its notification, so that they need not ask for it. NULL:
+     * they ask. */
+    const uint8_t *key;
 };
+#define SHARED_KEY_BYTES 32
 
 enum shared_phase {
     SHARED_ALONE,   /* not shared */
@@ -100,6 +105,7 @@ struct shared_state {
     char said[256];    /* the same in its words, for the log */
     char refused_trouble[256], refused_said[256]; /* the same of refused_ms */
     /* Counters since the start. */
+    uint64_t notified; /* records applied that came with their notification */
     uint64_t appended, applied_records, refused, unknown, settled, replaced, snapshots;
     uint64_t digest_mismatches;
 };

@@ -45,7 +45,7 @@
 struct peering {
     struct shared_peers calls;
     char authorization[CONFIG_PEER_TOKEN_SIZE + 32];
-    uint8_t token_sha256[32];
+    uint8_t token_sha256[32], key[SHARED_KEY_BYTES];
     struct following *following; /* NULL: the log is PostgreSQL's */
     /* The catalogue's thread. */
     char tag[TAG_SIZE], rejected[TAG_SIZE]; /* of the last file; of the last that was of no use */
@@ -329,12 +329,25 @@ static void reject_file(void *context, const struct shared_member *from, const c
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
+/* Not the hash by which the secret is compared: what is derived from it for one purpose opens
+ * nothing else. */
+static bool make_key(struct peering *p, const char *token)
+{
+    static const char purpose[] = "sitemapd notifications ";
+    struct token_digest *digest = token_digest_new();
+    bool good = digest != NULL && token_digest_add(digest, purpose, sizeof purpose - 1) &&
+                token_digest_add(digest, token, strlen(token));
+
+    token_digest_end(digest, good ? p->key : NULL);
+    return good;
+}
+
 struct peering *peering_new(const struct config *config)
 {
     struct peering *p = calloc(1, sizeof *p);
     char token[CONFIG_PEER_TOKEN_SIZE], why[256] = "out of memory";
     bool good = p != NULL && config_peer_token(config, token, why) == NULL &&
-                token_sha256(token, strlen(token), p->token_sha256);
+                token_sha256(token, strlen(token), p->token_sha256) && make_key(p, token);
 
     if (good) {
         snprintf(p->authorization, sizeof p->authorization, "Authorization: Bearer %s\r\n", token);
@@ -360,6 +373,7 @@ void peering_free(struct peering *p)
         return;
     following_free(p->following);
     explicit_bzero(p->authorization, sizeof p->authorization);
+    explicit_bzero(p->key, sizeof p->key);
     free(p);
 }
 
@@ -371,6 +385,11 @@ const struct shared_peers *peering_calls(const struct peering *p)
 const struct following *peering_following(const struct peering *p)
 {
     return p->following;
+}
+
+const uint8_t *peering_key(const struct peering *p)
+{
+    return p != NULL ? p->key : NULL;
 }
 
 const uint8_t *peering_token_sha256(const struct peering *p)

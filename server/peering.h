@@ -17,5 +17,7 @@ void peering_free(struct peering *p);
 const struct shared_peers *peering_calls(const struct peering *p);
 /* NULL: no node is followed. */
 const struct following *peering_following(const struct peering *p);
+/* Made of the secret, for the catalogue's options (struct catalogue_shared); NULL of NULL. */
+const uint8_t *peering_key(const struct peering *p);
 /* 32 bytes. */
 const uint8_t *peering_token_sha256(const struct peering *p);

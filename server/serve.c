@@ -477,7 +477,8 @@ static bool open_catalogue(struct app *app)
                    .node = config->shared_node,
                    .release = SITEMAPD_VERSION,
                    .upgrade_by_hand = strcmp(config->shared_upgrade, "manual") == 0,
-                   .peers = peering_calls(app->peering)},
+                   .peers = peering_calls(app->peering),
+                   .key = peering_key(app->peering)},
     };
     enum catalogue_status status = catalogue_open(&options, &app->catalogue, why, sizeof why);
     if (status != CATALOGUE_OK) {

@@ -109,6 +109,14 @@ struct shared_node {
     int64_t silent_ms; /* node_list: since it was last told, by the log's clock */
 };
 
+/* A record that came with its notification: whole, and as it lies in the log. */
+struct shared_news {
+    struct shared_news *next;
+    struct shared_record record;
+    size_t size; /* of the body, packed */
+    uint8_t body[];
+};
+
 struct shared_snapshot {
     struct shared_position position;
     int schema;
@@ -196,6 +204,9 @@ struct shared_log_calls {
                                 int64_t deadline_ms);
     /* Until a node reports a new record (YES), or the deadline (YES too: look anyway). */
     enum shared_outcome (*wait)(struct shared_log *log, int64_t deadline_ms);
+    /* Records that came with the notifications that `wait` has seen, in their order; the caller's
+     * (shared_news_free). NULL: none did. NULL itself: none ever do. */
+    struct shared_news *(*news)(struct shared_log *log);
 
     /* --- snapshots: files, in parts; `deadline` is of each part, `interrupt` ends the whole --- */
     /* Sends what lies in the file from its beginning. Who does so holds a name for it. Drops what
@@ -256,6 +267,7 @@ struct shared_log_options {
     const char *schema; /* of its tables: a-z 0-9 _; NULL: SHARED_DEFAULT_SCHEMA */
     const char *epoch;  /* NULL: whatever is there */
     const char *node;   /* for who looks at the server's sessions; NULL: a command */
+    const uint8_t *key; /* of notifications with records, 32 bytes, copied; NULL: they have none */
 };
 
 /* Connects to nobody yet. NULL: `why` (of `why_size`) says what is wrong with the options. */

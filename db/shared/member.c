@@ -15,6 +15,7 @@
 #include "db/shared/effects.h"
 #include "db/shared/followed.h"
 #include "db/shared/join.h"
+#include "db/shared/record.h"
 #include "db/shared/replay.h"
 #include "server/base/clock.h"
 #include "server/base/text.h"
@@ -22,8 +23,9 @@
 /* The thread that follows the log: waits for notifications, fetches records, and passes them to
  * the writer. */
 
-#define LOOK_MS 1000 /* between two looks, and two tries to reach it */
-#define CALL_MS 5000
+#define LOOK_MS   1000 /* between two looks, and two tries to reach it */
+#define CALL_MS   5000
+#define NEWS_MOST 1024 /* that the writer has not taken yet */
 /* A follower's, between two copies that were of no use: doubled up to LOOK_MS times 2 to this. */
 #define LOOK_DOUBLED_MOST 4u
 
@@ -128,6 +130,32 @@ static bool fetch(struct lookout *l)
     return fetched;
 }
 
+/* Records that came with their notifications go to the writer, behind those that it has not taken
+ * yet. True where there are any. */
+static bool pass_news(struct lookout *l)
+{
+    struct shared_news *news = l->log->calls->news != NULL ? l->log->calls->news(l->log) : NULL;
+    if (news == NULL)
+        return false;
+    struct shared_news *newest = news;
+    while (newest->next != NULL)
+        newest = newest->next;
+    standing_record_head(l->standing, newest->record.position.seq);
+    pthread_mutex_lock(&l->lock);
+    struct shared_news **last = &l->news;
+    size_t waiting = 0;
+    for (; *last != NULL && waiting < NEWS_MOST; waiting++)
+        last = &(*last)->next;
+    if (waiting < NEWS_MOST)
+        *last = news;
+    pthread_mutex_unlock(&l->lock);
+    if (waiting == NEWS_MOST) /* the log has them */
+        shared_news_free(news);
+    report_writer(l);
+    return true;
+}
+
+/* Whatever the notifications say, the log is looked at once a second. */
 static void wait_and_look(struct lookout *l)
 {
     struct shared_state state;
@@ -136,6 +164,10 @@ static void wait_and_look(struct lookout *l)
         l->log->calls->expect(l->log, state.epoch);
     }
     enum shared_outcome outcome = l->log->calls->wait(l->log, clock_now_ms() + LOOK_MS);
+    bool passed = outcome == SHARED_YES && pass_news(l);
+    if (passed && clock_now_ms() - l->looked_at_ms < LOOK_MS)
+        return;
+    l->looked_at_ms = clock_now_ms();
     if (outcome == SHARED_YES)
         outcome = look(l);
     if (outcome == SHARED_YES)
@@ -200,6 +232,8 @@ struct member {
     struct catalogue *catalogue;  /* borrowed */
     char *database, *schema_name; /* owned; or NULL */
     struct followed *followed; /* owned, a follower's, in place of them; NULL: none is followed */
+    bool has_key;
+    uint8_t key[SHARED_KEY_BYTES];
     struct standing standing;
     struct lookout lookout;
     atomic_bool stopping;
@@ -211,8 +245,9 @@ struct member {
     struct tx_log tx_log;
     struct effects *effects;
     struct replay *replay;
-    int schema;     /* of the file */
-    bool entered;   /* a transaction is open there */
+    struct shared_unpacker *unpacker; /* of what came with its notification; or NULL */
+    int schema;                       /* of the file */
+    bool entered;                     /* a transaction is open there */
     bool elsewhere; /* the list asked for last: its site group's turn is another node's */
     bool moved;     /* something was applied */
     bool is_stuck;  /* what was to be applied last could not be */
@@ -324,10 +359,56 @@ static enum catalogue_status may_go_on(struct member *m)
     }
 }
 
+static struct shared_news *next_news(struct member *m)
+{
+    pthread_mutex_lock(&m->lookout.lock);
+    struct shared_news *news = m->lookout.news;
+    if (news != NULL)
+        m->lookout.news = news->next;
+    pthread_mutex_unlock(&m->lookout.lock);
+    if (news != NULL)
+        news->next = NULL;
+    return news;
+}
+
+/* What came with its notification, as far as it goes on from what is here. `*applied`: any. */
+static enum catalogue_status follow_news(struct member *m, bool *applied)
+{
+    enum catalogue_status status = CATALOGUE_OK;
+    *applied = false;
+    for (struct shared_news *news; status == CATALOGUE_OK && (news = next_news(m)) != NULL;
+         shared_news_free(news)) {
+        struct shared_take take;
+        struct shared_position at = standing_now(&m->standing).at;
+        if (news->record.position.seq != at.seq + 1)
+            continue;
+        if (m->unpacker == NULL && (m->unpacker = shared_unpacker_new()) == NULL)
+            continue;
+        replay_start(m->replay, &take);
+        enum shared_outcome outcome = shared_news_take(m->unpacker, news, &at, &take);
+        if (outcome == SHARED_NO) { /* the log decides */
+            replay_roll_back(m->replay);
+            continue;
+        }
+        status = end_applying(m, outcome);
+        *applied |= outcome == SHARED_YES && status == CATALOGUE_OK;
+        if (outcome == SHARED_YES && status == CATALOGUE_OK)
+            standing_count(&m->standing, &m->standing.state.notified);
+    }
+    return status;
+}
+
 /* One step; `*more` where there may be more. */
 static enum catalogue_status follow_step(struct member *m, int64_t deadline_ms, bool *more)
 {
     struct shared_take take;
+    bool applied;
+    enum catalogue_status came = follow_news(m, &applied);
+    if (came != CATALOGUE_OK)
+        return came;
+    *more = applied && standing_record_head(&m->standing, 0);
+    if (applied)
+        return CATALOGUE_OK;
     replay_start(m->replay, &take);
     struct shared_position at = standing_now(&m->standing).at;
     uint64_t head = 0;
@@ -691,7 +772,8 @@ static bool open_logs(struct member *m, char *why, size_t why_size)
     const struct shared_log_options options = {.database = m->database,
                                                .schema = m->schema_name,
                                                .epoch = state->epoch[0] ? state->epoch : NULL,
-                                               .node = state->node};
+                                               .node = state->node,
+                                               .key = m->has_key ? m->key : NULL};
     if (m->log == NULL)
         m->log = m->followed != NULL ? followed_open_log(m->followed, false)
                                      : member_open_log(&options, why, why_size);
@@ -748,6 +830,10 @@ struct member *member_new(struct catalogue *c)
     standing_init(&m->standing, c->options.shared.node);
     m->lookout = (struct lookout){
         .catalogue = c, .standing = &m->standing, .follows = c->options.shared.follows};
+    pthread_mutex_init(&m->lookout.lock, NULL);
+    m->has_key = c->options.shared.key != NULL;
+    if (m->has_key)
+        memcpy(m->key, c->options.shared.key, sizeof m->key);
     bool failed = c->options.shared.follows &&
                   (m->followed = followed_new(c->options.shared.followed, c->path)) == NULL;
     m->database = text_copy(c->options.shared.database, &failed);
@@ -769,6 +855,10 @@ void member_free(struct member *m)
         m->lookout.log->calls->free(m->lookout.log);
     followed_free(m->followed);
     standing_done(&m->standing);
+    shared_unpacker_free(m->unpacker);
+    shared_news_free(m->lookout.news);
+    pthread_mutex_destroy(&m->lookout.lock);
+    explicit_bzero(m->key, sizeof m->key);
     free(m->database);
     free(m->schema_name);
     free(m);

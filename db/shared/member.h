@@ -50,8 +50,11 @@ struct lookout {
     unsigned failures; /* copies that were of no use, one after the other */
     bool has_copy;     /* a snapshot was fetched, and is being brought to the head */
     bool distrusts_peers;
+    int64_t looked_at_ms;
     char copy_epoch[JOIN_EPOCH_SIZE];
     atomic_bool behind; /* there is something for the writer; which clears it */
+    pthread_mutex_t lock;
+    struct shared_news *news; /* under it: for the writer, in order; owned */
 };
 
 bool lookout_start(struct lookout *l);

@@ -253,3 +253,39 @@ enum shared_outcome shared_unpacker_end(struct shared_unpacker *u, uint8_t out[S
     gnutls_hash_output(u->hash, out);
     return u->ended ? SHARED_YES : SHARED_DIVERGED;
 }
+
+/* ---- notifications */
+
+void shared_news_free(struct shared_news *news)
+{
+    while (news != NULL) {
+        struct shared_news *next = news->next;
+        free(news);
+        news = next;
+    }
+}
+
+enum shared_outcome shared_news_take(struct shared_unpacker *u, const struct shared_news *news,
+                                     const struct shared_position *at,
+                                     const struct shared_take *take)
+{
+    const struct shared_record *record = &news->record;
+    uint8_t hash[SHARED_CHAIN_BYTES], chain[SHARED_CHAIN_BYTES];
+
+    if (record->position.seq != at->seq + 1 ||
+        gnutls_hash_fast(GNUTLS_DIG_SHA256, news->body, news->size, hash) < 0)
+        return SHARED_NO;
+    shared_chain(at->chain, record->id, hash, chain);
+    if (memcmp(chain, record->position.chain, sizeof chain) != 0)
+        return SHARED_NO;
+    if (!take->begin(take->context, record))
+        return SHARED_STOPPED;
+    shared_unpacker_begin(u);
+    enum shared_outcome outcome =
+        shared_unpacker_add(u, news->body, news->size, take->bytes, take->context);
+    if (outcome == SHARED_YES)
+        outcome = shared_unpacker_end(u, hash);
+    if (outcome != SHARED_YES)
+        return outcome == SHARED_STOPPED ? outcome : SHARED_NO;
+    return take->end(take->context, record) ? SHARED_YES : SHARED_STOPPED;
+}

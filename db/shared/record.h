@@ -37,6 +37,9 @@ enum shared_outcome shared_packer_end(struct shared_packer *p, shared_part_sink 
 void shared_packer_hash(struct shared_packer *p, uint8_t out[SHARED_CHAIN_BYTES]);
 uint64_t shared_packer_packed(const struct shared_packer *p); /* bytes of all parts so far */
 
+/* All of a list. */
+void shared_news_free(struct shared_news *news);
+
 struct shared_unpacker;
 struct shared_unpacker *shared_unpacker_new(void);
 void shared_unpacker_free(struct shared_unpacker *u);
@@ -47,3 +50,10 @@ enum shared_outcome shared_unpacker_add(struct shared_unpacker *u, const void *p
                                         void *context);
 /* YES where the body ended exactly there, with its hash; DIVERGED otherwise. */
 enum shared_outcome shared_unpacker_end(struct shared_unpacker *u, uint8_t out[SHARED_CHAIN_BYTES]);
+
+/* Hands on a record that came with its notification, where it goes on from `at`: YES. Where it does
+ * not, or is damaged, NO: what was begun is to be rolled back, and the log to be asked. STOPPED: a
+ * callback returned false. */
+enum shared_outcome shared_news_take(struct shared_unpacker *u, const struct shared_news *news,
+                                     const struct shared_position *at,
+                                     const struct shared_take *take);

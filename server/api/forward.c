@@ -30,6 +30,7 @@
 
 #define INLINE_BYTES 65536u
 #define ROOM_STEP    ((uint64_t)1 << 20)
+#define MOST_WAITS   1u
 #define MOST_NAMES   1000u /* bytes of Sitemapd-Forwarded-By */
 
 struct forward {
@@ -530,10 +531,16 @@ void forward_tell_revision(const struct app_context *app, struct request *reques
     reply_header(&request->reply, FORWARD_REVISION, revision);
 }
 
+/* A node that has just joined publishes another catalogue than before, and who waits then has
+ * waited for a revision of the old one. */
 static void revision_seen(void *context, enum await_result result)
 {
     struct forwarded *w = context;
 
+    if (result == AWAIT_UNAVAILABLE && w->waits++ < MOST_WAITS) {
+        publisher_await_revision(w->forward->app->publisher, w->revision, revision_seen, w);
+        return;
+    }
     if (result != AWAIT_DONE)
         atomic_fetch_add(&w->forward->counts.unseen, 1);
     forward_tell_revision(w->forward->app, w->request);
@@ -574,6 +581,7 @@ void forward_answered(struct forwarded *w, uint64_t revision)
         return;
     }
     atomic_fetch_add(&f->counts.answered, 1);
+    w->revision = revision;
     if (revision > 0)
         publisher_await_revision(f->app->publisher, revision, revision_seen, w);
     else

@@ -78,6 +78,8 @@ struct forwarded {
     uint64_t bytes;             /* of the body */
     /* Internal. */
     uint64_t taken; /* of the spools' room */
+    uint64_t revision;
+    unsigned waits; /* for it */
     bool over;      /* the reply is filled */
     struct trace_span span;
     struct request direct; /* the same request, applied here */

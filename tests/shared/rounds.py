@@ -151,6 +151,42 @@ class Rounds:
         told = node.log().rsplit(" start: ", 1)[-1]
         self.told = f" ({told.count('shared-peer-copied')} copied from a peer, {told.count('shared-peer-failed')} failed)"
 
+    def leader_dies(self):
+        """A node forwards its writes to another one, which dies, or stands still for a while, with some of them under way."""
+        at, other = self.random.sample(range(len(self.nodes)), 2)
+        node, leader = self.nodes[at], self.nodes[other]
+        self.forward(at, f"http://{leader.admin}")
+
+        def count(outcome):
+            return node.metrics()[f'sitemapd_forwarded_writes_total{{outcome="{outcome}"}}']
+
+        eventually(lambda: count("answered") > 5, "writes are forwarded", within=60)
+        self.readers[other].runs.clear()
+        dies = self.random.random() < 0.7
+        leader.process.send_signal(signal.SIGKILL if dies else signal.SIGSTOP)
+        eventually(lambda: count("direct") > 5, "writes are applied by the node itself", within=60)
+        if dies:
+            leader.kill()
+            leader.start()
+        else:
+            leader.process.send_signal(signal.SIGCONT)
+        eventually(leader.serves, f"{leader.name} serves again", within=60)
+        self.readers[other].runs.set()
+        before = count("answered")
+        eventually(lambda: count("answered") > before + 5, "writes are forwarded again", within=60)
+        self.told = " (" + ", ".join(f"{count(outcome):.0f} {outcome}" for outcome in ("answered", "direct", "unknown")) + ")"
+        self.forward(at, "auto")
+
+    def forward(self, at, to):
+        """Restarts a node, whose writes go there from now on."""
+        node = self.nodes[at]
+        self.readers[at].runs.clear()
+        node.env["SITEMAPD_SHARED_FORWARD"] = to
+        node.stop()
+        node.start()
+        eventually(node.serves, f"{node.name} serves again", within=60)
+        self.readers[at].runs.set()
+
     def node_stands_still(self):
         at = self.random.randrange(len(self.nodes))
         self.readers[at].runs.clear()
@@ -279,7 +315,7 @@ class Rounds:
                 assert "too many notifications" in done.stdout, done.stdout
                 return
 
-    QUICK = (primary_dies, node_dies, peer_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still, node_is_cut, tail_is_lost, failover_loses, disk_is_full)
+    QUICK = (primary_dies, node_dies, leader_dies, peer_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still, node_is_cut, tail_is_lost, failover_loses, disk_is_full)
     SLOW = (rows_differ, queue_is_full)
     FAULTS = QUICK + SLOW
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "db/shared/pg/pg_log.h"
+#include "db/shared/pg/pg_news.h"
 #include "server/base/clock.h"
 
 /* A transaction there ends after two seconds without a word (pg_statements.def). */
@@ -47,6 +48,8 @@ static void free_log(struct shared_log *log)
     pg_log_forget_held(l);
     shared_packer_free(l->packer);
     shared_unpacker_free(l->unpacker);
+    shared_news_free(l->news);
+    explicit_bzero(l->key, sizeof l->key);
     free(l->node);
     free(l);
 }
@@ -627,8 +630,11 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
         pg_integer(l->parts),
         pg_bytes(rest, size),
     };
-    struct pg_value notice[] = {pg_text(l->node != NULL ? l->node : ""),
-                                pg_text(l->session.schema)};
+    char news[PG_NEWS_SIZE];
+
+    pg_news_write(news, l->session.schema, l->node != NULL ? l->node : "", record, rest, size,
+                  l->has_key && l->parts == 0 ? l->key : NULL);
+    struct pg_value notice[] = {pg_text(news), pg_text(l->session.schema)};
 
     pg_send(&l->session, PG_RECORD_ADD, values, sizeof values / sizeof values[0]);
     pg_send(&l->session, PG_NOTIFY, notice, 2);
@@ -679,6 +685,37 @@ static enum shared_outcome settle(struct shared_log *log, const char *id, int64_
 
 /* --- following --- */
 
+/* More than that is asked for: a node that is so far behind has much to apply. */
+#define NEWS_MOST 1024
+
+static bool note_news(void *context, const char *text)
+{
+    struct pg_log *l = context;
+
+    if (!pg_news_is_other(text, l->node))
+        return false;
+    struct shared_news *news = l->news_count < NEWS_MOST && l->has_key
+                                   ? pg_news_read(text, l->session.schema, l->key)
+                                   : NULL;
+    if (news != NULL) {
+        *l->last_news = news;
+        l->last_news = &news->next;
+        l->news_count++;
+    }
+    return true;
+}
+
+static struct shared_news *take_news(struct shared_log *log)
+{
+    struct pg_log *l = pg_log_of(log);
+    struct shared_news *news = l->news;
+
+    l->news = NULL;
+    l->last_news = &l->news;
+    l->news_count = 0;
+    return news;
+}
+
 static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
@@ -693,7 +730,8 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
             outcome = SHARED_AWAY;
         s->is_listening = outcome == SHARED_YES; /* what came before is not reported: look */
     } else if (outcome == SHARED_YES) {
-        outcome = pg_session_wait(s, l->node, deadline_ms);
+        const struct pg_heard heard = {note_news, l};
+        outcome = pg_session_wait(s, &heard, deadline_ms);
     }
     return outcome;
 }
@@ -715,6 +753,7 @@ static const struct shared_log_calls calls = {
     .settle = settle,
     .tail = tail,
     .wait = wait_for_news,
+    .news = take_news,
     .snapshot_put = pg_log_snapshot_put,
     .snapshot_get = pg_log_snapshot_get,
     .trim = pg_log_trim,
@@ -745,6 +784,10 @@ struct shared_log *shared_log_open_postgresql(const struct shared_log_options *o
         free(l);
         return NULL;
     }
+    l->last_news = &l->news;
+    l->has_key = options->key != NULL;
+    if (l->has_key)
+        memcpy(l->key, options->key, sizeof l->key);
     if (!pg_session_init(&l->session, options)) {
         snprintf(why_not, why_size, "%s", l->session.why);
         free_log(&l->log);

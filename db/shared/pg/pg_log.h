@@ -13,6 +13,7 @@
  * that many nodes have lists of it. */
 #pragma once
 
+#include "db/shared.h"
 #include "db/shared/log.h"
 #include "db/shared/pg/pg_session.h"
 #include "db/shared/record.h"
@@ -28,6 +29,12 @@ struct pg_log {
     char *node;                   /* or NULL */
     struct shared_packer *packer; /* of the record under way; made by the first */
     struct shared_unpacker *unpacker;
+
+    bool has_key;
+    uint8_t key[SHARED_KEY_BYTES]; /* of notifications */
+    struct shared_news *news;      /* that came, in order; owned */
+    struct shared_news **last_news;
+    size_t news_count;
 
     bool is_open;
     struct shared_position head; /* the record before the one under way */

@@ -571,13 +571,14 @@ void pg_results_clear(struct pg_results *results)
     *results = (struct pg_results){{NULL}};
 }
 
-enum shared_outcome pg_session_wait(struct pg_session *s, const char *own, int64_t deadline_ms)
+enum shared_outcome pg_session_wait(struct pg_session *s, const struct pg_heard *heard,
+                                    int64_t deadline_ms)
 {
     for (;;) {
         bool told = false;
 
         for (PGnotify *n; (n = PQnotifies(s->conn)) != NULL; PQfreemem(n))
-            told |= own == NULL || strcmp(n->extra, own) != 0;
+            told |= heard->note(heard->context, n->extra);
         if (told)
             return SHARED_YES;
         enum shared_outcome ready = wait_socket(s, POLLIN, deadline_ms);

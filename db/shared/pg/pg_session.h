@@ -127,9 +127,15 @@ enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
                                    int64_t deadline_ms);
 void pg_results_clear(struct pg_results *results);
 
-/* Until a notification is there (YES, they are taken), the deadline (YES), an interrupt, or the
- * session is lost. Those of `own` do not count. */
-enum shared_outcome pg_session_wait(struct pg_session *s, const char *own, int64_t deadline_ms);
+/* Takes the text of a notification: whether it counts. */
+struct pg_heard {
+    bool (*note)(void *context, const char *text);
+    void *context;
+};
+/* Until a notification that counts is there (YES; all that are there are taken), the deadline
+ * (YES), an interrupt, or the session is lost. */
+enum shared_outcome pg_session_wait(struct pg_session *s, const struct pg_heard *heard,
+                                    int64_t deadline_ms);
 
 /* A field of a result: an integer or boolean of any size (0 for NULL), bytes, text into `out`. */
 int64_t pg_get_integer(const PGresult *r, int row, int column);

@@ -827,6 +827,8 @@ static void append_shared(struct str *out, struct catalogue *c)
                    s.appended);
     metric_counter(out, "sitemapd_shared_applied_total",
                    "Records of other nodes that this node applied.", s.applied_records);
+    metric_counter(out, "sitemapd_shared_notified_total",
+                   "Of these, records that came with their notification.", s.notified);
     metric_family(out, "sitemapd_shared_outcomes_total", "counter",
                   "Records by outcome: refused by the log; unknown at first (timeout); settled: "
                   "unknown ones whose outcome was found later.");
