@@ -118,7 +118,7 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
                    outcome->outside_path, plural(outcome->outside, "", ", ..."));
     if (held > 0 && s->held != held)
         source_log(s, LEVEL_WARNING, "source-removals-held",
-                   "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to remove %s go",
+                   "%" PRIu64 " %s kept by the shrink guard; scan with max_removed to remove %s",
                    held,
                    plural(held, "entry whose file is gone is", "entries whose files are gone are"),
                    plural(held, "it", "them"));
@@ -238,6 +238,18 @@ static struct source_state read_state(struct source *s)
 void source_recall(struct source *s)
 {
     s->state = read_state(s);
+}
+
+/* A command on the catalogue's file may have scanned the folder, and let removals go. */
+static void look_at_state(struct source *s)
+{
+    if (s->state.held + s->state.quarantined == 0)
+        return;
+    struct source_state state = read_state(s);
+    pthread_mutex_lock(&s->lock);
+    s->state = state;
+    pthread_mutex_unlock(&s->lock);
+    s->held = state.held;
 }
 
 static void record_outcome(struct source *s, const struct scan_outcome *outcome,
@@ -393,6 +405,7 @@ static void wait_for_something(struct source *s, int64_t due)
     int64_t now = clock_now_ms();
     if (now >= s->look_at) {
         s->look_at = now + LOOK_MS;
+        look_at_state(s);
         /* Found once: it stays another folder until the scan, and looking must not delay it. */
         if (s->failures == 0 && s->settle_at == 0 && folder_is_replaced(&s->folder))
             unrest(s, now);

@@ -221,6 +221,22 @@ def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
         assert problem.code == 2 and "--url can only be used with a folder" in problem.err
 
 
+def test_a_scan_beside_a_server_ends_what_the_guard_held(start, tmp_path):
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers.update({f"/{i}.xml": answer(200, urlset(base + f"/{i}")) for i in range(4)})
+        origin.answers["/list.xml"] = answer(200, index(*(f"{base}/{i}.xml" for i in range(4))))
+        server = start(sites=(), config=config(base, poll="24h"))
+        eventually(lambda: body(server, origin).count("<loc>") == 4, "all are listed")
+        origin.answers["/list.xml"] = answer(200, index(base + "/0.xml"))
+        assert server.api("POST", "/v1/sources/shop/scan").json()["held_removals"] == 3
+        reasons = lambda: {r["code"] for r in ask(server.admin, "GET", "/readyz", host=server.admin).json()["reasons"]}
+        assert "source-held" in reasons()
+        done = server.cli("scan", "shop", "--max-removed", "3", "--config", tmp_path / "sitemapd.conf")
+        assert done.code == 0 and "3 removed" in done.out, done
+        eventually(lambda: "source-held" not in reasons(), "the server knows", seconds(30))
+
+
 def test_what_polls_found_gone_leaves_with_the_list_that_they_ask_for(start):
     """The list is read for it at once, but not before it is in the catalogue."""
     with Origin() as origin:

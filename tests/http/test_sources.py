@@ -289,6 +289,19 @@ def test_scan_of_a_configured_source_beside_a_server(world):
     assert world.server.cli("scan", world.folder.path, "--url", "https://other.example.org/").code == 1
 
 
+def test_a_scan_beside_a_server_ends_what_the_guard_held(world):
+    world.folder.fill(20)
+    world.start("watch = no\nrescan = 1h\n")
+    conf = ["--config", str(world.tmp_path / "sitemapd.conf")]
+    for i in range(10):
+        world.folder.remove(f"many{i}.xml")
+    assert world.scan()["held_removals"] == 10 and "source-held" in world.ready()
+    assert world.told("source-removals-held")[-1].endswith("scan with max_removed to remove them")
+    done = world.server.cli("scan", "files", "--max-removed", "10", *conf)
+    assert done.code == 0 and "10 removed" in done.out, done
+    eventually(lambda: world.ready() is None and world.metric("source_held_removals") == 0, "the server knows", seconds(30))
+
+
 # ---- what is not a sitemap -------------------------------------------------------------------------
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")

@@ -167,6 +167,20 @@ static void abandon_pass(struct remote *r)
     next_phase(r, LOOK_REST, 0);
 }
 
+/* A command on the catalogue's file may have let removals go that a list's last poll held. */
+static void look_at_held(struct remote *r, struct catalogue_view *view)
+{
+    for (size_t i = 0; i < r->plan->count; i++) {
+        struct source_state state;
+        if (r->sources[i].status.held == 0 ||
+            catalogue_view_source_state(view, r->plan->settings[i].name, &state) != CATALOGUE_OK)
+            continue;
+        pthread_mutex_lock(&r->lock);
+        r->sources[i].status.held = state.held;
+        pthread_mutex_unlock(&r->lock);
+    }
+}
+
 /* Whether there is a pass to begin. */
 static bool begin_pass(struct remote *r, struct catalogue_view *view)
 {
@@ -175,6 +189,7 @@ static bool begin_pass(struct remote *r, struct catalogue_view *view)
     if (catalogue_view_revisions(view, &revisions) != CATALOGUE_OK ||
         (!asked && revisions.revision == r->look.revision))
         return false;
+    look_at_held(r, view);
     r->look.revision = revisions.revision;
     r->look.removed = false;
     r->look.took_ms = 0;
