@@ -74,10 +74,17 @@ bool reasons_of(const struct standing *s, reasons_add *add, void *context)
         whole &= add_number(s, "source-held", s->held, "removal is held back by the shrink guard",
                             "removals are held back by the shrink guard", add, context);
     if (s->refused > 0)
-        whole &=
-            add_number(s, "source-problems", s->refused,
-                       "file is rejected; GET /v1/sources shows which and why",
-                       "files are rejected; GET /v1/sources shows which and why", add, context);
+        whole &= s->states == NULL
+                     ? add_number(s, "source-problems", s->refused,
+                                  "file is rejected; GET /v1/sources shows which and why",
+                                  "files are rejected; GET /v1/sources shows which and why", add,
+                                  context)
+                     : add_number(s, "source-problems", s->refused,
+                                  "sitemap of its list is rejected; GET /v1/sources shows which "
+                                  "and why",
+                                  "sitemaps of its list are rejected; GET /v1/sources shows which "
+                                  "and why",
+                                  add, context);
     if (s->states != NULL && check_count_bad(s->states) > 0)
         whole &= add_checks(s, add, context);
     return whole;

@@ -13,7 +13,7 @@ struct standing {
     const char *name;       /* of the source; NULL: the registered sitemaps of all sites */
     const char *failure;    /* why its folder or list could not be read; NULL: it could */
     uint64_t held;          /* removals that the shrink guard holds back */
-    uint64_t refused;       /* files, or members of its list, that are not taken */
+    uint64_t refused;       /* files, or members of the list of one that has `states` */
     const uint64_t *states; /* of the sitemaps that are watched, by enum check_state; NULL: none */
 };
 

@@ -74,7 +74,7 @@ def test_faults_of_children(start):
         assert reasons["source-checks"] == (
             f"shop: {len(told)} sitemaps have problems: " + ", ".join(f"{n} {word}" for word, n in bad.items()) +
             "; GET /v1/checks?source=shop&state=empty, and the same for each other state, shows which and why"), ready
-        assert reasons["source-problems"].startswith("shop: 2 files are rejected"), ready  # two that the list may not name
+        assert reasons["source-problems"].startswith("shop: 2 sitemaps of its list are rejected"), ready  # two that the list may not name
         status = sitemapd("status", "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": server.token})
         assert f"sitemaps listed, {len(told) + 2} with a problem" in status.out, status
         # All are listed still, what is dated by its pages is dated; nothing leads to where nobody may look.

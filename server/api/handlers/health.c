@@ -120,7 +120,7 @@ static bool append_at_rest(void *context, const struct source_at_rest *source)
                               .failure = source->failure[0] != '\0' ? source->failure : NULL,
                               .held = source->state.held,
                               .refused = source->state.quarantined,
-                              .states = source->states});
+                              .states = source->remote ? source->states : NULL});
     return !r->out.failed;
 }
 
