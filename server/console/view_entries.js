@@ -56,14 +56,15 @@ export const CHECKS = {
 
 export const checkBadge = ({state}) => badge(...(CHECKS[state] || ['', state]).slice(0, 2));
 
-/* What to do about a code of a check, of a refused file or of a remark. */
+/* What to do about a code of a check, of a rejected file or of a remark. */
 const WRITE = 'Correct what writes the file.', SPLIT = 'Split it: a sitemap has at most 50,000 URLs and 50 MiB uncompressed.', DATES = 'Write dates with time and zone, never in the future.';
 const REMEDIES = {
   'malformed-xml': WRITE, truncated: 'Write the file under another name, and rename it when it is complete.', 'not-gzip': 'Compress the file, or remove .gz from its name.',
   'malformed-gzip': 'Compress the file again.', 'file-too-large': SPLIT, 'too-many-urls': SPLIT, 'too-many-entries': SPLIT, 'split-too-large': SPLIT, 'gzip-bomb': SPLIT,
   'nested-index': 'Register the sitemaps that it lists: an index may not list an index.', 'not-a-sitemap': 'Put a sitemap there, or remove this one.',
   'no-usable-url': 'Write absolute URLs of this site.', 'empty-file': 'Write at least one URL, or remove the file.', 'bot-wall': 'Exempt sitemaps from the bot protection.',
-  'bad-name': 'Rename the file.', 'path-too-long': 'Use a shorter path.',
+  'bad-name': 'Rename the file.', unreadable: 'Put a file there that the server\'s user may read.', 'malformed-list': 'Write one URL on each line, and nothing else.',
+  'not-utf8': 'Write it in UTF-8.', 'loc-relative': 'Write the whole URL, with https and host.', 'path-too-long': 'Use a shorter path.',
   'outside-site': 'List the pages of each host in a sitemap of that host.', 'outside-directory': 'Move the sitemap to the top of the site, or verify the site in the search consoles.',
   'scheme-differs': 'Use the scheme of the sitemap in its URLs.', 'lastmod-invalid': DATES, 'lastmod-no-zone': DATES, 'lastmod-in-future': DATES,
   'one-lastmod': 'Date each page by its own change, not by the build.', namespace: 'Use the namespace of sitemaps.org, version 0.9.',

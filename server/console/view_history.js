@@ -7,7 +7,7 @@ import {isPage, listOf, readLists, rowLink} from './view_entries.js';
 import {countsOf, countsText} from './view_sites.js';
 
 const KINDS = {
-  registration: 'registered', removal: 'removed', list: 'registered a list', replace: 'replaced a list', scan: 'scanned its files', check: 'updated dates',
+  registration: 'registered', removal: 'removed', list: 'registered a list', replace: 'replaced a list', scan: 'scanned its sitemaps', check: 'updated dates',
   split: 'split a large file', expiry: 'removed expired page URLs', undo: 'undid a change', restore: 'restored a list', configure: 'applied the configuration',
 };
 const DID = {add: 'added', update: 'changed', remove: 'removed', freeze: 'froze', thaw: 'thawed', revoke: 'revoked'};

@@ -40,7 +40,7 @@ const tile = (n, more, name, hash) => el('a', {class: 'tile', href: hash}, el('s
 
 function sourceLine(source) {
   return [sourceBadge(source), ' ', link('#/sources', source.name), ': ', count(source.listed, 'sitemap') + ' listed',
-    source.problems_total > 0 ? ', ' + number(source.problems_total) + ' refused' : '',
+    source.problems_total > 0 ? ', ' + number(source.problems_total) + ' rejected' : '',
     badText(source),
     source.held_removals > 0 ? ', ' + count(source.held_removals, 'removal') + ' held' : '',
     '; last good scan ', ago(source.last_good_scan_at), '.'];

@@ -6,7 +6,7 @@ import {ago, approval, badge, button, buttons, bytes, count, dialog, el, facts, 
 import {named} from './view_crawlers.js';
 import {CHECKS, isUrlset, nounOf, remedyOf} from './view_entries.js';
 import {restoreDialog} from './view_history.js';
-import {badText, failureText} from './view_sources.js';
+import {badText, failureText, fileNoun} from './view_sources.js';
 import {foundBy, NAMES, STATES} from './view_engines.js';
 
 const path = (url) => (url ? new URL(url).pathname : '');
@@ -78,20 +78,20 @@ function troubles(site, known) {
   if (!site.frozen && known.lists.some((one) => one.frozen)) add('An index or urlset below is frozen: thaw it when you are done.');
   if (!known.partly && known.lists.every((one) => one.entries === 0)) add('No sitemaps yet: register some, or ', link('#/sources', 'add a source'), '.');
   for (const source of known.sources) {
-    const sourceLink = link('#/sources', source.name);
-    if (source.failure) add('Source ', sourceLink, ' fails since ', time(source.failed_at), ': ', failureText(source));
-    if (source.held_removals > 0) add('Source ', sourceLink, ': the shrink guard holds ', count(source.held_removals, 'removal'), '. Confirm them there, or bring the files back.');
-    if (source.problems_total > 0) add('Source ', sourceLink, ': ', count(source.problems_total, 'file is', 'files are'), ' refused. ', link('#/problems', 'See why'), '.');
-    if (badText(source).length > 0) add('Source ', sourceLink, ': ', badText(source).map(([, one], i) => [i > 0 && ', ', one]), '. The list says what to do about each.');
+    const sourceLink = () => link('#/sources', source.name);
+    if (source.failure) add('Source ', sourceLink(), ' fails since ', time(source.failed_at), ': ', failureText(source));
+    if (source.held_removals > 0) add('Source ', sourceLink(), ': the shrink guard holds ', count(source.held_removals, 'removal'), '. Confirm them there, or bring the files back.');
+    if (source.problems_total > 0) add('Source ', sourceLink(), ': ', count(source.problems_total, fileNoun(source) + ' is', fileNoun(source) + 's are'), ' rejected. ', link('#/problems', 'See why'), '.');
+    if (badText(source).length > 0) add('Source ', sourceLink(), ': ', badText(source).map(([, one], i) => [i > 0 && ', ', one]), '. The list says what to do about each.');
   }
   if (known.checks.length > 0) {
     const [{state}] = known.checks;
     add(count(known.checks.length, 'registered sitemap'), known.more ? ' or more' : '', ' cannot be read, first ', link(to('checks', {site: site.origin, source: '', state}), known.checks[0].loc), ': ', CHECKS[state][1].toLowerCase(), '. ', remedyOf(known.checks[0]));
   }
   for (const one of known.engines) {
-    const engineLink = link(to('engine/' + one.name, {site: site.origin}), NAMES[one.name] || one.name);
-    if (/^(refused|forbidden|failed)$/.test(one.state)) add(engineLink, ': ', STATES[one.state][1].toLowerCase(), one.reason ? ` (${one.reason})` : '', '. ', ENGINE_REMEDY[one.state]);
-    if (one.errors + one.warnings > 0) add(engineLink, ' found ', foundBy(one), '. Its own console says more about each.');
+    const engineLink = () => link(to('engine/' + one.name, {site: site.origin}), NAMES[one.name] || one.name);
+    if (/^(refused|forbidden|failed)$/.test(one.state)) add(engineLink(), ': ', STATES[one.state][1].toLowerCase(), one.reason ? ` (${one.reason})` : '', '. ', ENGINE_REMEDY[one.state]);
+    if (one.errors + one.warnings > 0) add(engineLink(), ' found ', foundBy(one), '. Its own console says more about each.');
   }
   return out;
 }

@@ -8,33 +8,35 @@ import {engineLines} from './view_engines.js';
 import {healthBox} from './view_overview.js';
 import {countsText} from './view_sites.js';
 
-const place = (found) => (found.line > 0 ? `${number(found.line)}, column ${number(found.column)}` : 'whole file');
+/* A list's members are not files, and have no column. */
+export const fileNoun = (source) => (source.directory ? 'file' : 'sitemap');
+const place = (found) => (found.line > 0 ? number(found.line) + (found.column > 0 ? `, column ${number(found.column)}` : '') : 'whole file');
 
-const columnsOf = (what, remedy) => [
-  ['File', 'url', (found) => found.path],
+const columnsOf = (source, what, remedy) => [
+  [source.directory ? 'File' : 'Sitemap', 'url', (found) => found.path],
   [what, 'why', (found) => [found.detail, ' ', codeOf(found.code)]],
   ['What to do', '', remedy],
   ['Line', 'place', place],
 ];
-const problemColumns = [
-  ...columnsOf('Problem', placeRemedy),
+const problemColumns = (source) => [
+  ...columnsOf(source, 'Problem', placeRemedy),
   ['Since', '', (found) => time(found.since)],
   ['In the index', '', (found) => (found.listed ? 'last good content' : 'not yet')],
 ];
-const remarkColumns = [
-  ...columnsOf('Warning', fileRemedy),
+const remarkColumns = (source) => [
+  ...columnsOf(source, 'Warning', fileRemedy),
   ['Count', 'number', (found) => number(found.count)],
 ];
 
 function tableOf(source, total, what, columns, rows) {
   return rows.length > 0 && [
-    table(`${count(total, `file of ${source.name} is`, `files of ${source.name} are`)} ${what}`, columns, rows, '', true),
+    table(`${count(total, `${fileNoun(source)} of ${source.name} is`, `${fileNoun(source)}s of ${source.name} are`)} ${what}`, columns(source), rows, '', true),
     rows.length === 100 && none('Only the first 100 are shown.')];
 }
 
 function findings(source) {
   return [
-    tableOf(source, source.problems_total, 'refused', problemColumns, source.problems),
+    tableOf(source, source.problems_total, 'rejected', problemColumns, source.problems),
     tableOf(source, source.remarked, 'listed with warnings', remarkColumns, source.remarks),
   ];
 }
@@ -190,7 +192,7 @@ export async function problems(context) {
     title: 'Problems',
     content: [
       section('Server', healthBox(health, engineLines(engines))),
-      section('Files of sources', noted.length > 0 ? noted.map(findings) : none('No refused files, no warnings.')),
+      section('Files of sources', noted.length > 0 ? noted.map(findings) : none('No rejected files, no warnings.')),
       section('Remote sitemaps',
         list.sources.filter((one) => one.checks).map((one) => el('p', {}, one.name, ': ', foundText(one.checks, one.name))),
         el('p', {}, link(to('checks', {}), 'All checks'), ' of sitemaps that a source or a site (check = yes) watches.')),

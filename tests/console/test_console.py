@@ -146,7 +146,7 @@ def test_overview(console, server):
     assert "255\nsitemaps" in text and INDEX in text
     assert re.search(r"Googlebot has the newest version of the page it fetches, as of ", text)
     assert "the view of a sitemap shows who fetched it" in text
-    assert "folder: 4 sitemaps listed, 1 refused" in text
+    assert "folder: 4 sitemaps listed, 1 rejected" in text
 
 
 def test_every_view_is_shown_to_a_reader_without_a_button_that_writes(console, server, news):
@@ -444,7 +444,7 @@ def test_the_health_of_a_site_has_its_sources_and_checks(driver, tmp_path):
             eventually(lambda: (lambda s: s["problems_total"] and s["held_removals"])(next(one for one in server.api("GET", "/v1/sources").json()["sources"] if one["name"] == "files")), "they are held")
             there.go("sites")
             told = health()
-            assert "the shrink guard holds 11 removals" in told[ORIGIN] and "1 file is refused" in told[ORIGIN]
+            assert "Source files: the shrink guard holds 11 removals" in told[ORIGIN] and "Source files: 1 file is rejected" in told[ORIGIN]
             assert there.errors() == []
         finally:
             server.stop()
