@@ -620,6 +620,16 @@ def test_what_is_refused_says_why(database, words, code, told):
     assert sitemapd("list", database=database).out == ""
 
 
+def test_a_list_that_is_cut_off_is_not_taken_for_one_that_shrinks(database):
+    lines = [f'{{"loc": "{ORIGIN}/{i}.xml"}}\n' for i in range(10)]
+    done(sitemapd("import", "-", database=database, input="".join(lines)))
+    cut = sitemapd("import", "--replace", "--index", INDEX, "-", database=database, input="".join(lines[:4]) + '{"loc": "https://www.exam')
+    assert cut.code == 1 and "standard input:5: " in cut.err and "max-removed" not in cut.err, cut
+    assert cut.err.endswith("1 of 5 entries rejected, nothing was applied; --skip-invalid applies the good ones\n"), cut
+    skip = sitemapd("import", "--replace", "--skip-invalid", "--index", INDEX, "-", database=database, input="".join(lines[:4]) + '{"loc": "https://www.exam')
+    assert skip.code == 1 and "--max-removed 6 allows it" in skip.err, skip
+
+
 def test_an_import_says_what_would_help(database, tmp_path):
     other = "https://other.example"
     command = sitemapd("import", "-", database=database, input=f"{ORIGIN}/a.xml\n{other}/b.xml\n")

@@ -403,8 +403,11 @@ static int apply_group(struct import *import, struct import_group *group, bool d
             import->revision = result.revision;
         import->shown += output_print_rows(&result, ROWS_SHOWN - import->shown);
     }
-    bool is_reported = status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip &&
-                                                  result.code != RULE_SHRINK_GUARD && refused);
+    /* Lines that were rejected count as removed: correct them first. */
+    if (result.code == RULE_SHRINK_GUARD)
+        refused = import->findings.refused + findings->refused > 0;
+    bool is_reported =
+        status == CATALOGUE_OK || (status == CATALOGUE_REFUSED && !import->skip && refused);
     int exit = is_reported ? EXIT_DONE : session_report(import->cli, NULL, what, &result);
     change_result_done(&result);
     return exit;
