@@ -239,7 +239,7 @@ def test_import_url(origin, secret, tmp_path):
     for url, why in (
         (f"{HOST}/none.xml", "cannot be fetched: it returned status 404"),
         (f"{HOST}/short.xml", "cannot be fetched: truncated response: the body is shorter than Content-Length"),
-        (f"http://localhost:{secret.port}/secret.xml", "is not a public internet address and is not allowed here"),
+        (f"http://localhost:{secret.port}/secret.xml", "is not a public internet address; only [fetch] allow_address of the configuration can allow it"),
     ):
         done = sitemapd("import", url, *(connect if "www" in url else ()), database=database)
         assert done.code == 1 and why in done.err, done
@@ -268,7 +268,7 @@ def test_migrate(origin, tmp_path):
     """What is printed is a configuration that is accepted as it is, or commands that run as they are."""
     connect = f"{origin.address}:{origin.port}"
     origin.answers["/robots.txt"] = answer(200, f"User-agent: *\nDisallow: /private/\nSitemap: {HOST}/sitemap_index.xml\nSitemap: {HOST}/pages.xml\n".encode())
-    page = index((f"{HOST}/a.xml", "2026-11-01"), f"{HOST}/gone.xml", f"{HOST}/it's.xml", (f"{HOST}/nested.xml", "2026-11-01"), "/relative.xml")
+    page = index((f"{HOST}/a.xml", "2026-11-01"), f"{HOST}/gone.xml", f"{HOST}/it's.xml", (f"{HOST}/nested.xml", "2026-11-01"), "/relative.xml", *(f"/{i}.xml" for i in range(4)))
     origin.answers["/sitemap_index.xml"] = answer(200, page)
     origin.answers["/nested.xml"] = answer(200, index(f"{HOST}/inner.xml"))
     for path in ("/a.xml", "/inner.xml", "/pages.xml", "/it's.xml"):
@@ -283,6 +283,9 @@ index = /sitemap_index.xml
 
 ; {HOST}/sitemap_index.xml lists 4 sitemaps, in {len(page)} bytes
 ; - cannot be listed: /relative.xml (loc-relative)
+; - cannot be listed: /0.xml (loc-relative)
+; - cannot be listed: /1.xml (loc-relative)
+; - and 2 more that cannot be listed
 ; - 2 of 4 have no date
 ; - {HOST}/gone.xml: answers 404 (gone)
 ; - {HOST}/nested.xml is an index itself, and an index may not list an index: its sitemaps are listed instead

@@ -21,6 +21,7 @@
 #define DEFAULT_SAMPLE 5u
 #define MAX_SAMPLE     1000u
 #define NOW_SECONDS    60
+#define SHOWN_REFUSED  3u /* members of an index that cannot be listed, by name */
 
 static const char *const usual[] = {"/sitemap_index.xml", "/sitemap.xml", "/wp-sitemap.xml",
                                     "/sitemap-index.xml"};
@@ -282,7 +283,7 @@ static bool count_rejection(void *context, const struct rejection *rejection)
     struct old_index *old = &l->visit->site.indexes[l->number];
 
     old->bad_members = true;
-    if (l->bad++ < 3)
+    if (l->bad++ < SHOWN_REFUSED)
         add_note(&l->refused, "- cannot be listed: %.*s (%s)", 500,
                  rejection->loc != NULL ? rejection->loc : "an entry without a loc",
                  rule_code_word(rejection->code));
@@ -446,6 +447,9 @@ static bool look_at_members(struct look *l, const struct reach_answer *a)
     add_note(&old->notes, "%s lists %" PRIu64 " %s, in %" PRIu64 " bytes", old->url.text,
              l->members, plural(l->members, "sitemap", "sitemaps"), (uint64_t)a->reply.body.len);
     str_append_text(&old->notes, str_text(&l->refused));
+    if (l->bad > SHOWN_REFUSED)
+        add_note(&old->notes, "- and %" PRIu64 " more that cannot be listed",
+                 l->bad - SHOWN_REFUSED);
     check_dates(l);
     return look_into_some(l);
 }
