@@ -304,7 +304,9 @@ static enum fetch_status report_connect(struct transfer *t, CURLcode code)
 static enum fetch_status report_refused(struct transfer *t)
 {
     snprintf(t->reply->why, sizeof t->reply->why,
-             "%s is not a public internet address and is not allowed here", t->refused);
+             "%s is not a public internet address; only [fetch] allow_address of the configuration "
+             "can allow it",
+             t->refused);
     return FETCH_ADDRESS;
 }
 

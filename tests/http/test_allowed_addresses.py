@@ -63,7 +63,7 @@ def watched(server, token, loc):
 
 def is_refused(reply):
     """A scan that was held by the guard of addresses."""
-    return reply.status == 503 and f"{ADDRESS} is not a public internet address and is not allowed here" in reply.body.decode()
+    return reply.status == 503 and f"{ADDRESS} is not a public internet address; only [fetch] allow_address of the configuration can allow it" in reply.body.decode()
 
 
 def listed(server):

@@ -171,7 +171,7 @@ def test_a_server_without_a_site_says_so(start):
 
 def test_what_import_cannot_reach(database):
     told = sitemapd("import", "http://127.0.0.1:9/sitemap_index.xml", database=database)
-    assert told.code == 1 and "127.0.0.1 is not a public internet address and is not allowed here" in told.err
+    assert told.code == 1 and "127.0.0.1 is not a public internet address; only [fetch] allow_address of the configuration can allow it" in told.err
     sitemapd("site", "add", "https://shop.example.org", database=database)
     told = sitemapd("import", "--index", "/sitemap_index.xml", "-", input="", database=database)
     assert told.code == 1 and "a path is only valid with exactly one site; give the URL of an index" in told.err

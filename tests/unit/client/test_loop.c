@@ -208,8 +208,8 @@ static void test_guard_of_kept(void **state)
     run(loop);
     assert_int_equal(shut.status, FETCH_ADDRESS);
     assert_string_equal(shut.body, "");
-    assert_string_equal(shut.why,
-                        "127.0.0.1 is not a public internet address and is not allowed here");
+    assert_string_equal(shut.why, "127.0.0.1 is not a public internet address; only [fetch] "
+                                  "allow_address of the configuration can allow it");
     fetch_loop_free(loop);
 }
 
