@@ -86,7 +86,7 @@ static bool read_headers(struct upload *upload)
             return false;
         }
     }
-    /* Told before the body is sent where its length is known. */
+    /* Reported before the body is sent, if its length is known. */
     if (length == NULL ||
         (query_number(length, UINT64_MAX, &bytes) && bytes <= upload->call.app->max_bulk_bytes))
         return true;

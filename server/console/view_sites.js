@@ -183,16 +183,16 @@ function asLines(text) {
 function replaceDialog(context, one, tag) {
   const {calls, list} = nounOf(one);
   const file = field({label: 'File', name: 'file', type: 'file', hint: `One URL on each line, or NDJSON with loc and lastmod. They replace all entries of this ${list} that your token registered.`});
-  const told = el('div', {role: 'status'});
+  const preview = el('div', {role: 'status'});
   let ready = null, allowed = null;
   const send = (dry, max) => put(calls, {query: {[list]: one.url, dry_run: dry, max_removed: max}, body: ready, type: 'application/x-ndjson', match: tag});
-  const show = (answer) => fill(told, countsOf(answer));
+  const show = (answer) => fill(preview, countsOf(answer));
   file.input.addEventListener('change', () => {
     ready = allowed = null;
-    fill(told);
+    fill(preview);
   });
   dialog({
-    title: `Replace ${path(one.url)}`, content: [el('p', {class: 'url'}, one.url), file.node, told], action: 'Preview', danger: true,
+    title: `Replace ${path(one.url)}`, content: [el('p', {class: 'url'}, one.url), file.node, preview], action: 'Preview', danger: true,
     async run(self) {
       if (ready !== null) {
         const answer = await send(null, allowed ? allowed.read() : null);
@@ -210,7 +210,7 @@ function replaceDialog(context, one, tag) {
         }
         allowed = approval(error.body.would_remove, 'This list');
         show(await send('1', error.body.would_remove));
-        told.append(allowed.node);
+        preview.append(allowed.node);
         allowed.input.focus();
       }
       self.submit.textContent = 'Replace';

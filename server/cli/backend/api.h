@@ -119,7 +119,7 @@ const json_t *api_lists(struct backend *b, enum list_kind kind);
  * reported, where that cannot be asked. */
 const char *api_owner(struct backend *b);
 
-/* Told each entry of a list; strings are valid for the call. False ends it. */
+/* Called for each entry of a list; strings are valid for the call. False ends it. */
 typedef bool api_entry(void *context, const struct entry_shown *entry);
 struct entry_wanted {
     const json_t *list; /* an index or urlset; NULL: all indexes */

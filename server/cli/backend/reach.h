@@ -33,7 +33,7 @@ struct reach_answer {
     struct fetch_reply reply;
     struct follow way;
 };
-/* Told each answer on the way; as in struct follow. */
+/* Called for each answer on the way; as in struct follow. */
 typedef void reach_each(void *context, const struct url *url, enum fetch_status status,
                         const struct fetch_reply *reply, enum hop_verdict verdict);
 /* Asks `url` (NULL: r->url). `headers` as in struct fetch_request; the whole body is kept, up to

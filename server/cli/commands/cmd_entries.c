@@ -494,7 +494,7 @@ static bool find_in_site(struct cli *cli, const json_t *site, enum list_kind kin
 }
 
 /* The site of `name` and its path behind the origin. Aliases of hosts do not count: the URL is the
- * page's own. Told where it names none. */
+ * page's own. An error is reported if it names none. */
 static int find_site(struct cli *cli, const char *name, struct url *url, const json_t **site,
                      const char **path)
 {

@@ -181,7 +181,7 @@ static void report_change(void *context, const char *what, const struct source_f
         report_remarks(t, file);
 }
 
-/* Told as at first, or a folder with problems looked like one without. */
+/* Reported as at first, or a folder with problems looked like one without. */
 static void report_still(void *context, const struct source_file *file)
 {
     report_change(context, file->problem != NULL ? "problem" : "remarked", file);

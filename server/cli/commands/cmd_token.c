@@ -97,7 +97,7 @@ int command_token_add(struct cli *cli)
     return status;
 }
 
-/* Told where there is no token of this name. */
+/* An error is reported if there is no token of this name. */
 static int check_known(struct cli *cli, const char *name)
 {
     json_t *tokens = api_get_all(cli->backend, "/v1/tokens", "tokens"), *token;
