@@ -3,10 +3,12 @@
 
 import contextlib
 import os
+import re
 import select
 import socket
 import sqlite3
 import sys
+import time
 
 import pytest
 
@@ -359,3 +361,150 @@ def test_many_followers_wait_and_others_are_served(cluster):
     finally:
         for one in waiting:
             one.close()
+
+
+class Between:
+    """Hands what a follower asks on to a node, and its answer back, but for what `lies` makes of it: called with the
+    path and the reply, it gives the bytes of an answer, or what `Origin` may be given; None: the truth."""
+
+    def __init__(self, origin, node, lies):
+        self.origin, self.node, self.lies, self.lied = origin, node, lies, 0
+        origin.answers = self
+
+    def get(self, path, _):
+        def send(connection, head):
+            headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:])
+            reply = ask(self.node.admin, "GET", path, [(name, headers[name]) for name in ("Authorization", "Range", "If-Match", "If-None-Match") if name in headers], host=self.node.admin)
+            lie = self.lies(path, reply) if self.lies else None
+            self.lied += lie is not None
+            if callable(lie):
+                lie(connection, head)
+            elif lie is not None:
+                connection.sendall(lie)
+            else:
+                connection.sendall(answer(reply.status, reply.body, **{name.replace("-", "_"): reply[name] for name in ("ETag", "Content-Range") if reply[name]}))
+        return send
+
+
+def edited(change):
+    """Of an answer that has a record."""
+    return lambda path, reply: answer(200, change(reply.body)) if path.startswith("/peer/log?") and b"\nrecord " in reply.body else None
+
+
+def instead(*args, **more):
+    return lambda path, reply: answer(*args, **more) if path.startswith("/peer/log?") else None
+
+
+def of_record(name, value):
+    """The field of that number in the line of the first record."""
+    def change(body):
+        before, line, behind = body.partition(b"\nrecord ")
+        fields, newline, rest = behind.partition(b"\n")
+        fields = fields.split(b" ")
+        fields[name] = value(fields[name]) if callable(value) else value
+        return before + line + b" ".join(fields) + newline + rest
+    return edited(change)
+
+
+def in_body(body):
+    """A byte of the first part is another one."""
+    at = body.index(b"\n", body.index(b"\npart ") + 1) + 20
+    return body[:at] + bytes([body[at] ^ 1]) + body[at + 1:]
+
+
+AWAY = "connection to the followed node failed: .*"
+HOSTILE = {
+    "nothing": (instead(204), AWAY + "does not hand on its log now|" + AWAY + "is empty"),
+    "not HTTP": (lambda path, reply: b"hello\n" * 100, AWAY),
+    "redirect": (instead(302, Location="http://127.0.0.2/"), AWAY + "does not hand on its log now"),
+    "an error": (instead(500, b'{"code":"x","detail":"' + b"y" * 10_000_000 + b'"}'), AWAY + "does not hand on its log now|" + AWAY),
+    "no log": (instead(200, b"<html>"), AWAY + "is invalid: its answer is not a log"),
+    "empty": (instead(200, b""), AWAY),
+    "no length": (lambda path, reply: b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n" if "/peer/log?" in path else None, AWAY + "its answer has no length"),
+    "too long": (instead(200, b"x" * 100, length=1 << 60), AWAY + "no space: its answer has 1152921504606846976 bytes"),
+    "cut short": (edited(lambda body: body[:-20]), AWAY + "is invalid: its answer is not a log, or is cut short"),
+    "more behind it": (edited(lambda body: body + b"more\n"), AWAY + "is invalid"),
+    "a line without end": (instead(200, b"sitemapd-log 1 " + b"x" * 5_000_000), AWAY + "is invalid"),
+    "a huge part": (edited(lambda body: body.replace(b"\npart ", b"\npart 99999")), AWAY + "is invalid"),
+    "another number": (of_record(0, b"99999999999999999999999"), AWAY + "is invalid"),
+    "a gap": (of_record(0, lambda seq: str(int(seq) + 1).encode()), AWAY + "is invalid"),
+    "another id": (of_record(1, lambda found: found[:-1] + (b"0" if found[-1:] != b"0" else b"1")), "shared-diverged: "),
+    "another chain": (of_record(6, b"0" * 64), "shared-diverged: "),
+    "other bytes": (edited(in_body), "shared-diverged: "),
+    "a newer schema": (of_record(2, b"999999"), "shared-upgrade-needed"),
+    "nodes that follow each other": (edited(lambda body: body.rsplit(b" ", 1)[0] + b" 8\n"), AWAY + "follow each other"),
+    "a head that goes back": (edited(lambda body: body[:body.rindex(b"done ")] + b"done 0 0 0\n"), AWAY + "is invalid"),
+    "gone": (instead(410, b'{"code":"log-trimmed"}'), "shared-diverged: "),
+    "another past": (instead(409, b'{"code":"diverged"}'), "shared-diverged: "),
+    "another catalogue": (instead(409, b'{"code":"other-catalogue"}'), "shared-diverged: the followed node has another catalogue"),
+    "another epoch": (edited(lambda body: b"sitemapd-log 1 " + b"0" * 32 + body[47:]), "shared-diverged: the followed node has another catalogue"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_followed_node_that_lies(cluster, what):
+    """The follower says so, serves what it had, and is as the others once it hears the truth."""
+    lies, words = HOSTILE[what]
+    a = peer(cluster, "a")
+    settled(a)
+    with Origin() as origin:
+        between = Between(origin, a, None)
+        b = follower(cluster, "b", f"http://127.0.0.2:{origin.port}")
+        joined(b)
+        equal([a, b])
+        before = page(b)
+        between.lies = lies
+        assert a.register(loc("one")).status == 201
+        eventually(lambda: re.search(words, b.log()), f"it says so\n{b.log()[-2000:]}")
+        assert page(b) == before and between.lied > 0
+        assert ready(b)[1]["status"] == "degraded"
+        between.lies = None
+        if what == "a newer schema":
+            return  # until it is upgraded
+        eventually(lambda: page(b) != before, "it follows again")
+        equal([a, b])
+        eventually(lambda: ready(b)[1]["status"] == "ok", "all is well")
+
+
+@pytest.mark.parametrize("how", ["silent", "drip", "endless head"])
+def test_a_followed_node_that_stands_still(cluster, how):
+    a = peer(cluster, "a")
+    settled(a)
+
+    def drip(connection, _):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        while not origin.ended.wait(0.2):
+            connection.sendall(b"x")
+
+    with Origin() as origin:
+        between = Between(origin, a, None)
+        b = follower(cluster, "b", f"http://127.0.0.2:{origin.port}")
+        joined(b)
+        equal([a, b])
+        stands = {"silent": origin.silent(), "drip": drip, "endless head": origin.endless(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 100)}[how]
+        between.lies = lambda path, reply: stands if path.startswith("/peer/log") else None
+        eventually(lambda: "shared-unavailable" in reasons(b), "it says so", within=90)
+        assert served(b) == {loc("settled")}
+        b.stop()  # at once
+        between.lies = None
+        b.start()
+        assert a.register(loc("one")).status == 201
+        equal([a, b])
+
+
+def test_a_follower_that_is_killed_is_whole(cluster):
+    """At any instant: while it joins, applies lists, and copies the file again."""
+    a = peer(cluster, "a")
+    settled(a)
+    b = follower(cluster, "b", a)
+    for i in range(8):
+        if i == 5:
+            cluster.postgres.sql("DELETE FROM sitemapd.log WHERE seq < (SELECT max(seq) FROM sitemapd.log); DELETE FROM sitemapd.part")
+        assert a.bulk([f"{ORIGIN}/list-{i}-{k}.xml" for k in range(3000)]).status == 200
+        time.sleep(0.05 * i)  # any instant
+        b.kill()
+        with contextlib.closing(sqlite3.connect(b.database)) as db:
+            assert db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        b.start()
+    joined(b)
+    equal([a, b])
