@@ -113,6 +113,22 @@ class Node(Server):
             subprocess.run(["umount", "-l", str(self.small)], check=True)
 
 
+class Follower(Node):
+    """Follows a node, over a relay of its own."""
+
+    def __init__(self, cluster, node):
+        self.name, self.small, self.is_small = "f", cluster.folder / "f", False
+        self.small.mkdir()
+        self.relays = [Relay(int(node.admin.rsplit(":", 1)[1]), cluster.delay_ms or 0)]
+        config = f"[shared]\nfollow = http://127.0.0.1:{self.relays[0].port}\npeer_token_file = {cluster.secret}\nnode = f\n"
+        Server.__init__(self, self.small, *(word for door in ("--listen", "--admin-listen") for word in (door, f"127.0.0.1:{postgres.free_port()}")),
+                        sites=(), config=config, env=cluster.env)
+        self.log_path = str(cluster.folder / "f.log")
+
+    def is_cut_off(self):
+        return any(reason["code"] == "shared-unavailable" for reason in self.api("GET", "/readyz", token=None).json()["reasons"])
+
+
 class Cluster:
     """`delay_ms`: of each direction between a node and PostgreSQL; None: no relay. `small`: the disk of one node is a small
     one. `config`: more lines for all nodes. `peers`: the nodes copy each other's files."""
@@ -123,7 +139,7 @@ class Cluster:
         if peers:
             self.secret.touch(0o600)
             self.secret.write_text("0123456789abcdef" * 4)
-        self.pair, self.nodes = Pair(), []
+        self.pair, self.nodes, self.followers = Pair(), [], []
         try:
             self.found(config)
         except BaseException:
@@ -141,27 +157,35 @@ class Cluster:
         for node in self.nodes:
             eventually(node.serves, f"{node.name} has joined", within=60)
 
+    def follow(self, node):
+        self.followers.append(Follower(self, node))
+        self.followers[-1].start()
+        eventually(self.followers[-1].serves, "the follower has the catalogue", within=60)
+        return self.followers[-1]
+
     def head(self):
         return int(self.pair.primary.sql("SELECT max(seq) FROM sitemapd.log"))
 
     def at_the_head(self):
-        eventually(lambda: {node.shared()["applied"] for node in self.nodes} == {self.head()}, "all nodes are at the head", within=120)
+        eventually(lambda: {node.shared()["applied"] for node in self.nodes + self.followers} == {self.head()}, "all nodes are at the head", within=120)
 
     def all_agree(self):
-        """While nobody writes: all nodes hold the same rows, and serve the same bytes by the same tags. What a node does by
+        """While nobody writes: all nodes, and those that follow one, hold the same rows, and serve the same bytes by the same tags. What a node does by
         itself, a purge for one, may come in between. What is held: the entries."""
+        everyone = self.nodes + self.followers
+
         def equal_dumps():
             self.at_the_head()
-            found = [node.dump() for node in self.nodes]
+            found = [node.dump() for node in everyone]
             if len({seq for seq, _ in found}) > 1:
                 return False
-            for node, (seq, rows) in zip(self.nodes[1:], found[1:]):
+            for node, (seq, rows) in zip(everyone[1:], found[1:]):
                 for table in rows:
                     assert rows[table] == found[0][1][table], f"a and {node.name} differ at {seq} in {table}: {[r for r in rows[table] if r not in found[0][1][table]][:3]}"
             return True
 
         def equal_pages():
-            first, *others = [node.pages() for node in self.nodes]
+            first, *others = [node.pages() for node in everyone]
             return all(other == first for other in others) and all(page[0] == 200 for page in first.values())
 
         eventually(equal_dumps, "equal dumps", within=120)
@@ -174,6 +198,6 @@ class Cluster:
         return entries
 
     def end(self):
-        for node in self.nodes:
+        for node in self.nodes + self.followers:
             node.end()
         self.pair.end()

@@ -91,7 +91,8 @@ class Rounds:
         self.cluster = Cluster(folder, delay_ms, small=True, peers=True)
         self.pair, self.nodes = self.cluster.pair, self.cluster.nodes
         self.forgets = threading.Event()  # no standby is synchronous: what is acknowledged may be lost
-        self.readers = [Reader(node) for node in self.nodes]
+        self.follower = self.cluster.follow(self.nodes[0])
+        self.readers = [Reader(node) for node in [*self.nodes, self.follower]]
         self.writers = [Writer(node, n, self.random.random(), self.forgets) for node in self.nodes for n in range(WRITERS)]
         for thread in self.readers + self.writers:
             thread.start()
@@ -205,6 +206,20 @@ class Rounds:
         for relay in node.relays:
             relay.mend()
 
+    def follower_is_cut(self):
+        """It says so and serves what it has, also after it died."""
+        self.follower.relays[0].cut()
+        eventually(self.follower.is_cut_off, "the follower is cut off", within=60)
+        if self.random.random() < 0.7:
+            self.readers[-1].runs.clear()
+            self.follower.process.send_signal(signal.SIGKILL)
+            self.follower.kill()
+            self.follower.start()
+            assert self.follower.serves(), "it serves what it had"
+            self.readers[-1].runs.set()
+        time.sleep(self.random.uniform(0.5, 4))
+        self.follower.relays[0].mend()
+
     def tail_is_lost(self):
         """The primary dies while a commit waits for the standby, comes back, shows that commit, and is gone for good."""
         self.pair.standby.kill()
@@ -315,7 +330,7 @@ class Rounds:
                 assert "too many notifications" in done.stdout, done.stdout
                 return
 
-    QUICK = (primary_dies, node_dies, leader_dies, peer_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still, node_is_cut, tail_is_lost, failover_loses, disk_is_full)
+    QUICK = (primary_dies, node_dies, leader_dies, peer_dies, primary_stands_still, sessions_end, waits_are_cut, node_stands_still, node_is_cut, follower_is_cut, tail_is_lost, failover_loses, disk_is_full)
     SLOW = (rows_differ, queue_is_full)
     FAULTS = QUICK + SLOW
 
@@ -337,7 +352,7 @@ class Rounds:
             self.then()
             self.compare()
         except AssertionError:
-            for node in self.nodes:
+            for node in [*self.nodes, self.follower]:
                 print(*(f"{path.name}: {path.stat().st_size}" for path in sorted(node.small.iterdir()) if path.is_file()), file=sys.stderr)
                 print(node.name, node.api("GET", "/readyz", token=None).body.decode(), node.log()[-3000:], file=sys.stderr)
             print([(w.name, well - w.acknowledged_at[-1], w.is_alive()) for w in self.writers], self.outcomes(), file=sys.stderr)
