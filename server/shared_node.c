@@ -191,6 +191,7 @@ static void record_leader(void *context, const struct shared_member *member)
     nodes_read_text(member->state, WRITER_LEAD, says, sizeof says);
     nodes_read_text(member->state, "advertise", origin, sizeof origin);
     if (says[0] == '\0' || origin[0] == '\0' || member->silent_ms >= SHARED_SILENT_MS ||
+        strcmp(member->name, n->logged.node) == 0 || /* as it was some seconds ago */
         (to->why != FORWARD_NOT && member->silent_ms >= n->leader_silent_ms))
         return;
     n->leader_silent_ms = member->silent_ms;
