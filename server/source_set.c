@@ -11,6 +11,7 @@
 
 #include "config/config.h"
 #include "db/catalogue.h"
+#include "db/view.h"
 #include "server/base/clock.h"
 #include "server/base/str.h"
 #include "server/base/thread.h"
@@ -599,6 +600,26 @@ static void report_unnamed(struct source_set *set, const struct source_plan *pla
     sources_release(list);
 }
 
+static bool report_unread_source(void *context, const char *name, bool remote)
+{
+    if (!name_taken(context, name))
+        log_event(LOG_LEVEL_INFO, "source-not-read",
+                  "%s: was read before, and no source has this name now: %s is not watched; its "
+                  "entries stay",
+                  name, remote ? "its upstream" : "its folder");
+    return true;
+}
+
+/* At the start: of a catalogue that was restored without its configuration, above all. */
+static void report_unread(struct source_plan *plan, struct catalogue *c)
+{
+    struct catalogue_view *view;
+    if (catalogue_view_begin(c, &view) != CATALOGUE_OK)
+        return;
+    catalogue_view_sources_scanned(view, report_unread_source, plan);
+    catalogue_view_end(view);
+}
+
 static void record_followed(struct source_set *set, const struct registry *registry)
 {
     set->followed = registry->registry_revision;
@@ -738,6 +759,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
         .scanned_context = set,
     };
     record_followed(set, plan->registry);
+    report_unread(plan, c);
     if (!sources_start(&options, &set->sources, why, sizeof why) ||
         !start_remote(set, plan, why, sizeof why)) {
         log_failure("sources", "%s", why);

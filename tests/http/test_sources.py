@@ -781,6 +781,18 @@ def test_the_log_of_a_restart_counts_what_is_refused(world):
     assert json.loads(listed)["name"] == world.source()["name"] and "not declared here" in world.server.cli("source", "list").out
 
 
+def test_a_start_without_its_section_says_that_a_source_is_not_read(world):
+    world.folder.put("a.xml")
+    world.start()
+    file = world.tmp_path / "sitemapd.conf"
+    whole = file.read_text()
+    assert "source-not-read" not in world.server.log()
+    file.write_text(whole.replace(world.configure(), ""))
+    world.server.restart()
+    assert world.told("source-not-read")[-1].endswith("files: was read before, and no source has this name now: its folder is not watched; its entries stay")
+    assert world.names() == {"a.xml"}
+
+
 def test_a_dry_scan_has_rows(world):
     world.folder.put("a.xml")
     world.folder.put("b.xml")
