@@ -299,9 +299,9 @@ static void read_images(const struct fields *f, json_t *value)
         wrong_type(f, "images", "must be an array of URLs, or null");
     for (size_t i = 0; i < json_array_size(value) && f->raw->extension_fault == RULE_OK; i++) {
         const json_t *image = json_array_get(value, i);
-        snprintf(field, sizeof field, "images[%zu].loc", i);
+        snprintf(field, sizeof field, "images[%zu]", i);
         if (!json_is_string(image))
-            wrong_type(f, field, "must be a string");
+            wrong_type(f, field, "must be a string: the URL of the image");
         else
             fault(f, fragment_add_image(f->validated->fragment, json_string_value(image),
                                         json_string_length(image)));
