@@ -139,6 +139,7 @@ struct config {
     char *shared_advertise; /* origin at which other nodes reach the admin listener; or NULL */
     char *shared_forward;   /* "auto", "no", or the origin of a node */
     char *peer_token_file;  /* NULL: nodes ask each other nothing */
+    char *shared_ca_file; /* PEM: signs the certificates of other nodes; NULL: the system's trust */
 
     uint64_t history_keep_ms; /* [history]; 0: none is kept */
     uint64_t history_max_bytes;

@@ -173,6 +173,10 @@ const struct setting config_settings[] = {
      .doc = "File with the secret that the nodes show each other, the same on all, at least 32 "
             "characters. A node that joins copies the catalogue from another node, where one "
             "advertises its address."},
+    {"shared", "ca_file", SETTING_PATH, IN(shared_ca_file), FILE_AND("SITEMAPD_SHARED_CA_FILE"),
+     .example = "/etc/sitemapd/nodes-ca.pem",
+     .doc = "Authority that signs the certificates of the other nodes' admin listeners, PEM; "
+            "trusted by this node for them, beside those of the system."},
     {"shared", "forward", SETTING_WORD, IN(shared_forward), .fallback = "auto",
      FILE_AND("SITEMAPD_SHARED_FORWARD"),
      .doc =

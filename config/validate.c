@@ -464,6 +464,12 @@ static void check_map(const struct config *c, const struct config_source *source
     free(text);
 }
 
+static void check_readable(const char *ca_file, struct mistakes *m)
+{
+    if (ca_file != NULL && access(ca_file, R_OK) != 0)
+        mistakes_add(m, "ca_file %s cannot be read: %s", ca_file, strerror(errno));
+}
+
 static void check_upstream(const struct config *c, const struct config_source *source,
                            struct mistakes *m)
 {
@@ -475,8 +481,7 @@ static void check_upstream(const struct config *c, const struct config_source *s
                      "what polls have read",
                      source->named.name);
     check_map(c, source, m);
-    if (source->is.ca_file != NULL && access(source->is.ca_file, R_OK) != 0)
-        mistakes_add(m, "ca_file %s cannot be read: %s", source->is.ca_file, strerror(errno));
+    check_readable(source->is.ca_file, m);
     if (source->credentials_file == NULL)
         return;
     if (strncmp(source->is.upstream, "https://", 8) != 0)
@@ -603,6 +608,8 @@ static void evaluate_shared(const struct config *c, struct mistakes *m)
         mistakes_add(m, "follow cannot be combined with database: a follower has no PostgreSQL");
     if (c->shared_follow != NULL && c->peer_token_file == NULL)
         mistakes_add(m, "follow needs peer_token_file");
+    blame(m, c, "shared", "ca_file");
+    check_readable(c->shared_ca_file, m);
     evaluate_peers(c, m);
     evaluate_forward(c, m);
 }

@@ -27,7 +27,7 @@
 struct following {
     struct shared_followed calls;
     struct url url;
-    const char *authorization; /* borrowed */
+    const char *authorization, *ca_file; /* borrowed */
     char origin[];
 };
 
@@ -131,6 +131,7 @@ static void get(void *context, const struct shared_followed_request *request,
                                         .stall_s = STALL_S + request->timeout_ms / 1000,
                                         .stall_bytes = STALL_BYTES,
                                         .max_bytes = 4096,
+                                        .ca_more = link->f->ca_file,
                                         .take = take,
                                         .context = &g};
     struct fetch_transfer *transfer = fetch_loop_add(link->loop, &asked, end_request);
@@ -170,7 +171,7 @@ static void close_link(void *context)
     free(link);
 }
 
-struct following *following_new(const char *origin, const char *authorization)
+struct following *following_new(const char *origin, const char *authorization, const char *ca_file)
 {
     size_t size = strlen(origin) + 1;
     struct following *f = calloc(1, sizeof *f + size);
@@ -178,6 +179,7 @@ struct following *following_new(const char *origin, const char *authorization)
         return NULL;
     memcpy(f->origin, origin, size);
     f->authorization = authorization;
+    f->ca_file = ca_file;
     f->calls = (struct shared_followed){f, f->origin, open_link, close_link, get};
     if (url_parse_origin(f->origin, size - 1, &f->url) == RULE_OK)
         return f;

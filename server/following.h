@@ -10,8 +10,9 @@
 
 struct following;
 
-/* `authorization`: the header line, borrowed. NULL: no memory. */
-struct following *following_new(const char *origin, const char *authorization);
+/* `authorization`: the header line; `ca_file`: PEM, trusted beside the system's authorities, or
+ * NULL. Both borrowed. NULL: no memory. */
+struct following *following_new(const char *origin, const char *authorization, const char *ca_file);
 /* Takes NULL. */
 void following_free(struct following *f);
 const struct shared_followed *following_calls(const struct following *f);

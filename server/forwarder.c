@@ -47,6 +47,7 @@ struct sending {
 struct forwarder {
     struct forward *forward; /* borrowed */
     const atomic_bool *stopping;
+    const char *ca_file;
     struct fetch_loop *loop;
     struct thread thread;
     /* The thread's. */
@@ -192,6 +193,7 @@ static void start_sending(struct forwarder *f, struct forwarded *w)
                                           .headers = str_text(&w->headers),
                                           .timeout_ms = TIMEOUT_MS,
                                           .max_bytes = ANSWER_MOST,
+                                          .ca_more = f->ca_file,
                                           .once = true,
                                           .body = has_body ? str_text(&w->held) : NULL,
                                           .give = has_body && w->fd >= 0 ? give : NULL,
@@ -286,6 +288,7 @@ static void probe(struct forwarder *f)
                                           .agent = "sitemapd",
                                           .timeout_ms = PROBE_MS,
                                           .max_bytes = 4096,
+                                          .ca_more = f->ca_file,
                                           .context = f};
 
     if (f->probing || (f->under_way == NULL && !f->is_away) || clock_now_ms() < f->probe_at)
@@ -339,7 +342,8 @@ static void forwarder_run(void *context)
     fail_all(f);
 }
 
-struct forwarder *forwarder_new(struct forward *forward, const atomic_bool *stopping)
+struct forwarder *forwarder_new(struct forward *forward, const char *ca_file,
+                                const atomic_bool *stopping)
 {
     struct forwarder *f = calloc(1, sizeof *f);
 
@@ -347,6 +351,7 @@ struct forwarder *forwarder_new(struct forward *forward, const atomic_bool *stop
         return NULL;
     f->forward = forward;
     f->stopping = stopping;
+    f->ca_file = ca_file;
     f->last = &f->waiting;
     pthread_mutex_init(&f->lock, NULL);
     f->loop = fetch_loop_new();

@@ -46,6 +46,7 @@ struct peering {
     struct shared_peers calls;
     char authorization[CONFIG_PEER_TOKEN_SIZE + 32];
     uint8_t token_sha256[32], key[SHARED_KEY_BYTES];
+    const char *ca_file;
     struct following *following; /* NULL: the log is PostgreSQL's */
     /* The catalogue's thread. */
     char tag[TAG_SIZE], rejected[TAG_SIZE]; /* of the last file; of the last that was of no use */
@@ -209,6 +210,7 @@ static void ask(struct download *d, const char *epoch)
                                           .stall_s = STALL_S,
                                           .stall_bytes = STALL_BYTES,
                                           .max_bytes = 4096,
+                                          .ca_more = d->p->ca_file,
                                           .take = take,
                                           .context = d};
     struct fetch_transfer *transfer = NULL;
@@ -352,8 +354,9 @@ struct peering *peering_new(const struct config *config)
     if (good) {
         snprintf(p->authorization, sizeof p->authorization, "Authorization: Bearer %s\r\n", token);
         p->calls = (struct shared_peers){p, offers_file, fetch_file, reject_file};
+        p->ca_file = config->shared_ca_file;
         if (config->shared_follow != NULL) {
-            p->following = following_new(config->shared_follow, p->authorization);
+            p->following = following_new(config->shared_follow, p->authorization, p->ca_file);
             good = p->following != NULL;
             snprintf(why, sizeof why, "out of memory");
         }

@@ -9,7 +9,7 @@
 struct following;
 struct peering;
 
-/* Reads the secret. NULL: why was logged. */
+/* Reads the secret; `config` outlives it. NULL: why was logged. */
 struct peering *peering_new(const struct config *config);
 /* Takes NULL. */
 void peering_free(struct peering *p);

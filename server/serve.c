@@ -512,7 +512,8 @@ static bool start_forwarding(struct app *app)
     catalogue_shared_state(app->catalogue, &state);
     app->context.forward = forward_new(&app->context, state.node);
     if (app->context.forward != NULL)
-        app->forwarder = forwarder_new(app->context.forward, &app->context.stopping);
+        app->forwarder = forwarder_new(app->context.forward, app->config->shared_ca_file,
+                                       &app->context.stopping);
     if (app->forwarder == NULL)
         return lack_memory();
     if (strcmp(to, "auto") == 0 && followed == NULL) /* shared_node.c aims it */

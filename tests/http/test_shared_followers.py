@@ -15,6 +15,7 @@ import pytest
 from harness import ORIGIN, Server, ask, eventually, problem, sitemapd
 from nodes import Cluster, applied, cluster, equal, joined, loc, page, ready, reasons, served  # noqa: F401
 from test_shared_peers import SECRET, fill, peer
+from test_tls import make_pair
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer  # noqa: E402
@@ -84,6 +85,23 @@ def test_a_write_is_forwarded_and_seen_at_once(cluster):
     a.kill()
     problem(c.register(loc("lost")), 503)
     assert loc("lost") not in served(c)
+
+
+def test_nodes_trust_an_authority_of_their_own(cluster):
+    """The file, the log and forwarded writes come and go over https, only where ca_file names who signed its certificate."""
+    cert, key = make_pair(cluster.folder, "node")
+    a = peer(cluster, "a", config=f"[admin]\ntls_cert = {cert}\ntls_key = {key}\n")
+    url = f"https://{a.admin}"
+    stranger = follower(cluster, "stranger", url)
+    b = follower(cluster, "b", url, shared=f"ca_file = {cert}")
+    joined(b)
+    assert b.register(loc("one")).status == 201
+    assert loc("one") in served(b) and loc("one") in served(a)
+    assert b.metrics().get('sitemapd_forwarded_writes_total{outcome="answered"}') == 1
+    eventually(lambda: "certificate" in stranger.log(), "the log says that the certificate is not trusted")
+    assert ready(stranger)[0] == 503
+    missing = sitemapd("check-config", env={"SITEMAPD_SHARED_FOLLOW": url, "SITEMAPD_SHARED_CA_FILE": "/nowhere.pem"})
+    assert missing.code != 0 and "ca_file /nowhere.pem cannot be read" in missing.err
 
 
 def test_a_write_at_a_follower_that_does_not_forward_is_rejected(cluster):
