@@ -15,7 +15,7 @@ const place = (found) => (found.line > 0 ? number(found.line) + (found.column > 
 const columnsOf = (source, what, remedy) => [
   [source.directory ? 'File' : 'Sitemap', 'url', (found) => found.path],
   [what, 'why', (found) => [found.detail, ' ', codeOf(found.code)]],
-  ['What to do', '', remedy],
+  ['What to do', 'why', remedy],
   ['Line', 'place', place],
 ];
 const problemColumns = (source) => [
@@ -128,7 +128,7 @@ function sourceSection(context, source) {
     facts([
       ['Site', source.site && el('span', {class: 'url'}, source.site)], ['Folder', source.directory], ['Remote index', source.upstream], ['URL of the folder', source.url],
       ['Checks', source.checks ? foundText(source.checks, source.name) : null],
-      [source.upstream ? 'Sitemaps there' : 'Files', source.files === undefined ? null : `${number(source.files)}, ${number(source.listed)} in the index${source.split_files?.length ? `, ${number(source.split_files.length)} split into urlsets` : ''}`],
+      [source.upstream ? 'Sitemaps there' : 'Files', source.files === undefined ? null : `${number(source.files)}, ${number(source.listed)} ${source.upstream ? '' : 'good and '}in the index${source.split_files?.length ? `, ${number(source.split_files.length)} split into urlsets` : ''}`],
       ['Sitemaps', link(to('entries', {source: source.name, ...(source.index ? {index: source.index} : {})}), 'show')],
       ['Last good scan', ago(source.last_good_scan_at)], ['Next poll', source.next_poll_at ? time(source.next_poll_at) : null],
       ['Changes are noticed', source.watching === 'inotify' ? 'at once' : source.watching === 'rescans-only' ? 'by rescans' : source.watching ? 'by rescans (the system has no watches left)' : null],
