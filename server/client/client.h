@@ -36,6 +36,7 @@ typedef ssize_t fetch_give(void *context, char *bytes, size_t size);
 /* Takes a piece of a 2xx answer's body; the reply's status and headers are there. False: stop. */
 typedef bool fetch_take(void *context, const struct fetch_reply *reply, const char *bytes,
                         size_t len);
+typedef bool fetch_waits(void *context);
 
 struct fetch_request {
     const struct url *url;
@@ -76,7 +77,10 @@ struct fetch_request {
      * other status says is kept in reply->body. */
     fetch_take *take;
     uint64_t take_bytes; /* more than so many end it, as sent; 0: no bound */
-    void *context;       /* of both */
+    /* Of a loop's: asked before each piece for `take`. True: others go first, and it is asked again
+     * some milliseconds later. NULL: it is taken at once. */
+    fetch_waits *waits;
+    void *context; /* of all of them */
     /* Whose connections are used again; NULL: one for this request alone, which says so to the
      * server (Connection: close). */
     struct fetch_session *session;

@@ -10,7 +10,8 @@
 
 #include "server/client/transfer.h"
 
-#define SPARES 4u
+#define SPARES   4u
+#define PAUSE_MS 5
 
 struct fetch_transfer {
     struct fetch_transfer *next, **self; /* where the list points to it */
@@ -18,13 +19,13 @@ struct fetch_transfer {
     struct fetch_reply reply;
     struct transfer transfer;
     fetch_done *done;
-    bool unmade; /* never asked: done is to be reported */
+    CURLcode failed; /* where libcurl does not report it; CURLE_OK: it did not */
 };
 
 struct fetch_loop {
     CURLM *multi;
     struct fetch_transfer *running;
-    size_t count, unmade;
+    size_t count, failed;
     CURL *spare[SPARES];
     size_t spares;
     bool pipes; /* SIGPIPE is not ignored by the process: it is kept from this thread */
@@ -53,7 +54,7 @@ static void unlink_transfer(struct fetch_loop *loop, struct fetch_transfer *f)
     if (f->next != NULL)
         f->next->self = f->self;
     loop->count--;
-    loop->unmade -= f->unmade;
+    loop->failed -= f->failed != CURLE_OK;
 }
 
 /* Out of the multi handle first: that asks the options (QUICK_EXIT), which transfer_end resets. */
@@ -77,6 +78,12 @@ static void free_transfer(struct fetch_transfer *f)
 {
     fetch_reply_done(&f->reply);
     free(f);
+}
+
+static void fail_transfer(struct fetch_loop *loop, struct fetch_transfer *f, CURLcode code)
+{
+    loop->failed += f->failed == CURLE_OK;
+    f->failed = code;
 }
 
 struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetch_request *request,
@@ -105,8 +112,7 @@ struct fetch_transfer *fetch_loop_add(struct fetch_loop *loop, const struct fetc
         curl_easy_setopt(easy, CURLOPT_PRIVATE, f) == CURLE_OK &&
         curl_multi_add_handle(loop->multi, easy) == CURLM_OK)
         return f;
-    f->unmade = true;
-    loop->unmade++;
+    fail_transfer(loop, f, CURLE_OUT_OF_MEMORY);
     return f;
 }
 
@@ -150,12 +156,34 @@ static void report_done(struct fetch_loop *loop)
         curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
         end_reported(loop, (struct fetch_transfer *)(void *)private, message->data.result);
     }
-    while (loop->unmade > 0) {
+    while (loop->failed > 0) {
         struct fetch_transfer *f = loop->running;
 
-        while (!f->unmade)
+        while (f->failed == CURLE_OK)
             f = f->next;
-        end_reported(loop, f, CURLE_OUT_OF_MEMORY);
+        end_reported(loop, f, f->failed);
+    }
+}
+
+static bool has_paused(const struct fetch_loop *loop)
+{
+    const struct fetch_transfer *f = loop->running;
+
+    while (f != NULL && !f->transfer.paused)
+        f = f->next;
+    return f != NULL;
+}
+
+/* What libcurl kept of each goes to its `take` here, or is kept again. */
+static void resume_paused(struct fetch_loop *loop)
+{
+    for (struct fetch_transfer *f = loop->running; f != NULL; f = f->next) {
+        if (!f->transfer.paused)
+            continue;
+        f->transfer.paused = false;
+        CURLcode code = curl_easy_pause(f->transfer.easy, CURLPAUSE_CONT);
+        if (code != CURLE_OK)
+            fail_transfer(loop, f, code);
     }
 }
 
@@ -178,9 +206,14 @@ static bool perform_transfers(struct fetch_loop *loop)
 bool fetch_loop_poll(struct fetch_loop *loop, int timeout_ms)
 {
     size_t before = loop->count;
+
+    resume_paused(loop);
+    report_done(loop);
     bool good = perform_transfers(loop);
 
     report_done(loop);
+    if (timeout_ms > PAUSE_MS && has_paused(loop))
+        timeout_ms = PAUSE_MS;
     if (timeout_ms > 0 && good && loop->count >= before)
         good = curl_multi_poll(loop->multi, NULL, 0, timeout_ms, NULL) == CURLM_OK &&
                perform_transfers(loop);

@@ -185,6 +185,9 @@ static size_t parse_bytes(struct transfer *t, const char *bytes, size_t len)
 {
     const struct fetch_request *q = t->request;
 
+    t->paused = q->looped && q->waits != NULL && q->waits(q->context);
+    if (t->paused)
+        return CURL_WRITEFUNC_PAUSE;
     t->taken += len;
     if (q->take_bytes > 0 && t->taken > q->take_bytes)
         return stop_transfer(t, FETCH_STOPPED, "the body is too large");

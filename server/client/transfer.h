@@ -16,6 +16,7 @@ struct transfer {
     CURL *easy;     /* borrowed */
     uint64_t given; /* of a body in memory */
     struct curl_slist *headers, *connect;
+    bool paused;                    /* request->waits said so: it is to be resumed */
     bool headed;                    /* the answer's own head is whole: what follows are trailers */
     enum fetch_status stopped;      /* what a callback of ours ended it for; FETCH_OK: none did */
     uint64_t taken;                 /* bytes that request->take was given */

@@ -2,6 +2,7 @@
 """Remote sources against an origin of many faults: nothing it sends costs more than its own poll, and nothing it says leads elsewhere."""
 
 import gzip
+import random
 import re
 import signal
 import sqlite3
@@ -30,6 +31,30 @@ def config(base, **more):
 
 def body(server, origin):
     return ask(server.public, "GET", "/sitemap_index.xml", host=f"{origin.address}:{origin.port}").body.decode()
+
+
+def test_what_takes_long_to_read_leaves_other_sites_their_part(start):
+    """One site's sitemaps are small as sent and take long to read, many at once; another's large one is read between
+    pieces of them, and not behind a piece of each for each of its own."""
+    pages = lambda base: [f"{base}/page{i:06}" for i in range(20000)]
+    with Origin() as heavy, Origin("127.0.0.3") as other:
+        here, there = f"http://127.0.0.2:{heavy.port}", f"http://127.0.0.3:{other.port}"
+        random.seed(1)
+        noise = "".join(f"<!--{random.getrandbits(4000):x}-->" for _ in range(200))  # within 500 times what is sent
+        text = urlset(here + "/page")[:-10].replace(b"<urlset ", b'<urlset xmlns:x="urn:x" ') + noise.encode() + b"<x:a b='c'/>" * (40 << 20 >> 4) + b"</urlset>"
+        packed = answer(200, gzip.compress(text), Content_Encoding="gzip")
+        heavy.answers.update({f"/{i}.xml": packed for i in range(64)})
+        heavy.answers["/list.xml"] = answer(200, index(*(f"{here}/{i}.xml" for i in range(64))))
+        other.answers["/large.xml"] = answer(200, urlset(*pages(there)))
+        server = start(sites=(), config=SETTINGS.replace("127.0.0.2", "127.0.0.2 127.0.0.3") + f'[site "heavy"]\norigin = {here}\nindex = /i.xml\n[source "shop"]\nupstream = {here}/list.xml\n'
+                       f'[site "other"]\norigin = {there}\nindex = /i.xml\ncheck = yes\n')
+        read = lambda: sum(check["check"]["state"] == "good" for check in server.api("GET", f"/v1/checks?limit=100&site={here}").json()["checks"])
+        eventually(lambda: len(heavy.asked) > 16 and read() >= 1, "some are read", longest_pause=0.02)
+        before = read()
+        assert server.register(there + "/large.xml").status == 201
+        polled = eventually(lambda: (lambda reply: reply.status == 200 and reply.json()["check"])(server.api("POST", f"/v1/checks?loc={quote(there + '/large.xml')}")), "it is polled")
+        assert polled["state"] == "good" and polled["urls"] == 20000, polled
+        assert read() - before <= 4
 
 
 def test_faults_of_children(start):

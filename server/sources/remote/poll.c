@@ -109,14 +109,55 @@ void poll_read_head(struct poll *p, const struct fetch_reply *reply)
         sitemap_verifier_head(p->verifier, coding, fetch_header(reply, "Content-Type"));
 }
 
+/* A piece of 16 KiB may unpack to 16 MB. Who has such sitemaps leaves the others their part of the
+ * thread: what took long to read is followed by a rest of its site, in which the loop comes round,
+ * and as long again for each other site with polls under way. */
+#define LONG_NS       5000000u
+#define REST_LEAST_NS 1000000u
+
+static int group_of(const struct poll *p)
+{
+    return site_group_of(p->list ? p->source->settings->site_id : p->record.site_id);
+}
+
+static unsigned count_other_sites(const struct poll *p)
+{
+    bool seen[SITE_GROUPS] = {false};
+    unsigned others = 0;
+
+    seen[group_of(p)] = true;
+    for (const struct poll *at = p->remote->polls; at != NULL; at = at->next) {
+        others += !seen[group_of(at)];
+        seen[group_of(at)] = true;
+    }
+    return others;
+}
+
+static bool waits_for_others(void *context)
+{
+    const struct poll *p = context;
+    return p->remote->rests_until_ns[group_of(p)] > clock_now_ns();
+}
+
+static bool read_piece(struct poll *p, const char *bytes, size_t len)
+{
+    uint64_t began_ns = clock_now_ns();
+    bool good = p->list ? upstream_feed(p->upstream, bytes, len)
+                        : sitemap_verifier_feed(p->verifier, bytes, len);
+    uint64_t now_ns = clock_now_ns(), took_ns = now_ns - began_ns;
+    if (took_ns >= LONG_NS)
+        p->remote->rests_until_ns[group_of(p)] =
+            now_ns + REST_LEAST_NS + took_ns * count_other_sites(p);
+    return good;
+}
+
 static bool feed_body(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
 {
     struct poll *p = context;
     if (reply->status != 200)
         return true;
     poll_read_head(p, reply);
-    if (p->list ? upstream_feed(p->upstream, bytes, len)
-                : sitemap_verifier_feed(p->verifier, bytes, len))
+    if (read_piece(p, bytes, len))
         return true;
     p->decided = true;
     return false;
@@ -217,6 +258,7 @@ bool poll_request(struct poll *p)
         .credentials = own && p->url.https ? p->source->settings->credentials : NULL,
         .take = feed_body,
         .take_bytes = POLL_BODY_MAX_BYTES,
+        .waits = waits_for_others,
         .context = p,
     };
     if (p->splits)

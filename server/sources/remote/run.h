@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "server/base/map.h"
+#include "server/base/site_group.h"
 #include "server/base/thread.h"
 #include "server/client/loop.h"
 #include "server/input/sitemap_file.h"
@@ -128,9 +129,10 @@ struct remote {
     struct map host_map;
     struct poll *polls; /* under way */
     size_t polling;
-    struct split_fetch *split; /* under way; NULL: none */
-    struct list_scan *scans;   /* the first is under way; NULL: none */
-    struct shares shares;      /* of its place */
+    uint64_t rests_until_ns[SITE_GROUPS]; /* whose polls took long to read: others go first */
+    struct split_fetch *split;            /* under way; NULL: none */
+    struct list_scan *scans;              /* the first is under way; NULL: none */
+    struct shares shares;                 /* of its place */
     uint64_t states[CHECK_STATES];
     int64_t max_id;       /* of the rows in memory */
     bool leads, followed; /* a shared catalogue's one node that polls; this one, or not until now */

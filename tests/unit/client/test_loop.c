@@ -110,6 +110,7 @@ struct asked {
     enum fetch_status status;
     unsigned done, answered;
     uint64_t taken, enough;
+    unsigned waits; /* so often it is not taken yet */
     char body[32], redirect[128], why[256], address[64];
 };
 static unsigned under_way;
@@ -282,6 +283,44 @@ static void test_take(void **state)
     fetch_loop_free(loop);
 }
 
+static bool waits(void *context)
+{
+    struct asked *a = context;
+
+    assert_int_equal(a->taken, 0);
+    return a->waits > 0 && a->waits-- > 0;
+}
+
+static void test_waits(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked whole, stopped, cut;
+    struct asked *all[] = {&whole, &stopped, &cut};
+
+    (void)state;
+    prepare(&whole, "127.0.0.1", "/good", &open_to_loopback);
+    prepare(&stopped, "127.0.0.1", "/good", &open_to_loopback);
+    prepare(&cut, "127.0.0.1", "/short", &open_to_loopback);
+    stopped.enough = 1;
+    for (size_t i = 0; i < 3; i++) {
+        all[i]->request.take = take;
+        all[i]->request.waits = waits;
+        all[i]->waits = 3;
+        ask(loop, all[i], on_done);
+    }
+    run(loop);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(all[i]->done, 1);
+        assert_int_equal(all[i]->waits, 0);
+        assert_int_equal(all[i]->taken, 5);
+    }
+    assert_int_equal(whole.status, FETCH_OK);
+    assert_int_equal(stopped.status, FETCH_STOPPED);
+    assert_string_equal(stopped.why, "given up");
+    assert_int_not_equal(cut.status, FETCH_OK);
+    fetch_loop_free(loop);
+}
+
 static void *wake(void *context)
 {
     fetch_loop_wake(context);
@@ -363,13 +402,10 @@ static void test_add_in_done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_guard_of_kept),
-        cmocka_unit_test(test_take),
-        cmocka_unit_test(test_wake_and_remove),
-        cmocka_unit_test(test_unmade),
-        cmocka_unit_test(test_add_in_done),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_guard_of_kept), cmocka_unit_test(test_take),
+        cmocka_unit_test(test_waits),         cmocka_unit_test(test_wake_and_remove),
+        cmocka_unit_test(test_unmade),        cmocka_unit_test(test_add_in_done),
     };
 
     if (!address_range_parse("127.0.0.0/8", &loopback))
