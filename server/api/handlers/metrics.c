@@ -344,7 +344,7 @@ static const struct {
     bool earliest;
 } source_families[] = {
     {"sitemapd_source_files", "gauge", "Files found by the source.", false},
-    {"sitemapd_source_listed", "gauge", "Files of the source that have an entry.", false},
+    {"sitemapd_source_listed", "gauge", "Good files of the source that have an entry.", false},
     {"sitemapd_source_problems", "gauge", "Files of the source rejected as invalid.", false},
     {"sitemapd_source_remarked", "gauge", "Listed files of the source that have warnings.", false},
     {"sitemapd_source_held_removals", "gauge", "Removals that the shrink guard holds back.", false},
