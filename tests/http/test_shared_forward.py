@@ -383,10 +383,10 @@ def secret(cluster, text="a-secret-of-the-nodes-0123456789abcdef"):  # noqa: F81
     return {"SITEMAPD_SHARED_PEER_TOKEN_FILE": str(path)}
 
 
-def near(cluster, name):  # noqa: F811
+def near(cluster, name, **env):  # noqa: F811
     """A node beside PostgreSQL that advertises its address."""
     port = free_port()
-    node = cluster.node(name, "--admin-listen", f"127.0.0.1:{port}", env=secret(cluster) | {"SITEMAPD_SHARED_ADVERTISE": f"http://127.0.0.1:{port}"})
+    node = cluster.node(name, "--admin-listen", f"127.0.0.1:{port}", env=secret(cluster) | {"SITEMAPD_SHARED_ADVERTISE": f"http://127.0.0.1:{port}"} | env)
     joined(node)
     return node
 
@@ -415,6 +415,23 @@ def test_auto_finds_the_node_near_postgresql(cluster):  # noqa: F811
         equal([a, b, c])
     finally:
         relay.end()
+
+
+def test_who_led_and_is_far_now_does_not_forward_to_itself(cluster):  # noqa: F811
+    """What the nodes know of it is older than that."""
+    relays = [Relay(cluster.postgres.port, delay) for delay in (0, 20)]
+    try:
+        hosts = ",".join(f"127.0.0.1:{relay.port}" for relay in relays)
+        a = near(cluster, "a", SITEMAPD_SHARED=cluster.postgres.url().replace(f"127.0.0.1:{cluster.postgres.port}", hosts))
+        eventually(lambda: '"writer":"leads"' in cluster.postgres.sql("SELECT state FROM sitemapd.node WHERE name = 'a'"), "it leads")
+        relays[0].end()
+        eventually(lambda: a.metrics()["sitemapd_shared_round_trip_seconds"] >= 0.03, "it is far")
+        eventually(lambda: a.register(loc("one")).status == 201, "it writes")
+        for i in range(5):
+            assert a.register(loc(f"n{i}")).status == 201
+        assert forwarding(a) is None and "are forwarded" not in a.log()
+    finally:
+        relays[1].end()
 
 
 def test_a_small_change_comes_with_its_notification(cluster):  # noqa: F811

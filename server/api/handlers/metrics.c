@@ -820,6 +820,10 @@ static void append_shared(struct str *out, struct catalogue *c)
     metric_gauge(out, "sitemapd_shared_away_seconds",
                  "How long the connection to PostgreSQL has failed; 0: it works.",
                  (uint64_t)((s.away_ms + 999) / 1000));
+    metric_family(out, "sitemapd_shared_round_trip_seconds", "gauge",
+                  "Median of the last round trips to PostgreSQL, of which a write needs two.");
+    metric_sample_ms(out, "sitemapd_shared_round_trip_seconds", NO_LABELS,
+                     (uint64_t)((s.trip_us + 500) / 1000));
     metric_gauge(out, "sitemapd_shared_upgrade_pending",
                  "1 if the upgrade of the catalogue waits for nodes with an older release.",
                  s.upgrade_pending);
