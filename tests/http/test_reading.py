@@ -348,3 +348,33 @@ def test_two_writers_one_wins(server):
     for thread in threads:
         thread.join()
     assert sorted(results) == [200] + [412] * 15
+
+
+def test_a_search_of_one_source_leaves_other_reads_their_threads(start):
+    """Who owns few of many is found by looking at all: that is a search, one at a time, beside other reads."""
+    server = start(sites=(ORIGIN, SHOP))
+    many = [f"{ORIGIN}/many/{i}.xml" for i in range(250000)]
+    for at in range(0, len(many), 50000):
+        assert server.bulk(many[at:at + 50000], f"{LIST}?source=many").status == 200
+    assert server.bulk([f"{ORIGIN}/few.xml"], f"{LIST}?source=few").status == 200
+    tenant, other = server.make_token("tenant", "--site", ORIGIN), server.make_token("other", "--site", SHOP)
+    searched, over = [], threading.Event()
+
+    def search():
+        while not over.is_set():
+            searched.append(server.api("GET", f"{LIST}?source=few&prefix={q(ORIGIN + '/many/')}", token=tenant).json())
+
+    threads = [threading.Thread(target=search) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    try:
+        eventually(lambda: len(searched) >= 2, "they are under way")
+        before = len(searched)
+        for _ in range(60):
+            assert server.api("GET", f"{LIST}?limit=1", token=other).status == 200
+        assert len(searched) - before < 30, "each read waited for the end of one"
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert searched[0] == {"sitemaps": [], "next": None}

@@ -429,8 +429,12 @@ enum handled sitemaps_list(void *context, struct request *request)
     if (!copy_wants_lines(request)) {
         bool searches = asked.filter.contains != NULL || asked.filter.warned;
 
-        return searches ? call_search(request->state, search_work)
-                        : call_read(request->state, list_work);
+        if (searches)
+            return call_search(request->state, search_work);
+        /* A source may own few of many, all of which are looked at. */
+        bool looks_long = call_parameter(asked.call, "source") != NULL;
+        return looks_long ? call_search(request->state, list_work)
+                          : call_read(request->state, list_work);
     }
     return copy_lines(request->state, export_work);
 }
