@@ -32,6 +32,7 @@ struct waiting {
     struct request *request;
     struct peer_log *log;
     bool has_from, tried; /* tried: the log had nothing newer */
+    bool away;            /* the log could not be read: it is not asked again for this one */
     struct shared_place from;
     char epoch[64]; /* "": any */
     uint64_t max_bytes;
@@ -219,7 +220,11 @@ static bool answer_from_log(struct peer_log *p, struct waiting *w)
     bool waits =
         handout == SHARED_HANDED && w->has_from && records == 0 && clock_now_ms() < w->until_ms;
     w->tried = true;
-    if (handout != SHARED_HANDED)
+    w->away = w->has_from && handout == SHARED_HAND_AWAY;
+    if (w->away)
+        waits =
+            true; /* and then hears that this node is cut off, which is not an error of its own */
+    else if (handout != SHARED_HANDED)
         refuse_handout(w->request, handout);
     else if (!waits)
         send_file(p, w, fd, bytes);
@@ -273,7 +278,7 @@ static bool answer(struct peer_log *p, struct waiting *w)
     if (!w->has_from)
         return answer_from_log(p, w);
     bool is_over = clock_now_ms() >= w->until_ms;
-    if (same_place(&w->from, &here)) {
+    if (w->away || same_place(&w->from, &here)) {
         if (is_over)
             answer_empty(p, w);
         return is_over || is_gone(w);

@@ -179,6 +179,25 @@ def test_the_followed_node_goes_and_comes_back(cluster):
     b.told("shared-back")
 
 
+def test_postgresql_goes_and_comes_back(cluster):
+    """Nodes and followers say that they are cut off; no request of a follower fails for it."""
+    a, b, c = chain(cluster)
+    assert a.register(loc("one")).status == 201
+    equal([a, b, c])
+    cluster.postgres.kill()
+    for node in (a, b, c):
+        eventually(lambda: "shared-unavailable" in reasons(node), f"{node.folder} is cut off")
+        assert served(node) == {loc("one")}
+    assert "cut off from the log itself" in reasons(b)["shared-unavailable"]
+    cluster.postgres.start(database=False)
+    for node in (a, b, c):
+        eventually(lambda: ready(node)[1]["status"] == "ok", "all is well", within=90)
+    assert a.register(loc("two")).status == 201
+    equal([a, b, c])
+    for node in (a, b):
+        assert "GET /peer/log was answered" not in node.log()
+
+
 def test_a_log_that_begins_behind_the_follower(cluster):
     a, b, c = chain(cluster)
     b.stop()
