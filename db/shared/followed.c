@@ -208,13 +208,15 @@ static void expect(struct shared_log *log, const char *epoch)
     snprintf(l->expected, sizeof l->expected, "%s", epoch);
 }
 
-/* Whether the file goes on from there, which then stays until `give_back`. */
-static bool borrow(struct followed *u, const struct shared_position *at, uint64_t *head)
+/* Whether the file goes on from there, which then stays until `give_back`. One that was read to its
+ * end says nothing about now to a handle that can ask. */
+static bool borrow(const struct followed_log *l, const struct shared_position *at, uint64_t *head)
 {
+    struct followed *u = l->u;
     pthread_mutex_lock(&u->lock);
     while (u->in_use)
         pthread_cond_wait(&u->moved, &u->lock);
-    u->in_use = u->filled && same_position(&u->from, at);
+    u->in_use = u->filled && !(u->read && l->fetches) && same_position(&u->from, at);
     *head = u->head.head;
     bool borrowed = u->in_use;
     pthread_mutex_unlock(&u->lock);
@@ -240,10 +242,10 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
     (void)deadline_ms; /* an answer has its own */
     l->why[0] = '\0';
     l->gist = "";
-    bool borrowed = borrow(l->u, at, head);
+    bool borrowed = borrow(l, at, head);
     if (!borrowed && l->fetches) {
         outcome = fetch(l, at, 0);
-        borrowed = outcome == SHARED_YES && borrow(l->u, at, head);
+        borrowed = outcome == SHARED_YES && borrow(l, at, head);
     }
     if (!borrowed)
         return outcome;

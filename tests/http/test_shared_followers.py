@@ -71,6 +71,26 @@ def test_followers_serve_the_same_bytes(cluster):
     assert state(c)["follows"] == f"http://{b.admin}"
 
 
+def test_a_follower_may_be_ahead_of_the_one_that_it_follows(cluster):
+    """What the one in the middle hands on it may not have applied itself; then it is asked for what is not there yet."""
+    a = peer(cluster, "a")
+    settled(a)
+    b = follower(cluster, "b", a)
+    joined(b)
+    equal([a, b])
+    with contextlib.closing(sqlite3.connect(b.database, isolation_level=None, timeout=60)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        assert a.register(loc("one")).status == 201
+        seq, at = place(a)
+        assert place(b)[0] < seq
+        reply = log_of(b, f"?from={seq}&chain={at}")
+        assert reply.status == 200 and b"\nrecord " not in reply.body
+        db.execute("ROLLBACK")
+    assert a.register(loc("two")).status == 201
+    equal([a, b])
+    assert f"\nrecord {seq + 1} ".encode() in log_of(b, f"?from={seq}&chain={at}").body
+
+
 def test_a_write_is_forwarded_and_seen_at_once(cluster):
     """Through both followers, to the node; the answer's change is here. A repeated one is what it was."""
     a, b, c = chain(cluster)
