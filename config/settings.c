@@ -181,7 +181,8 @@ const struct setting config_settings[] = {
      FILE_AND("SITEMAPD_SHARED_FORWARD"),
      .doc =
          "Where the writes of this node are applied. auto: if PostgreSQL is more than 5 ms away, "
-         "by a node near it that advertises its address; URL: by the node with that admin "
+         "by a node near it that advertises its address (needs peer_token_file); URL: by the node "
+         "with that admin "
          "listener; no: here. If the other node cannot be reached, they are applied here. "
          "A follower applies none: auto is the node that it follows, no rejects them."},
 

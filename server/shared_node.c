@@ -466,7 +466,9 @@ struct shared_node *shared_node_start(struct catalogue *c, struct config *config
     if (n == NULL)
         return NULL;
     n->catalogue = c;
-    bool aims = strcmp(config->shared_forward, "auto") == 0 && config->shared_follow == NULL;
+    /* Without the secret a node asks for what was changed, and its writes would take longer. */
+    bool aims = strcmp(config->shared_forward, "auto") == 0 && config->shared_follow == NULL &&
+                config->peer_token_file != NULL;
     n->forward = aims ? forward : NULL;
     n->config = config_ref(config);
     leave_polls(n);

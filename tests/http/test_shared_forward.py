@@ -397,7 +397,8 @@ def test_auto_finds_the_node_near_postgresql(cluster):  # noqa: F811
     relay = Relay(cluster.postgres.port, 10)
     try:
         far = cluster.postgres.url().replace(f":{cluster.postgres.port}/", f":{relay.port}/")
-        b = cluster.node("b", env={"SITEMAPD_SHARED": far})
+        d = cluster.node("d", env={"SITEMAPD_SHARED": far})  # without the secret
+        b = cluster.node("b", env={"SITEMAPD_SHARED": far} | secret(cluster))
         joined(b)
         to = eventually(lambda: forwarding(b), "it forwards")
         assert (to["node"], to["to"], to["reason"]) == ("a", f"http://{a.admin}", "far")
@@ -405,7 +406,7 @@ def test_auto_finds_the_node_near_postgresql(cluster):  # noqa: F811
         assert b.register(loc("one")).status == 201 and served(b) == {loc("one")}
         assert (outcome(b, "answered"), outcome(b, "direct")) == (1, 0)
         c = near(cluster, "c")
-        assert forwarding(a) is None and forwarding(c) is None and forwarding(b)["node"] == "a"
+        assert forwarding(a) is None and forwarding(c) is None and forwarding(d) is None and forwarding(b)["node"] == "a"
         a.kill()
         assert b.register(loc("two")).status == 201 and outcome(b, "direct") == 1
         eventually(lambda: forwarding(b)["node"] == "c", "the next one")
