@@ -229,6 +229,18 @@ bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
     return fd >= 0 && same_hash(head.hash, hash);
 }
 
+int64_t child_store_date(struct child_store *s, int64_t site_id, const char *loc,
+                         const uint64_t hash[2], int64_t missing)
+{
+    struct head head;
+    struct stat st;
+    int fd = open_copy(s, site_id, loc, &head);
+    bool is_same = fd >= 0 && same_hash(head.hash, hash) && fstat(fd, &st) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_same ? st.st_mtim.tv_sec : missing;
+}
+
 /* ---- writing */
 
 static void unlink_new(const struct child_copy *copy)

@@ -70,6 +70,10 @@ void child_copy_drop(struct child_copy *copy); /* takes NULL */
 /* Whether there is a copy of this content. Reads the disk. */
 bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
                      const uint64_t hash[2]);
+/* The date of the copy where it is of this content, else `missing`. Unix seconds. Reads the disk.
+ */
+int64_t child_store_date(struct child_store *s, int64_t site_id, const char *loc,
+                         const uint64_t hash[2], int64_t missing);
 
 /* ---- reading */
 

@@ -54,8 +54,9 @@ bool check_serves(const struct poll *p)
            p->remote->options.store != NULL;
 }
 
-/* Of a copy: what its entry bears, or is about to. */
-static int64_t copy_date(const struct poll *p, const char *lastmod)
+/* Of a copy: what its entry bears, or is about to; without that, that of the copy before where it
+ * has the same content. */
+static int64_t copy_date(const struct poll *p, const uint64_t hash[2], const char *lastmod)
 {
     const char *text = lastmod != NULL && *lastmod ? lastmod
                        : p->served != NULL         ? p->served
@@ -64,7 +65,8 @@ static int64_t copy_date(const struct poll *p, const char *lastmod)
     return text != NULL && lastmod_parse(text, strlen(text), p->now, &date, NULL) == RULE_OK &&
                    date.unix_seconds <= p->now
                ? date.unix_seconds
-               : p->now;
+               : child_store_date(p->remote->options.store, p->record.site_id, p->record.loc, hash,
+                                  p->now);
 }
 
 /* The sitemap is good: what it was read to is its copy now. `lastmod`: the date that its entry
@@ -72,7 +74,7 @@ static int64_t copy_date(const struct poll *p, const char *lastmod)
 static void keep_copy(struct poll *p, const struct sitemap_file *file, const char *lastmod)
 {
     if (p->copy != NULL)
-        child_copy_keep(p->copy, file->hash, copy_date(p, lastmod));
+        child_copy_keep(p->copy, file->hash, copy_date(p, file->hash, lastmod));
     p->copy = NULL;
 }
 
