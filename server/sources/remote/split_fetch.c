@@ -138,6 +138,7 @@ static void fetch_file(struct split_fetch *f)
     request.stall_s = STALL_S;
     request.stall_bytes = STALL_BYTES;
     request.take = feed_body;
+    request.waits = NULL; /* a thread of its own keeps nobody waiting */
     request.take_bytes = f->file.max_disk;
     request.context = f;
     f->end->status = FETCH_NO_MEMORY;
