@@ -248,6 +248,9 @@ class Rounds:
         """The primary and its standby are dead; the standby comes back without what came last, and is promoted. Every node
         that has more notices and replaces itself (contract C5)."""
         self.pair.standby.start(database=False)
+        # It answers once it is consistent, and then has more to replay: until nothing is left but to wait for a primary.
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'startup' AND wait_event IN ('RecoveryRetrieveRetryInterval', 'RecoveryWalStream')"
+        eventually(lambda: self.pair.standby.sql(waits) == "1", "the standby has replayed what it has", within=60)
         kept = int(self.pair.standby.sql("SELECT max(seq) FROM sitemapd.log"))
         ahead = [(node, node.replaced()) for node, applied in zip(self.nodes, self.applied()) if applied > kept]
         assert ahead, "no node has more than the log"
