@@ -82,6 +82,10 @@ enum catalogue_wait_result {
  * CATALOGUE_POLL_MS. One thread (the publisher's) calls this. */
 #define CATALOGUE_POLL_MS 100
 enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_ms);
+/* Counts the files that this handle has had at its path: a revision is one of the file that it was
+ * committed to, and says nothing of the next. Read after a commit was reported, it is that file's
+ * or a later one's; read before a view begins, the view's or an earlier one's. Thread safe. */
+uint64_t catalogue_files(const struct catalogue *c);
 /* Ends a running or the next catalogue_wait at once (CHANGED). Thread safe. */
 void catalogue_wake(struct catalogue *c);
 /* The same as if its time were over (TIMEOUT, where nothing changed). Thread safe. */

@@ -239,6 +239,11 @@ void catalogue_await_server(const struct catalogue *c)
         nanosleep(&pause, NULL);
 }
 
+uint64_t catalogue_files(const struct catalogue *c)
+{
+    return atomic_load(&c->files);
+}
+
 int64_t catalogue_changed_at(const struct catalogue *c)
 {
     return atomic_load(&c->writer->changed_at);

@@ -35,6 +35,7 @@ struct catalogue {
      * REOPENED.
      */
     atomic_bool replaced;
+    atomic_uint_fast64_t files; /* counted by the writer, before it commits to another file */
     struct space space;
 };
 

@@ -371,6 +371,7 @@ static void writer_follow(struct writer *w)
     record_followed(w, status);
     if (status == CATALOGUE_OK) {
         atomic_store(&w->committed, 0); /* it may be another file, with revisions of its own */
+        atomic_fetch_add(&w->catalogue->files, 1);
         atomic_store(&w->catalogue->lost, false);
         catalogue_wake(w->catalogue);
     }
@@ -516,8 +517,10 @@ static bool follow_others(struct writer *w)
         w->upgrade_at_ms = clock_now_ms() + WRITER_IDLE_MS;
         member_upgrade(member, &moved);
     }
-    if (moved && standing_now(member_standing(member)).replacements != replaced)
+    if (moved && standing_now(member_standing(member)).replacements != replaced) {
+        atomic_fetch_add(&w->catalogue->files, 1);
         atomic_store(&w->catalogue->replaced, true);
+    }
     if (moved)
         record_moved(w);
     return moved;

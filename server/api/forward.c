@@ -531,8 +531,8 @@ void forward_tell_revision(const struct app_context *app, struct request *reques
     reply_header(&request->reply, FORWARD_REVISION, revision);
 }
 
-/* A node that has just joined publishes another catalogue than before, and who waits then has
- * waited for a revision of the old one. */
+/* The revision is one of the catalogue that all nodes have: where this node's file is replaced by
+ * another copy meanwhile, it is waited for in that one. */
 static void revision_seen(void *context, enum await_result result)
 {
     struct forwarded *w = context;

@@ -10,18 +10,19 @@ void await_list_init(struct await_list *l)
 {
     pthread_mutex_init(&l->lock, NULL);
     l->first = NULL;
-    l->published = 0;
+    l->file = l->published = 0;
     l->quiet = false;
     l->stopping = false;
     l->looked_ms = 0;
 }
 
-static bool satisfied(const struct await *a, uint64_t published)
+static bool satisfied(const struct await *a, const struct await_list *l)
 {
-    return a->kind == AWAIT_REVISION ? a->revision <= published : a->revision < published;
+    return a->kind == AWAIT_REVISION ? a->file == l->file && a->revision <= l->published
+                                     : a->revision < l->published;
 }
 
-void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revision,
+void await_list_add(struct await_list *l, enum await_kind kind, uint64_t file, uint64_t revision,
                     uint32_t timeout_ms, await_revision_done *done, await_is_gone *is_gone,
                     void *context)
 {
@@ -32,6 +33,7 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revisio
     }
     *a = (struct await){
         .kind = kind,
+        .file = file,
         .revision = revision,
         .deadline_ms = timeout_ms == 0 ? 0 : clock_now_ms() + timeout_ms,
         .done = done,
@@ -39,7 +41,7 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revisio
         .context = context,
     };
     pthread_mutex_lock(&l->lock);
-    bool now = satisfied(a, l->published);
+    bool now = satisfied(a, l);
     bool stopping = l->stopping || (l->quiet && kind == AWAIT_NEWER);
     if (!now && !stopping) {
         a->next = l->first;
@@ -58,14 +60,16 @@ struct who {
     unsigned kinds; /* enum await_kind, or'ed */
     bool satisfied;
     bool gone;
+    uint64_t before; /* whose file is an earlier one; 0: of any */
     int64_t over_ms; /* 0: whatever the time */
 };
 
 #define EVERYBODY (AWAIT_REVISION | AWAIT_NEWER)
 
-static bool is_selected(const struct await *a, const struct who *who, uint64_t published)
+static bool is_selected(const struct await *a, const struct who *who, const struct await_list *l)
 {
-    return (who->kinds & a->kind) != 0 && (!who->satisfied || satisfied(a, published)) &&
+    return (who->kinds & a->kind) != 0 && (!who->satisfied || satisfied(a, l)) &&
+           (who->before == 0 || a->file < who->before) &&
            (!who->gone || (a->is_gone != NULL && a->is_gone(a->context))) &&
            (who->over_ms == 0 || (a->deadline_ms != 0 && a->deadline_ms <= who->over_ms));
 }
@@ -77,7 +81,7 @@ static void resume_and_unlock(struct await_list *l, struct who who, enum await_r
     struct await *taken = NULL;
     for (struct await **at = &l->first; *at != NULL;) {
         struct await *a = *at;
-        if (!is_selected(a, &who, l->published)) {
+        if (!is_selected(a, &who, l)) {
             at = &a->next;
             continue;
         }
@@ -94,21 +98,27 @@ static void resume_and_unlock(struct await_list *l, struct who who, enum await_r
     }
 }
 
-void await_list_publish(struct await_list *l, uint64_t revision)
+void await_list_publish(struct await_list *l, uint64_t file, uint64_t revision)
 {
     pthread_mutex_lock(&l->lock);
+    l->file = file;
     l->published = revision;
     resume_and_unlock(l, (struct who){.kinds = EVERYBODY, .satisfied = true}, AWAIT_DONE);
+    if (file == 0)
+        return;
+    pthread_mutex_lock(&l->lock);
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION, .before = file}, AWAIT_UNAVAILABLE);
 }
 
 void await_list_reset(struct await_list *l)
 {
     pthread_mutex_lock(&l->lock);
     l->published = 0;
-    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION}, AWAIT_UNAVAILABLE);
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION, .before = l->file + 1},
+                      AWAIT_UNAVAILABLE);
     /* Long polls look again, and learn that their catalogue is another one. */
     pthread_mutex_lock(&l->lock);
-    resume_and_unlock(l, (struct who){.kinds = EVERYBODY}, AWAIT_DONE);
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER}, AWAIT_DONE);
 }
 
 void await_list_fail(struct await_list *l)

@@ -16,7 +16,7 @@ enum await_kind {
 struct await {
     struct await *next;
     enum await_kind kind;
-    uint64_t revision;
+    uint64_t file, revision;
     int64_t deadline_ms; /* CLOCK_MONOTONIC; 0: none */
     await_revision_done *done;
     await_is_gone *is_gone; /* NULL: nobody asks */
@@ -26,20 +26,23 @@ struct await {
 struct await_list {
     pthread_mutex_t lock;
     struct await *first;
-    uint64_t published; /* everything up to here */
-    bool quiet;         /* no long poll waits any more */
-    bool stopping;      /* nobody does */
-    int64_t looked_ms;  /* when `is_gone` was asked */
+    uint64_t file, published; /* everything of the file (catalogue_files) up to here */
+    bool quiet;               /* no long poll waits any more */
+    bool stopping;            /* nobody does */
+    int64_t looked_ms;        /* when `is_gone` was asked */
 };
 
 void await_list_init(struct await_list *l);
-/* Calls `done` at once where nothing is to be waited for, or out of memory (UNAVAILABLE). */
-void await_list_add(struct await_list *l, enum await_kind kind, uint64_t revision,
+/* Calls `done` at once where nothing is to be waited for, or out of memory (UNAVAILABLE). `file`:
+ * the one that `revision` is of; a poll's does not count. */
+void await_list_add(struct await_list *l, enum await_kind kind, uint64_t file, uint64_t revision,
                     uint32_t timeout_ms, await_revision_done *done, await_is_gone *is_gone,
                     void *context);
-/* Everything up to `revision` is published: resumes whom that satisfies. */
-void await_list_publish(struct await_list *l, uint64_t revision);
-/* Another catalogue is at the path: what was awaited of the old one will not come. */
+/* Everything of `file` up to `revision` is published: resumes whom that satisfies, and with
+ * UNAVAILABLE those who wait for an earlier file. */
+void await_list_publish(struct await_list *l, uint64_t file, uint64_t revision);
+/* Another catalogue is at the path: what was awaited of the one that was published will not come.
+ */
 void await_list_reset(struct await_list *l);
 /* Resumes the acknowledgements with UNAVAILABLE: the catalogue is gone. Polls go on waiting. */
 void await_list_fail(struct await_list *l);

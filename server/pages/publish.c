@@ -505,7 +505,7 @@ static enum catalogue_status pass_run(struct publisher *p)
     struct page_list list = {NULL, 0, 0, false};
     bool news = false, first = false;
     pthread_mutex_lock(&p->pass_lock);
-    uint64_t began_ns = clock_now_ns();
+    uint64_t began_ns = clock_now_ns(), file = catalogue_files(p->catalogue);
     enum catalogue_status status = catalogue_view_begin(p->catalogue, &v);
     if (status == CATALOGUE_OK)
         status = find_news(p, v, &now, &news, &first, &list);
@@ -521,7 +521,7 @@ static enum catalogue_status pass_run(struct publisher *p)
         if (!first) /* before anyone can know of it: who was answered finds it counted */
             histogram_add(&p->publish_ns, &histogram_times, clock_now_ns() - began_ns);
         atomic_store(&p->seen, now.revision);
-        await_list_publish(&p->awaits, now.revision);
+        await_list_publish(&p->awaits, file, now.revision);
     }
     atomic_store(&p->fresh_ns, began_ns);
     return CATALOGUE_OK;
@@ -750,7 +750,8 @@ bool publisher_forget(struct publisher *p, struct place *page)
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context)
 {
-    await_list_add(&p->awaits, AWAIT_REVISION, revision, AWAIT_REVISION_MS, done, NULL, context);
+    await_list_add(&p->awaits, AWAIT_REVISION, catalogue_files(p->catalogue), revision,
+                   AWAIT_REVISION_MS, done, NULL, context);
 }
 
 uint64_t publisher_revision(struct publisher *p)
@@ -764,7 +765,7 @@ uint64_t publisher_revision(struct publisher *p)
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
                            await_revision_done *done, await_is_gone *is_gone, void *context)
 {
-    await_list_add(&p->awaits, AWAIT_NEWER, since, timeout_ms, done, is_gone, context);
+    await_list_add(&p->awaits, AWAIT_NEWER, 0, since, timeout_ms, done, is_gone, context);
     catalogue_nudge(p->catalogue); /* it has a deadline */
 }
 

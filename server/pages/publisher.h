@@ -127,7 +127,8 @@ bool publisher_accepts_query(const struct place *page);
 bool publisher_forget(struct publisher *p, struct place *page);
 
 /* Calls `done` once everything up to `revision` is published: at once or later, on another
- * thread. What acknowledges a write. UNAVAILABLE: it is not known when, or ever; after a minute at
+ * thread. What acknowledges a write. UNAVAILABLE: it is not known when, or ever, or another file
+ * has taken the place of the one that the catalogue has now; after a minute at
  * the latest. */
 typedef void await_revision_done(void *context, enum await_result result);
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,

@@ -27,17 +27,17 @@ static void an_acknowledgement_comes_at_its_revision(void **state)
     struct await_list list;
     struct heard at5 = {0, 0}, at6 = {0, 0}, past = {0, 0};
     await_list_init(&list);
-    await_list_publish(&list, 4);
-    await_list_add(&list, AWAIT_REVISION, 4, 0, hear, NULL, &past);
+    await_list_publish(&list, 1, 4);
+    await_list_add(&list, AWAIT_REVISION, 1, 4, 0, hear, NULL, &past);
     assert_int_equal(past.calls, 1);
-    await_list_add(&list, AWAIT_REVISION, 5, 0, hear, NULL, &at5);
-    await_list_add(&list, AWAIT_REVISION, 6, 0, hear, NULL, &at6);
+    await_list_add(&list, AWAIT_REVISION, 1, 5, 0, hear, NULL, &at5);
+    await_list_add(&list, AWAIT_REVISION, 1, 6, 0, hear, NULL, &at6);
     assert_int_equal(at5.calls, 0);
-    await_list_publish(&list, 5);
+    await_list_publish(&list, 1, 5);
     assert_int_equal(at5.calls, 1);
     assert_int_equal(at5.result, AWAIT_DONE);
     assert_int_equal(at6.calls, 0);
-    await_list_publish(&list, 9);
+    await_list_publish(&list, 1, 9);
     assert_int_equal(at6.calls, 1);
     await_list_done(&list);
     assert_int_equal(at5.calls, 1);
@@ -49,14 +49,14 @@ static void a_poll_wants_something_newer(void **state)
     struct await_list list;
     struct heard poll = {0, 0}, expired = {0, 0};
     await_list_init(&list);
-    await_list_publish(&list, 4);
-    await_list_add(&list, AWAIT_NEWER, 4, 60000, hear, NULL, &poll);
-    await_list_publish(&list, 4);
+    await_list_publish(&list, 1, 4);
+    await_list_add(&list, AWAIT_NEWER, 0, 4, 60000, hear, NULL, &poll);
+    await_list_publish(&list, 1, 4);
     assert_int_equal(poll.calls, 0);
-    await_list_publish(&list, 5);
+    await_list_publish(&list, 1, 5);
     assert_int_equal(poll.calls, 1);
     int64_t before = clock_now_ms();
-    await_list_add(&list, AWAIT_NEWER, 5, 50, hear, NULL, &expired);
+    await_list_add(&list, AWAIT_NEWER, 0, 5, 50, hear, NULL, &expired);
     await_list_expire(&list, before + 49);
     assert_int_equal(expired.calls, 0);
     await_list_expire(&list, clock_now_ms() + 51);
@@ -79,8 +79,8 @@ static void a_poll_whose_client_left_ends(void **state)
     struct await_list list;
     struct heard poll = {0, 0}, other = {0, 0};
     await_list_init(&list);
-    await_list_add(&list, AWAIT_NEWER, 4, 60000, hear, is_gone, &poll);
-    await_list_add(&list, AWAIT_NEWER, 4, 60000, hear, NULL, &other);
+    await_list_add(&list, AWAIT_NEWER, 0, 4, 60000, hear, is_gone, &poll);
+    await_list_add(&list, AWAIT_NEWER, 0, 4, 60000, hear, NULL, &other);
     int64_t now = clock_now_ms();
     await_list_expire(&list, now);
     assert_int_equal(poll.calls, 0);
@@ -101,8 +101,8 @@ static void an_acknowledgement_does_not_wait_for_ever(void **state)
     struct await_list list;
     struct heard lost = {0, 0}, poll = {0, 0};
     await_list_init(&list);
-    await_list_add(&list, AWAIT_REVISION, 5, 50, hear, NULL, &lost);
-    await_list_add(&list, AWAIT_NEWER, 5, 50, hear, NULL, &poll);
+    await_list_add(&list, AWAIT_REVISION, 1, 5, 50, hear, NULL, &lost);
+    await_list_add(&list, AWAIT_NEWER, 0, 5, 50, hear, NULL, &poll);
     await_list_expire(&list, clock_now_ms() + 51);
     assert_int_equal(lost.calls, 1);
     assert_int_equal(lost.result, AWAIT_UNAVAILABLE);
@@ -117,14 +117,14 @@ static void quiescing_ends_polls_and_keeps_acknowledgements(void **state)
     struct await_list list;
     struct heard poll = {0, 0}, late = {0, 0}, ack = {0, 0};
     await_list_init(&list);
-    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, NULL, &poll);
-    await_list_add(&list, AWAIT_REVISION, 3, 0, hear, NULL, &ack);
+    await_list_add(&list, AWAIT_NEWER, 0, 0, 60000, hear, NULL, &poll);
+    await_list_add(&list, AWAIT_REVISION, 1, 3, 0, hear, NULL, &ack);
     await_list_quiesce(&list);
     assert_int_equal(poll.result, AWAIT_STOPPING);
     assert_int_equal(ack.calls, 0);
-    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, NULL, &late);
+    await_list_add(&list, AWAIT_NEWER, 0, 0, 60000, hear, NULL, &late);
     assert_int_equal(late.result, AWAIT_STOPPING);
-    await_list_publish(&list, 3);
+    await_list_publish(&list, 1, 3);
     assert_int_equal(ack.calls, 1);
     assert_int_equal(ack.result, AWAIT_DONE);
     await_list_done(&list);
@@ -136,13 +136,41 @@ static void a_lost_catalogue_fails_acknowledgements(void **state)
     struct await_list list;
     struct heard poll = {0, 0}, ack = {0, 0};
     await_list_init(&list);
-    await_list_add(&list, AWAIT_NEWER, 0, 60000, hear, NULL, &poll);
-    await_list_add(&list, AWAIT_REVISION, 3, 0, hear, NULL, &ack);
+    await_list_add(&list, AWAIT_NEWER, 0, 0, 60000, hear, NULL, &poll);
+    await_list_add(&list, AWAIT_REVISION, 1, 3, 0, hear, NULL, &ack);
     await_list_fail(&list);
     assert_int_equal(ack.result, AWAIT_UNAVAILABLE);
     assert_int_equal(poll.calls, 0);
     await_list_done(&list);
     assert_int_equal(poll.result, AWAIT_STOPPING);
+}
+
+static void a_revision_is_one_of_its_file(void **state)
+{
+    (void)state;
+    struct await_list list;
+    struct heard old = {0, 0}, late = {0, 0}, new = {0, 0}, poll = {0, 0}, passed = {0, 0};
+    await_list_init(&list);
+    await_list_publish(&list, 1, 9);
+    await_list_add(&list, AWAIT_REVISION, 1, 12, 0, hear, NULL, &old);
+    /* Written to the file that has just taken the place, before anybody has looked at it. */
+    await_list_add(&list, AWAIT_REVISION, 2, 4, 0, hear, NULL, &new);
+    assert_int_equal(new.calls, 0);
+    await_list_add(&list, AWAIT_NEWER, 0, 9, 60000, hear, NULL, &poll);
+    await_list_reset(&list);
+    assert_int_equal(old.result, AWAIT_UNAVAILABLE);
+    assert_int_equal(poll.calls, 1);
+    assert_int_equal(new.calls, 0);
+    await_list_add(&list, AWAIT_REVISION, 1, 3, 0, hear, NULL, &late);
+    await_list_publish(&list, 2, 3);
+    assert_int_equal(late.result, AWAIT_UNAVAILABLE);
+    assert_int_equal(new.calls, 0);
+    await_list_publish(&list, 2, 4);
+    assert_int_equal(new.calls, 1);
+    assert_int_equal(new.result, AWAIT_DONE);
+    await_list_add(&list, AWAIT_REVISION, 2, 4, 0, hear, NULL, &passed);
+    assert_int_equal(passed.result, AWAIT_DONE);
+    await_list_done(&list);
 }
 
 int main(void)
@@ -153,6 +181,7 @@ int main(void)
         cmocka_unit_test(a_poll_whose_client_left_ends),
         cmocka_unit_test(an_acknowledgement_does_not_wait_for_ever),
         cmocka_unit_test(quiescing_ends_polls_and_keeps_acknowledgements),
+        cmocka_unit_test(a_revision_is_one_of_its_file),
         cmocka_unit_test(a_lost_catalogue_fails_acknowledgements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
