@@ -16,6 +16,6 @@ struct following *following_new(const char *origin, const char *authorization, c
 /* Takes NULL. */
 void following_free(struct following *f);
 const struct shared_followed *following_calls(const struct following *f);
-/* Asks once whether there is a log to follow. False: there is none, and never will be as that node
- * is set up; `why` says it. True also where nobody answers. */
+/* Asks once whether there is a log to follow. False: that node cannot give one as it is set up, and
+ * `why` says the reason. True also if it does not answer. */
 bool following_may(const struct following *f, char *why, size_t why_size);

@@ -46,10 +46,9 @@ struct listener_options {
     uint32_t max_connections_per_address; /* 0: no limit */
     uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
     uint32_t max_header_bytes;
-    bool
-        short_slices; /* its threads run soon after they wake (listening.c): requests of little work
-                       */
-    bool tls;         /* speaks https, with the pair of tls_use */
+    /* Its threads run soon after they wake (listening.c): requests of little work. */
+    bool short_slices;
+    bool tls; /* speaks https, with the pair of tls_use */
     enum tls_side tls_side;
     uint32_t max_suspended;
     bool problem_json; /* errors as problem+json (admin) or short text (public) */

@@ -97,7 +97,7 @@ int command_token_add(struct cli *cli)
     return status;
 }
 
-/* An error is reported if there is no token of this name. */
+/* Reports an error if no token has this name. */
 static int check_known(struct cli *cli, const char *name)
 {
     json_t *tokens = api_get_all(cli->backend, "/v1/tokens", "tokens"), *token;

@@ -21,44 +21,49 @@ static const char body[] = "what was done";
 /* The record behind position 41 of a log, with `body`. */
 static const struct shared_position before = {.seq = 41, .chain = {7}};
 
-static struct shared_record make_record(struct shared_packer *packer, const void **packed,
-                                        size_t *size)
+struct made {
+    struct shared_packer *packer;
+    struct shared_record record;
+    const void *packed; /* the packer's */
+    size_t size;
+    char text[PG_NEWS_SIZE]; /* the notification */
+};
+
+static void make(struct made *m)
 {
-    struct shared_record record = {.id = "0f0e0d0c-0b0a-4908-8706-050403020100",
-                                   .node = "web1",
-                                   .schema = 3,
-                                   .revision = 4,
-                                   .serial = 5,
-                                   .at = -6,
-                                   .position.seq = 42};
     uint8_t hash[SHARED_CHAIN_BYTES];
 
-    shared_packer_begin(packer);
-    assert_int_equal(shared_packer_add(packer, body, sizeof body, NULL, NULL), SHARED_YES);
-    assert_int_equal(shared_packer_end(packer, NULL, NULL, packed, size), SHARED_YES);
-    shared_packer_hash(packer, hash);
-    shared_chain(before.chain, record.id, hash, record.position.chain);
-    return record;
+    *m = (struct made){.packer = shared_packer_new(),
+                       .record = {.id = "0f0e0d0c-0b0a-4908-8706-050403020100",
+                                  .node = "web1",
+                                  .schema = 3,
+                                  .revision = 4,
+                                  .serial = 5,
+                                  .at = -6,
+                                  .position.seq = 42}};
+    shared_packer_begin(m->packer);
+    assert_int_equal(shared_packer_add(m->packer, body, sizeof body, NULL, NULL), SHARED_YES);
+    assert_int_equal(shared_packer_end(m->packer, NULL, NULL, &m->packed, &m->size), SHARED_YES);
+    shared_packer_hash(m->packer, hash);
+    shared_chain(before.chain, m->record.id, hash, m->record.position.chain);
+    pg_news_write(m->text, "sitemapd", m->record.node, &m->record, m->packed, m->size, key);
 }
 
 static void test_what_is_sealed_opens_for_the_key_alone(void **state)
 {
-    struct shared_packer *packer = shared_packer_new();
-    char text[PG_NEWS_SIZE];
-    const void *packed;
-    size_t size;
-    struct shared_record record = make_record(packer, &packed, &size);
+    struct made m;
+    char *text = m.text;
 
     (void)state;
-    pg_news_write(text, "sitemapd", record.node, &record, packed, size, key);
+    make(&m);
     assert_int_equal(strncmp(text, "web1 42 ", 8), 0);
     assert_true(pg_news_is_other(text, "web") && pg_news_is_other(text, "web11"));
     assert_true(pg_news_is_other(text, NULL) && !pg_news_is_other(text, "web1"));
     struct shared_news *news = pg_news_read(text, "sitemapd", key);
     assert_non_null(news);
-    assert_memory_equal(&news->record, &record, sizeof record);
-    assert_int_equal(news->size, size);
-    assert_memory_equal(news->body, packed, size);
+    assert_memory_equal(&news->record, &m.record, sizeof m.record);
+    assert_int_equal(news->size, m.size);
+    assert_memory_equal(news->body, m.packed, m.size);
     shared_news_free(news);
     assert_null(pg_news_read(text, "sitemapd", other_key));
     assert_null(pg_news_read(text, "sitemapd", NULL));
@@ -73,7 +78,7 @@ static void test_what_is_sealed_opens_for_the_key_alone(void **state)
         text[len] = '\0';
         assert_null(pg_news_read(text, "sitemapd", key));
     }
-    shared_packer_free(packer);
+    shared_packer_free(m.packer);
 }
 
 static void test_without_a_key_or_too_large_it_is_named_alone(void **state)
@@ -131,19 +136,15 @@ static bool take_end(void *context, const struct shared_record *record)
 
 static void test_only_what_goes_on_from_here_is_taken(void **state)
 {
-    struct shared_packer *packer = shared_packer_new();
+    struct made m;
     struct shared_unpacker *unpacker = shared_unpacker_new();
     struct taken taken = {0};
     const struct shared_take take = {
         .begin = take_begin, .bytes = take_bytes, .end = take_end, .context = &taken};
-    char text[PG_NEWS_SIZE];
-    const void *packed;
-    size_t size;
-    struct shared_record record = make_record(packer, &packed, &size);
 
     (void)state;
-    pg_news_write(text, "sitemapd", record.node, &record, packed, size, key);
-    struct shared_news *news = pg_news_read(text, "sitemapd", key);
+    make(&m);
+    struct shared_news *news = pg_news_read(m.text, "sitemapd", key);
     struct shared_position at = before;
     at.seq = 40; /* a gap; then one that is here already; then another past */
     assert_int_equal(shared_news_take(unpacker, news, &at, &take), SHARED_NO);
@@ -162,7 +163,7 @@ static void test_only_what_goes_on_from_here_is_taken(void **state)
     assert_memory_equal(taken.bytes, body, sizeof body);
     shared_news_free(news);
     shared_unpacker_free(unpacker);
-    shared_packer_free(packer);
+    shared_packer_free(m.packer);
 }
 
 int main(void)
