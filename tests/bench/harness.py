@@ -158,14 +158,14 @@ def header_of(head, name):
 class Server:
     """One run of `sitemapd serve`, pinned, with one thread for requests, as nginx has."""
 
-    def __init__(self, binary, database, level=LEVEL, settings=None):
+    def __init__(self, binary, database, level=LEVEL, settings=None, core=SERVER_CORE):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("SITEMAPD_")}
         environment.update(SITEMAPD_TOKEN=TOKEN, SITEMAPD_SERVER_THREADS="1",
                            SITEMAPD_CACHE_COMPRESSION_LEVEL=str(level), **(settings or {}))
         self.began = time.perf_counter()
         self.process = on_core(
-            SERVER_CORE, [binary, "serve", "--database", database, "--site", ORIGIN,
+            core, [binary, "serve", "--database", database, "--site", ORIGIN,
                           "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
         line = self.process.stdout.readline()
