@@ -158,7 +158,7 @@ def header_of(head, name):
 class Server:
     """One run of `sitemapd serve`, pinned, with one thread for requests, as nginx has."""
 
-    def __init__(self, binary, database, level=LEVEL, settings=None, core=SERVER_CORE):
+    def __init__(self, binary, database, level=LEVEL, settings=None, core=SERVER_CORE, admin="127.0.0.1:0"):
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("SITEMAPD_")}
         environment.update(SITEMAPD_TOKEN=TOKEN, SITEMAPD_SERVER_THREADS="1",
@@ -166,7 +166,7 @@ class Server:
         self.began = time.perf_counter()
         self.process = on_core(
             core, [binary, "serve", "--database", database, "--site", ORIGIN,
-                          "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"],
+                          "--listen", "127.0.0.1:0", "--admin-listen", admin],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
         line = self.process.stdout.readline()
         found = re.match(r"sitemapd: ready public=http://(\S+) admin=http://(\S+)", line)
@@ -203,7 +203,7 @@ class Server:
         if client is None:
             own.close()
         if status_of(head) not in (200, 201):
-            raise BenchError(f"POST: {head[:60]!r} {answer[:200]!r}")
+            raise BenchError(f"POST: {head[:60]!r} {answer[:400]!r}")
         return seconds
 
     def resident_bytes(self):
@@ -215,6 +215,11 @@ def register_request(body, content_type="application/json"):
     return request_bytes("/v1/sitemaps", {
         "Host": "127.0.0.1", "Authorization": f"Bearer {TOKEN}", "Content-Type": content_type},
         method="POST", body=body)
+
+
+def loc(number):
+    """As in sqlite_insert.c."""
+    return f"{ORIGIN}/sitemaps/catalogue/part-{number:08d}.xml.gz"
 
 
 # Any second of some sixty days, as files that are written on their own have it; the same for each
