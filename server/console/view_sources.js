@@ -76,7 +76,7 @@ export const failureText = (source) => source.failure + (source.last_good_scan_a
 
 export function sourceBadge(source) {
   return source.failure ? badge('bad', 'Failing') : source.scanning ? badge('', 'Scanning')
-    : badText(source).length > 0 || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs attention') : badge('good', 'OK');
+    : badText(source).length > 0 || source.problems_total > 0 || source.held_removals > 0 ? badge('warn', 'Needs attention') : source.last_scan_at ? badge('good', 'OK') : badge('', 'Not read yet');
 }
 
 function removeDialog(context, source) {

@@ -124,6 +124,20 @@ def test_a_list_that_leads_back(start):
         assert ask(server.public, "GET", "/sitemap_index.xml", {"CDN-Loop": "sitemapd-other"}, host=f"{origin.address}:{origin.port}").status == 200
 
 
+def test_a_source_that_waits_for_a_resting_host_is_failing(start):
+    """One list of a host is answered 503 and a day: until then the second is not read, and nothing says that it is well."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = origin.answers["/other.xml"] = answer(503, Retry_After="86400")
+        settings = config(base).replace("per_host = 32", "per_host = 1")
+        server = start(sites=(), config=settings + f'[source "other"]\nupstream = {base}/other.xml\n')
+        reasons = lambda: [(reason["code"], reason["detail"].split(":")[0]) for reason in server.api("GET", "/readyz").json()["reasons"]]
+        eventually(lambda: sorted(reasons()) == [("source-failing", "other"), ("source-failing", "shop")], "both are failing")
+        told = {source["name"]: source["failure_code"] for source in server.api("GET", "/v1/sources").json()["sources"]}
+        assert sorted(told.values()) == ["host-resting", "server-error"], told
+        assert server.log().count("source-scan-failed") == 2
+
+
 def test_what_the_api_registers_is_watched(start):
     """A site with `check`: its entries are polled, and their dates move where the content does."""
     with Origin() as origin:

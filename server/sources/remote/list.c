@@ -83,26 +83,34 @@ static void write_list(struct poll *p, unsigned http_status)
         s->whole = true;
 }
 
+/* It shows from `since` on, and is logged once. */
+static void show_failure(struct remote *r, struct remote_source *s, const char *code,
+                         const char *why)
+{
+    bool news = s->problem == NULL || strcmp(s->problem, code) != 0;
+    list_keep(&s->problem, code);
+    pthread_mutex_lock(&r->lock);
+    s->status.failing = true;
+    s->status.failed_at = s->since;
+    snprintf(s->status.failure_code, sizeof s->status.failure_code, "%s",
+             s->problem != NULL ? s->problem : "");
+    snprintf(s->status.failure, sizeof s->status.failure, "%s", why);
+    pthread_mutex_unlock(&r->lock);
+    if (news)
+        remote_report(r, 1, "source-scan-failed", s->settings->name, "%s: %s; nothing changes",
+                      code, why);
+}
+
 static void fail_list(struct poll *p, const char *code, const char *why)
 {
     struct remote *r = p->remote;
     struct remote_source *s = p->source;
     p->end.problem = code;
     p->end.failed = true;
-    bool news = s->problem == NULL || strcmp(s->problem, code) != 0;
-    list_keep(&s->problem, code);
     s->failures++;
     if (s->failures == 1)
         s->since = p->now;
-    pthread_mutex_lock(&r->lock);
-    s->status.failing = true;
-    s->status.failed_at = s->since;
-    snprintf(s->status.failure_code, sizeof s->status.failure_code, "%s", code);
-    snprintf(s->status.failure, sizeof s->status.failure, "%s", why);
-    pthread_mutex_unlock(&r->lock);
-    if (news)
-        remote_report(r, 1, "source-scan-failed", s->settings->name, "%s: %s; nothing changes",
-                      code, why);
+    show_failure(r, s, code, why);
     answer_requests(&p->asks, NULL, why);
     answer_requests(&p->dry_asks, NULL, why);
 }
@@ -329,6 +337,15 @@ static void refuse_list(struct remote *r, struct remote_source *source, const ch
     pthread_mutex_unlock(&r->lock);
     answer_requests(&source->asks, NULL, failure);
     answer_requests(&source->dry_asks, NULL, failure);
+}
+
+void list_wait(struct remote *r, struct remote_source *source, int64_t now)
+{
+    if (source->good_at != 0 || source->problem != NULL)
+        return;
+    source->since = now;
+    show_failure(r, source, "host-resting",
+                 "it was never read: its host is resting after 429, 503 or a failed connection");
 }
 
 /* Whether what is kept of it has no validators any more, as after an undo of what it named. */

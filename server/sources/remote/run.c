@@ -741,11 +741,12 @@ static int64_t begin_lists(struct remote *r, int64_t now)
             s->next_at = now;
         }
         bool asked = s->asks != NULL || s->dry_asks != NULL;
-        bool rests = host != NULL && !asked &&
-                     (host_rests(&host->pace, clock_now_ms()) ||
-                      host->pace.running >= r->plan->bounds.per_host);
-        if (((s->next_at <= now && r->leads) || asked) && !rests && lists < RUN_SHARE &&
-            has_room(r) && !holds_lists(r, s))
+        bool due = s->next_at <= now && r->leads;
+        bool rests = host != NULL && !asked && host_rests(&host->pace, clock_now_ms());
+        bool full = host != NULL && !asked && host->pace.running >= r->plan->bounds.per_host;
+        if (due && rests)
+            list_wait(r, s, now);
+        else if ((due || asked) && !full && lists < RUN_SHARE && has_room(r) && !holds_lists(r, s))
             lists += list_begin(r, s);
         else if (s->next_at > now)
             wait = least(wait, (s->next_at - now) * 1000);

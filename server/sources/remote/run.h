@@ -323,6 +323,8 @@ struct list_found {
 };
 /* Begins to poll the list. False where it could not: the asks are answered. */
 bool list_begin(struct remote *r, struct remote_source *source);
+/* It is due, and its host rests: one that was never read is failing. */
+void list_wait(struct remote *r, struct remote_source *source, int64_t now);
 /* True: its scan has begun, and list_scanned comes. False: it is settled. */
 bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_reply *reply);
 void list_scanned(struct poll *p, const struct list_found *found);
