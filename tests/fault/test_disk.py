@@ -215,6 +215,19 @@ def test_a_full_disk(start, small):
     whole(server, *(n[len(ORIGIN) + 1:-4] for n in names))
 
 
+def test_a_full_disk_shows_before_anything_is_written(start, small):
+    """Of a server that nobody writes to, and of the file: not only once a write has failed."""
+    server = start(database=small / "catalogue.db")
+    assert server.register(loc("before")).status == 201
+    filler = fill(small)
+    eventually(lambda: reasons(server) == ("degraded", ["catalogue-not-writable"]), "the server reports it")
+    status = sitemapd("status", "--database", server.database)
+    assert status.code == 1 and "no-space: the disk of the catalogue is full; writes are rejected (catalogue-not-writable)" in status.out, status
+    os.unlink(filler)
+    eventually(lambda: reasons(server) == ("ok", []), "there is room again")
+    assert sitemapd("status", "--database", server.database).code == 0
+
+
 @pytest.fixture
 def medium(tmp_path):
     folder = mounted(tmp_path, "48m")

@@ -27,6 +27,9 @@ enum handled health_alive(void *context, struct request *request)
     return HANDLED;
 }
 
+/* A transaction needs more than this beside the catalogue. */
+#define DISK_FULL_BYTES (64u << 10)
+
 /* What asks for attention, as the answer has it. */
 struct reasons {
     struct str out;
@@ -215,6 +218,18 @@ static void append_stuck(struct reasons *r, const struct catalogue_stats *catalo
     str_done(&detail);
 }
 
+/* A full disk shows before a write fails on it: a quiet catalogue may not be written for days. */
+static void append_disk(struct reasons *r, const struct catalogue_stats *catalogue)
+{
+    if (!catalogue->writable)
+        append_reason(r, "catalogue-not-writable",
+                      catalogue->trouble[0] != '\0' ? catalogue->trouble
+                                                    : "the catalogue cannot be written");
+    else if (catalogue->disk_bytes != 0 && catalogue->disk_free_bytes < DISK_FULL_BYTES)
+        append_reason(r, "catalogue-not-writable",
+                      "no-space: the disk of the catalogue is full; writes are rejected");
+}
+
 /* It is intended, and easily forgotten. */
 static void append_frozen(struct reasons *r, const struct app_context *app)
 {
@@ -338,11 +353,7 @@ enum handled health_ready(void *context, struct request *request)
                                                    : "the catalogue cannot be read");
     else if (publisher.trouble[0] != '\0')
         append_reason(&reasons, "publishing", publisher.trouble);
-    if (!catalogue.writable)
-        append_reason(&reasons, "catalogue-not-writable",
-                      catalogue.trouble[0] != '\0' ? catalogue.trouble
-                                                   : "the catalogue cannot be written");
-
+    append_disk(&reasons, &catalogue);
     append_stuck(&reasons, &catalogue);
     end_check(&reasons, "catalogue");
     if (publisher.readable && !has_sites(app) && !nodes_is_joining(app->catalogue))
