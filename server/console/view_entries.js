@@ -68,6 +68,7 @@ const REMEDIES = {
   'outside-site': 'List the pages of each host in a sitemap of that host.', 'outside-directory': 'Move the sitemap to the top of the site, or verify the site in the search consoles.',
   'scheme-differs': 'Use the scheme of the sitemap in its URLs.', 'lastmod-invalid': DATES, 'lastmod-no-zone': DATES, 'lastmod-in-future': DATES,
   'one-lastmod': 'Date each page by its own change, not by the build.', namespace: 'Use the namespace of sitemaps.org, version 0.9.',
+  redirect: 'Serve it at its own address: no redirect to another host, to http or in a circle.', 'unexpected-status': 'Have the web server answer 200.',
   'gzip-unmarked': 'Name the file .gz, or send Content-Type: application/gzip.',
 };
 export const remedyOf = ({state, code}) => REMEDIES[code] || CHECKS[state]?.[2];

@@ -223,6 +223,9 @@ static const char *todo_of_status(const struct visit *v, const struct url *loc,
                "entry (`sitemapd remove`)";
     if (status == 404 || status == 410)
         return "remove the entry (`sitemapd remove`), or put the file back";
+    if (status == 304)
+        return "have the web server answer 200: 304 is for requests with If-None-Match or "
+               "If-Modified-Since, and this one had neither";
     if (status / 100 == 3)
         return "list the URL that it redirects to";
     if (status == 401 || status == 403)

@@ -690,6 +690,12 @@ def test_children(proxy, page, level, words):
     assert "/maps/00.xml" in only(doctor(proxy.index, "--sample", "2"), level, "child", words)["what"]
 
 
+def test_a_304_that_nobody_asked_for_is_no_redirect(proxy):
+    proxy.pages["/maps/00.xml"] = (304, {}, b"")
+    found = only(doctor(proxy.index, "--sample", "2"), "wrong", "child", "answers 304")
+    assert found["todo"].startswith("have the web server answer 200: 304 is for requests with If-None-Match"), found
+
+
 @pytest.mark.parametrize(
     "page",
     [

@@ -509,7 +509,11 @@ def test_migrate_prints_no_code_of_the_origin(origin, tmp_path):
 
 def test_migrate_nothing(origin):
     done = sitemapd("migrate", HOST, "--connect", f"{origin.address}:{origin.port}")
-    assert done.code == 1 and "names no sitemap, and none was found at /sitemap_index.xml (answers 404)" in done.err, done
+    found = "/sitemap_index.xml (answers 404), /sitemap.xml (answers 404), /wp-sitemap.xml (answers 404), /sitemap-index.xml (answers 404)"
+    assert done.code == 1 and f"names no sitemap, and none was found at {found}\n" in done.err, done
+    origin.answers["/sitemap.xml"] = answer(302, Location="/sitemap.xml", Set_Cookie="seen=1")  # for who keeps cookies
+    done = sitemapd("migrate", HOST, "--connect", f"{origin.address}:{origin.port}")
+    assert done.code == 1 and "(answers 404), /sitemap.xml (it redirects more than three times), /wp-sitemap.xml (" in done.err, done
     for named in ("www.example.com", "https://www.example.com/sitemap_index.xml"):
         done = sitemapd("migrate", named)
         assert done.code == 2 and "must be an origin; did you mean https://www.example.com?" in done.err, done

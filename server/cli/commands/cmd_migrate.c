@@ -505,11 +505,11 @@ static bool look_at(struct visit *v, size_t number)
         if (v->why_not[0] == '\0')
             snprintf(v->why_not, sizeof v->why_not, "%.150s: %s (%s)", old->url.text,
                      verdict.detail, verdict.code);
-    } else if (good && number == 0) {
-        snprintf(v->why_not, sizeof v->why_not,
-                 "names no sitemap, and none was found at /sitemap_index.xml (%s), "
-                 "/sitemap.xml, /wp-sitemap.xml, /sitemap-index.xml",
-                 verdict.detail);
+    } else if (good) {
+        size_t len = strlen(v->why_not);
+        snprintf(v->why_not + len, sizeof v->why_not - len, "%s%s (%.80s)",
+                 len == 0 ? "names no sitemap, and none was found at " : ", ",
+                 old->url.text + old->url.origin_len, verdict.detail);
     }
     free(l.looked);
     str_done(&l.refused);
