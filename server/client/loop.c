@@ -178,6 +178,7 @@ static bool has_paused(const struct fetch_loop *loop)
 static void resume_paused(struct fetch_loop *loop)
 {
     for (struct fetch_transfer *f = loop->running; f != NULL; f = f->next) {
+        f->transfer.pieces = 0;
         if (!f->transfer.paused)
             continue;
         f->transfer.paused = false;

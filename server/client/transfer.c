@@ -168,8 +168,13 @@ static size_t on_header(char *line, size_t one, size_t len, void *context)
     struct str *head = &t->reply->head;
 
     (void)one;
-    if (t->headed)
-        return len;
+    if (t->headed) { /* libcurl keeps each trailer, whatever they come to */
+        t->trailer_bytes += len;
+        return t->trailer_bytes <= FETCH_MAX_HEAD
+                   ? len
+                   : stop_transfer(t, FETCH_PROTOCOL,
+                                   "malformed response: the trailers are too large");
+    }
     if (strspn(line, "\r\n") >= len && head->len > 0)
         return read_head(t) ? len : 0;
     if (head->len + len > FETCH_MAX_HEAD)
@@ -185,7 +190,8 @@ static size_t parse_bytes(struct transfer *t, const char *bytes, size_t len)
 {
     const struct fetch_request *q = t->request;
 
-    t->paused = q->looped && q->waits != NULL && q->waits(q->context);
+    t->paused =
+        q->looped && (t->pieces++ == TRANSFER_PIECES || (q->waits != NULL && q->waits(q->context)));
     if (t->paused)
         return CURL_WRITEFUNC_PAUSE;
     t->taken += len;

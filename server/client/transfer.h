@@ -10,13 +10,19 @@
 
 #include "server/client/client.h"
 
+/* Of a chunked body each chunk is a piece. A peer that sends very many of one byte keeps the loop's
+ * other transfers waiting no longer than it takes to read so many. */
+#define TRANSFER_PIECES 256u
+
 struct transfer {
     const struct fetch_request *request;
     struct fetch_reply *reply;
     CURL *easy;     /* borrowed */
     uint64_t given; /* of a body in memory */
     struct curl_slist *headers, *connect;
-    bool paused;                    /* request->waits said so: it is to be resumed */
+    bool paused;     /* others go first: it is to be resumed */
+    unsigned pieces; /* for request->take since the loop came round */
+    uint64_t trailer_bytes;
     bool headed;                    /* the answer's own head is whole: what follows are trailers */
     enum fetch_status stopped;      /* what a callback of ours ended it for; FETCH_OK: none did */
     uint64_t taken;                 /* bytes that request->take was given */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "server/client/loop.h"
+#include "server/client/transfer.h"
 
 #define HANG_MS 60000
 
@@ -30,6 +31,31 @@ static const char *answer_for(const char *asked)
     return NULL; /* says nothing */
 }
 
+#define CHUNKED   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define TINY_MANY (4 * TRANSFER_PIECES)
+
+static void serve_trailers(int fd)
+{
+    static const char head[] = CHUNKED "0\r\n", line[] = "A: b\r\n";
+    ssize_t n = write(fd, head, sizeof head - 1);
+
+    while (n > 0)
+        n = send(fd, line, sizeof line - 1, MSG_NOSIGNAL);
+}
+
+/* One write, as large as libcurl reads at once: all of them are there when it looks. */
+static void serve_tiny_chunks(int fd)
+{
+    struct str all = STR_INIT;
+
+    str_append_text(&all, CHUNKED);
+    for (unsigned i = 0; i < TINY_MANY; i++)
+        str_append_text(&all, "1\r\n \r\n");
+    str_append_text(&all, "0\r\n\r\n");
+    (void)!write(fd, all.data, all.len);
+    str_done(&all);
+}
+
 static void serve_one(int fd)
 {
     char asked[4096];
@@ -45,6 +71,14 @@ static void serve_one(int fd)
         asked[len] = '\0';
         if (strstr(asked, "\r\n\r\n") == NULL)
             continue;
+        if (strstr(asked, "GET /trailers") == asked) {
+            serve_trailers(fd);
+            break;
+        }
+        if (strstr(asked, "GET /tiny") == asked) {
+            serve_tiny_chunks(fd);
+            break;
+        }
         answer = answer_for(asked);
         if (answer == NULL) {
             while (read(fd, asked, sizeof asked) > 0) /* until the client has enough */
@@ -108,7 +142,7 @@ struct asked {
     struct url url;
     struct fetch_request request;
     enum fetch_status status;
-    unsigned done, answered;
+    unsigned done, answered, pieces;
     uint64_t taken, enough;
     unsigned waits; /* so often it is not taken yet */
     char body[32], redirect[128], why[256], address[64];
@@ -252,6 +286,7 @@ static bool take(void *context, const struct fetch_reply *reply, const char *byt
     (void)bytes;
     assert_int_equal(reply->status, 200);
     a->taken += len;
+    a->pieces++;
     return a->enough == 0 || a->taken < a->enough;
 }
 
@@ -318,6 +353,41 @@ static void test_waits(void **state)
     assert_int_equal(stopped.status, FETCH_STOPPED);
     assert_string_equal(stopped.why, "given up");
     assert_int_not_equal(cut.status, FETCH_OK);
+    fetch_loop_free(loop);
+}
+
+/* libcurl would keep all of them. */
+static void test_trailers(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked a;
+
+    (void)state;
+    prepare(&a, "127.0.0.1", "/trailers", &open_to_loopback);
+    ask(loop, &a, on_done);
+    run(loop);
+    assert_int_equal(a.status, FETCH_PROTOCOL);
+    assert_string_equal(a.why, "malformed response: the trailers are too large");
+    fetch_loop_free(loop);
+}
+
+/* However many chunks have come, a bounded number is taken before the loop comes round. */
+static void test_tiny_chunks(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked a;
+
+    (void)state;
+    prepare(&a, "127.0.0.1", "/tiny", &open_to_loopback);
+    a.request.take = take;
+    ask(loop, &a, on_done);
+    while (under_way > 0) {
+        unsigned pieces = a.pieces;
+        assert_true(fetch_loop_poll(loop, HANG_MS));
+        assert_in_range(a.pieces - pieces, 0, TRANSFER_PIECES + 1);
+    }
+    assert_int_equal(a.status, FETCH_OK);
+    assert_int_equal(a.taken, TINY_MANY);
     fetch_loop_free(loop);
 }
 
@@ -406,6 +476,7 @@ int main(void)
         cmocka_unit_test(test_guard_of_kept), cmocka_unit_test(test_take),
         cmocka_unit_test(test_waits),         cmocka_unit_test(test_wake_and_remove),
         cmocka_unit_test(test_unmade),        cmocka_unit_test(test_add_in_done),
+        cmocka_unit_test(test_trailers),      cmocka_unit_test(test_tiny_chunks),
     };
 
     if (!address_range_parse("127.0.0.0/8", &loopback))
