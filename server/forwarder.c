@@ -25,7 +25,7 @@
 #include "server/client/loop.h"
 #include "server/log/log.h"
 
-#define MOST         128u
+#define MOST         256u
 #define TIMEOUT_MS   (30u * 60 * 1000)
 #define ANSWER_MOST  ((uint64_t)64 << 20)
 #define POLL_MS      500
@@ -355,6 +355,8 @@ struct forwarder *forwarder_new(struct forward *forward, const char *ca_file,
     f->last = &f->waiting;
     pthread_mutex_init(&f->lock, NULL);
     f->loop = fetch_loop_new();
+    if (f->loop != NULL)
+        fetch_loop_keep(f->loop, MOST);
     forward_use(forward, forwarder_send, f);
     if (f->loop != NULL && thread_start(&f->thread, "forwarder", forwarder_run, f))
         return f;

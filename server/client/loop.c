@@ -11,6 +11,7 @@
 #include "server/client/transfer.h"
 
 #define SPARES   4u
+#define KEPT     64u
 #define PAUSE_MS 5
 
 struct fetch_transfer {
@@ -31,6 +32,11 @@ struct fetch_loop {
     bool pipes; /* SIGPIPE is not ignored by the process: it is kept from this thread */
 };
 
+void fetch_loop_keep(struct fetch_loop *loop, unsigned connections)
+{
+    curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long)connections);
+}
+
 struct fetch_loop *fetch_loop_new(void)
 {
     struct fetch_loop *loop = calloc(1, sizeof *loop);
@@ -41,7 +47,7 @@ struct fetch_loop *fetch_loop_new(void)
         free(loop);
         return NULL;
     }
-    curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, (long)FETCH_LOOP_KEPT);
+    fetch_loop_keep(loop, KEPT);
     curl_multi_setopt(loop->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
     struct sigaction broken_pipe;
     loop->pipes = sigaction(SIGPIPE, NULL, &broken_pipe) != 0 || broken_pipe.sa_handler != SIG_IGN;

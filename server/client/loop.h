@@ -13,8 +13,6 @@
 
 #include "server/client/client.h"
 
-#define FETCH_LOOP_KEPT 64 /* connections that wait for another request */
-
 struct fetch_loop;
 struct fetch_transfer;
 
@@ -25,6 +23,9 @@ typedef void fetch_done(void *context, enum fetch_status status, struct fetch_re
 
 /* NULL when out of memory. */
 struct fetch_loop *fetch_loop_new(void);
+/* How many connections may be open, busy or kept for another request, before idle ones are closed:
+ * at least as many as requests are under way, or each makes one of its own. 64 at first. */
+void fetch_loop_keep(struct fetch_loop *loop, unsigned connections);
 /* What is under way is dropped, and `done` not called for it. Does not wait, not even for a
  * resolver that is dead. NULL is accepted. */
 void fetch_loop_free(struct fetch_loop *loop);

@@ -221,14 +221,6 @@ static size_t on_read(char *bytes, size_t one, size_t size, void *context)
 {
     struct transfer *t = context;
     const struct fetch_request *q = t->request;
-
-    if (q->give == NULL) {
-        uint64_t left = q->give_bytes - t->given;
-        size_t len = left < one * size ? (size_t)left : one * size;
-        memcpy(bytes, q->body + t->given, len);
-        t->given += len;
-        return len;
-    }
     ssize_t n = q->give(q->context, bytes, one * size);
     if (n >= 0)
         return (size_t)n;
@@ -470,6 +462,7 @@ static bool set_headers(struct transfer *t)
     const struct fetch_request *q = t->request;
     const char *line = q->headers != NULL ? q->headers : "";
     bool good = add_line(&t->headers, "Accept:") && add_line(&t->headers, "Expect:") &&
+                add_line(&t->headers, "Content-Type:") &&
                 (q->session != NULL || q->looped || add_line(&t->headers, "Connection: close"));
 
     for (size_t len; good && *line != '\0'; line += len + strspn(line + len, "\r\n")) {
@@ -626,11 +619,14 @@ static void set_method(struct transfer *t)
 
     if (strcmp(q->method, "HEAD") == 0) {
         curl_easy_setopt(t->easy, CURLOPT_NOBODY, 1L);
-    } else if (q->give != NULL || q->body != NULL) {
+    } else if (q->give != NULL) {
         curl_easy_setopt(t->easy, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(t->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)q->give_bytes);
         curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_read);
         curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
+    } else if (q->body != NULL) { /* libcurl sends it in one packet with the head, if it is small */
+        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->give_bytes);
+        curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, q->body);
     }
     if (strcmp(q->method, "HEAD") != 0)
         curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, q->method);
@@ -650,45 +646,6 @@ static void set_answer(struct transfer *t)
     curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
 }
 
-/* Appends a file's bytes. */
-static bool read_file(struct str *out, const char *path)
-{
-    char chunk[16384];
-    FILE *file = fopen(path, "re");
-    size_t n;
-    bool good;
-
-    if (file == NULL)
-        return false;
-    while ((n = fread(chunk, 1, sizeof chunk, file)) > 0)
-        str_append(out, chunk, n);
-    good = !ferror(file) && !out->failed;
-    fclose(file);
-    return good;
-}
-
-/* libcurl takes one file, or folder, or text: the text of both. */
-static bool set_more_trust(struct transfer *t)
-{
-    const char *system = curl_version_info(CURLVERSION_NOW)->cainfo;
-    struct str both = STR_INIT;
-    struct curl_blob blob = {.flags = CURL_BLOB_COPY};
-    bool good;
-
-    if (system != NULL && !read_file(&both, system))
-        str_clear(&both); /* there may be none, in a small image */
-    str_append_text(&both, "\n");
-    good = read_file(&both, t->request->ca_more);
-    blob.data = both.data;
-    blob.len = both.len;
-    if (!good)
-        stop_transfer(t, FETCH_TLS, "cannot read the file of trusted certificates (ca_file)");
-    else
-        good = curl_easy_setopt(t->easy, CURLOPT_CAINFO_BLOB, &blob) == CURLE_OK;
-    str_done(&both);
-    return good;
-}
-
 static bool set_tls(struct transfer *t)
 {
     const struct fetch_request *q = t->request;
@@ -700,8 +657,8 @@ static bool set_tls(struct transfer *t)
         curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    if (q->ca_more != NULL)
-        return set_more_trust(t);
+    if (q->ca_more != NULL) /* in place of the system's file; its folder has the same */
+        return curl_easy_setopt(t->easy, CURLOPT_CAINFO, q->ca_more) == CURLE_OK;
     if (q->ca_file == NULL)
         return true;
     return curl_easy_setopt(t->easy, CURLOPT_CAINFO, q->ca_file) == CURLE_OK &&

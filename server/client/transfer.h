@@ -17,8 +17,7 @@
 struct transfer {
     const struct fetch_request *request;
     struct fetch_reply *reply;
-    CURL *easy;     /* borrowed */
-    uint64_t given; /* of a body in memory */
+    CURL *easy; /* borrowed */
     struct curl_slist *headers, *connect;
     bool paused;     /* others go first: it is to be resumed */
     unsigned pieces; /* for request->take since the loop came round */

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,32 @@ static int listening = -1;
 static unsigned port;
 static pthread_t server_thread;
 
+#define MANY 100u
+
+/* Of requests for /together: answered once MANY more of them are here. */
+static pthread_mutex_t together_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t together_grown = PTHREAD_COND_INITIALIZER;
+static unsigned together;
+static atomic_uint accepted;
+
+static void wait_for_many(void)
+{
+    pthread_mutex_lock(&together_lock);
+    unsigned enough = together++ / MANY * MANY + MANY;
+    pthread_cond_broadcast(&together_grown);
+    while (together < enough)
+        pthread_cond_wait(&together_grown, &together_lock);
+    pthread_mutex_unlock(&together_lock);
+}
+
 static const char *answer_for(const char *asked)
 {
+    if (strstr(asked, "GET /together") == asked)
+        wait_for_many();
+    if (strstr(asked, "PATCH /good") == asked && strstr(asked, "\r\n\r\nbody") == NULL)
+        return "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\napart";
+    if (strstr(asked, "GET /together") == asked || strstr(asked, "PATCH /good") == asked)
+        return "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     if (strstr(asked, "GET /good") == asked)
         return "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     if (strstr(asked, "GET /away") == asked)
@@ -107,6 +132,7 @@ static void *serve(void *context)
 
         if (fd < 0)
             return NULL;
+        accepted++;
         if (pthread_create(&thread, NULL, serve_thread, (void *)(intptr_t)fd) == 0)
             pthread_detach(thread);
     }
@@ -119,7 +145,7 @@ static int begin_server(void **state)
 
     (void)state;
     listening = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listening, (struct sockaddr *)&at, sizeof at) != 0 || listen(listening, 16) != 0 ||
+    if (bind(listening, (struct sockaddr *)&at, sizeof at) != 0 || listen(listening, MANY) != 0 ||
         getsockname(listening, (struct sockaddr *)&at, &size) != 0)
         return -1;
     port = ntohs(at.sin_port);
@@ -224,6 +250,44 @@ static void test_many(void **state)
     assert_int_equal(cut.status, FETCH_PROTOCOL);
     assert_int_equal(cut.answered, 0);
     assert_string_equal(cut.why, "truncated response: the body is shorter than Content-Length");
+    fetch_loop_free(loop);
+}
+
+static void test_connections_are_used_again(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    static struct asked all[MANY];
+
+    (void)state;
+    fetch_loop_keep(loop, MANY);
+    accepted = 0;
+    for (unsigned round = 0; round < 3; round++) {
+        for (size_t i = 0; i < MANY; i++) {
+            prepare(&all[i], "127.0.0.1", "/together", NULL);
+            ask(loop, &all[i], on_done);
+        }
+        run(loop);
+        for (size_t i = 0; i < MANY; i++)
+            assert_string_equal(all[i].body, "hello");
+        assert_int_equal(accepted, MANY);
+    }
+    fetch_loop_free(loop);
+}
+
+/* One packet wakes the other side once. */
+static void test_small_body_comes_with_the_head(void **state)
+{
+    struct fetch_loop *loop = fetch_loop_new();
+    struct asked a;
+
+    (void)state;
+    prepare(&a, "127.0.0.1", "/good", NULL);
+    a.request.method = "PATCH";
+    a.request.body = "body";
+    a.request.give_bytes = 4;
+    ask(loop, &a, on_done);
+    run(loop);
+    assert_string_equal(a.body, "hello");
     fetch_loop_free(loop);
 }
 
@@ -425,12 +489,14 @@ static void test_unmade(void **state)
     struct fetch_loop *loop = fetch_loop_new();
     struct asked secret, other;
     struct url https;
+    char text[64];
 
     (void)state;
     prepare(&secret, "127.0.0.1", "/silence", &open_to_loopback);
     secret.request.credentials = "basic a:b";
     prepare(&other, "127.0.0.1", "/silence", &open_to_loopback);
-    assert_int_equal(url_parse("https://127.0.0.1/", 18, &https, NULL), RULE_OK);
+    snprintf(text, sizeof text, "https://127.0.0.1:%u/", port);
+    assert_int_equal(url_parse(text, strlen(text), &https, NULL), RULE_OK);
     other.request.url = &https;
     other.request.ca_more = "/nowhere/ca.pem";
     ask(loop, &secret, on_done);
@@ -472,11 +538,18 @@ static void test_add_in_done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),          cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_guard_of_kept), cmocka_unit_test(test_take),
-        cmocka_unit_test(test_waits),         cmocka_unit_test(test_wake_and_remove),
-        cmocka_unit_test(test_unmade),        cmocka_unit_test(test_add_in_done),
-        cmocka_unit_test(test_trailers),      cmocka_unit_test(test_tiny_chunks),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_connections_are_used_again),
+        cmocka_unit_test(test_small_body_comes_with_the_head),
+        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_guard_of_kept),
+        cmocka_unit_test(test_take),
+        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_wake_and_remove),
+        cmocka_unit_test(test_unmade),
+        cmocka_unit_test(test_add_in_done),
+        cmocka_unit_test(test_trailers),
+        cmocka_unit_test(test_tiny_chunks),
     };
 
     if (!address_range_parse("127.0.0.0/8", &loopback))
