@@ -193,9 +193,10 @@ struct config {
 typedef void config_report(void *context, const char *file, unsigned line, const char *message);
 
 /* With the defaults. The database's is in the platform's state directory: $STATE_DIRECTORY,
- * else /var/lib/sitemapd for root, else $XDG_STATE_HOME/sitemapd or ~/.local/state/sitemapd,
- * in it catalogue.db. Shared by reference: code that keeps a pointer, or any string in it, beyond a
- * call holds one. A reload makes another and changes nothing in this one. NULL when out of memory.
+ * else /var/lib/sitemapd for root and its owner, else $XDG_STATE_HOME/sitemapd or
+ * ~/.local/state/sitemapd, in it catalogue.db. Shared by reference: code that keeps a pointer, or
+ * any string in it, beyond a call holds one. A reload makes another and changes nothing in this
+ * one. NULL when out of memory.
  */
 struct config *config_new(void);
 struct config *config_ref(struct config *c);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/settings.h"
@@ -14,12 +15,21 @@
 
 #define PREFIX        "SITEMAPD_"
 #define DATABASE_NAME "catalogue.db"
+#define SERVICE_STATE "/var/lib/sitemapd"
 
 static const char *environment_value(const char *name)
 {
     const char *value = getenv(name);
 
     return value != NULL && *value != '\0' ? value : NULL;
+}
+
+/* Root, and the service's user, who has another home folder than its state. */
+static bool runs_as_service(void)
+{
+    struct stat folder;
+
+    return geteuid() == 0 || (stat(SERVICE_STATE, &folder) == 0 && folder.st_uid == geteuid());
 }
 
 /* The state folder of this platform; see config_new. */
@@ -31,8 +41,8 @@ static char *default_database(void)
 
     if (folder != NULL) /* systemd separates several by colons; the first is the main one */
         len = asprintf(&path, "%.*s/" DATABASE_NAME, (int)strcspn(folder, ":"), folder);
-    else if (geteuid() == 0)
-        len = asprintf(&path, "/var/lib/sitemapd/" DATABASE_NAME);
+    else if (runs_as_service())
+        len = asprintf(&path, SERVICE_STATE "/" DATABASE_NAME);
     else if ((folder = environment_value("XDG_STATE_HOME")) != NULL)
         len = asprintf(&path, "%s/sitemapd/" DATABASE_NAME, folder);
     else if ((home = environment_value("HOME")) != NULL)

@@ -131,7 +131,7 @@ const struct setting config_settings[] = {
     {"catalogue", "database", SETTING_PATH, IN(database), FILE_AND("SITEMAPD_DATABASE"),
      .example = "/var/lib/sitemapd/catalogue.db",
      .doc = "File of the catalogue. Default: catalogue.db in $STATE_DIRECTORY, /var/lib/sitemapd "
-            "(root) or ~/.local/state/sitemapd."},
+            "(root and its owner) or ~/.local/state/sitemapd."},
     {"catalogue", "write_timeout", SETTING_DURATION, IN(write_timeout_ms), .min = 1, .max = DAY,
      .fallback = "10s", FILE_AND("SITEMAPD_CATALOGUE_WRITE_TIMEOUT"),
      .doc = "Longest time that a write waits for its turn and for other processes before it is "

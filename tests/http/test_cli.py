@@ -462,6 +462,17 @@ def test_flag_over_environment_over_file(tmp_path):
 # ---- serve --------------------------------------------------------------------------------------
 
 
+def test_the_users_of_the_service_have_one_catalogue():
+    """Root, and who owns /var/lib/sitemapd, wherever their home folder is; nobody else."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        pytest.skip("mounts need root")
+    script = (f"mount -t tmpfs tmpfs /var/lib; mkdir /var/lib/sitemapd /var/lib/home; chown 65531 /var/lib/sitemapd /var/lib/home; export HOME=/var/lib/home; cp {BIN} /var/lib/program; cd /var/lib\n"
+              "for user in 65531 65532; do setpriv --reuid $user --regid $user --clear-groups /var/lib/program site list 2>&1 | cut -d: -f2; done; /var/lib/program site add https://www.example.com >&2; stat -c '%n %u' /var/lib/sitemapd/catalogue.db\n"
+              "setpriv --reuid 65531 --regid 65531 --clear-groups /var/lib/program site list | head -1 | cut -d' ' -f1")
+    done = subprocess.run(["unshare", "-m", "sh", "-euc", script], env=environment(), capture_output=True, text=True, timeout=seconds(60))
+    assert done.stdout.split() == ["/var/lib/sitemapd/catalogue.db", "/var/lib/home/.local/state/sitemapd/catalogue.db", "/var/lib/sitemapd/catalogue.db", "65531", "https://www.example.com"], done
+
+
 def test_serve_needs_no_file(tmp_path):
     """Defaults alone: the catalogue goes to the state directory, made private."""
     state = tmp_path / "state"
