@@ -47,7 +47,9 @@ def test_a_map_for_haproxy(shards):
 def test_a_map_for_nginx(shards):
     told = run("shard", "map", *servers(shards), "--format", "nginx")
     assert told.code == 0
-    assert told.out == "map $http_host $sitemapd_shard {\n" + "".join(f'    "{line.split()[0]}" {line.split()[1]};\n' for line in HAPROXY.splitlines()) + "}\n"
+    assert told.out == (
+        'map $host $sitemapd_shard_of_host {\n    "a.example.net" b;\n    "example.com" a;\n    "shop.example.net" b;\n    "www.example.com" a;\n}\n'
+        'map $http_host $sitemapd_shard {\n    default $sitemapd_shard_of_host;\n    "localhost:8080" a;\n    "news.example.com:8443" a;\n}\n')
 
 
 def test_a_map_for_envoy(shards):

@@ -145,13 +145,30 @@ static void write_haproxy(const struct map *m, struct str *out)
         str_append_format(out, "%s %s\n", m->claims[i].host, m->shards[m->claims[i].shard].name);
 }
 
+static bool has_port(const char *host)
+{
+    const char *colon = strrchr(host, ':');
+
+    return colon != NULL && strchr(colon, ']') == NULL;
+}
+
+static void write_nginx_hosts(const struct map *m, bool with_port, struct str *out)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (has_port(m->claims[i].host) == with_port)
+            str_append_format(out, "    \"%s\" %s;\n", m->claims[i].host,
+                              m->shards[m->claims[i].shard].name);
+    str_append_text(out, "}\n");
+}
+
+/* A port that a client names counts only where a site has it. */
 static void write_nginx(const struct map *m, struct str *out)
 {
-    str_append_text(out, "map $http_host $sitemapd_shard {\n");
-    for (size_t i = 0; i < m->count; i++)
-        str_append_format(out, "    \"%s\" %s;\n", m->claims[i].host,
-                          m->shards[m->claims[i].shard].name);
-    str_append_text(out, "}\n");
+    str_append_text(out, "map $host $sitemapd_shard_of_host {\n");
+    write_nginx_hosts(m, false, out);
+    str_append_text(out, "map $http_host $sitemapd_shard {\n"
+                         "    default $sitemapd_shard_of_host;\n");
+    write_nginx_hosts(m, true, out);
 }
 
 static void write_envoy(const struct map *m, struct str *out)
