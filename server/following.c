@@ -217,7 +217,7 @@ bool following_may(const struct following *f, char *why, size_t why_size)
         close_link(link);
     if (fd >= 0)
         close(fd);
-    if (reply.status != 404 && reply.status != 421)
+    if (reply.status != 404 && (reply.status != 421 || strcmp(reply.code, "host-not-allowed") == 0))
         return true;
     snprintf(why, why_size,
              "%s does not hand on a log: follow the admin listener of a node of a shared catalogue "

@@ -46,8 +46,8 @@ struct peering {
     struct shared_peers calls;
     char authorization[CONFIG_PEER_TOKEN_SIZE + 32];
     uint8_t token_sha256[32], key[SHARED_KEY_BYTES];
-    const char *ca_file;
-    struct following *following; /* NULL: the log is PostgreSQL's */
+    const char *ca_file, *advertise; /* of the configuration */
+    struct following *following;     /* NULL: the log is PostgreSQL's */
     /* The catalogue's thread. */
     char tag[TAG_SIZE], rejected[TAG_SIZE]; /* of the last file; of the last that was of no use */
     char said[512];                         /* and when: it tries again each second */
@@ -181,9 +181,13 @@ static void end_request(void *context, enum fetch_status status, struct fetch_re
             fail(d, "%s", reply->why);
         return;
     }
-    if (reply->status != 200 && reply->status != 206 && reply->status != 412 && !d->pending)
-        fail(d, "it answers %u: %.120s", reply->status, body);
-    else if (reply->status / 100 == 2 && !d->headed)
+    if (reply->status == 401)
+        fail(d, "it rejects the secret (peer_token_file)");
+    else if (reply->status != 200 && reply->status != 206 && reply->status != 412 && !d->pending) {
+        char detail[160];
+        nodes_read_text(body, "detail", detail, sizeof detail);
+        fail(d, "it answers %u: %.120s", reply->status, *detail != '\0' ? detail : body);
+    } else if (reply->status / 100 == 2 && !d->headed)
         fail(d, "its answer is empty");
 }
 
@@ -299,7 +303,9 @@ static bool fetch_file(void *context, const struct shared_member *from, const ch
     int64_t began = clock_now_ms();
 
     nodes_read_text(from->state, "advertise", origin, sizeof origin);
-    bool whole = d.loop != NULL && copy_file(&d, epoch);
+    /* A node whose file was deleted finds itself, under its former name. */
+    bool is_this = p->advertise != NULL && strcmp(p->advertise, origin) == 0;
+    bool whole = !is_this && d.loop != NULL && copy_file(&d, epoch);
     fetch_loop_free(d.loop);
     token_digest_end(d.digest, NULL);
     memcpy(p->tag, d.tag, sizeof p->tag);
@@ -307,7 +313,7 @@ static bool fetch_file(void *context, const struct shared_member *from, const ch
         log_event(LOG_LEVEL_INFO, "shared-peer-copied",
                   "copied %" PRIu64 " bytes from node %s at %s in %.1f s", d.bytes, from->name,
                   origin, (double)(clock_now_ms() - began) / 1000);
-    else if (!stops(stops_context))
+    else if (!is_this && !stops(stops_context))
         warn(p, from->name, d.fault);
     return whole;
 }
@@ -355,6 +361,7 @@ struct peering *peering_new(const struct config *config)
         snprintf(p->authorization, sizeof p->authorization, "Authorization: Bearer %s\r\n", token);
         p->calls = (struct shared_peers){p, offers_file, fetch_file, reject_file};
         p->ca_file = config->shared_ca_file;
+        p->advertise = config->shared_advertise;
         if (config->shared_follow != NULL) {
             p->following = following_new(config->shared_follow, p->authorization, p->ca_file);
             good = p->following != NULL;

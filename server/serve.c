@@ -240,6 +240,8 @@ static bool app_start_listeners(struct app *app)
     admin.spoke_plain = request_log_plain;
     admin.allowed_host_count = config->allowed_host_count;
     admin.allowed_hosts = config->allowed_hosts;
+    if (config->shared_advertise != NULL)
+        admin.own_host = strstr(config->shared_advertise, "://") + strlen("://");
     admin.routes = routes_admin;
     admin.route_count = config->console ? routes_admin_count : routes_bare_count;
     admin.authorise = forward_authorise;

@@ -292,8 +292,8 @@ static enum catalogue_status check_version(sqlite3 *db, const char *path, bool s
         why, why_size, "%s: %s", path,
         is_shared
             ? "is a node's file of a shared catalogue: use --shared, or its server with --server"
-            : "is a separate catalogue; `sitemapd share init` shares it, or set --database to a "
-              "path without a file");
+            : "is not shared; on the first node, `sitemapd share init` shares it; on another node, "
+              "delete it, and the node copies the shared one");
     return CATALOGUE_UNAVAILABLE;
 }
 

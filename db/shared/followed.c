@@ -84,6 +84,11 @@ static enum shared_outcome judge(struct followed_log *l, const struct shared_fol
                     "");
     if (reply->status == 401)
         return fail(l, SHARED_AWAY, "the followed node rejects the secret (peer_token_file)", "");
+    if (reply->status == 421)
+        return fail(l, SHARED_AWAY,
+                    "the followed node rejects the host name in `follow`: add it to allowed_hosts "
+                    "in [admin] there",
+                    "");
     if (reply->status == 404)
         return fail(l, SHARED_AWAY,
                     "the followed node does not hand on its log: it needs peer_token_file and a "

@@ -335,7 +335,8 @@ static bool check_message(struct exchange *e, bool *fatal)
     if (host == NULL)
         host = authority;
     if (l->options.check_host && host != NULL && !check_host_is_local(host) &&
-        !check_host_is_listed(host, l->options.allowed_hosts, l->options.allowed_host_count))
+        !check_host_is_listed(host, l->options.allowed_hosts, l->options.allowed_host_count) &&
+        !check_host_is_listed(host, &l->options.own_host, l->options.own_host != NULL))
         return decline(
             e, 421, "host-not-allowed",
             "this listener only answers requests for IP addresses, localhost and allowed_hosts");

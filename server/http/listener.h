@@ -55,9 +55,10 @@ struct listener_options {
     bool request_ids;  /* each request has an id, its own where it is well-formed, and its reply
                           says it (X-Request-Id) */
     bool check_host;   /* admin: Host must be an IP address, localhost or one of
-                          `allowed_hosts` (DNS rebinding) */
+                          `allowed_hosts` (DNS rebinding), or its own */
     size_t allowed_host_count;
     const char *const *allowed_hosts;
+    const char *own_host; /* with its port; NULL: none */
     size_t trusted_proxy_count;
     const char *const *trusted_proxies;
     size_t route_count;

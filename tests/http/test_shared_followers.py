@@ -313,6 +313,24 @@ def test_what_cannot_be_followed_is_rejected_at_the_start(cluster, tmp_path, whi
     assert "does not hand on a log" in b.log() and "the catalogue of a single machine cannot be followed" in b.log(), b.log()
 
 
+def test_a_followed_node_that_does_not_know_its_name(cluster):
+    """It may be repaired there, so the follower waits."""
+    with Origin() as origin:
+        reply = answer(421, b'{"code":"host-not-allowed","detail":"x"}')
+        origin.answers = type("Always", (), {"get": lambda *_: reply})()
+        b = follower(cluster, "b", f"http://{origin.address}:{origin.port}")
+        eventually(lambda: "add it to allowed_hosts" in reasons(b).get("joining", ""), "it says what lacks")
+
+
+def test_a_command_on_the_file_of_a_follower(cluster):
+    a = peer(cluster, "a")
+    joined(a)
+    b = follower(cluster, "b", a)
+    joined(b)
+    told = sitemapd("status", "--database", b.database, "--config", b.args[b.args.index("--config") + 1])
+    assert told.code == 0 and "well" in told.out and "not well" not in told.out, told
+
+
 def test_a_follower_that_starts_first(cluster):
     """The node is not there yet."""
     port = free_port()

@@ -211,6 +211,8 @@ HOSTILE = {
     "another past": (lambda cluster: changed(cluster, "UPDATE local_shared SET chain = zeroblob(32)"), "its place in the log: "),
     "a future": (lambda cluster: changed(cluster, "UPDATE local_shared SET seq = seq + 1000"), "its place in the log: "),
     "always pending, then gone": (lambda cluster: answer(503, b'{"code":"stopping"}'), "it answers 503"),
+    "unknown here": (lambda cluster: answer(421, b'{"status":421,"detail":"not this host"}'), "it answers 421: not this host;"),
+    "another secret": (lambda cluster: answer(401, b'{"status":401,"detail":"unknown token"}'), r"it rejects the secret \(peer_token_file\);"),
 }
 
 
@@ -245,6 +247,22 @@ def test_rows_that_do_not_fit_are_not_taken_twice(cluster):
         joined(b)
         assert len(origin.asked) == 1
     equal([a, b])
+
+
+def test_a_node_asks_not_itself_under_its_former_name(cluster):
+    a = peer(cluster, "a", advertise=False)
+    fill(a, 300)
+    with Origin() as origin:
+        pretend(cluster, origin.port, address=origin.address)
+        b = peer(cluster, "b", advertise=False, config=f"[shared]\nadvertise = http://{origin.address}:{origin.port}\n")
+        joined(b)
+        assert origin.asked == [] and "shared-peer-failed" not in b.log()
+
+
+def test_a_node_answers_to_the_host_that_it_advertises(cluster):
+    a = peer(cluster, "a", advertise=False, config="[shared]\nadvertise = http://a.internal:8081\n")
+    asked = lambda host: ask(a.admin, "GET", "/healthz", host=host).status
+    assert [asked(host) for host in ("a.internal:8081", "a.internal", "a.internal:81", "b.internal:8081", "a.admin")] == [200, 421, 421, 421, 421]
 
 
 def test_a_peer_that_stands_still(cluster):

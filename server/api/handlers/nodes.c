@@ -151,6 +151,8 @@ static void report_state(struct reason_list *t)
 
     char copied[80] = "";
 
+    if (s->followed != NULL && *s->followed == '\0')
+        return; /* a command on a follower's file */
     if (s->fetched > 0)
         snprintf(copied, sizeof copied, "; the copy is at record %" PRIu64 " of %" PRIu64,
                  s->fetched, s->head);

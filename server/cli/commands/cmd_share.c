@@ -70,8 +70,7 @@ int command_share_init(struct cli *cli)
     if (made != CATALOGUE_OK)
         return cli_fail_file(cli->config->database,
                              *why != '\0' ? why : catalogue_status_row(made)->sentence);
-    printf("%s: shared; start this server with the same --shared, and others with an empty "
-           "catalogue\n",
+    printf("%s: shared; start the server here, and then the others, without a catalogue\n",
            cli->config->database);
     return EXIT_DONE;
 }
