@@ -130,12 +130,19 @@ static bool may_report(int64_t now, unsigned *left_out)
     return atomic_fetch_add(&logged, 1) < MAX_LOGGED_A_SECOND;
 }
 
+/* What is answered while all goes as it should. */
+static bool is_expected(const char *problem)
+{
+    return strcmp(problem, "stopping") == 0 || strcmp(problem, "cancelled") == 0 ||
+           strcmp(problem, "snapshot-pending") == 0;
+}
+
 static void report_failure(const struct completion *c)
 {
     const char *problem = c->request->reply.problem;
     unsigned left_out;
 
-    if (problem != NULL && (strcmp(problem, "stopping") == 0 || strcmp(problem, "cancelled") == 0))
+    if (problem != NULL && is_expected(problem))
         return;
     if (problem == NULL && c->status == 503) /* /readyz: what it says has lines of its own */
         return;

@@ -84,6 +84,7 @@ def test_a_node_joins_by_a_peer(cluster):
     equal([a, b])
     left = [name for name in os.listdir(cluster.folder / "a") if "copy" in name or "snapshot" in name]
     assert not left, left
+    assert "request-failed" not in a.log()  # nor was it while the copy was made
 
 
 def test_a_node_that_lacks_what_the_log_dropped_takes_a_peers_file(cluster):
