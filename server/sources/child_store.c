@@ -501,7 +501,11 @@ int child_store_open_file(struct child_store *s, const char *name, uint64_t *fro
 struct stored {
     int64_t site_id, written_ns;
     uint64_t bytes;
-    char hash[HASH_CHARS + 1];
+    ino_t inode;
+    /* In which order a site loses them: replaced copies, copies that can be fetched again, others.
+     */
+    enum { REPLACED, FETCHABLE, LAST } kind;
+    char name[HASH_CHARS + sizeof ".now"];
 };
 
 struct missing {
@@ -520,9 +524,7 @@ struct round {
     struct stored *all; /* owned */
     size_t count, room;
     bool failed;
-    /* Replaced copies: all are to go; of how many the changes were not sent. */
-    bool drops_replaced;
-    uint64_t unsent;
+    uint64_t unsent; /* removed replaced copies whose changes were not sent */
     /* Of what is missing. */
     uint64_t missing, fetched;
     unsigned failed_fetches; /* in a row */
@@ -547,21 +549,22 @@ static bool remove_file(struct child_store *s, int folder, const char *name, ino
     return removed;
 }
 
-/* Whether the file is a copy of what is served. What cannot be known stays. */
-static bool is_wanted(struct child_store *s, int64_t site_id, const struct head *head)
+/* What cannot be known is taken for served: it stays. */
+static struct known known_of(struct child_store *s, int64_t site_id, const struct head *head)
 {
+    const struct known unknown = {.served = true};
     struct catalogue_view *view;
     struct known known;
     if (catalogue_view_begin(s->options.catalogue, &view) != CATALOGUE_OK)
-        return true;
+        return unknown;
     enum catalogue_status status = look_up(s, view, site_id, head->loc, &known);
     catalogue_view_end(view);
-    return status != CATALOGUE_OK || known.served;
+    return status == CATALOGUE_OK ? known : unknown;
 }
 
 static void add_stored(struct round *r, const struct stored *file)
 {
-    r->copies++;
+    r->copies += file->kind != REPLACED;
     r->bytes += file->bytes;
     if (!r->gathers)
         return;
@@ -590,18 +593,23 @@ static void check_copy(struct round *r, int64_t site_id, int site_fd, const char
     int fd = openat(site_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return;
+    struct known known = {.served = false};
     bool file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool whole = strlen(name) == HASH_CHARS;
-    bool stays = whole ? file && read_head(fd, &head) && is_wanted(r->store, site_id, &head)
-                       : file && !is_leftover(&st);
+    if (whole && file && read_head(fd, &head))
+        known = known_of(r->store, site_id, &head);
+    bool stays = whole ? known.served : file && !is_leftover(&st);
     close(fd);
     if (file && !stays)
         remove_file(r->store, site_fd, name, st.st_ino);
     if (!stays || !whole)
         return;
-    struct stored stored = {
-        .site_id = site_id, .written_ns = head.written_ns, .bytes = (uint64_t)st.st_size};
-    memcpy(stored.hash, name, sizeof stored.hash);
+    struct stored stored = {.site_id = site_id,
+                            .written_ns = head.written_ns,
+                            .bytes = (uint64_t)st.st_size,
+                            .inode = st.st_ino,
+                            .kind = known.good ? FETCHABLE : LAST};
+    memcpy(stored.name, name, HASH_CHARS + 1);
     add_stored(r, &stored);
 }
 
@@ -619,19 +627,27 @@ static bool wants_changes(struct child_store *s, int64_t site_id)
 
 /* Drops a replaced copy of what is no longer served or wanted, and one whose changes nobody sent
  * for long. */
-static void check_replaced_file(struct round *r, int site_fd, int fd, const char *name, bool wanted)
+static void check_replaced_file(struct round *r, int64_t site_id, int site_fd, int fd,
+                                const char *name, bool wanted)
 {
     struct stat st;
     char copy[HASH_CHARS + 1];
+    struct stored stored = {.site_id = site_id, .kind = REPLACED};
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return;
     snprintf(copy, sizeof copy, "%.*s", HASH_CHARS, name);
     bool served = faccessat(site_fd, copy, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     bool old = time(NULL) - st.st_ctim.tv_sec > REPLACED_KEPT_S;
-    if (wanted && served && !old && !r->drops_replaced)
-        r->bytes += st.st_nlink == 1 ? (uint64_t)st.st_size : 0;
-    else if (remove_file(r->store, fd, name, st.st_ino))
-        r->unsent += wanted && served && strlen(name) == HASH_CHARS;
+    if (!wanted || !served || old || strlen(name) >= sizeof stored.name) {
+        if (remove_file(r->store, fd, name, st.st_ino))
+            r->unsent += wanted && served && strlen(name) == HASH_CHARS;
+        return;
+    }
+    stored.written_ns = st.st_ctim.tv_sec * CLOCK_SECOND_NS;
+    stored.bytes = st.st_nlink == 1 ? (uint64_t)st.st_size : 0;
+    stored.inode = st.st_ino;
+    memcpy(stored.name, name, strlen(name) + 1);
+    add_stored(r, &stored);
 }
 
 static void find_replaced(struct round *r, int64_t site_id, int site_fd)
@@ -647,7 +663,7 @@ static void find_replaced(struct round *r, int64_t site_id, int site_fd)
     }
     while ((file = readdir(files)) != NULL)
         if (file->d_name[0] != '.')
-            check_replaced_file(r, site_fd, fd, file->d_name, wanted);
+            check_replaced_file(r, site_id, site_fd, fd, file->d_name, wanted);
     closedir(files);
     if (!wanted)
         unlinkat(site_fd, CHILD_CHANGED, AT_REMOVEDIR);
@@ -695,33 +711,27 @@ static void look_at_all(struct round *r)
     closedir(sites);
 }
 
-static int by_site_and_age(const void *x, const void *y)
+static int by_site_kind_and_age(const void *x, const void *y)
 {
     const struct stored *a = x, *b = y;
     if (a->site_id != b->site_id)
         return a->site_id < b->site_id ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
     return (a->written_ns > b->written_ns) - (a->written_ns < b->written_ns);
 }
 
-/* Removes a copy; one that cannot be fetched again stays. */
-static bool evict(struct child_store *s, const struct stored *at)
+static bool evict(struct round *r, const struct stored *at)
 {
     char name[CHILD_PATH_SIZE];
-    struct catalogue_view *view;
-    struct known known = {.good = false};
-    struct head head;
-    struct stat st;
-    int folder = atomic_load(&s->folder_fd);
-    child_store_path(at->site_id, "", at->hash, "", name);
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool read = fd >= 0 && fstat(fd, &st) == 0 && read_head(fd, &head);
-    if (fd >= 0)
-        close(fd);
-    if (!read || catalogue_view_begin(s->options.catalogue, &view) != CATALOGUE_OK)
+    bool replaced = at->kind == REPLACED;
+    child_store_path(at->site_id, replaced ? CHILD_CHANGED : "", at->name, "", name);
+    if (!remove_file(r->store, atomic_load(&r->store->folder_fd), name, at->inode))
         return false;
-    enum catalogue_status status = look_up(s, view, at->site_id, head.loc, &known);
-    catalogue_view_end(view);
-    return status == CATALOGUE_OK && known.good && remove_file(s, folder, name, st.st_ino);
+    r->unsent += replaced && strlen(at->name) == HASH_CHARS;
+    r->copies -= !replaced;
+    r->bytes -= at->bytes;
+    return true;
 }
 
 struct site_share {
@@ -752,42 +762,40 @@ static void report_full(struct child_store *s)
 }
 
 /* The site that has the most gives up what was written longest ago, so that no site takes the room
- * of others; a tenth of the bound is left free, so that not each new copy needs this. */
+ * of others, also not with copies that cannot be fetched again; a tenth of the bound is left free,
+ * so that not each new copy needs this. */
 static void make_room(struct round *r)
 {
     struct child_store *s = r->store;
     uint64_t max = atomic_load(&s->max_bytes), enough = max - max / 10;
     size_t count;
     if (r->count > 0)
-        qsort(r->all, r->count, sizeof *r->all, by_site_and_age);
+        qsort(r->all, r->count, sizeof *r->all, by_site_kind_and_age);
     struct site_share *shares = shares_of(r, &count);
     while (shares != NULL && r->bytes > enough && !stops(s)) {
-        struct site_share *most = NULL;
-        for (size_t i = 0; i < count; i++)
-            if (shares[i].at < shares[i].end && (most == NULL || shares[i].bytes > most->bytes))
+        struct site_share *most = shares;
+        for (size_t i = 1; i < count; i++)
+            if (shares[i].bytes > most->bytes)
                 most = &shares[i];
-        if (most == NULL)
+        if (most->at == most->end) /* what was written meanwhile has its turn at the next look */
             break;
         const struct stored *at = &r->all[most->at++];
-        if (!evict(s, at))
-            continue;
-        most->bytes -= at->bytes;
-        r->bytes -= at->bytes;
-        r->copies--;
+        if (evict(r, at))
+            most->bytes -= at->bytes;
     }
     free(shares);
 }
 
-/* Looks at all files. Past the bound replaced copies go first, all of them, then copies. */
+/* Looks at all files, and makes room past the bound. */
 static void check_copies(struct round *r)
 {
     struct child_store *s = r->store;
     look_at_all(r);
     if (r->bytes > atomic_load(&s->max_bytes) && !stops(s)) {
-        r->drops_replaced = r->gathers = true;
+        r->gathers = true;
         report_full(s);
         look_at_all(r);
-        if (r->bytes > atomic_load(&s->max_bytes) && !r->failed && !stops(s))
+        if (!r->failed && !stops(s))
             make_room(r);
     }
     if (r->unsent > 0) {

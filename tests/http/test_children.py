@@ -305,6 +305,35 @@ def test_a_full_store_does_not_fetch_again_what_it_removed(world):
     eventually(lambda: "child-store-full" not in world.reasons(), "there is room for all")
 
 
+def test_copies_that_cannot_be_fetched_again_take_no_other_sites_room(start):
+    """A tenant fills the store, and its origin has nothing any more: the tenant's copies are removed, not those of others."""
+    with Origin() as large, Origin("127.0.0.3") as small:
+        bases = [f"http://{o.address}:{o.port}" for o in (large, small)]
+        body = urlset(*(f"{bases[0]}/page/{i}" for i in range(500)))
+        paths = [f"/{i}.xml" for i in range(12)]
+        for path in paths:
+            large.answers[path] = answer(200, body)
+        small.answers["/a.xml"] = answer(200, urlset(bases[1] + "/page"))
+        for origin, base, members in ((large, bases[0], paths), (small, bases[1], ["/a.xml"])):
+            origin.answers["/list.xml"] = answer(200, index(*(base + path for path in members)))
+        config = lambda fetch="": FETCH + "allow_address = 127.0.0.3\n" + fetch + "".join(
+            f'[site "s{i}"]\norigin = {base}\n[source "m{i}"]\nupstream = {base}/list.xml\nserve = yes\nindex = {base}/sitemap_index.xml\n' for i, base in enumerate(bases))
+        server = start(sites=(), config=config())
+        files = lambda: [file for file in Path(server.database + ".children").glob("*/*") if len(file.name) == 32]
+        poll = lambda loc: server.api("POST", f"/v1/checks?loc={quote(loc, safe='')}").json()["check"]["state"]
+        eventually(lambda: len(files()) == 13, "all have copies")
+        eventually(lambda: poll(bases[1] + "/a.xml") == "good", "the catalogue knows that it was read")
+        for path in paths:
+            large.answers[path] = answer(404)
+            eventually(lambda path=path: poll(bases[0] + path) == "gone", "it cannot be fetched again")
+        small.answers["/a.xml"] = answer(503, Retry_After=3600)
+        server.reload(config(f"store_bytes = {len(body) * 6}\n"))
+        eventually(lambda: server.told("child-store-full"), "the store is full")
+        eventually(lambda: server.metrics()["sitemapd_child_bytes"] <= len(body) * 6, "it keeps to its bound")
+        assert ask(server.public, "GET", "/a.xml", host=bases[1].removeprefix("http://")).status == 200, "the other site's copy is there"
+        assert 3 < len(files()) < 7
+
+
 def test_copies_that_cannot_be_fetched_are_missing(world):
     paths = [f"/{i}.xml" for i in range(8)]
     for path in paths:
