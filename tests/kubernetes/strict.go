@@ -27,9 +27,10 @@ type serviceMonitor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		JobLabel  string               `json:"jobLabel"`
-		Selector  metav1.LabelSelector `json:"selector"`
-		Endpoints []struct {
+		JobLabel     string               `json:"jobLabel"`
+		TargetLabels []string             `json:"targetLabels"`
+		Selector     metav1.LabelSelector `json:"selector"`
+		Endpoints    []struct {
 			Port     string `json:"port"`
 			Path     string `json:"path"`
 			Interval string `json:"interval"`
@@ -80,6 +81,7 @@ type httpRoute struct {
 	} `json:"spec"`
 }
 
+// All objects; of a chart with shards, also those of one shard.
 type objects struct {
 	sets     []*appsv1.StatefulSet
 	services []*corev1.Service
@@ -282,6 +284,66 @@ func (o *objects) hasPort(name, port string, number int32) bool {
 	return false
 }
 
+// ofShard has what has the label of that set, and the configurations and secrets of all.
+func (o *objects) ofShard(shard string) *objects {
+	own := &objects{configs: o.configs, secrets: o.secrets}
+	for _, service := range o.services {
+		if service.Labels["shard"] == shard {
+			own.services = append(own.services, service)
+		}
+	}
+	for _, policy := range o.policies {
+		if policy.Labels["shard"] == shard {
+			own.policies = append(own.policies, policy)
+		}
+	}
+	for _, budget := range o.budgets {
+		if budget.Labels["shard"] == shard {
+			own.budgets = append(own.budgets, budget)
+		}
+	}
+	return own
+}
+
+// checkShards checks that each set has all its objects, and nothing of another: pods, schema, hosts.
+func (o *objects) checkShards() {
+	schemas, hosts := map[string]bool{}, map[string]bool{}
+	for _, set := range o.sets {
+		own := o.ofShard(set.Labels["shard"])
+		own.checkSet(set, len(o.secrets) > 0)
+		if len(own.services) != 2 || len(own.policies) != 1 || len(own.budgets) != 1 {
+			fault("not all objects are there")
+		}
+		for _, other := range o.sets {
+			if other != set && finds(set.Spec.Selector, other.Spec.Template.Labels) {
+				fault("the StatefulSet %s finds pods of another shard", set.Name)
+			}
+		}
+		for _, container := range append(set.Spec.Template.Spec.InitContainers, set.Spec.Template.Spec.Containers...) {
+			shared, schema := false, "sitemapd"
+			for _, variable := range container.Env {
+				shared = shared || variable.Name == "SITEMAPD_SHARED"
+				if variable.Name == "SITEMAPD_SHARED_SCHEMA" {
+					schema = variable.Value
+				}
+			}
+			if key := container.Name + " " + schema; shared && schemas[key] {
+				fault("two shards have the schema %s", schema)
+			} else {
+				schemas[key] = true
+			}
+		}
+	}
+	for _, route := range o.routes {
+		for _, host := range route.Spec.Hostnames {
+			if hosts[host] {
+				fault("two HTTPRoutes have the host %s", host)
+			}
+			hosts[host] = true
+		}
+	}
+}
+
 func (o *objects) checkRoutes() {
 	for _, ingress := range o.ingress {
 		for _, rule := range ingress.Spec.Rules {
@@ -359,12 +421,10 @@ func main() {
 			o.decode(name, document)
 		}
 	}
-	for _, set := range o.sets {
-		o.checkSet(set, len(o.secrets) > 0)
-	}
-	if len(o.sets) != 1 || len(o.services) != 2 || len(o.policies) != 1 || len(o.budgets) != 1 {
+	if count := len(o.sets); count == 0 || len(o.services) != 2*count || len(o.policies) != count || len(o.budgets) != count {
 		fault("not all objects are there")
 	}
+	o.checkShards()
 	o.checkRoutes()
 	o.checkMonitoring()
 	if faults > 0 {

@@ -1,10 +1,31 @@
 {{- define "sitemapd.name" -}}
 {{- if contains .Chart.Name .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-{{ .Chart.Name }}{{ end -}}
+{{- with .Shard }}-{{ . }}{{ end -}}
+{{- end }}
+
+{{/* A template for each shard, with its name in .Shard and its own sites, sources and hosts; without shards, once. */}}
+{{- define "sitemapd.each" }}
+{{- $template := index . 0 }}
+{{- $root := index . 1 }}
+{{- $values := $root.Values }}
+{{- $one := dict "sites" $values.sites "sources" $values.sources "hosts" $values.public.hosts }}
+{{- range $shard, $own := $values.shards | default (dict "" $one) }}
+{{- $public := set (deepCopy $values.public) "hosts" ($own.hosts | default list) }}
+{{- $more := dict "sites" ($own.sites | default dict) "sources" ($own.sources | default dict) "public" $public }}
+{{- $context := dict "Shard" $shard "Values" (merge $more (omit $values "sites" "sources" "public")) "Chart" $root.Chart "Release" $root.Release }}
+{{- with include $template $context | trim | trimPrefix "---\n" }}
+---
+{{ . }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "sitemapd.selector" -}}
 app.kubernetes.io/name: sitemapd
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- with .Shard }}
+shard: {{ . }}
+{{- end }}
 {{- end }}
 
 {{- define "sitemapd.labels" -}}
@@ -67,8 +88,18 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if not $hosts }}
 {{- range .Values.sites }}{{ $hosts = append $hosts (regexReplaceAll "^https?://([^/:]+).*$" .origin "${1}") }}{{ end }}
 {{- end }}
-{{- if not $hosts }}{{ fail "a route needs hosts: set sites, or public.hosts" }}{{ end }}
+{{- if not (or $hosts .Shard) }}{{ fail "a route needs hosts: set sites, or public.hosts" }}{{ end }}
 {{- $hosts | uniq | toJson }}
+{{- end }}
+
+{{/* Where PostgreSQL has the log: one database for all shards. */}}
+{{- define "sitemapd.sharedEnv" -}}
+- name: SITEMAPD_SHARED
+  valueFrom:
+    secretKeyRef: {name: {{ .Values.existingSecret }}, key: shared}
+{{- with .Shard }}
+- {name: SITEMAPD_SHARED_SCHEMA, value: {{ printf "sitemapd_%s" . }}}
+{{- end }}
 {{- end }}
 
 {{- define "sitemapd.lockedDown" -}}
