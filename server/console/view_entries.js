@@ -65,7 +65,7 @@ const REMEDIES = {
   'no-usable-url': 'Write absolute URLs of this site.', 'empty-file': 'Write at least one URL, or remove the file.', 'bot-wall': 'Exempt sitemaps from the bot protection.',
   'bad-name': 'Rename the file.', unreadable: 'Put a file there that the server\'s user may read.', 'malformed-list': 'Write one URL on each line, and nothing else.',
   'not-utf8': 'Write it in UTF-8.', 'loc-relative': 'Write the whole URL, with https and host.', 'path-too-long': 'Use a shorter path.',
-  'outside-site': 'List the pages of each host in a sitemap of that host.', 'outside-directory': 'Move the sitemap to the top of the site, or verify the site in the search consoles.',
+  'outside-site': 'List the pages of each host in a sitemap of that host, or declare the host as a cross host of the site.', 'outside-directory': 'Move the sitemap to the top of the site, or verify the site in the search consoles.',
   'scheme-differs': 'Use the scheme of the sitemap in its URLs.', 'lastmod-invalid': DATES, 'lastmod-no-zone': DATES, 'lastmod-in-future': DATES,
   'one-lastmod': 'Date each page by its own change, not by the build.', namespace: 'Use the namespace of sitemaps.org, version 0.9.',
   redirect: 'Serve it at its own address: no redirect to another host, to http or in a circle.', 'unexpected-status': 'Have the web server answer 200.',

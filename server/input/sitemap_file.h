@@ -88,7 +88,9 @@ struct sitemap_expect {
     int64_t now;           /* Unix seconds, for the pages' lastmods */
     const struct url *url; /* the file's own; NULL: where its pages are is not checked */
     /* Hosts ("www.example.com", or with a port) whose pages it may list beside its own host's: its
-     * site's, with the aliases and cross hosts. NULL where host_count is 0. */
+     * site's, with the aliases and cross hosts. NULL where host_count is 0: then they are not
+     * known, and a file of which all pages are elsewhere is good with a remark, else it is BROKEN.
+     */
     const char *const *hosts;
     size_t host_count;
     enum sitemap_packing packing;

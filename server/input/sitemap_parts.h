@@ -43,6 +43,7 @@ struct sitemap_pages {
     size_t folder_len; /* of the file's own URL, up to and with its last slash; 0: not checked */
     uint64_t urls, bad_urls;
     uint64_t useless; /* of the bad ones those that no crawler can ask for */
+    uint64_t foreign; /* of the others those of hosts that are neither its own nor its site's */
     struct sitemap_remarks remarks;
     /* The last origin other than the file's own, and what is to be said of its pages: neighbours
      * mostly share theirs. */

@@ -348,6 +348,20 @@ static bool expects_host(const struct sitemap_expect *expect, const struct url *
     return known;
 }
 
+static size_t www_len(const char *host, size_t len)
+{
+    return len > 4 && memcmp(host, "www.", 4) == 0 ? 4 : 0;
+}
+
+/* www.example.com, example.com and their ports mostly are one site, and verified together. */
+static bool is_twin(const struct url *a, const struct url *b)
+{
+    const char *at = a->text + a->host_at, *other = b->text + b->host_at;
+    size_t skip = www_len(at, a->host_len), other_skip = www_len(other, b->host_len);
+    size_t len = a->host_len - skip;
+    return len == b->host_len - other_skip && memcmp(at + skip, other + other_skip, len) == 0;
+}
+
 /* What is said of the pages of an origin that is not the file's own. */
 static enum rule_code check_origin(const struct sitemap_expect *expect, const struct url *page)
 {
@@ -372,6 +386,7 @@ static void evaluate_place(struct sitemap_pages *p, struct place at, const struc
             p->other_len == url->origin_len && memcmp(p->other, url->text, url->origin_len) == 0;
         code = same ? p->other_code : check_origin(&p->expect, url);
         p->other_code = code;
+        p->foreign += code == RULE_OUTSIDE_SITE && p->expect.host_count > 0 && !is_twin(url, own);
         p->other_len = url->origin_len <= sizeof p->other ? url->origin_len : 0;
         memcpy(p->other, url->text, p->other_len);
     }
@@ -417,20 +432,23 @@ void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code)
     p->useless += is_useless(code);
 }
 
-/* Refuses the file since none of its URLs is of use. */
+/* Refuses the file since none of its URLs is of use: what is foreign is reported where there is
+ * some, for that may be declared. */
 static void sitemap_pages_refuse_all(const struct sitemap_pages *p, struct reader_state *core)
 {
     char sentence[SITEMAP_REMARK_SENTENCE];
+    bool foreign = p->foreign > 0;
     const struct sitemap_remark *first = p->remarks.at;
     for (size_t i = p->remarks.count; i-- > 0;)
-        if (is_useless(p->remarks.at[i].code))
+        if (foreign ? p->remarks.at[i].code == RULE_OUTSIDE_SITE
+                    : is_useless(p->remarks.at[i].code))
             first = &p->remarks.at[i];
     char urls[48] = "its one URL cannot";
     if (p->urls > 1)
         snprintf(urls, sizeof urls, "none of its %" PRIu64 " URLs can", p->urls);
     sitemap_remark_report(first, sentence);
-    reader_state_fail(core, READER_MALFORMED, "no-usable-url", first->lines[0], first->column,
-                      "%s be used: %s", urls, sentence);
+    reader_state_fail(core, READER_MALFORMED, foreign ? "outside-site" : "no-usable-url",
+                      first->lines[0], first->column, "%s be used: %s", urls, sentence);
 }
 
 void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const char *name,
@@ -790,11 +808,11 @@ void sitemap_verifier_head(struct sitemap_verifier *v, const char *content_encod
 bool sitemap_file_has_code(const char *word)
 {
     static const char *const words[] = {
-        "empty",         "empty-file",     "nested-index",     "not-a-sitemap",    "bot-wall",
-        "malformed-xml", "malformed-list", "truncated",        "wrong-namespace",  "doctype",
-        "too-many-urls", "file-too-large", "text-too-long",    "nesting-too-deep", "not-utf8",
-        "not-text",      "not-gzip",       "packed-twice",     "malformed-gzip",   "gzip-bomb",
-        "no-usable-url", "encoding",       "maintenance-page",
+        "empty",         "empty-file",     "nested-index",  "not-a-sitemap",    "bot-wall",
+        "malformed-xml", "malformed-list", "truncated",     "wrong-namespace",  "doctype",
+        "too-many-urls", "file-too-large", "text-too-long", "nesting-too-deep", "not-utf8",
+        "not-text",      "not-gzip",       "packed-twice",  "malformed-gzip",   "gzip-bomb",
+        "no-usable-url", "outside-site",   "encoding",      "maintenance-page",
     };
     for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++)
         if (strcmp(word, words[i]) == 0)
@@ -828,7 +846,7 @@ static void check_use(struct sitemap_verifier *v)
     if (pages->expect.packing == SITEMAP_PACKING_GZIP && !frame_is_gzip(&v->frame))
         reader_state_fail(&v->work.core, READER_MALFORMED, "not-gzip", 0, 0,
                           "is named as gzip but is not gzip: crawlers cannot decompress it");
-    else if (pages->urls > 0 && pages->useless == pages->urls)
+    else if (pages->urls > 0 && pages->useless + pages->foreign == pages->urls)
         sitemap_pages_refuse_all(pages, &v->work.core);
 }
 

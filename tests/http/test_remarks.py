@@ -32,7 +32,8 @@ REMARKED = {
     "relative.xml": (pages(page("/a"), GOOD), {"loc-relative": (3, 6, 1)}),
     "ftp.xml": (pages(GOOD, page("ftp://www.example.com/a")), {"loc-scheme": (4, 6, 1)}),
     "space.xml": (pages(page(f"{ORIGIN}/a b")), {"loc-space": (3, 6, 1)}),
-    "foreign.xml": (pages(page(OTHER + "/a"), page(OTHER + "/b")), {"outside-site": (3, 6, 2)}),
+    "foreign.xml": (pages(page(OTHER + "/a"), page(OTHER + "/b"), GOOD), {"outside-site": (3, 6, 2)}),
+    "twin.xml": (pages(page(ORIGIN.replace("www.", "") + "/a")), {"outside-site": (3, 6, 1)}),
     "scheme.xml": (pages(page(ORIGIN.replace("https", "http") + "/a")), {"scheme-differs": (3, 6, 1)}),
     "deep/er.xml": (pages(page(ORIGIN + "/a"), page(ORIGIN + "/deep/a")), {"outside-directory": (3, 6, 1)}),
     "dates.xml": (pages(dated("a", "yesterday"), dated("b", "2131-01-01"), dated("c", "2026-01-01T10:00:00")),
@@ -50,6 +51,8 @@ REFUSED = {
     "none.xml": (pages("<url/>", page("")), "no-usable-url", 3, 1),
     "all-relative.xml": (pages(page("/a"), page("/b")), "no-usable-url", 3, 6),
     "all-ftp.xml": (pages(page("ftp://www.example.com/")), "no-usable-url", 3, 6),
+    "all-foreign.xml": (pages(page(OTHER + "/a"), page("/b"), page(OTHER + "/b")), "outside-site", 3, 6),
+    "foreign.txt": (f"{OTHER}/a\n".encode(), "outside-site", 1, 1),
     "begun.xml": (b"<urlset", "truncated", 1, 1),
     "cut.xml": (b'<!-- x -->\n<urlset xmlns="http://www.si', "truncated", 2, 1),
 }
@@ -142,6 +145,19 @@ def test_pages_of_a_cross_host(world):
     world.server.start()
     eventually(lambda: set(remarks(world)) == {"a.xml", "b.xml"}, "the host is another's again")
     assert world.state()[1:] == state[1:]
+
+
+def test_pages_of_other_hosts_alone(world):
+    """No crawler can use them, until the site has the host."""
+    lay(world.folder, {"a.xml": REFUSED["all-foreign.xml"]})
+    world.folder.put("good.xml", urlset("/fine"))
+    world.start(NOT_WATCHED)
+    assert world.problems() == {"a.xml": "outside-site"} and world.names() == {"good.xml"} and world.ready() is not None
+    (problem,) = world.source()["problems"]
+    assert problem["detail"].startswith(f'none of its 3 URLs can be used: "{OTHER}/a" is on another host than the sitemap and its site; 2 in all'), problem
+    assert world.server.cli("site", "update", ORIGIN, "--add-cross-host", OTHER.removeprefix("https://")).code == 0
+    world.scan()
+    assert world.problems() == {} and world.names() == {"a.xml", "good.xml"} and world.ready() is None
 
 
 def test_scan_reports_remarks_with_each_pass(tmp_path):

@@ -123,15 +123,21 @@ static bool is_too_large(const char *problem)
            (strcmp(problem, "too-many-urls") == 0 || strcmp(problem, "file-too-large") == 0);
 }
 
+/* What is said of it depends on the hosts of its site. */
+static bool depends_on_hosts(const struct source_file *file)
+{
+    return file->state == SOURCE_FILE_LISTED ||
+           (file->problem != NULL && strcmp(file->problem, "outside-site") == 0);
+}
+
 /* False where what is kept of it says all: what a file's content is refused for stays as long as
  * the file does, all other problems may end without its being touched. Where the site's hosts are
- * others, so may be what is remarked of its pages; and what was too large may have been so for a
+ * others, so may be what is said of its pages; and what was too large may have been so for a
  * source that did not split.
  */
 static bool must_read(const struct folder *f, const struct record *kept, const struct stat *st)
 {
-    return !is_unchanged(kept, st) ||
-           (f->pass->hosts_moved && kept->file.state == SOURCE_FILE_LISTED) ||
+    return !is_unchanged(kept, st) || (f->pass->hosts_moved && depends_on_hosts(&kept->file)) ||
            (f->must_split_again && is_too_large(kept->file.problem)) ||
            (kept->file.state == SOURCE_FILE_QUARANTINED && !kept->file.refused &&
             !sitemap_file_has_code(kept->file.problem));

@@ -37,7 +37,7 @@ static const struct remark_case cases[] = {
      "loc-repeated 1 4:1 \n"},
     {"markup", OPEN "\n" GOOD PAGE("https://example.com/maps/<b/>a") CLOSE, "loc-markup 1 3:6 \n"},
     {"another host",
-     OPEN "\n" PAGE("https://other.example/a") PAGE("https://other.example/b") CLOSE,
+     OPEN "\n" PAGE("https://other.example/a") PAGE("https://other.example/b") GOOD CLOSE,
      "outside-site 2 2:6,3 https://other.example/a\n"},
     {"another port", OPEN "\n" PAGE("https://example.com:8443/maps/a") CLOSE,
      "outside-site 1 2:6 https://example.com:8443/maps/a\n"},
@@ -184,9 +184,10 @@ static void test_some_use(void **state)
 {
     static const char *const inputs[] = {
         OPEN PAGE("https://example.com/#/a") PAGE("https://example.com/#/b") CLOSE,
-        OPEN PAGE("https://ex_ample.com/a") CLOSE,
+        OPEN PAGE("https://ex_ample.com/a") GOOD CLOSE,
         OPEN PAGE("https://m\xc3\xbcller.example/") CLOSE,
-        OPEN PAGE("https://other.example/") CLOSE,
+        OPEN PAGE("https://www.example.com/") CLOSE,
+        OPEN PAGE("https://other.example/") PAGE("https://example.com/a") CLOSE,
         OPEN PAGE("https://example.com/a b") CLOSE,
         OPEN "<url>" LOC("a") LOC("b") "</url>" CLOSE,
         OPEN PAGE("/a") PAGE("https://example.com/100%") CLOSE,
