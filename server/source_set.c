@@ -593,8 +593,9 @@ static void report_unnamed(struct source_set *set, const struct source_plan *pla
         if (managed && !name_taken(plan, name))
             log_event(
                 LOG_LEVEL_WARNING, "source-no-longer-configured",
-                "%s: was removed from the configuration: %s is no longer read; its entries stay",
-                name, folder ? "the folder" : "the upstream");
+                "%s: was removed from the configuration: %s is no longer read; its entries stay; "
+                "`sitemapd source remove %s` lets another source take them over",
+                name, folder ? "the folder" : "the upstream", name);
     }
     roster_release(roster);
     sources_release(list);
@@ -605,8 +606,8 @@ static bool report_unread_source(void *context, const char *name, bool remote)
     if (!name_taken(context, name))
         log_event(LOG_LEVEL_INFO, "source-not-read",
                   "%s: was read before, and no source has this name now: %s is not watched; its "
-                  "entries stay",
-                  name, remote ? "its upstream" : "its folder");
+                  "entries stay; `sitemapd source remove %s` lets another source take them over",
+                  name, remote ? "its upstream" : "its folder", name);
     return true;
 }
 

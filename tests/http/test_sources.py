@@ -789,8 +789,57 @@ def test_a_start_without_its_section_says_that_a_source_is_not_read(world):
     assert "source-not-read" not in world.server.log()
     file.write_text(whole.replace(world.configure(), ""))
     world.server.restart()
-    assert world.told("source-not-read")[-1].endswith("files: was read before, and no source has this name now: its folder is not watched; its entries stay")
+    assert world.told("source-not-read")[-1].endswith("files: was read before, and no source has this name now: its folder is not watched; its entries stay; `sitemapd source remove files` lets another source take them over")
     assert world.names() == {"a.xml"}
+
+
+def test_a_source_with_another_name_takes_the_entries_over(world):
+    """Once the old one is removed; then what its files were dated stays, and it removes what is gone. A source of the configuration that comes back owns what it had."""
+    world.folder.put("a.xml")
+    world.folder.put("b.xml", urlset("/b"), OLD + 50)
+    world.folder.put("c.xml", urlset("/c"), OLD + 60)
+    world.start()
+    before = world.entries()
+    file = world.tmp_path / "sitemapd.conf"
+    whole = file.read_text()
+
+    def rename(name):
+        file.write_text(whole.replace('[source "files"]', f'[source "{name}"]'))
+        if world.server.process:
+            world.server.stop()
+        world.server.start()
+        world.scanned(name)
+
+    rename("new")
+    assert {p["code"] for p in world.source("new")["problems"]} == {"owned-by-another"} and "new: 3 files are rejected" in world.ready()["source-problems"]
+    assert "`sitemapd source remove files` lets another source take them over" in world.told("source-not-read")[-1]
+    world.server.stop()
+    lost = world.server.cli("status")  # of the file, without a configuration
+    assert "  files " in lost.out and "not declared here (`sitemapd source remove` forgets it" in lost.out, lost
+    removed = world.server.cli("source", "remove", "files")
+    assert (removed.code, removed.out) == (0, "files: removed; its entries stay\n"), removed
+    assert world.server.cli("source", "remove", "files").err == "sitemapd: files: source not found\n"
+    assert "  files " not in world.server.cli("status").out
+    world.folder.put("a.xml", mtime=OLD + 200)  # touched, and not changed
+    world.folder.put("b.xml", urlset("/another"), OLD + 300)
+    before["b.xml"] = utc(OLD + 300)
+    rename("new")
+    world.scan(name="new")
+    assert world.source("new")["problems"] == [] and world.ready() is None and world.entries() == before
+    assert {s["source"] for s in world.server.api("GET", "/v1/sitemaps").json()["sitemaps"]} == {"new"}
+    world.folder.remove("c.xml")
+    world.scan("?max_removed=1", name="new")
+    assert world.names() == {"a.xml", "b.xml"} and world.server.cli("status").code == 0
+    rename("files")  # which no longer owns them
+    assert {p["code"] for p in world.source()["problems"]} == {"owned-by-another"} and world.names() == {"a.xml", "b.xml"}
+    assert world.server.api("DELETE", "/v1/sources/files").json()["code"] == "managed-by-config"
+    assert world.server.api("DELETE", "/v1/sources/new").status == 204
+    world.scan()
+    assert world.problems() == {} and {s["source"] for s in world.server.api("GET", "/v1/sitemaps").json()["sitemaps"]} == {"files"}
+    rename("new")
+    world.server.stop()
+    assert world.server.cli("check").code == 0
+    assert {line.split()[0] for line in world.server.cli("source", "list").out.splitlines()} == {"new", "files"}, "both are known again"
 
 
 def test_a_dry_scan_has_rows(world):

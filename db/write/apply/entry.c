@@ -403,6 +403,8 @@ static void merge(struct put *put, const struct put_row *old, struct put_row *ne
     bool same_digest = entry->digest_state == FIELD_SET && old->has_digest &&
                        strcmp(entry->digest, old->digest) == 0;
     *new = *old;
+    if (put->takes_over != 0)
+        new->source = put->takes_over;
     if (entry->digest_state != FIELD_ABSENT) {
         new->has_digest = entry->digest_state == FIELD_SET;
         if (new->has_digest)
@@ -435,7 +437,8 @@ static bool same_extensions(const struct put_row *a, const struct put_row *b)
 
 static bool same_row(const struct put_row *a, const struct put_row *b)
 {
-    return same_text(a->has_lastmod, a->lastmod, b->has_lastmod, b->lastmod) &&
+    return a->source == b->source &&
+           same_text(a->has_lastmod, a->lastmod, b->has_lastmod, b->lastmod) &&
            same_extensions(a, b) && same_text(a->has_digest, a->digest, b->has_digest, b->digest);
 }
 
@@ -467,6 +470,7 @@ static enum catalogue_status update(struct tx *tx, struct put *put)
     statement_bind_text(row, 3, new.has_digest ? new.digest : NULL);
     sqlite3_bind_int64(row, 4, new.changed_at);
     statement_bind_text(row, 5, new.extensions);
+    sqlite3_bind_int64(row, 6, new.source);
     const struct recorder_row changed = {list_scope(put->index), put->url.text, put->url.len, old,
                                          &new};
     recorder_report(tx->recorder, &changed);

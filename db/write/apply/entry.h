@@ -28,6 +28,7 @@ struct put {
     const char *index_name; /* NULL: by scope, or where it is registered */
     int64_t owner;          /* of the entry of a page of a urlset; 0: by the names below */
     const char *source;     /* owner of a new entry that names none */
+    int64_t takes_over;     /* the entry's owner from now on; 0: who has it */
     struct grant grant;     /* what the caller may touch */
     bool pass_frozen;       /* see struct change */
     bool normalised;        /* the loc is url_parse's own text (a stream's): only taken apart */

@@ -21,6 +21,7 @@
 #include "db/write/apply/apply.h"
 #include "db/write/apply/entry.h"
 #include "db/write/guard.h"
+#include "server/rules/lastmod.h"
 
 #define SCAN_PROBLEM_SIZE 64
 
@@ -552,8 +553,40 @@ static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row)
     return status;
 }
 
+static bool is_later(const char *a, const char *b)
+{
+    struct lastmod x, y;
+    return lastmod_parse(a, strlen(a), INT64_MAX / 2, &x, NULL) == RULE_OK &&
+           lastmod_parse(b, strlen(b), INT64_MAX / 2, &y, NULL) == RULE_OK &&
+           x.unix_seconds > y.unix_seconds;
+}
+
+/* The entry of a source that was removed is this one's. Its date stays if the content is as the
+ * other source knew it, and never moves back. */
+static enum catalogue_status take_over(struct scan *s)
+{
+    struct put *put = &s->put;
+    uint64_t hash[2] = {0, 0};
+    bool found = false;
+    sqlite3_stmt *row = tx_statement(s->tx, ST_FILE_READ);
+    if (!row)
+        return tx_failure(s->tx);
+    sqlite3_bind_int64(row, 1, put->row.source);
+    statement_bind_text(row, 2, s->file->path);
+    enum catalogue_status status = statement_first(row, &found);
+    if (found)
+        row_hash(row, 5, hash);
+    sqlite3_reset(row);
+    bool same = (hash[0] | hash[1]) != 0 && memcmp(hash, s->file->hash, sizeof hash) == 0;
+    put->takes_over = s->owner;
+    if (put->row.has_lastmod &&
+        (same || !s->file->lastmod || is_later(put->row.lastmod, s->file->lastmod)))
+        s->entry.lastmod_state = FIELD_ABSENT;
+    return status;
+}
+
 /* Places s->file as the entry that it would be. Sets s->put.code; `*foreign` if the loc is
- * another's. */
+ * another's, who was not removed. */
 static enum catalogue_status scan_place(struct scan *s, bool *foreign)
 {
     const struct source_file *file = s->file;
@@ -568,6 +601,7 @@ static enum catalogue_status scan_place(struct scan *s, bool *foreign)
     put->grant = s->change->grant;
     put->index_name = s->change->index_name;
     put->source = s->change->source;
+    put->takes_over = 0;
     put->of_set = !s->single;
     if (!file->loc) {
         put->code = RULE_LOC_MISSING;
@@ -576,6 +610,14 @@ static enum catalogue_status scan_place(struct scan *s, bool *foreign)
     }
     enum catalogue_status status = entry_locate(s->tx, put);
     *foreign = put->code == RULE_OK && put->from && put->row.source != s->owner;
+    if (status == CATALOGUE_OK && *foreign) {
+        int64_t removed = 0;
+        status =
+            tx_number(s->tx, ST_SOURCE_IS_REMOVED, 0, &removed, put->row.source, put->site->id);
+        *foreign = removed == 0;
+        if (status == CATALOGUE_OK && !*foreign)
+            status = take_over(s);
+    }
     return status;
 }
 
@@ -660,6 +702,8 @@ static enum catalogue_status list_file(struct scan *s)
     count_put(s->change, s->result, put);
     struct source_file file = *s->file;
     file.loc = put->url.text;
+    if (put->takes_over != 0 && put->row.has_lastmod)
+        file.lastmod = put->row.lastmod;
     return scan_row_write(s, &file, put->site->id, false);
 }
 
@@ -709,7 +753,10 @@ static enum catalogue_status prepare(struct scan *s)
         result_refuse(s->result, RULE_INDEX_UNKNOWN, "index");
         return CATALOGUE_OK;
     }
-    return tx_source(s->tx, source, true, &s->owner);
+    status = tx_source(s->tx, source, true, &s->owner);
+    if (status == CATALOGUE_OK && s->change->grant.site_id == 0)
+        status = tx_run(s->tx, ST_SOURCE_RETURNS, s->owner);
+    return status;
 }
 
 /* Whether the step ends here, so that others have their turn. A dry run has no steps: it is tried

@@ -440,6 +440,24 @@ static enum catalogue_status run_named(struct tx *tx, enum statement which, cons
     return statement_run(row);
 }
 
+/* One that no configuration names any more: only the names of those that are read are known here,
+ * not who reads them, and a scan for a configuration brings it back. */
+static enum catalogue_status remove_unnamed(struct tx *tx, const char *name,
+                                            struct change_result *result)
+{
+    enum catalogue_status status = run_named(tx, ST_SOURCE_UNNAMED_REMOVE, name);
+    if (status != CATALOGUE_OK)
+        return status;
+    if (sqlite3_changes(tx->db) == 0) {
+        result_decline(result, CATALOGUE_NOT_FOUND, "source not found");
+        return CATALOGUE_OK;
+    }
+    result->removed = 1;
+    result->changed = true;
+    tx_registry_touch(tx);
+    return CATALOGUE_OK;
+}
+
 enum catalogue_status apply_source_remove(struct tx *tx, const struct change *change,
                                           const struct change_source_remove *removal,
                                           struct change_result *result)
@@ -449,6 +467,8 @@ enum catalogue_status apply_source_remove(struct tx *tx, const struct change *ch
     if (status != CATALOGUE_OK)
         return status;
     const char *name = removal->name ? removal->name : "";
+    if (registry_source(r, name) == NULL && change->grant.site_id == 0)
+        return remove_unnamed(tx, name, result);
     const struct source_settings *old = find_old(r, change, name, result);
     if (!old)
         return CATALOGUE_OK;

@@ -216,7 +216,7 @@ static void append_source(struct str *out, const json_t *source, void *context)
                       member_text(source, "kind"),
                       upstream == NULL && directory == NULL
                           ? "not declared here: of a running server (--server URL shows it), or no "
-                            "longer read"
+                            "longer read (source remove forgets it)"
                       : upstream != NULL ? upstream
                                          : directory);
     if (url != NULL)

@@ -139,6 +139,10 @@ static void print_source(const json_t *source)
            "", member_number(source, "listed"), files,
            remote ? plural(files, "sitemap", "sitemaps") : plural(files, "file", "files"), bad,
            member_number(source, "held_removals"), good != NULL ? good : "never");
+    if (member_text_or_null(source, "directory") == NULL &&
+        member_text_or_null(source, "upstream") == NULL)
+        fputs("; not declared here (`sitemapd source remove` forgets it if no server reads it)",
+              stdout);
     if (failure != NULL) {
         fputs("; failing: ", stdout);
         cli_print_escaped(stdout, failure);
