@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The log as a node hands it to its followers. It reads it where it has it, on a connection of its
- * own: of PostgreSQL, or of the node that it follows itself. So nothing is kept here that would
- * have to be bounded, and a record that a follower lacks is there as long as PostgreSQL has it;
- * while a node is cut off, those that follow it get no further than it has handed out. */
+ * own: of PostgreSQL, or of the node that it follows itself, unless it is what came from there
+ * last. So nothing is kept here that would have to be bounded, and a record that a follower lacks
+ * is there as long as PostgreSQL has it; while a node is cut off, those that follow it get no
+ * further than it has handed out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ struct shared_reader {
     pthread_mutex_t lock;        /* for what follows, as long as it is made */
     struct shared_log *log;
     bool interrupted;
-    struct followed *followed; /* its own; NULL: the log is PostgreSQL's */
+    struct followed *followed;   /* its own; NULL: the log is PostgreSQL's */
+    struct shared_log *received; /* of a follower: what it has for itself */
 };
 
 void catalogue_shared_on_move(struct catalogue *c, void (*moved)(void *context), void *context)
@@ -57,6 +59,8 @@ void catalogue_log_reader_free(struct shared_reader *r)
         return;
     if (r->log != NULL)
         r->log->calls->free(r->log);
+    if (r->received != NULL)
+        r->received->calls->free(r->received);
     followed_free(r->followed);
     pthread_mutex_destroy(&r->lock);
     free(r);
@@ -85,8 +89,10 @@ static struct shared_log *open_log(struct shared_reader *r, const struct shared_
         r->followed = followed_new(shared->followed, r->catalogue->path);
     if (r->log == NULL && !r->interrupted)
         r->log = !shared->follows      ? member_open_log(&options, why, sizeof why)
-                 : r->followed != NULL ? followed_open_log(r->followed, true)
+                 : r->followed != NULL ? followed_open_log(r->followed, FOLLOWED_FETCHES)
                                        : NULL;
+    if (r->received == NULL && shared->follows)
+        r->received = followed_open_log(member_followed(r->catalogue->member), FOLLOWED_HANDS_ON);
     pthread_mutex_unlock(&r->lock);
     return r->log;
 }
@@ -109,6 +115,21 @@ static enum shared_handout judge(enum shared_outcome outcome)
     }
 }
 
+/* Writes what is behind `at`: without a word to another machine if it can be. */
+static enum shared_outcome read_records(struct shared_reader *r, const struct shared_position *at,
+                                        uint64_t max_bytes, struct relay_writer *w, uint64_t *head)
+{
+    const struct shared_take take = relay_take(w);
+    const int64_t deadline_ms = clock_now_ms() + CALL_MS;
+    if (r->received != NULL) {
+        r->received->calls->tail(r->received, at, max_bytes, &take, head, deadline_ms);
+        if (w->records > 0)
+            return SHARED_YES;
+        w->bytes = w->whole;
+    }
+    return r->log->calls->tail(r->log, at, max_bytes, &take, head, deadline_ms);
+}
+
 enum shared_handout catalogue_log_hand(struct shared_reader *r, const struct shared_place *from,
                                        uint64_t max_bytes, int fd, uint64_t *bytes,
                                        uint64_t *records)
@@ -125,14 +146,12 @@ enum shared_handout catalogue_log_hand(struct shared_reader *r, const struct sha
         head.away_ms = 1; /* it is copying a file, or too old to follow */
     relay_begin(&w, fd, state.epoch);
     if (from != NULL) {
-        struct shared_log *log = open_log(r, &state);
-        const struct shared_take take = relay_take(&w);
         uint64_t seen = 0;
-        if (log == NULL)
+        if (open_log(r, &state) == NULL)
             return SHARED_HAND_AWAY;
         if (!read_place(from, &at))
             return SHARED_HAND_ALIEN;
-        outcome = log->calls->tail(log, &at, max_bytes, &take, &seen, clock_now_ms() + CALL_MS);
+        outcome = read_records(r, &at, max_bytes, &w, &seen);
         if (seen > head.head)
             head.head = seen;
     }

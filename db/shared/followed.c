@@ -21,23 +21,29 @@
 #define ANSWER_MS    5000 /* until it begins, beside the time of a long poll */
 #define WAIT_STEP_MS 100
 
+struct answer {
+    int fd;           /* -1: not made yet */
+    bool filled;      /* the file has an answer */
+    unsigned readers; /* while there are some, it stays as it is */
+    uint64_t bytes;
+    struct shared_position from, to;
+};
+
 struct followed {
     const struct shared_followed *calls; /* borrowed, or NULL */
     char *folder;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t moved;
-    int fd; /* -1: not made yet */
-    uint64_t bytes;
-    bool filled, read; /* the file has an answer; it was read to its end */
-    bool in_use;       /* somebody reads it: it stays as it is */
-    struct shared_position from, to;
+    struct answer answers[2]; /* the last one, and the one before it that had records */
+    unsigned last;
+    bool read; /* the last one was read to its end, by this node itself */
     struct relay_head head;
 };
 
 struct followed_log {
     struct shared_log log; /* first */
     struct followed *u;
-    bool fetches;
+    enum followed_use use;
     void *link;
     atomic_bool interrupted;
     char expected[SHARED_EPOCH_SIZE]; /* "": any */
@@ -105,18 +111,19 @@ static enum shared_outcome take_answer(struct followed_log *l, const struct shar
     struct relay_head head;
     struct shared_position to;
     char why[128] = "";
-    if (!relay_scan(u->fd, bytes, from, &head, &to, why, sizeof why))
+    struct answer *a = &u->answers[u->last];
+    if (!relay_scan(a->fd, bytes, from, &head, &to, why, sizeof why))
         return fail(l, SHARED_AWAY, "the answer of the followed node is invalid", why);
     if (l->expected[0] != '\0' && strcmp(l->expected, head.epoch) != 0)
         return fail(l, SHARED_TRIMMED, "the followed node has another catalogue", "");
     if (head.hops >= RELAY_HOPS_MOST)
         return fail(l, SHARED_AWAY, "the followed nodes follow each other", "");
     pthread_mutex_lock(&u->lock);
-    u->bytes = bytes;
-    u->from = *from;
-    u->to = to;
+    a->bytes = bytes;
+    a->from = *from;
+    a->to = to;
+    a->filled = true;
     u->head = head;
-    u->filled = true;
     u->read = false;
     pthread_mutex_unlock(&u->lock);
     if (to.seq == from->seq && head.away_ms > 0)
@@ -124,11 +131,26 @@ static enum shared_outcome take_answer(struct followed_log *l, const struct shar
     return SHARED_YES;
 }
 
+static bool has_records(const struct answer *a)
+{
+    return a->filled && a->to.seq > a->from.seq;
+}
+
+/* An empty file for the next answer, in place of the last one where that had no records, else of
+ * the one before it. Waits for those that read it. False: it cannot be made, errno says why. */
 static bool make_file(struct followed *u)
 {
-    if (u->fd < 0)
-        u->fd = file_open_nameless(u->folder);
-    return u->fd >= 0 && ftruncate(u->fd, 0) == 0;
+    pthread_mutex_lock(&u->lock);
+    if (has_records(&u->answers[u->last]))
+        u->last ^= 1;
+    struct answer *a = &u->answers[u->last];
+    a->filled = false;
+    while (a->readers > 0)
+        pthread_cond_wait(&u->moved, &u->lock);
+    pthread_mutex_unlock(&u->lock);
+    if (a->fd < 0)
+        a->fd = file_open_nameless(u->folder);
+    return a->fd >= 0 && ftruncate(a->fd, 0) == 0;
 }
 
 static enum shared_outcome ask(struct followed_log *l, const char *target, uint32_t timeout_ms,
@@ -144,7 +166,7 @@ static enum shared_outcome ask(struct followed_log *l, const char *target, uint3
         return fail(l, SHARED_AWAY, "the answer of the followed node cannot be stored",
                     strerror(errno));
     const struct shared_followed_request request = {.target = target,
-                                                    .fd = u->fd,
+                                                    .fd = u->answers[u->last].fd,
                                                     .timeout_ms = timeout_ms,
                                                     .stops = is_interrupted,
                                                     .stops_context = l};
@@ -160,7 +182,6 @@ static enum shared_outcome ask(struct followed_log *l, const char *target, uint3
 static enum shared_outcome fetch(struct followed_log *l, const struct shared_position *from,
                                  int64_t wait_ms)
 {
-    struct followed *u = l->u;
     char target[256], chain[2 * SHARED_CHAIN_BYTES + 1];
     uint64_t bytes = 0;
     hex_write(chain, from->chain, SHARED_CHAIN_BYTES);
@@ -169,11 +190,6 @@ static enum shared_outcome fetch(struct followed_log *l, const struct shared_pos
                  from->seq, chain, ANSWER_BYTES, wait_ms > 0 ? wait_ms : 0);
     if (l->expected[0] != '\0')
         snprintf(target + len, sizeof target - (size_t)len, "&epoch=%s", l->expected);
-    pthread_mutex_lock(&u->lock);
-    while (u->in_use)
-        pthread_cond_wait(&u->moved, &u->lock);
-    u->filled = false;
-    pthread_mutex_unlock(&u->lock);
     enum shared_outcome outcome =
         ask(l, target, (uint32_t)(ANSWER_MS + (wait_ms > 0 ? wait_ms : 0)), &bytes);
     return outcome == SHARED_YES ? take_answer(l, from, bytes) : outcome;
@@ -213,26 +229,42 @@ static void expect(struct shared_log *log, const char *epoch)
     snprintf(l->expected, sizeof l->expected, "%s", epoch);
 }
 
-/* Whether the file goes on from there, which then stays until `give_back`. One that was read to its
- * end says nothing about now to a handle that can ask. */
-static bool borrow(const struct followed_log *l, const struct shared_position *at, uint64_t *head)
+static bool goes_on(const struct followed_log *l, const struct answer *a,
+                    const struct shared_position *at)
+{
+    struct followed *u = l->u;
+    bool is_last = a == &u->answers[u->last];
+    if (!a->filled || !same_position(&a->from, at))
+        return false;
+    if (l->use == FOLLOWED_HANDS_ON)
+        return has_records(a);
+    /* One that was read to its end says nothing about now to a handle that can ask. */
+    return is_last && !(u->read && l->use == FOLLOWED_FETCHES);
+}
+
+/* The answer that goes on from there, which then stays until `give_back`; or NULL. */
+static struct answer *borrow(const struct followed_log *l, const struct shared_position *at,
+                             uint64_t *head)
+{
+    struct followed *u = l->u;
+    struct answer *found = NULL;
+    pthread_mutex_lock(&u->lock);
+    for (struct answer *a = u->answers; a < u->answers + 2 && found == NULL; a++)
+        if (goes_on(l, a, at))
+            found = a;
+    if (found != NULL)
+        found->readers++;
+    *head = u->head.head;
+    pthread_mutex_unlock(&u->lock);
+    return found;
+}
+
+static void give_back(const struct followed_log *l, struct answer *a, bool read)
 {
     struct followed *u = l->u;
     pthread_mutex_lock(&u->lock);
-    while (u->in_use)
-        pthread_cond_wait(&u->moved, &u->lock);
-    u->in_use = u->filled && !(u->read && l->fetches) && same_position(&u->from, at);
-    *head = u->head.head;
-    bool borrowed = u->in_use;
-    pthread_mutex_unlock(&u->lock);
-    return borrowed;
-}
-
-static void give_back(struct followed *u, bool read)
-{
-    pthread_mutex_lock(&u->lock);
-    u->in_use = false;
-    u->read |= read;
+    a->readers--;
+    u->read |= read && l->use != FOLLOWED_HANDS_ON;
     pthread_cond_broadcast(&u->moved);
     pthread_mutex_unlock(&u->lock);
 }
@@ -247,21 +279,21 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
     (void)deadline_ms; /* an answer has its own */
     l->why[0] = '\0';
     l->gist = "";
-    bool borrowed = borrow(l, at, head);
-    if (!borrowed && l->fetches) {
+    struct answer *a = borrow(l, at, head);
+    if (a == NULL && l->use == FOLLOWED_FETCHES) {
         outcome = fetch(l, at, 0);
-        borrowed = outcome == SHARED_YES && borrow(l, at, head);
+        a = outcome == SHARED_YES ? borrow(l, at, head) : NULL;
     }
-    if (!borrowed)
+    if (a == NULL)
         return outcome;
     if (l->unpacker == NULL)
         l->unpacker = shared_unpacker_new();
     outcome = l->unpacker == NULL
                   ? SHARED_NO_MEMORY
-                  : relay_read(l->u->fd, l->u->bytes, at, l->unpacker, take, l->why, sizeof l->why);
+                  : relay_read(a->fd, a->bytes, at, l->unpacker, take, l->why, sizeof l->why);
     if (outcome == SHARED_DIVERGED)
         l->gist = "the log of the followed node is damaged, or not this node's";
-    give_back(l->u, outcome == SHARED_YES);
+    give_back(l, a, outcome == SHARED_YES);
     return outcome;
 }
 
@@ -270,13 +302,14 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
     struct followed_log *l = log_of(log);
     struct followed *u = l->u;
     pthread_mutex_lock(&u->lock);
-    bool has_more = u->filled && u->to.seq > u->from.seq;
+    const struct answer *a = &u->answers[u->last];
+    bool has_more = has_records(a);
     while (has_more && !u->read && clock_now_ms() < deadline_ms && !is_interrupted(l)) {
         struct timespec until = clock_after_ms(WAIT_STEP_MS);
         pthread_cond_clockwait(&u->moved, &u->lock, CLOCK_MONOTONIC, &until);
     }
-    bool asks = u->filled && (!has_more || u->read);
-    const struct shared_position to = u->to;
+    bool asks = a->filled && (!has_more || u->read);
+    const struct shared_position to = a->to;
     pthread_mutex_unlock(&u->lock);
     if (is_interrupted(l))
         return SHARED_STOPPED;
@@ -310,15 +343,10 @@ static enum shared_outcome overview(struct shared_log *log, struct shared_overvi
     char what[128];
     (void)deadline_ms;
     l->asked = false;
-    pthread_mutex_lock(&l->u->lock);
-    while (l->u->in_use)
-        pthread_cond_wait(&l->u->moved, &l->u->lock);
-    l->u->filled = false;
-    pthread_mutex_unlock(&l->u->lock);
     enum shared_outcome outcome = ask(l, "/peer/log", ANSWER_MS, &bytes);
     if (outcome != SHARED_YES)
         return outcome;
-    if (!relay_scan(l->u->fd, bytes, &nowhere, &head, &last, what, sizeof what))
+    if (!relay_scan(l->u->answers[l->u->last].fd, bytes, &nowhere, &head, &last, what, sizeof what))
         return fail(l, SHARED_AWAY, "the answer of the followed node is invalid", what);
     *out = (struct shared_overview){.head = {.seq = head.head}};
     memcpy(out->epoch, head.epoch, sizeof out->epoch);
@@ -402,7 +430,7 @@ struct followed *followed_new(const struct shared_followed *followed_calls, cons
         return NULL;
     }
     u->calls = followed_calls;
-    u->fd = -1;
+    u->answers[0].fd = u->answers[1].fd = -1;
     pthread_mutex_init(&u->lock, NULL);
     pthread_cond_init(&u->moved, NULL);
     return u;
@@ -412,22 +440,23 @@ void followed_free(struct followed *u)
 {
     if (u == NULL)
         return;
-    if (u->fd >= 0)
-        close(u->fd);
+    for (size_t i = 0; i < 2; i++)
+        if (u->answers[i].fd >= 0)
+            close(u->answers[i].fd);
     pthread_cond_destroy(&u->moved);
     pthread_mutex_destroy(&u->lock);
     free(u->folder);
     free(u);
 }
 
-struct shared_log *followed_open_log(struct followed *u, bool fetches)
+struct shared_log *followed_open_log(struct followed *u, enum followed_use use)
 {
     struct followed_log *l = calloc(1, sizeof *l);
     if (l == NULL)
         return NULL;
     l->log.calls = &calls;
     l->u = u;
-    l->fetches = fetches;
+    l->use = use;
     l->gist = "";
     return &l->log;
 }

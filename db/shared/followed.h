@@ -3,9 +3,10 @@
  * place of PostgreSQL's. Nothing can be written to it, and nobody leads anything.
  *
  * One handle fetches: its `wait` is a long poll that brings the new records with it, its `tail`
- * asks for what it does not have. What came lies in one file without a name, until it was read to
- * its end; only then is more asked for, so that the file is bounded by one answer. The other handle
- * reads that file and asks nobody: the writer's thread never waits for the network.
+ * asks for what it does not have. What came lies in a file without a name, until it was read to
+ * its end; only then is more asked for, so that the file is bounded by one answer. Another handle
+ * reads that file and asks nobody: the writer's thread never waits for the network. A third one
+ * hands on to this node's own followers: it has the answer before, too.
  *
  * The answers of the other node:
  *
@@ -34,7 +35,8 @@ struct followed;
 struct followed *followed_new(const struct shared_followed *calls, const char *path);
 /* After its handles. Takes NULL. */
 void followed_free(struct followed *u);
+enum followed_use { FOLLOWED_FETCHES, FOLLOWED_READS, FOLLOWED_HANDS_ON };
 /* NULL: no memory. */
-struct shared_log *followed_open_log(struct followed *u, bool fetches);
+struct shared_log *followed_open_log(struct followed *u, enum followed_use use);
 /* What the last answer said. Any thread. */
 void followed_head(struct followed *u, struct relay_head *out);

@@ -775,10 +775,10 @@ static bool open_logs(struct member *m, char *why, size_t why_size)
                                                .node = state->node,
                                                .key = m->has_key ? m->key : NULL};
     if (m->log == NULL)
-        m->log = m->followed != NULL ? followed_open_log(m->followed, false)
+        m->log = m->followed != NULL ? followed_open_log(m->followed, FOLLOWED_READS)
                                      : member_open_log(&options, why, why_size);
     if (m->log != NULL && m->lookout.log == NULL)
-        m->lookout.log = m->followed != NULL ? followed_open_log(m->followed, true)
+        m->lookout.log = m->followed != NULL ? followed_open_log(m->followed, FOLLOWED_FETCHES)
                                              : member_open_log(&options, why, why_size);
     return m->lookout.log != NULL;
 }
@@ -885,6 +885,11 @@ void member_stop(struct member *m)
 struct standing *member_standing(struct member *m)
 {
     return &m->standing;
+}
+
+struct followed *member_followed(struct member *m)
+{
+    return m->followed;
 }
 
 unsigned member_hops(struct member *m)

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "db/catalogue.h"
+#include "db/shared/followed.h"
 #include "db/shared/join.h"
 #include "db/shared/log.h"
 #include "db/shared/standing.h"
@@ -120,5 +121,7 @@ bool member_upgrade_is_due(const struct member *m);
 
 /* What any thread may ask and say of it. */
 struct standing *member_standing(struct member *m);
+/* The member's; NULL: it follows no node. */
+struct followed *member_followed(struct member *m);
 /* How many nodes are between it and PostgreSQL. */
 unsigned member_hops(struct member *m);

@@ -408,7 +408,7 @@ def test_a_list_that_dates_anew_what_a_poll_has_just_dated(start):
         scan = lambda: server.api("POST", "/v1/sources/shop/scan")
         asked = lambda path: sum(path in head for head in origin.asked)
         eventually(lambda: poll().status == 200, "it is read")
-        assert "<lastmod>2026-01-01</lastmod>" in body(server, origin)
+        eventually(lambda: "<lastmod>2026-01-01</lastmod>" in body(server, origin), "the list's page is served")
         held = sqlite3.connect(server.database, isolation_level=None)
         held.execute("BEGIN IMMEDIATE")  # another process keeps what is found waiting
         origin.answers["/a.xml"] = answer(200, urlset(base + "/two", lastmod="2026-02-02"))

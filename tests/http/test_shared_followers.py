@@ -91,6 +91,21 @@ def test_a_follower_may_be_ahead_of_the_one_that_it_follows(cluster):
     assert f"\nrecord {seq + 1} ".encode() in log_of(b, f"?from={seq}&chain={at}").body
 
 
+def test_a_follower_hands_on_what_it_received_without_asking_again(cluster):
+    a = peer(cluster, "a")
+    settled(a)
+    b = follower(cluster, "b", a)
+    joined(b)
+    equal([a, b])
+    seq, at = place(b)
+    assert a.register(loc("one")).status == 201
+    equal([a, b])
+    a.kill()
+    reply = log_of(b, f"?from={seq}&chain={at}")
+    assert reply.status == 200 and f"\nrecord {seq + 1} ".encode() in reply.body, reply
+    assert b"\nrecord " not in log_of(b, f"?from={seq}&chain={at[::-1]}").body
+
+
 def test_a_write_is_forwarded_and_seen_at_once(cluster):
     """Through both followers, to the node; the answer's change is here. A repeated one is what it was."""
     a, b, c = chain(cluster)
