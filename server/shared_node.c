@@ -297,15 +297,15 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
         break;
     case SHARED_LEFT:
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "%s. This node has diverged: it serves its old pages, rejects writes "
-                  "(read-only), and is copying the cluster's state",
+                  "%s. This node has diverged: it serves its old pages, rejects writes, "
+                  "and is copying the cluster's state",
                   now->trouble);
         break;
     case SHARED_TOO_OLD:
         log_event(
             LOG_LEVEL_ERROR, "shared-upgrade-needed",
             "the other nodes run a newer release, whose catalogue this one cannot apply: upgrade "
-            "this node. Until then it serves its old pages and rejects writes (read-only)");
+            "this node. Until then it serves its old pages and rejects writes");
         break;
     case SHARED_ALONE:
         break;
@@ -328,12 +328,11 @@ static void report_away(struct shared_node *n, const struct shared_state *now, b
         n->retell_ms = RETELL_MS / 2;
     else if (now_ms < n->retell_at || strcmp(now->said, n->away_said) == 0)
         return;
-    log_event(LOG_LEVEL_ERROR, "shared-away",
-              "connection to %s failed: %s. %s until a retry succeeds", log_of(now),
-              now->said[0] != '\0' ? now->said : "it does not answer",
-              now->phase == SHARED_JOINING
-                  ? "This node has no catalogue yet and serves nothing"
-                  : "Pages are served; writes are rejected with 503 (read-only)");
+    log_event(
+        LOG_LEVEL_ERROR, "shared-away", "connection to %s failed: %s. %s until a retry succeeds",
+        log_of(now), now->said[0] != '\0' ? now->said : "it does not answer",
+        now->phase == SHARED_JOINING ? "This node has no catalogue yet and serves nothing"
+                                     : "Pages are served; writes get 503 (shared-unavailable)");
     memcpy(n->away_said, now->said, sizeof n->away_said);
     n->retell_ms *= 2;
     n->retell_at = now_ms + n->retell_ms;
@@ -346,8 +345,8 @@ static void report_writes(const struct shared_node *n, const struct shared_state
 
     if (now->refused_ms > 0 && !refused)
         log_event(LOG_LEVEL_ERROR, "shared-refused",
-                  "PostgreSQL rejects the writes of this node: %s. Pages are served; writes are "
-                  "rejected with 503 (read-only)",
+                  "PostgreSQL rejects the writes of this node: %s. Pages are served; writes get "
+                  "503",
                   now->refused_said);
     if (now->waiting_ms > SHARED_WAITING_MS && !waited)
         log_event(LOG_LEVEL_ERROR, "shared-standby-missing",
@@ -387,7 +386,7 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
         log_event(LOG_LEVEL_WARNING, "shared-upgrade-pending",
                   "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
                   "`sitemapd share upgrade` where upgrade = manual. Until then this node rejects "
-                  "writes (read-only)");
+                  "writes");
     if (!n->logged_synchronous && now->asked) {
         n->logged_synchronous = true;
         if (!now->synchronous)

@@ -198,8 +198,7 @@ static void report_state(struct reason_list *t)
         add_reason(
             t, "upgrade-pending",
             "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
-            "`sitemapd share upgrade` where upgrade = manual; until then this node rejects writes "
-            "(read-only)");
+            "`sitemapd share upgrade` where upgrade = manual; until then this node rejects writes");
 }
 
 bool nodes_is_joining(struct catalogue *c)
