@@ -3,6 +3,7 @@
  *
  *     MOST         under way at once, half of them for one site's tokens; the rest wait in order,
  *                  as many as the listener lets wait (admin.max_suspended)
+ *     LISTS_MOST   of them lists, which take long; half of them for one site's tokens
  *     TIMEOUT_MS   for a request: a list of a million lines takes minutes
  *     ANSWER_MOST  bytes of an answer; a dry run's rows are the longest
  *     STOP_MS      for what is under way when the server stops
@@ -26,6 +27,7 @@
 #include "server/log/log.h"
 
 #define MOST         256u
+#define LISTS_MOST   128u
 #define TIMEOUT_MS   (30u * 60 * 1000)
 #define ANSWER_MOST  ((uint64_t)64 << 20)
 #define POLL_MS      500
@@ -52,7 +54,7 @@ struct forwarder {
     struct thread thread;
     /* The thread's. */
     struct sending *under_way;
-    unsigned count, count_of[SITE_GROUPS];
+    unsigned count, count_of[SITE_GROUPS], lists, lists_of[SITE_GROUPS];
     int64_t stopping_since_ms, said_at;
     struct url url; /* of the node that is asked */
     bool probing, is_away;
@@ -118,6 +120,31 @@ static void say_failed(struct forwarder *f, const struct forwarded *w, const cha
               w->to.origin, why);
 }
 
+static bool is_list(const struct forwarded *w)
+{
+    return w->fd >= 0;
+}
+
+/* One more, or one less (-1), is under way. */
+static void count_sending(struct forwarder *f, const struct forwarded *w, int more)
+{
+    int group = site_group_of(w->request->grant.site_id);
+
+    f->count += (unsigned)more;
+    f->count_of[group] += (unsigned)more;
+    f->lists += is_list(w) ? (unsigned)more : 0;
+    f->lists_of[group] += is_list(w) ? (unsigned)more : 0;
+}
+
+static bool may_start(const struct forwarder *f, const struct forwarded *w)
+{
+    int group = site_group_of(w->request->grant.site_id);
+    unsigned part = w->request->grant.site_id != 0 ? 2 : 1;
+
+    return f->count < MOST && f->count_of[group] < MOST / part &&
+           (!is_list(w) || (f->lists < LISTS_MOST && f->lists_of[group] < LISTS_MOST / part));
+}
+
 static struct forwarded *end_sending(struct sending *s)
 {
     struct forwarder *f = s->forwarder;
@@ -126,8 +153,7 @@ static struct forwarded *end_sending(struct sending *s)
     *s->self = s->next;
     if (s->next != NULL)
         s->next->self = s->self;
-    f->count--;
-    f->count_of[site_group_of(w->request->grant.site_id)]--;
+    count_sending(f, w, -1);
     free(s);
     return w;
 }
@@ -212,8 +238,7 @@ static void start_sending(struct forwarder *f, struct forwarded *w)
     if (s->next != NULL)
         s->next->self = &s->next;
     f->under_way = s;
-    f->count++;
-    f->count_of[site_group_of(w->request->grant.site_id)]++;
+    count_sending(f, w, 1);
 }
 
 /* The first one that waits and may start. */
@@ -222,9 +247,8 @@ static struct forwarded *take_waiting(struct forwarder *f)
     struct forwarded **at, *w = NULL;
 
     pthread_mutex_lock(&f->lock);
-    for (at = &f->waiting; f->count < MOST && *at != NULL && w == NULL;) {
-        int64_t site_id = (*at)->request->grant.site_id;
-        if (site_id == 0 || f->count_of[site_group_of(site_id)] < MOST / 2)
+    for (at = &f->waiting; *at != NULL && w == NULL;) {
+        if (may_start(f, *at))
             w = *at;
         else
             at = &(*at)->next;

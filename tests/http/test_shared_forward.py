@@ -2,10 +2,12 @@
 """A node that forwards its writes to another one ([shared] forward): every kind of write, what the other node rejects,
 repeats on both, and the other node away before, while and after it was asked."""
 
+import contextlib
 import gzip
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 
@@ -43,6 +45,11 @@ class Pair:
 @pytest.fixture
 def pair(cluster):  # noqa: F811
     return Pair(cluster)
+
+
+def connect(address):
+    host, _, port = address.rpartition(":")
+    return socket.create_connection((host, int(port)))
 
 
 def forwarding(node):
@@ -319,6 +326,24 @@ def test_other_answers(cluster):  # noqa: F811
             reply = b.register(loc("other"))
             assert (reply.status, reply.json()["code"], reply["Retry-After"]) == (status, code, "7")
         assert outcome(b, "answered") == 3 and served(b) == {loc(f"own-{i}") for i in range(4)}
+
+
+def test_lists_leave_room_for_small_writes(cluster):  # noqa: F811
+    """However many lists the other node has not answered yet, a small write is sent."""
+    joined(cluster.node("a"))
+    lists = 270
+    with Origin() as origin:
+        origin.answers["/v1/sitemaps?list=1"] = origin.silent()
+        origin.answers["/v1/sitemaps"] = answer(409, b'{"status":409,"code":"conflict"}', Content_Type="application/problem+json", Connection="close")
+        b = cluster.node("b", env={"SITEMAPD_SHARED_FORWARD": f"http://{origin.address}:{origin.port}"})
+        joined(b)
+        body = b'{"loc": "https://www.example.com/a.xml"}\n' * 2000
+        head = f"POST /v1/sitemaps?list=1 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {b.token}\r\nContent-Type: application/x-ndjson\r\nContent-Length: {len(body)}\r\n\r\n"
+        with contextlib.ExitStack() as open_lists:
+            for _ in range(lists):
+                open_lists.enter_context(connect(b.admin)).sendall(head.encode() + body)
+            eventually(lambda: forwarding(b)["under_way"] == lists, "all lists have arrived")
+            assert b.register(loc("small")).status == 409, "the other node has answered it"
 
 
 def test_killed_while_it_is_asked(pair):
