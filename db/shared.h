@@ -71,6 +71,15 @@ struct catalogue_shared {
 };
 #define SHARED_KEY_BYTES 32
 
+/* What this node does beside reading and writing, and fails to do. */
+struct shared_failing {
+    int64_t ms;        /* since when; 0: it does not fail */
+    char trouble[256]; /* as that of struct shared_state */
+    char said[256];
+};
+/* For so long it may: it is tried again meanwhile. */
+#define SHARED_FAILING_MS 12000
+
 enum shared_phase {
     SHARED_ALONE,   /* not shared */
     SHARED_JOINING, /* the file is empty yet: nothing can be served, no write is taken */
@@ -104,6 +113,8 @@ struct shared_state {
     char trouble[256]; /* for anybody: no name or address of PostgreSQL's */
     char said[256];    /* the same in its words, for the log */
     char refused_trouble[256], refused_said[256]; /* the same of refused_ms */
+    struct shared_failing report;   /* to the others; it then leads nothing, such as polls */
+    struct shared_failing snapshot; /* sending one, or having the log drop what it replaces */
     /* Counters since the start. */
     uint64_t notified; /* records applied that came with their notification */
     uint64_t appended, applied_records, refused, unknown, settled, replaced, snapshots;

@@ -348,6 +348,9 @@ static void report_writes(const struct shared_node *n, const struct shared_state
                   "PostgreSQL rejects the writes of this node: %s. Pages are served; writes get "
                   "503",
                   now->refused_said);
+    if (now->refused_ms == 0 && refused)
+        log_event(LOG_LEVEL_INFO, "shared-accepted",
+                  "PostgreSQL accepts the writes of this node again");
     if (now->waiting_ms > SHARED_WAITING_MS && !waited)
         log_event(LOG_LEVEL_ERROR, "shared-standby-missing",
                   "timeout: commits of PostgreSQL wait for a synchronous standby that does not "
@@ -356,6 +359,28 @@ static void report_writes(const struct shared_node *n, const struct shared_state
     if (now->waiting_ms <= SHARED_WAITING_MS && waited && now->away_ms == 0)
         log_event(LOG_LEVEL_INFO, "shared-standby-back",
                   "commits of PostgreSQL no longer wait for a standby");
+}
+
+static void report_failing(const struct shared_node *n, const struct shared_state *now)
+{
+    const struct {
+        const char *event, *what;
+        const struct shared_failing *is, *was;
+    } all[] = {
+        {"shared-report-failed",
+         "this node cannot report to the other nodes, which regard it as lost; it polls and "
+         "notifies nothing",
+         &now->report, &n->logged.report},
+        {"shared-snapshot-failed",
+         "this node cannot store a snapshot or trim the log, which grows in PostgreSQL",
+         &now->snapshot, &n->logged.snapshot},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (now->away_ms == 0 && all[i].is->ms > SHARED_FAILING_MS &&
+            !(n->logged_any && all[i].was->ms > SHARED_FAILING_MS))
+            log_event(LOG_LEVEL_ERROR, all[i].event, "%s: %s", all[i].what,
+                      all[i].is->said[0] != '\0' ? all[i].is->said : "unknown reason");
 }
 
 static void report_changes(struct shared_node *n, const struct shared_state *now)
@@ -371,6 +396,7 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
     if (!n->logged_any || now->phase != n->logged.phase || replaced)
         report_phase(n, now);
     report_writes(n, now);
+    report_failing(n, now);
     if (away)
         report_away(n, now, was_away);
     if (!away && was_away)

@@ -194,6 +194,9 @@ struct shared_log_calls {
     /* After UNKNOWN, on another connection and behind the lock: YES (it is there, and as durable as
      * anything acknowledged), NO (it never will be) or UNKNOWN (ask again). */
     enum shared_outcome (*settle)(struct shared_log *log, const char *id, int64_t deadline_ms);
+    /* Whether a record of some size would be accepted now: writes one and rolls it back, without
+     * the lock. NO: it would be refused. NULL: nothing ever is. */
+    enum shared_outcome (*probe)(struct shared_log *log, int64_t deadline_ms);
 
     /* --- following --- */
     /* What is newer than `at` without the lock: at least one record where there is one, then as

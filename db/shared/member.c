@@ -23,9 +23,10 @@
 /* The thread that follows the log: waits for notifications, fetches records, and passes them to
  * the writer. */
 
-#define LOOK_MS   1000 /* between two looks, and two tries to reach it */
-#define CALL_MS   5000
-#define NEWS_MOST 1024 /* that the writer has not taken yet */
+#define LOOK_MS       1000 /* between two looks, and two tries to reach it */
+#define CALL_MS       5000
+#define NEWS_MOST     1024 /* that the writer has not taken yet */
+#define PROBE_EACH_MS 5000 /* while writes are refused */
 /* A follower's, between two copies that were of no use: doubled up to LOOK_MS times 2 to this. */
 #define LOOK_DOUBLED_MOST 4u
 
@@ -122,7 +123,7 @@ static bool fetch(struct lookout *l)
     if (is_away)
         standing_record_away(l->standing, l->log);
     else
-        standing_record_there(l->standing);
+        standing_record_there(l->standing, l->log);
     standing_record_fetched(l->standing, fetched, fetched || is_away ? NULL : why);
     if (fetched)
         report_writer(l);
@@ -155,6 +156,25 @@ static bool pass_news(struct lookout *l)
     return true;
 }
 
+/* What failed for the writer is tried again without a write, or it would not be known when it is
+ * over: its connection, and whether the log accepts what it refused. */
+static void try_again(struct lookout *l)
+{
+    int64_t now_ms = clock_now_ms();
+    struct shared_state state;
+    standing_state(l->standing, &state);
+    if (state.away_ms > 0) /* this connection is not: it is the writer's */
+        report_writer(l);
+    if (state.refused_ms == 0 || l->log->calls->probe == NULL || now_ms < l->probe_at_ms)
+        return;
+    l->probe_at_ms = now_ms + PROBE_EACH_MS;
+    enum shared_outcome outcome = l->log->calls->probe(l->log, now_ms + CALL_MS);
+    if (outcome == SHARED_YES)
+        standing_record_accepted(l->standing);
+    else if (outcome != SHARED_STOPPED)
+        standing_record_outcome(l->standing, l->log, outcome);
+}
+
 /* Whatever the notifications say, the log is looked at once a second. */
 static void wait_and_look(struct lookout *l)
 {
@@ -170,9 +190,10 @@ static void wait_and_look(struct lookout *l)
     l->looked_at_ms = clock_now_ms();
     if (outcome == SHARED_YES)
         outcome = look(l);
-    if (outcome == SHARED_YES)
-        standing_record_there(l->standing);
-    else if (outcome != SHARED_STOPPED || !standing_now(l->standing).ended) {
+    if (outcome == SHARED_YES) {
+        standing_record_there(l->standing, l->log);
+        try_again(l);
+    } else if (outcome != SHARED_STOPPED || !standing_now(l->standing).ended) {
         standing_record_outcome(l->standing, l->log, outcome);
         standing_pause(l->standing, LOOK_MS);
     }
@@ -608,7 +629,7 @@ enum catalogue_status member_settle(struct member *m, int64_t deadline_ms)
     if (outcome == SHARED_UNKNOWN)
         return CATALOGUE_OUTCOME_UNKNOWN;
     standing_count(&m->standing, &m->standing.state.settled);
-    standing_record_there(&m->standing);
+    standing_record_there(&m->standing, m->log);
     if (outcome == SHARED_NO)
         return CATALOGUE_SHARED_AWAY;
     bool more = status == CATALOGUE_OK;

@@ -51,7 +51,7 @@ struct lookout {
     unsigned failures; /* copies that were of no use, one after the other */
     bool has_copy;     /* a snapshot was fetched, and is being brought to the head */
     bool distrusts_peers;
-    int64_t looked_at_ms;
+    int64_t looked_at_ms, probe_at_ms;
     char copy_epoch[JOIN_EPOCH_SIZE];
     atomic_bool behind; /* there is something for the writer; which clears it */
     pthread_mutex_t lock;

@@ -30,6 +30,7 @@
 #define CALL_MS      5000
 #define PART_MS      30000
 #define SAID_MOST    65536u
+#define FAILED_MS    5000  /* until the next try */
 #define LEAD_MS      20000 /* it counts for so long: a node that stood still leads nothing */
 
 struct lead {
@@ -62,6 +63,10 @@ struct presence {
     bool asked_there, synchronous;
     int64_t waiting_ms, namesake_since_ms, held_at;
     uint64_t snapshots;
+    struct failing {
+        int64_t since_ms; /* 0: it does not */
+        struct shared_failing is;
+    } reporting, snapshotting;
 };
 
 /* ---- both threads -------------------------------------------------------------------------- */
@@ -82,6 +87,32 @@ static struct shared_log *open_log(struct presence *p, const struct shared_state
     *at = log;
     pthread_mutex_unlock(&p->lock);
     return log;
+}
+
+static void record_success(struct presence *p, struct failing *f)
+{
+    pthread_mutex_lock(&p->lock);
+    f->since_ms = 0;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The last call of `log` failed, or, without one, `why` says what did. */
+static void record_failure(struct presence *p, struct failing *f, const struct shared_log *log,
+                           const char *why)
+{
+    pthread_mutex_lock(&p->lock);
+    if (f->since_ms == 0)
+        f->since_ms = clock_now_ms();
+    snprintf(f->is.trouble, sizeof f->is.trouble, "%s", log != NULL ? log->calls->gist(log) : why);
+    snprintf(f->is.said, sizeof f->is.said, "%s", log != NULL ? log->calls->why(log) : why);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* `lock` is held. */
+static void fill_failing(const struct failing *f, struct shared_failing *out)
+{
+    *out = f->is;
+    out->ms = f->since_ms != 0 ? clock_now_ms() - f->since_ms + 1 : 0;
 }
 
 /* ---- holding ------------------------------------------------------------------------------- */
@@ -201,6 +232,10 @@ static bool report_and_list(struct presence *p, struct shared_log *log,
     free(said);
     if (outcome == SHARED_YES)
         outcome = log->calls->overview(log, &overview, clock_now_ms() + CALL_MS);
+    if (outcome == SHARED_YES)
+        record_success(p, &p->reporting);
+    else if (outcome != SHARED_STOPPED)
+        record_failure(p, &p->reporting, log, NULL);
     pthread_mutex_lock(&p->lock);
     if (outcome == SHARED_YES) {
         p->asked_there = true;
@@ -259,12 +294,15 @@ static void hold_and_report(void *context)
         log = open_log(p, &state, &p->telling);
         if (log == NULL)
             continue;
+        if (state.away_ms > 0) /* which is known */
+            record_success(p, &p->reporting);
         log->calls->lease(log, SCHEMA_VERSION, clock_now_ms() + CALL_MS);
         /* First: it shows whether the connection still is. */
         if (clock_now_ms() >= tell_at || asked > exchanged) {
-            if (report_and_list(p, log, &state))
+            bool good = report_and_list(p, log, &state);
+            if (good)
                 record_exchanged(p, exchanged = asked);
-            tell_at = clock_now_ms() + TELL_EACH_MS;
+            tell_at = clock_now_ms() + (good ? TELL_EACH_MS : FAILED_MS);
         }
         hold_own_name(p, log, state.node);
         hold_names(p, log, state.phase == SHARED_JOINED && !state.upgrade_pending);
@@ -338,23 +376,29 @@ static bool record_copied(void *context, uint64_t done, uint64_t total)
 }
 
 /* The copy lies beside the file for as long as it is sent. */
-static void take_snapshot(struct presence *p, struct shared_log *log, int kept)
+static enum shared_outcome take_snapshot(struct presence *p, struct shared_log *log, int kept)
 {
-    char *copy, why[256];
+    char *copy, why[256] = "";
     struct copying copying = {log, &p->carer, clock_now_ms()};
 
     if (asprintf(&copy, "%s.snapshot", p->catalogue->path) < 0)
-        return;
+        return SHARED_NO_MEMORY;
     unlink(copy); /* of a process that was killed */
+    enum shared_outcome outcome = SHARED_STOPPED;
     if (catalogue_backup(p->catalogue, copy, record_copied, &copying, why, sizeof why) ==
-            CATALOGUE_OK &&
-        presence_put_snapshot(log, copy, kept) == SHARED_YES) {
-        pthread_mutex_lock(&p->lock);
-        p->snapshots++;
-        pthread_mutex_unlock(&p->lock);
+        CATALOGUE_OK) {
+        outcome = presence_put_snapshot(log, copy, kept);
+        if (outcome == SHARED_YES) {
+            pthread_mutex_lock(&p->lock);
+            p->snapshots++;
+            pthread_mutex_unlock(&p->lock);
+        }
+    } else if (!thread_stops(&p->carer)) {
+        record_failure(p, &p->snapshotting, NULL, "this node's file could not be copied");
     }
     unlink(copy);
     free(copy);
+    return outcome;
 }
 
 struct offering {
@@ -384,21 +428,22 @@ static bool has_peers(struct presence *p, const char *node)
     return o.is_own && o.is_another;
 }
 
-static void care(struct presence *p, struct shared_log *log, bool peers)
+/* NO: another node does it. */
+static enum shared_outcome care(struct presence *p, struct shared_log *log, bool peers)
 {
     struct shared_overview overview;
     int kept = peers ? KEPT_WITH_PEERS : KEPT;
     bool more = true;
 
-    if (log->calls->hold(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS) != SHARED_YES ||
-        log->calls->overview(log, &overview, clock_now_ms() + CALL_MS) != SHARED_YES)
-        return;
-    if (presence_snapshot_is_due(&overview, peers))
-        take_snapshot(p, log, kept);
-    while (more && thread_wait(&p->carer, 0))
-        if (log->calls->trim(log, kept, &more, clock_now_ms() + CALL_MS) != SHARED_YES)
-            more = false;
-    log->calls->let_go(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
+    enum shared_outcome outcome =
+        log->calls->hold(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
+    if (outcome == SHARED_YES)
+        outcome = log->calls->overview(log, &overview, clock_now_ms() + CALL_MS);
+    if (outcome == SHARED_YES && presence_snapshot_is_due(&overview, peers))
+        outcome = take_snapshot(p, log, kept);
+    while (outcome == SHARED_YES && more && thread_wait(&p->carer, 0))
+        outcome = log->calls->trim(log, kept, &more, clock_now_ms() + CALL_MS);
+    return outcome;
 }
 
 static void take_care(void *context)
@@ -408,12 +453,19 @@ static void take_care(void *context)
     while (thread_wait(&p->carer, CARE_EACH_MS)) {
         struct shared_state state;
         struct shared_log *log = NULL;
+        enum shared_outcome outcome = SHARED_NO;
 
         standing_state(member_standing(p->catalogue->member), &state);
         if (state.phase == SHARED_JOINED && state.away_ms == 0)
             log = open_log(p, &state, &p->caring);
         if (log != NULL)
-            care(p, log, has_peers(p, state.node));
+            outcome = care(p, log, has_peers(p, state.node));
+        if (outcome == SHARED_YES || outcome == SHARED_NO)
+            record_success(p, &p->snapshotting);
+        else if (outcome != SHARED_STOPPED)
+            record_failure(p, &p->snapshotting, log, NULL);
+        if (log != NULL)
+            log->calls->let_go(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
     }
 }
 
@@ -524,6 +576,8 @@ void presence_fill(struct presence *p, struct shared_state *out)
     out->waiting_ms = p->waiting_ms;
     out->namesake_ms = p->namesake_since_ms != 0 ? clock_now_ms() - p->namesake_since_ms + 1 : 0;
     out->snapshots = p->snapshots;
+    fill_failing(&p->reporting, &out->report);
+    fill_failing(&p->snapshotting, &out->snapshot);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -9,9 +9,6 @@
 
 #include "server/base/clock.h"
 
-/* What was refused for the last time so long ago says nothing about now. */
-#define REFUSED_MS 300000
-
 void standing_init(struct standing *s, const char *node)
 {
     memset(s, 0, sizeof *s);
@@ -66,7 +63,7 @@ void standing_state(struct standing *s, struct shared_state *out)
     pthread_mutex_lock(&s->lock);
     *out = s->state;
     out->behind_ms = s->behind_since_ms != 0 ? now_ms - s->behind_since_ms : 0;
-    if (s->refused_since_ms != 0 && now_ms - s->refused_at_ms < REFUSED_MS)
+    if (s->refused_since_ms != 0)
         out->refused_ms = now_ms - s->refused_since_ms + 1;
     pthread_mutex_unlock(&s->lock);
     out->away_ms = standing_away_ms(s);
@@ -83,7 +80,12 @@ void standing_record_trip(struct standing *s, int64_t us)
 
 int64_t standing_away_ms(const struct standing *s)
 {
-    int64_t since_ms = atomic_load(&s->away_since_ms);
+    int64_t since_ms = 0;
+    for (size_t i = 0; i < STANDING_LINES; i++) {
+        int64_t line_ms = atomic_load(&s->lines[i].away_since_ms);
+        if (line_ms != 0 && (since_ms == 0 || line_ms < since_ms))
+            since_ms = line_ms;
+    }
     return since_ms != 0 ? clock_now_ms() - since_ms + 1 : 0;
 }
 
@@ -247,19 +249,34 @@ static void record_sentence(struct standing *s, const struct shared_log *log)
 void standing_record_away(struct standing *s, const struct shared_log *log)
 {
     int64_t none = 0;
-    atomic_compare_exchange_strong(&s->away_since_ms, &none, clock_now_ms());
+    size_t at = 0;
     pthread_mutex_lock(&s->lock);
+    while (at + 1 < STANDING_LINES && s->lines[at].log != NULL && s->lines[at].log != log)
+        at++;
+    atomic_store(&s->lines[at].log, log);
+    atomic_compare_exchange_strong(&s->lines[at].away_since_ms, &none, clock_now_ms());
     record_sentence(s, log);
     pthread_mutex_unlock(&s->lock);
 }
 
-void standing_record_there(struct standing *s)
+void standing_record_there(struct standing *s, const struct shared_log *log)
 {
-    if (atomic_exchange(&s->away_since_ms, 0) != 0)
+    bool was_away = false;
+    for (size_t i = 0; i < STANDING_LINES; i++)
+        if (atomic_load(&s->lines[i].log) == log)
+            was_away = atomic_exchange(&s->lines[i].away_since_ms, 0) != 0;
+    if (was_away && standing_away_ms(s) == 0)
         standing_clear_trouble(s);
 }
 
-/* It can be reached and read: whether a write is taken shows with the next one. */
+void standing_record_accepted(struct standing *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->refused_since_ms = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* It can be reached and read: the next write, or the lookout's trial, shows whether it accepts. */
 static void record_refused(struct standing *s, const struct shared_log *log)
 {
     if (*log->calls->gist(log) == '\0')
@@ -267,7 +284,6 @@ static void record_refused(struct standing *s, const struct shared_log *log)
     pthread_mutex_lock(&s->lock);
     if (s->refused_since_ms == 0)
         s->refused_since_ms = clock_now_ms();
-    s->refused_at_ms = clock_now_ms();
     snprintf(s->state.refused_trouble, sizeof s->state.refused_trouble, "%s",
              log->calls->gist(log));
     snprintf(s->state.refused_said, sizeof s->state.refused_said, "%s", log->calls->why(log));
@@ -287,16 +303,16 @@ enum catalogue_status standing_record_outcome(struct standing *s, const struct s
 {
     switch (outcome) {
     case SHARED_YES:
-        standing_record_there(s);
+        standing_record_there(s, log);
         return CATALOGUE_OK;
     case SHARED_BUSY:
     case SHARED_ELSEWHERE:
     case SHARED_BEHIND:
-        standing_record_there(s);
+        standing_record_there(s, log);
         return CATALOGUE_BUSY;
     case SHARED_DIVERGED:
     case SHARED_TRIMMED:
-        standing_record_there(s);
+        standing_record_there(s, log);
         if (standing_now(s).phase == SHARED_JOINED)
             leave(s, outcome == SHARED_DIVERGED, log->calls->why(log));
         return CATALOGUE_DIVERGED;
@@ -318,11 +334,9 @@ enum catalogue_status standing_record_commit(struct standing *s, const struct sh
 {
     switch (outcome) {
     case SHARED_YES:
-        standing_record_there(s);
-        pthread_mutex_lock(&s->lock);
-        s->refused_since_ms = 0;
-        s->state.appended++;
-        pthread_mutex_unlock(&s->lock);
+        standing_record_there(s, log);
+        standing_record_accepted(s);
+        standing_count(s, &s->state.appended);
         return CATALOGUE_OK;
     case SHARED_UNKNOWN:
         standing_record_away(s, log);

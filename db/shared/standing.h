@@ -16,15 +16,21 @@
 
 #define STANDING_TRIPS 9
 
+/* The writer's connection to the log and the lookout's: either may fail alone. */
+#define STANDING_LINES 2
+
 struct standing {
-    _Atomic int64_t away_since_ms;
+    struct standing_line {
+        const struct shared_log *_Atomic log; /* whose it is, once it has failed */
+        _Atomic int64_t away_since_ms;        /* 0: it does not fail */
+    } lines[STANDING_LINES];
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wakes;
     bool ended;
     struct shared_state state; /* its node and epoch: the writer's thread alone writes them */
     struct shared_position at;
     int64_t behind_since_ms;
-    int64_t refused_since_ms, refused_at_ms;
+    int64_t refused_since_ms;
     bool has_fetched;      /* a snapshot lies ready, brought to the log's head */
     bool has_lost;         /* the log has lost records that are here */
     uint64_t replacements; /* how often one took the place of what was here, also of nothing */
@@ -52,7 +58,7 @@ struct standing_now {
 };
 struct standing_now standing_now(struct standing *s);
 void standing_state(struct standing *s, struct shared_state *out);
-/* How long the log has been out of reach; 0: it is not. */
+/* How long the log has been out of reach of either connection; 0: it is not. */
 int64_t standing_away_ms(const struct standing *s);
 /* As catalogue_shared_on_move. */
 void standing_on_move(struct standing *s, void (*moved)(void *context), void *context);
@@ -91,7 +97,9 @@ enum catalogue_status standing_record_outcome(struct standing *s, const struct s
 enum catalogue_status standing_record_commit(struct standing *s, const struct shared_log *log,
                                              enum shared_outcome outcome);
 void standing_record_away(struct standing *s, const struct shared_log *log);
-void standing_record_there(struct standing *s);
+void standing_record_there(struct standing *s, const struct shared_log *log);
+/* The log accepts what is written. */
+void standing_record_accepted(struct standing *s);
 /* Of a node that has joined nothing is wrong any more. */
 void standing_clear_trouble(struct standing *s);
 

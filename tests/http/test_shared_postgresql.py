@@ -4,17 +4,18 @@
 import os
 import re
 import sqlite3
+import subprocess
 import sys
 import threading
 
 import pytest
 
 from harness import eventually, problem, seconds, sitemapd
-from nodes import cluster, equal, joined, loc, ready, reasons, served  # noqa: F401
+from nodes import cluster, equal, joined, loc, page, ready, reasons, served  # noqa: F401
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from pooler import Pooler  # noqa: E402
-from postgres import DATABASE  # noqa: E402
+from postgres import DATABASE, Server as PostgreSQL, binary  # noqa: E402
 
 NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")  # the program as if its catalogue had a newer form
 
@@ -125,8 +126,93 @@ def test_what_postgresql_refuses_is_reported(cluster):
     eventually(lambda: applied(a) == applied(b), "a follows", within=60)
     assert "this node's role lacks permissions" in reasons(a)["shared-refused"], "what other nodes write does not change why"
     cluster.postgres.sql("GRANT INSERT ON sitemapd.log TO guest")
-    eventually(lambda: a.register(loc("two")).status in (200, 201), "writes again", within=60)
-    eventually(lambda: "shared-refused" not in reasons(a), "told no more")
+    eventually(lambda: "shared-refused" not in reasons(a), "told no more, without a write of its own")
+    eventually(lambda: "shared-accepted: " in a.log(), "in the log")
+    cluster.postgres.sql("REVOKE INSERT ON sitemapd.part FROM guest")
+    problem(a.bulk([loc(os.urandom(450).hex()) for i in range(5000)]), 503, "shared-unavailable")  # more than a part, however it is packed
+    told("shared-refused", "this node's role lacks permissions")
+    cluster.postgres.sql("GRANT INSERT ON sitemapd.part TO guest")
+    eventually(lambda: "shared-refused" not in reasons(a), "the same of a list")
+    assert a.register(loc("two")).status == 201
+    equal([a, b])
+
+
+def guest(cluster, **settings):
+    """A node of a role that has these settings."""
+    cluster.postgres.sql("CREATE ROLE guest LOGIN", "postgres")
+    for name, value in settings.items():
+        cluster.postgres.sql(f"ALTER ROLE guest SET {name} = {value}", "postgres")
+    assert sitemapd("share", "init", "--if-absent", "--grant-to", "guest", "--shared", cluster.postgres.url(), database=cluster.database("d")).code == 0
+    a = cluster.node("a", env={"SITEMAPD_SHARED": cluster.postgres.url(user="guest"), "SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{int(seconds(4))}s"})
+    joined(a)
+    return a
+
+
+def test_a_node_that_can_only_read_or_only_write_is_never_ok(cluster):
+    """One connection is left for it, with which it either follows or writes: what one can do does not hide that the other one fails."""
+    a = guest(cluster)
+    cluster.postgres.sql("ALTER ROLE guest CONNECTION LIMIT 1; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guest'", "postgres")
+    a.register(loc("one"))
+    eventually(lambda: "shared-unavailable" in reasons(a), "told")
+    done, looks = threading.Event(), []
+
+    def write():
+        for i in range(3):
+            a.register(loc(f"more-{i}"))
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not done.is_set():
+        looks.append("shared-unavailable" in reasons(a))
+    writer.join()
+    looks += ["shared-unavailable" in reasons(a) for _ in range(10)]
+    assert all(looks), f"{looks.count(False)} of {len(looks)} looks say that all is well"
+    cluster.postgres.sql("ALTER ROLE guest CONNECTION LIMIT -1", "postgres")
+    eventually(lambda: not reasons(a), "told no more, without a write of its own")
+    assert a.register(loc("two")).status == 201
+
+
+def test_a_node_that_cannot_report_or_keep_snapshots_says_so(cluster):
+    a = guest(cluster)
+    cluster.postgres.sql("REVOKE ALL ON sitemapd.node, sitemapd.snapshot FROM guest")
+    assert a.register(loc("one")).status == 201
+    for code in ("shared-report-failed", "shared-snapshot-failed"):
+        eventually(lambda code=code: "this node's role lacks permissions" in reasons(a).get(code, ""), code, within=120)
+        eventually(lambda code=code: f"{code}: this node cannot" in a.log() and "permission denied for table" in a.log(), "in the log")
+    cluster.postgres.sql("GRANT ALL ON sitemapd.node, sitemapd.snapshot TO guest")
+    eventually(lambda: not reasons(a), "told no more", within=120)
+
+
+def test_a_wait_for_the_standby_that_is_cut_short_is_no_success(cluster):
+    """PostgreSQL then commits with a warning, which a role may have turned off."""
+    a = guest(cluster, client_min_messages="error")
+    cluster.postgres.set(synchronous_standby_names="'nobody'")
+    said = []
+    sender = threading.Thread(target=lambda: said.append(a.register(loc("one"))))
+    sender.start()
+    while sender.is_alive():
+        cluster.postgres.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        sender.join(0.1)
+    problem(said[0], 504, "outcome-unknown")
+    cluster.postgres.set(synchronous_standby_names="''")
+
+
+def test_a_column_of_another_type_and_a_snapshot_without_its_parts(cluster):
+    """What a DBA does to the tables, and what a backup without the large one lacks."""
+    a = cluster.node("a")
+    assert a.register(loc("one")).status == 201
+    cluster.postgres.sql("ALTER TABLE sitemapd.log ALTER node TYPE varchar(300)")
+    eventually(lambda: a.register(loc("two")).status in (200, 201), "writes again")
+    cluster.postgres.sql("DELETE FROM sitemapd.snapshot_part")
+    b = cluster.node("b")
+    eventually(lambda: "there is no snapshot yet" in reasons(b).get("joining", ""), "told")
+    eventually(lambda: ready(b)[0] == 200, "a node has sent another one", within=120)
+    equal([a, b])
+    cluster.postgres.sql("CREATE TABLE public.kept AS SELECT * FROM sitemapd.cluster; DELETE FROM sitemapd.cluster; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'sitemapd%'")
+    eventually(lambda: "table cluster of its shared catalogue is empty" in reasons(a).get("shared-unavailable", ""), "told")
+    cluster.postgres.sql("INSERT INTO sitemapd.cluster SELECT * FROM public.kept")
+    eventually(lambda: "shared-unavailable" not in reasons(a), "told no more")
 
 
 def test_a_list_that_postgresql_leaves_is_reported_by_its_name(cluster):
@@ -202,6 +288,32 @@ def test_a_stop_does_not_wait_for_postgresql(cluster):
     sender.join()
     problem(said[0], 504, "outcome-unknown")
     cluster.postgres.set(synchronous_standby_names="''")
+
+
+def test_postgresql_is_moved_to_another_server(cluster):
+    """As docs/several-machines.md says."""
+    nodes = a, b, c = cluster.three()
+    assert a.register(loc("one")).status == 201
+    equal(nodes)
+    tag, old = page(a)[1], cluster.postgres
+    old.sql(f"ALTER DATABASE {DATABASE} SET default_transaction_read_only = on")
+    old.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    eventually(lambda: all("it accepts no writes" in reasons(node).get("shared-unavailable", "") for node in nodes), "no node writes there")
+    problem(b.register(loc("two")), 503, "shared-unavailable")
+    dump = str(cluster.folder / "sitemapd.dump")
+    subprocess.run([binary("pg_dump"), "-Fc", "-n", "sitemapd", "--exclude-table-data=sitemapd.snapshot_part", "-f", dump, old.url()], check=True)
+    with PostgreSQL() as new:
+        subprocess.run([binary("pg_restore"), "-d", new.url(), dump], check=True)
+        for node in nodes:
+            node.stop()
+            node.env["SITEMAPD_SHARED"] = new.url()
+            node.start()
+        assert page(c)[1] == tag
+        eventually(lambda: b.register(loc("two")).status == 201, "writes again")
+        equal(nodes)
+        assert [node.metrics()["sitemapd_shared_replaced_total"] for node in nodes] == [0, 0, 0]
+        for node in nodes:
+            node.stop()
 
 
 def schema(node):

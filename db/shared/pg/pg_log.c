@@ -499,8 +499,8 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
     int64_t unix_ms = outcome == SHARED_YES ? pg_get_integer(r.at[4], 0, 1) : 0;
     int64_t asked_ms = l->asked_ms = clock_now_ms();
     l->awaited_since_ms = 0;
-    if (outcome == SHARED_NO)
-        outcome = strcmp(l->session.sqlstate, "55P03") == 0 ? SHARED_BUSY : SHARED_AWAY;
+    if (outcome == SHARED_NO && strcmp(l->session.sqlstate, "55P03") == 0)
+        outcome = SHARED_BUSY;
     if (outcome == SHARED_YES && asks && PQntuples(r.at[5]) > 0)
         l->keeps_lists_out = pg_get_integer(r.at[5], 0, 0) != 0;
     if (outcome == SHARED_YES && is_list) {
@@ -654,6 +654,37 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
     return outcome;
 }
 
+/* Of no record: those count from 0. */
+#define PROBE_SEQ   (-1)
+#define PROBE_BYTES ((size_t)1 << 20) /* a part of a list */
+
+static enum shared_outcome probe(struct shared_log *log, int64_t deadline_ms)
+{
+    static const uint8_t zeros[PROBE_BYTES];
+    struct pg_log *l = pg_log_of(log);
+    char id[SHARED_ID_SIZE];
+    enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
+
+    assert(!l->is_open);
+    if (outcome != SHARED_YES)
+        return outcome;
+    shared_make_id(id);
+    struct pg_value record[] = {
+        pg_integer(PROBE_SEQ), pg_text(id),   pg_text(""),     pg_integer(0),
+        pg_integer(0),         pg_integer(0), pg_integer(0),   pg_bytes(zeros, SHARED_CHAIN_BYTES),
+        pg_integer(0),         pg_integer(0), pg_bytes("", 0),
+    };
+    struct pg_value part[] = {pg_integer(PROBE_SEQ), pg_integer(0), pg_bytes(zeros, PROBE_BYTES)};
+
+    pg_send(&l->session, PG_BEGIN, NULL, 0);
+    pg_send(&l->session, PG_RECORD_ADD, record, sizeof record / sizeof record[0]);
+    pg_send(&l->session, PG_PART_ADD, part, sizeof part / sizeof part[0]);
+    pg_send(&l->session, PG_ROLLBACK, NULL, 0);
+    outcome = pg_log_run(l, NULL, deadline_ms);
+    l->is_open = outcome == SHARED_NO;
+    return abandon(l, outcome);
+}
+
 /* The lock is free only when the transaction in doubt is over, be it that its server still waits
  * for a standby; and the own commit, behind it, waits for what it waited for. */
 static enum shared_outcome settle(struct shared_log *log, const char *id, int64_t deadline_ms)
@@ -751,6 +782,7 @@ static const struct shared_log_calls calls = {
     .commit = commit,
     .rollback = rollback,
     .settle = settle,
+    .probe = probe,
     .tail = tail,
     .wait = wait_for_news,
     .news = take_news,

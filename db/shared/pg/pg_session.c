@@ -136,6 +136,10 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
 /* Nothing older is tested. */
 #define LEAST_VERSION 150000
 
+/* A statement that was prepared before somebody changed a column's type: only a new session helps.
+ */
+static const char changed_plan[] = "0A000";
+
 static const char too_old[] =
     "this server is older than PostgreSQL 15, which a shared catalogue needs";
 static const char is_pooled[] =
@@ -553,7 +557,10 @@ enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
     }
     if (outcome != SHARED_YES)
         pg_session_drop(s);
-    else if (s->sqlstate[0])
+    else if (strcmp(s->sqlstate, changed_plan) == 0) {
+        pg_session_drop(s);
+        outcome = SHARED_AWAY;
+    } else if (s->sqlstate[0])
         outcome = SHARED_NO;
     s->queued = 0;
 end:
@@ -828,7 +835,10 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
 
         if (PQntuples(r.at[1]) == 1)
             pg_get_text(r.at[1], 0, 1, epoch, sizeof epoch);
-        if (!epoch[0] || pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {
+        if (PQntuples(r.at[1]) == 0) {
+            s->foreign = "table cluster of its shared catalogue is empty: restore the row";
+            say(s, s->foreign);
+        } else if (!epoch[0] || pg_get_integer(r.at[1], 0, 0) != PG_LAYOUT) {
             say(s, "the shared catalogue in this database was made by another release");
             s->foreign = "the shared catalogue in its database was made by another release";
         } else if (s->epoch != NULL && strcmp(s->epoch, epoch) != 0) {

@@ -143,7 +143,9 @@ enum shared_outcome pg_log_snapshot_put(struct shared_log *log,
     enum shared_outcome outcome = is_there(l, upload.seq, &there, part_timeout_ms);
 
     if (outcome == SHARED_YES && !there) {
-        outcome = clean_parts(l, part_timeout_ms);
+        outcome = ask(l, PG_SNAPSHOT_BROKEN, NULL, 0, NULL, part_timeout_ms);
+        if (outcome == SHARED_YES)
+            outcome = clean_parts(l, part_timeout_ms);
         if (outcome == SHARED_YES)
             outcome = upload_file(&upload, packer, fd);
         if (outcome == SHARED_YES)

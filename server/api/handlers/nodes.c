@@ -144,6 +144,24 @@ static void report_writes(struct reason_list *t)
                    s->waiting_ms / 1000);
 }
 
+/* What it does for others, and fails to do though PostgreSQL can be reached. */
+static void report_failing(struct reason_list *t)
+{
+    const struct shared_failing *report = &t->state->report, *snapshot = &t->state->snapshot;
+
+    if (report->ms > SHARED_FAILING_MS)
+        add_reason(t, "shared-report-failed",
+                   "this node has not been able to report to the other nodes for %" PRId64
+                   " s%s%s; they regard it as lost, and it polls and notifies nothing",
+                   report->ms / 1000, report->trouble[0] != '\0' ? ": " : "", report->trouble);
+    if (snapshot->ms > SHARED_FAILING_MS)
+        add_reason(
+            t, "shared-snapshot-failed",
+            "this node has not been able to store a snapshot or trim the log for %" PRId64
+            " s%s%s; the log in PostgreSQL grows, and a node that joins may find no snapshot",
+            snapshot->ms / 1000, snapshot->trouble[0] != '\0' ? ": " : "", snapshot->trouble);
+}
+
 static void report_state(struct reason_list *t)
 {
     const struct shared_state *s = t->state;
@@ -187,8 +205,10 @@ static void report_state(struct reason_list *t)
                    s->head - s->applied, plural(s->head - s->applied, "change", "changes"),
                    s->behind_ms / 1000, trouble != NULL ? ": " : "",
                    trouble != NULL ? trouble : "");
-    if (s->away_ms == 0)
+    if (s->away_ms == 0) {
         report_writes(t);
+        report_failing(t);
+    }
     if (s->namesake_ms > SHARED_NAMESAKE_MS)
         add_reason(
             t, "shared-name-taken",
