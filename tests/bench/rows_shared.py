@@ -281,7 +281,7 @@ def write_seconds(path, size):
 
 
 def measure_join(report, options, shared):
-    shared.near.post(lines(0, JOIN_ENTRIES, options.loc))
+    shared.near.post(lines(0, JOIN_ENTRIES, options.loc, "2026-11-01"))
     joins, disk = [], []
     for _ in range(FEW_ROUNDS):
         shared.start_near()  # or it would give the copy that it has
