@@ -155,6 +155,26 @@ def test_what_the_api_registers_is_watched(start):
         server.stop()
 
 
+def test_sites_take_turns_on_a_host_that_they_share(start):
+    """One site lists very many sitemaps of a CDN's host: those of another site there do not wait behind them."""
+    with Origin() as cdn:
+        there, many = f"{cdn.address}:{cdn.port}", 3000
+        names = [f"/many/{i}.xml" for i in range(many)] + [f"/few/{i}.xml" for i in range(5)]
+        for name in names:
+            cdn.answers[name] = answer(200, urlset(f"http://{there}/page"))
+        sites = ["https://many.example", "https://few.example"]
+        server = start(sites=(), config="[fetch]\nallow_address = 127.0.0.2\nrate = 20\n" + "".join(
+            f'[site "s{i}"]\norigin = {site}\ncross_host = {there}\ncheck = yes\n' for i, site in enumerate(sites)))
+        register = lambda site, some: server.api("POST", "/v1/sitemaps", [{"loc": f"http://{there}{name}", "index": site + "/sitemap_index.xml"} for name in some]).status
+        asked = lambda word: sum(path.startswith(word) for path in cdn.paths())
+        assert register(sites[0], names[:many]) == 200
+        eventually(lambda: asked("/many/") > 0, "the first of very many is polled")
+        assert register(sites[1], names[many:]) == 200
+        before = asked("/many/")
+        eventually(lambda: asked("/few/") == 5, "the other site's are polled")
+        assert asked("/many/") - before < many / 4, "and not behind all of them"
+
+
 def test_what_crawlers_cannot_use_is_green_nowhere(start):
     """What the API registered, of a site with `check`: readyz, status of server and file, the list and the metric name each state, also one of many, and no longer once all is well."""
     bad = {

@@ -345,7 +345,7 @@ static bool read_entry_late(struct poll *p)
 /* It is polled again soon, and nothing comes of this poll. */
 static void requeue(struct poll *p)
 {
-    run_enqueue(p->remote, p->host,
+    run_enqueue(p->remote, p->host, p->record.site_id,
                 (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
 }
 
@@ -365,7 +365,7 @@ static bool settle_copy(struct poll *p, const struct child_verdict *v, struct re
     remote_request_fail(p->ask, "");
     p->ask = NULL;
     poll_count(r, child_result(v, false), reply->got_bytes, clock_now_ms() - p->began_ms);
-    run_enqueue(r, p->host,
+    run_enqueue(r, p->host, p->record.site_id,
                 (struct due){p->record.id, (uint32_t)p->record.next_at, p->record.interval_s});
     return true;
 }
@@ -401,7 +401,8 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     wait = split_wait(p, reply->got_bytes, wait);
     if (!is_same_trouble(p->record.state, record->state))
         record->since = p->now;
-    double stretched = run_stretch(r, p->host) * interval_jitter(wait, run_chance(r));
+    double stretched =
+        run_stretch(r, p->host, p->record.site_id) * interval_jitter(wait, run_chance(r));
     record->next_at = interval_together(p->now + (int64_t)stretched, wait);
     report_state(p, record);
     poll_count(r, child_result(v, s.dates.changed), reply->got_bytes, clock_now_ms() - p->began_ms);
@@ -422,7 +423,7 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
         r->waiting = p->ask;
         p->ask->check_id = record->id;
     }
-    run_enqueue(r, p->host,
+    run_enqueue(r, p->host, p->record.site_id,
                 (struct due){record->id, (uint32_t)record->next_at, record->interval_s});
 }
 

@@ -156,8 +156,7 @@ static void poll_claimed(struct poll *p)
     }
     if (found > 0) {
         qsort(ids, found, sizeof *ids, compare_ids);
-        for (size_t i = 0; i < p->remote->host_count; i++)
-            due_move(&p->remote->hosts[i]->heap, ids, found, (uint32_t)p->now);
+        run_move_due(p->remote, ids, found, (uint32_t)p->now);
     }
     free(ids);
 }

@@ -344,7 +344,7 @@ void poll_cancel(struct poll *p, const char *failure)
     if (p->list)
         list_fail_requests(p, failure);
     else
-        run_enqueue(r, p->host,
+        run_enqueue(r, p->host, p->record.site_id,
                     (struct due){p->record.id, (uint32_t)p->record.next_at, p->record.interval_s});
     if (p->scans ? list_scan_drop(p) : split_drop(p))
         unlink_poll(p);

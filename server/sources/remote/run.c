@@ -65,9 +65,41 @@ struct remote_host *run_host(struct remote *r, const struct url *url)
     return host;
 }
 
+struct host_part *run_part(struct remote_host *host, int64_t site_id)
+{
+    int group = site_group_of(site_id);
+    for (size_t i = 0; i < host->part_count; i++)
+        if (host->parts[i].group == group)
+            return &host->parts[i];
+    struct host_part *parts = reallocarray(host->parts, host->part_count + 1, sizeof *host->parts);
+    if (parts == NULL)
+        return NULL;
+    host->parts = parts;
+    parts[host->part_count] = (struct host_part){.group = group};
+    return &parts[host->part_count++];
+}
+
+static bool has_due(const struct remote_host *host)
+{
+    for (size_t i = 0; i < host->part_count; i++)
+        if (host->parts[i].heap.count > 0)
+            return true;
+    return false;
+}
+
+static double load_of(const struct remote_host *host)
+{
+    double load = 0;
+    for (size_t i = 0; i < host->part_count; i++)
+        load += host->parts[i].heap.load;
+    return load;
+}
+
 static void host_free(struct remote_host *host)
 {
-    due_done(&host->heap);
+    for (size_t i = 0; i < host->part_count; i++)
+        due_done(&host->parts[i].heap);
+    free(host->parts);
     free(host->origin);
     free(host);
 }
@@ -80,8 +112,7 @@ void run_sweep_hosts(struct remote *r)
         return;
     for (size_t i = 0; i < r->host_count; i++) {
         struct remote_host *host = r->hosts[i];
-        if (host->heap.count == 0 && host->pace.running == 0 && host->apart == 0 &&
-            !host->has_list) {
+        if (!has_due(host) && host->pace.running == 0 && host->apart == 0 && !host->has_list) {
             host_free(host);
             continue;
         }
@@ -114,15 +145,33 @@ bool run_request_url(const struct remote_source *source, const char *loc, struct
     return true;
 }
 
-void run_enqueue(struct remote *r, struct remote_host *host, struct due due)
+void run_enqueue(struct remote *r, struct remote_host *host, int64_t site_id, struct due due)
 {
-    if (!due_add(&host->heap, due))
+    struct host_part *part = run_part(host, site_id);
+    if (part == NULL || !due_add(&part->heap, due))
         r->load = true; /* found again in the catalogue, once there is memory */
 }
 
-double run_stretch(const struct remote *r, const struct remote_host *host)
+void run_move_due(struct remote *r, const int64_t *ids, size_t count, uint32_t at)
 {
-    double pressure = host_pressure(&host->pace, host->heap.load, r->plan->bounds.rate);
+    for (size_t i = 0; i < r->host_count; i++)
+        for (size_t k = 0; k < r->hosts[i]->part_count; k++)
+            due_move(&r->hosts[i]->parts[k].heap, ids, count, at);
+}
+
+/* No longer than where all parts had the same share of what the host bears. */
+double run_stretch(const struct remote *r, const struct remote_host *host, int64_t site_id)
+{
+    double load = load_of(host), own = 0;
+    int group = site_group_of(site_id);
+    size_t loaded = 0;
+    for (size_t i = 0; i < host->part_count; i++) {
+        loaded += host->parts[i].heap.count > 0;
+        own += host->parts[i].group == group ? host->parts[i].heap.load : 0;
+    }
+    if (own > 0 && own * (double)loaded < load)
+        load = own * (double)loaded;
+    double pressure = host_pressure(&host->pace, load, r->plan->bounds.rate);
     return pressure > 1 ? pressure : 1;
 }
 
@@ -252,10 +301,11 @@ static void answer_all(struct remote_ask *asks, const char *failure)
 
 static void forget(struct remote *r)
 {
-    for (size_t i = 0; i < r->host_count; i++) {
-        r->hosts[i]->heap.count = 0;
-        r->hosts[i]->heap.load = 0;
-    }
+    for (size_t i = 0; i < r->host_count; i++)
+        for (size_t k = 0; k < r->hosts[i]->part_count; k++) {
+            r->hosts[i]->parts[k].heap.count = 0;
+            r->hosts[i]->parts[k].heap.load = 0;
+        }
     r->max_id = 0;
 }
 
@@ -629,10 +679,12 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
     if (polled != NULL || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
         return false;
     const char *why;
-    due_move(&host->heap, &due.id, 1, 0);
+    struct host_part *part = run_part(host, k.site_id);
+    if (part != NULL)
+        due_move(&part->heap, &due.id, 1, 0);
     if (!check_begin(r, host, due, ask, &why)) {
         if (why != NULL)
-            run_enqueue(r, host, due);
+            run_enqueue(r, host, k.site_id, due);
         remote_request_fail(ask, why != NULL ? why : "it is not polled");
     }
     return true;
@@ -755,12 +807,30 @@ static int64_t begin_lists(struct remote *r, int64_t now)
     return wait;
 }
 
+/* The part whose turn it is: the next one that is due, else the one that is due first. NULL: there
+ * is nothing. */
+static struct host_part *next_part(struct remote_host *host, int64_t now)
+{
+    struct host_part *first = NULL;
+    for (size_t i = 0; i < host->part_count; i++) {
+        struct host_part *part = &host->parts[(host->part_turn + i) % host->part_count];
+        if (part->heap.count == 0)
+            continue;
+        if (first == NULL || part->heap.at[0].at < first->heap.at[0].at)
+            first = part;
+        if (part->heap.at[0].at <= now)
+            return part;
+    }
+    return first;
+}
+
 static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t now,
                              int64_t now_ms)
 {
-    for (unsigned looked = 0; host->heap.count > 0; looked++) {
+    struct host_part *part;
+    for (unsigned looked = 0; (part = next_part(host, now)) != NULL; looked++) {
         int64_t ready = host_ready_at(&host->pace, r->plan->bounds.per_host);
-        int64_t due_ms = ((int64_t)host->heap.at[0].at - now) * 1000;
+        int64_t due_ms = ((int64_t)part->heap.at[0].at - now) * 1000;
         if (ready == INT64_MAX)
             return TICK_MS; /* the end of one wakes */
         if (ready > now_ms || due_ms > 0)
@@ -770,16 +840,18 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
         if (looked == LOOKED_MOST) /* many that are watched no more */
             return 0;
         const char *why;
-        struct due due = due_pop(&host->heap);
+        struct due due = due_pop(&part->heap);
+        int64_t group = part->group;
+        host->part_turn = (size_t)(part - host->parts) + 1;
         if (is_unwritten(r, due.id)) { /* the clock jumped: it is due before that has landed */
             run_flush(r);
             due.at = (uint32_t)now + 1;
-            run_enqueue(r, host, due);
+            run_enqueue(r, host, group, due);
             continue;
         }
         if (!check_begin(r, host, due, NULL, &why) && why != NULL) {
             due.at = (uint32_t)(now + RETRY_MS / 1000);
-            run_enqueue(r, host, due);
+            run_enqueue(r, host, group, due);
             return TICK_MS;
         }
     }
@@ -803,11 +875,14 @@ static void measure(struct remote *r, int64_t now, int64_t now_ms)
     int64_t late = 0;
     for (size_t i = 0; i < r->host_count; i++) {
         const struct remote_host *host = r->hosts[i];
-        double of_host = host_pressure(&host->pace, host->heap.load, r->plan->bounds.rate);
+        double of_host = host_pressure(&host->pace, load_of(host), r->plan->bounds.rate);
         resting += host_rests(&host->pace, now_ms);
         pressure = of_host > pressure ? of_host : pressure;
-        if (host->heap.count > 0 && now - (int64_t)host->heap.at[0].at > late)
-            late = now - (int64_t)host->heap.at[0].at;
+        for (size_t k = 0; k < host->part_count; k++) {
+            const struct due_heap *heap = &host->parts[k].heap;
+            if (heap->count > 0 && now - (int64_t)heap->at[0].at > late)
+                late = now - (int64_t)heap->at[0].at;
+        }
     }
     pthread_mutex_lock(&r->lock);
     r->counts.hosts_resting = resting;
@@ -826,8 +901,10 @@ static void check_clock(struct remote *r, int64_t now_ms)
     if (!known || set > -CLOCK_SLACK_S)
         return;
     for (size_t i = 0; i < r->host_count; i++) {
-        due_shift(&r->hosts[i]->heap, set);
-        r->hosts[i]->spread_at = 0;
+        for (size_t k = 0; k < r->hosts[i]->part_count; k++) {
+            due_shift(&r->hosts[i]->parts[k].heap, set);
+            r->hosts[i]->parts[k].spread_at = 0;
+        }
     }
     for (size_t i = 0; i < r->plan->count; i++)
         r->sources[i].next_at += set;

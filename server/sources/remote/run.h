@@ -60,13 +60,22 @@ struct remote_ask {
     void *context;
 };
 
+/* What sites of one group (server/base/site_group.h) have on a host. */
+struct host_part {
+    int group;
+    struct due_heap heap;
+    double spread_at; /* Unix seconds: when the next first poll is due */
+};
+
+/* Several sites may have sitemaps on it, such as a CDN's: they take turns, so that one with very
+ * many does not put off the others' polls, nor make their intervals longer. */
 struct remote_host {
     char *origin;
     struct host_pace pace;
-    struct due_heap heap;
-    bool has_list;    /* of a source; what is known of it is kept */
-    unsigned apart;   /* polls beside those at once: what is split may take long */
-    double spread_at; /* Unix seconds: when the next first poll is due */
+    struct host_part *parts; /* owned; moved when there is one more */
+    size_t part_count, part_turn;
+    bool has_list;  /* of a source; what is known of it is kept */
+    unsigned apart; /* polls beside those at once: what is split may take long */
 };
 
 struct poll;
@@ -253,10 +262,14 @@ struct remote_source *run_source(struct remote *r, const char *name); /* NULL: n
 bool run_request_url(const struct remote_source *source, const char *loc, struct url *out);
 int64_t run_now(void);
 uint32_t run_chance(struct remote *r);
-/* Puts a sitemap back into its host's heap. */
-void run_enqueue(struct remote *r, struct remote_host *host, struct due due);
-/* By how much intervals of the host count longer: 1 or more. */
-double run_stretch(const struct remote *r, const struct remote_host *host);
+/* A site's part of the host, which is made. NULL: no memory. */
+struct host_part *run_part(struct remote_host *host, int64_t site_id);
+/* Puts a sitemap of the site back into its host's heap. */
+void run_enqueue(struct remote *r, struct remote_host *host, int64_t site_id, struct due due);
+/* due_move in all heaps. */
+void run_move_due(struct remote *r, const int64_t *ids, size_t count, uint32_t at);
+/* By how much intervals of the site's sitemaps on the host count longer: 1 or more. */
+double run_stretch(const struct remote *r, const struct remote_host *host, int64_t site_id);
 struct interval_bounds run_bounds(const struct remote *r);
 /* Adds a row to the batch; its texts are copied. False: no memory, or no room. */
 bool run_write(struct remote *r, const struct check_write *write);

@@ -311,7 +311,7 @@ const char *split_requeue(struct poll *p, bool asked)
     const char *why = p->splits ? why_not_now(p, asked) : NULL;
     if (why != NULL && !asked)
         run_enqueue(
-            p->remote, p->host,
+            p->remote, p->host, p->record.site_id,
             (struct due){p->record.id, (uint32_t)(run_now() + AGAIN_S), p->record.interval_s});
     return why;
 }
@@ -336,8 +336,8 @@ static int64_t max_removed_of(const struct remote_source *s, const char *loc)
 static void hurry(struct remote *r, const struct check_record *k, int64_t now)
 {
     int64_t at = now + shares_hurry_after_s(&r->shares, k->site_id, clock_now_ms());
-    for (size_t i = 0; i < r->host_count && (at == now || at < k->next_at); i++)
-        due_move(&r->hosts[i]->heap, &k->id, 1, (uint32_t)at);
+    if (at == now || at < k->next_at)
+        run_move_due(r, &k->id, 1, (uint32_t)at);
 }
 
 void split_admit(struct remote *r, struct remote_source *s, int64_t now, int64_t max_removed)
@@ -492,7 +492,7 @@ bool split_postpone(struct poll *p, uint64_t got_bytes)
 {
     if (p->ended == NULL || !p->ended->later)
         return false;
-    run_enqueue(p->remote, p->host,
+    run_enqueue(p->remote, p->host, p->record.site_id,
                 (struct due){p->record.id,
                              (uint32_t)(run_now() + split_wait(p, got_bytes, LATER_S)),
                              p->record.interval_s});

@@ -26,15 +26,17 @@ struct gather {
 };
 
 /* First polls go out at a pace that leaves room for others. */
-static int64_t first_poll(struct remote *r, const struct remote_source *source, const char *loc)
+static int64_t first_poll(struct remote *r, const struct remote_source *source, int64_t site_id,
+                          const char *loc)
 {
     struct url url;
     int64_t now = run_now();
     struct remote_host *host = run_request_url(source, loc, &url) ? run_host(r, &url) : NULL;
-    if (host == NULL)
+    struct host_part *part = host != NULL ? run_part(host, site_id) : NULL;
+    if (part == NULL)
         return now;
-    double at = host->spread_at > (double)now ? host->spread_at : (double)now;
-    host->spread_at = at + 1 / (SPREAD_RATE * r->plan->bounds.rate);
+    double at = part->spread_at > (double)now ? part->spread_at : (double)now;
+    part->spread_at = at + 1 / (SPREAD_RATE * r->plan->bounds.rate);
     return (int64_t)at;
 }
 
@@ -62,7 +64,7 @@ static bool add(void *context, int64_t site_id, const char *loc)
         .record = {.loc = loc,
                    .source = g->source,
                    .site_id = site_id,
-                   .next_at = first_poll(g->remote, run_source(g->remote, g->source), loc),
+                   .next_at = first_poll(g->remote, run_source(g->remote, g->source), site_id, loc),
                    .interval_s = interval_first(run_bounds(g->remote))}};
     bool written = run_write(g->remote, &write);
     if (written)
@@ -151,8 +153,8 @@ static enum catalogue_status remove_unwatched(struct remote *r, struct catalogue
     int64_t last;
     enum catalogue_status status =
         catalogue_view_checks_named(view, r->look.after_id, LOOKED, &last, on_unwatched, &g);
-    for (size_t i = 0; g.removed_count > 0 && i < r->host_count; i++)
-        due_move(&r->hosts[i]->heap, g.removed, g.removed_count, 0);
+    if (g.removed_count > 0)
+        run_move_due(r, g.removed, g.removed_count, 0);
     r->look.removed = r->look.removed || g.removed_count > 0;
     r->look.after_id = last;
     if (last == 0)
@@ -267,6 +269,7 @@ struct loading {
     int64_t ids[LOAD_ROWS];
     struct due dues[LOAD_ROWS];
     struct remote_host *hosts[LOAD_ROWS];
+    int64_t sites[LOAD_ROWS];
     size_t taken;
 };
 
@@ -290,13 +293,14 @@ static bool load_row(void *context, const struct check_due *row)
         return false;
     /* A time further away than any that is given was written by a clock that was wrong. */
     int64_t now = run_now();
-    int64_t most =
-        now + 2 * (int64_t)((double)r->plan->bounds.max_interval_s * run_stretch(r, host));
+    int64_t most = now + 2 * (int64_t)((double)r->plan->bounds.max_interval_s *
+                                       run_stretch(r, host, row->site_id));
     int64_t at = row->next_at < 1 ? 1 : row->next_at > most ? now : row->next_at;
     if (at > now && row->state != CHECK_NEW)
         at = interval_together(at, row->interval_s);
     l->ids[l->taken] = row->id;
     l->dues[l->taken] = (struct due){row->id, (uint32_t)at, row->interval_s};
+    l->sites[l->taken] = row->site_id;
     l->hosts[l->taken++] = host;
     return true;
 }
@@ -305,10 +309,10 @@ static bool load_row(void *context, const struct check_due *row)
 static void apply_rows(struct loading *l)
 {
     struct remote *r = l->remote;
-    for (size_t i = 0; l->fresh && l->taken > 0 && i < r->host_count; i++)
-        due_move(&r->hosts[i]->heap, l->ids, l->taken, 0);
+    if (l->fresh && l->taken > 0)
+        run_move_due(r, l->ids, l->taken, 0);
     for (size_t i = 0; i < l->taken; i++)
-        run_enqueue(r, l->hosts[i], l->dues[i]);
+        run_enqueue(r, l->hosts[i], l->sites[i], l->dues[i]);
     l->taken = 0;
 }
 

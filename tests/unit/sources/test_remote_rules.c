@@ -363,7 +363,7 @@ static void hosts_that_nothing_is_polled_of_are_forgotten(void **state)
             if (first)
                 kept[i] = host;
             if (first && i == 0)
-                run_enqueue(&r, host, (struct due){1, 1, 900});
+                run_enqueue(&r, host, 1, (struct due){1, 1, 900});
             host->pace.running = first && i == 1;
             if (round > 0 || i >= 2)
                 kept[2]->has_list = true;
@@ -374,7 +374,7 @@ static void hosts_that_nothing_is_polled_of_are_forgotten(void **state)
         assert_true(url_split(loc, strlen(loc), &url));
         assert_ptr_equal(run_host(&r, &url), kept[i]);
     }
-    kept[0]->heap.count = 0;
+    kept[0]->parts[0].heap.count = 0;
     kept[1]->pace.running = 0;
     for (unsigned i = 0; i < 2; i++) { /* has_list is taken back once, and not set again */
         r.sweep_at = 0;
@@ -386,6 +386,39 @@ static void hosts_that_nothing_is_polled_of_are_forgotten(void **state)
 }
 
 enum { GREEDY = 1, OTHER = 2, THIRD = 3 };
+
+/* One that has more on a host than it bears makes its own intervals longer. */
+static void a_host_is_shared_by_sites(void **state)
+{
+    (void)state;
+    static struct remote_plan plan = {.bounds = {.rate = 8}};
+    static struct remote r = {.plan = &plan};
+    struct url url;
+    const char loc[] = "https://cdn.example/a.xml";
+    assert_true(url_split(loc, strlen(loc), &url));
+    struct remote_host *host = run_host(&r, &url);
+    assert_non_null(host);
+    assert_true(run_stretch(&r, host, OTHER) == 1);
+    for (int64_t i = 0; i < 1440; i++) /* 72 polls a second */
+        run_enqueue(&r, host, GREEDY, (struct due){i, 1, 20});
+    assert_in_range((uint64_t)(run_stretch(&r, host, GREEDY) * 1000), 9999, 10001);
+    run_enqueue(&r, host, OTHER, (struct due){5000, 1, 20});
+    assert_in_range((uint64_t)(run_stretch(&r, host, GREEDY) * 1000), 10000, 10010);
+    assert_true(run_stretch(&r, host, OTHER) == 1);
+    for (int64_t i = 0; i < 1439; i++) /* as many: no site has more than the other */
+        run_enqueue(&r, host, OTHER, (struct due){6000 + i, 1, 20});
+    assert_in_range((uint64_t)(run_stretch(&r, host, OTHER) * 1000), 19999, 20001);
+    assert_int_equal(host->part_count, 2);
+    const int64_t all[] = {5000};
+    run_move_due(&r, all, 1, 0);
+    assert_int_equal(run_part(host, OTHER)->heap.count, 1439);
+    for (size_t i = 0; i < 2; i++)
+        host->parts[i].heap.count = 0;
+    run_sweep_hosts(&r);
+    assert_int_equal(r.host_count, 0);
+    map_done(&r.host_map);
+    free(r.hosts);
+}
 
 /* Of sites that wait the one that had least goes first, and who has it for long releases it. */
 static void a_place_is_shared_by_sites(void **state)
@@ -450,6 +483,7 @@ int main(void)
         cmocka_unit_test(the_first_is_taken_first),
         cmocka_unit_test(hosts_that_nothing_is_polled_of_are_forgotten),
         cmocka_unit_test(dates),
+        cmocka_unit_test(a_host_is_shared_by_sites),
         cmocka_unit_test(a_place_is_shared_by_sites),
         cmocka_unit_test(who_asks_gets_a_share),
     };
