@@ -159,6 +159,10 @@ void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out);
 #define CLOCK_SLACK_SECONDS 60
 int64_t catalogue_changed_at(const struct catalogue *c);
 
+/* The schema version that the file had before this handle changed it to `*to`, once for each file
+ * that it changed; else 0. Not of a shared catalogue (struct shared_state). Thread safe. */
+int catalogue_upgraded_from(struct catalogue *c, int *to);
+
 /* Whether a file was served from the path before this one, perhaps by another server: crawlers may
  * hold what was reported of it. Of a server's handle. Thread safe, never waits. */
 bool catalogue_was_served(const struct catalogue *c);

@@ -239,6 +239,12 @@ void catalogue_await_server(const struct catalogue *c)
         nanosleep(&pause, NULL);
 }
 
+int catalogue_upgraded_from(struct catalogue *c, int *to)
+{
+    *to = atomic_load(&c->upgraded_to);
+    return atomic_exchange(&c->upgraded_from, 0);
+}
+
 uint64_t catalogue_files(const struct catalogue *c)
 {
     return atomic_load(&c->files);

@@ -101,6 +101,8 @@ struct shared_state {
     int64_t away_ms;        /* since when PostgreSQL, or the followed node, has not answered; 0: it
                                does */
     uint64_t fetched;       /* while a fetched copy is brought to the head: its record; 0 */
+    int schema;             /* of the file; 0: nothing is here yet */
+    int schema_before;      /* that it had since this node follows; 0: no other */
     bool upgrade_pending;   /* a newer form waits for older releases, or for `share upgrade` */
     bool asked;             /* PostgreSQL has been, for the next one: */
     bool synchronous;       /* what is acknowledged lies on another machine of PostgreSQL's, too */

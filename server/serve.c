@@ -395,11 +395,24 @@ static void app_announce(const struct app *app)
 /* How long a stop waits for the requests under way; a bulk load may take its time. */
 #define STOP_TIMEOUT_MS 60000u
 
+/* The way back is a backup: an older release rejects the file from now on. */
+static void log_upgrade(struct catalogue *c)
+{
+    int to, from = catalogue_upgraded_from(c, &to);
+    if (from != 0)
+        log_event(LOG_LEVEL_INFO, "catalogue-upgraded",
+                  "the catalogue was upgraded from schema %d to schema %d; earlier releases that "
+                  "know only schema %d reject it",
+                  from, to, from);
+}
+
 static void log_catalogue_event(void *context, const char *event, const char *detail)
 {
     const struct app *app = context;
     const char *database = app->config->database;
 
+    if (app->catalogue != NULL) /* perhaps of a file that was put in the place of another */
+        log_upgrade(app->catalogue);
     if (strncmp(event, "shared-", 7) == 0)
         log_event(strcmp(event, "shared-trouble") == 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, event,
                   "%s", detail);
@@ -489,6 +502,7 @@ static bool open_catalogue(struct app *app)
         log_failure(config->database, "%s", named ? why + len + 2 : why);
         return false;
     }
+    log_upgrade(app->catalogue);
     copies_remove_left(config->database);
     if (config->shared_follow != NULL && config->site_count + config->token_count > 0)
         log_event(LOG_LEVEL_WARNING, "follower-ignores",

@@ -413,6 +413,10 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
                   "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
                   "`sitemapd share upgrade` where upgrade = manual. Until then this node rejects "
                   "writes");
+    if (now->schema_before != 0 && !(n->logged_any && n->logged.schema == now->schema))
+        log_event(LOG_LEVEL_INFO, "shared-upgraded",
+                  "the catalogue was upgraded from schema %d to schema %d", now->schema_before,
+                  now->schema);
     if (!n->logged_synchronous && now->asked) {
         n->logged_synchronous = true;
         if (!now->synchronous)

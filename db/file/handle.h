@@ -36,6 +36,8 @@ struct catalogue {
      */
     atomic_bool replaced;
     atomic_uint_fast64_t files; /* counted by the writer, before it commits to another file */
+    /* The schema of the file before this handle changed it (0: it is as it was), and since. */
+    atomic_int upgraded_from, upgraded_to;
     struct space space;
 };
 

@@ -782,7 +782,7 @@ static enum catalogue_status open_parts(struct member *m)
     enum catalogue_status status = replay_read_at(m->replay, &at, &found);
     if (status != CATALOGUE_OK)
         return status;
-    standing_record_file(&m->standing, found ? &at : NULL, m->schema < SCHEMA_VERSION);
+    standing_record_file(&m->standing, found ? &at : NULL, m->schema, m->schema < SCHEMA_VERSION);
     return CATALOGUE_OK;
 }
 

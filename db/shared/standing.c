@@ -219,11 +219,15 @@ void standing_set_at(struct standing *s, const struct shared_position *at)
     pthread_mutex_unlock(&s->lock);
 }
 
-void standing_record_file(struct standing *s, const struct shared_position *at, bool is_older)
+void standing_record_file(struct standing *s, const struct shared_position *at, int schema,
+                          bool is_older)
 {
     if (at != NULL)
         standing_set_at(s, at);
     pthread_mutex_lock(&s->lock);
+    if (s->state.schema != 0 && s->state.schema != schema)
+        s->state.schema_before = s->state.schema;
+    s->state.schema = at != NULL ? schema : 0;
     s->state.upgrade_pending = at != NULL && is_older;
     pthread_mutex_unlock(&s->lock);
     standing_set_phase(s, at != NULL ? SHARED_JOINED : SHARED_JOINING,

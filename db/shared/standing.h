@@ -82,7 +82,8 @@ void standing_count(struct standing *s, uint64_t *counter);
 
 /* A file was opened: its place, NULL where it has nothing of a log yet. Sets the phase. `is_older`:
  * than this release's form. */
-void standing_record_file(struct standing *s, const struct shared_position *at, bool is_older);
+void standing_record_file(struct standing *s, const struct shared_position *at, int schema,
+                          bool is_older);
 void standing_set_at(struct standing *s, const struct shared_position *at);
 /* The log is at least there. True where the file is not there yet. */
 bool standing_record_head(struct standing *s, uint64_t head);

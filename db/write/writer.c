@@ -252,9 +252,13 @@ static bool should_yield(void *context)
 static enum catalogue_status writer_connect(struct writer *w, bool create, char *why,
                                             size_t why_size)
 {
+    int before = 0, after;
+    bool shared = false;
     enum catalogue_status status = open_recorded(w, create, why, why_size);
     if (status == CATALOGUE_OK && w->catalogue->options.server)
         status = server_lock_hold(&w->lock, w->catalogue->path, why, why_size);
+    if (status == CATALOGUE_OK && !schema_version(w->db, &before, &shared))
+        before = 0; /* what follows says why */
     if (status == CATALOGUE_OK)
         status = w->catalogue->member != NULL
                      ? schema_prepare_shared(w->db, w->catalogue->path, why, why_size)
@@ -263,6 +267,10 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
         connection_close(w->db);
         w->db = NULL;
         return status;
+    }
+    if (before > 0 && schema_version(w->db, &after, &shared) && after != before) {
+        atomic_store(&w->catalogue->upgraded_to, after);
+        atomic_store(&w->catalogue->upgraded_from, before);
     }
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA cache_size=-%d", CONNECTION_CACHE_KIB);

@@ -100,6 +100,10 @@ def test_an_earlier_catalogue_is_served(start, tmp_path, earlier, copy):
     server = start(database=path, sites=(), token=None, binary=NEXT)
     holds_everything(server, facts)
     assert facts_of(path)[0] == NEXT_VERSION
+    assert [line for line in server.log().splitlines() if " catalogue-upgraded: " in line][0].endswith(
+        "the catalogue was upgraded from schema 1 to schema 2; earlier releases that know only schema 1 reject it")
+    server.restart()
+    assert server.log().count("catalogue-upgraded") == 1
     token = facts["tokens"]["first"]
     assert server.api("GET", f"/v1/changes?since={facts['since']}", token=token).status == 200
     # It is written to as well: the lowest free position is taken, and sources have their tables.
@@ -165,6 +169,12 @@ def test_an_upgrade_beside_readers_and_under_requests(start, tmp_path, earlier, 
     assert {status for _, status, _, _ in answers} == {200, 304}
     for url, status, tag, digest in answers:
         assert (tag, digest) == (wanted[url][0], wanted[url][1] if status == 200 else nothing), url
+
+
+def test_a_command_that_upgrades_the_catalogue_says_so(copy):
+    path = copy("catalogue.db")
+    assert sitemapd("list", binary=NEXT, database=path).err == f"sitemapd: {path}: was upgraded from schema 1 to schema 2; releases that know only schema 1 reject it now\n"
+    assert sitemapd("list", binary=NEXT, database=path).err == ""
 
 
 @pytest.mark.parametrize("binary", ["same", "next"])

@@ -359,6 +359,8 @@ def test_nodes_are_upgraded_one_after_another(cluster):
         eventually(lambda node=node: "upgrade-pending" not in reasons(node), "told no more", within=60)
     equal([a, b, c])
     assert [schema(node) for node in (a, b, c)] == [before + 1] * 3
+    for node in (a, b):  # c began with a copy of the older form
+        eventually(lambda node=node: f"shared-upgraded: the catalogue was upgraded from schema {before} to schema {before + 1}" in node.log(), "it is logged")
     assert len({chance(node) for node in (a, b, c)}) == 1  # one node's, not each one's own
     late = cluster.node("d")  # an older release comes too late
     eventually(lambda: "upgrade-needed" in reasons(late), "it reports that it must be upgraded", within=60)

@@ -107,6 +107,12 @@ static int open_catalogue(struct backend *b, bool create)
 
     if (catalogue_open(&options, &b->catalogue, why, sizeof why) != CATALOGUE_OK)
         return cli_fail_file(config->database, why);
+    int to, from = catalogue_upgraded_from(b->catalogue, &to);
+    if (from != 0)
+        fprintf(stderr,
+                "sitemapd: %s: was upgraded from schema %d to schema %d; releases that know only "
+                "schema %d reject it now\n",
+                config->database, from, to, from);
     return EXIT_DONE;
 }
 
