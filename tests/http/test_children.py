@@ -3,6 +3,7 @@
 
 import contextlib
 import gzip
+import re
 import shutil
 import sys
 import threading
@@ -446,6 +447,15 @@ def test_a_sitemap_without_an_index_is_listed_and_served(world):
     world.origin.answers["/list.xml"] = answer(200, changed, ETag='"2"')
     assert world.poll("/list.xml") == "good"
     eventually(lambda: world.get("/list.xml").body == changed and "2025-02-04" in world.index(), "both move")
+    # Its program moves it: the new one takes the old one's place.
+    world.origin.answers["/moved.xml"] = answer(200, changed)
+    settings = Path(server.args[server.args.index("--config") + 1])
+    whole = settings.read_text()
+    for path, text in (("moved.xml", whole.replace("/list.xml", "/moved.xml")), ("list.xml", whole)):
+        settings.write_text(text)
+        server.restart()
+        eventually(lambda path=path: re.findall("<loc>.*/(.*)</loc>", world.index()) == [path] and world.reasons() == set(), "it alone is listed")
+    world.is_stored(1)
     # It gets an index later: that is read as any other.
     world.origin.answers["/a.xml"] = answer(200, body)
     world.list("/a.xml", "/list.xml")

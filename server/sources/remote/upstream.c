@@ -136,15 +136,12 @@ const char *upstream_check_single(const struct upstream *u, struct catalogue *c,
 {
     struct catalogue_view *view;
     struct source_state state;
-    struct source_file file;
-    bool found = false;
     if (!u->single || catalogue_view_begin(c, &view) != CATALOGUE_OK)
         return NULL;
-    bool known =
-        catalogue_view_source_state(view, source, &state) == CATALOGUE_OK &&
-        catalogue_view_source_file(view, source, u->url.text, &file, &found) == CATALOGUE_OK;
+    bool known = catalogue_view_source_state(view, source, &state) == CATALOGUE_OK;
     catalogue_view_end(view);
-    if (known && (state.files == 0 || (state.files == 1 && found)))
+    /* One may be itself, also at the URL that the upstream had before. */
+    if (known && state.files <= 1)
         return NULL;
     snprintf(why, why_size, "is a sitemap (urlset); it was a sitemap index before");
     return is_urlset;
