@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/base/text.h"
 #include "server/base/thread.h"
 #include "server/rules/http/freshness.h"
 #include "server/rules/http/negotiate.h"
@@ -179,6 +180,7 @@ static void record_scan(struct poll *p, const struct scan_outcome *out)
     struct remote_source *s = p->source;
     bool held = out->result.would_remove != s->status.held && out->result.would_remove > 0;
     uint64_t refused = count_refused(p);
+    bool more_refused = refused > s->status.refused;
     pthread_mutex_lock(&p->remote->lock);
     s->status.refused = refused;
     s->status.members = upstream_count(p->upstream).members;
@@ -189,6 +191,12 @@ static void record_scan(struct poll *p, const struct scan_outcome *out)
                       "%" PRIu64 " entries that the list no longer names are kept by the shrink "
                       "guard; scan with max_removed to remove them",
                       out->result.would_remove);
+    if (more_refused)
+        remote_report(
+            p->remote, 1, "source-file-problem", s->settings->name,
+            "%" PRIu64 " %s; GET /v1/sources/%s shows which and why", refused,
+            plural(refused, "sitemap of its list is rejected", "sitemaps of its list are rejected"),
+            s->settings->name);
     if (out->result.changed)
         remote_report(p->remote, 2, "source-scanned", s->settings->name,
                       "%zu named: %" PRIu64 " new, %" PRIu64 " changed, %" PRIu64 " gone, %" PRIu64
