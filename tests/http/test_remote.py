@@ -176,6 +176,30 @@ def test_sites_take_turns_on_a_host_that_they_share(start):
         assert asked("/many/") - before < many / 4, "and not behind all of them"
 
 
+def test_a_site_leaves_others_a_place_on_a_host_that_they_share(start):
+    """One site's sitemaps on a CDN's host never answer: another site's there are read meanwhile."""
+    with Origin() as cdn:
+        there = f"{cdn.address}:{cdn.port}"
+        slow, good = [f"/slow/{i}.xml" for i in range(20)], [f"/good/{i}.xml" for i in range(5)]
+        for name in slow:
+            cdn.answers[name] = cdn.silent()
+        for name in good:
+            cdn.answers[name] = answer(200, urlset(f"http://{there}/page"))
+        sites = ["https://slow.example", "https://good.example"]
+        server = start(sites=(), config="[fetch]\nallow_address = 127.0.0.2\nrate = 1000\n" + "".join(
+            f'[site "s{i}"]\norigin = {site}\ncross_host = {there}\ncheck = yes\n' for i, site in enumerate(sites)))
+        register = lambda site, some: server.api("POST", "/v1/sitemaps", [{"loc": f"http://{there}{name}", "index": site + "/sitemap_index.xml"} for name in some]).status
+        states = lambda site: {check["loc"].removeprefix(f"http://{there}"): check["check"]["state"] for check in server.api("GET", f"/v1/checks?site={site}").json()["checks"]}
+        poll = lambda name: server.api("POST", f"/v1/checks?loc={quote(f'http://{there}{name}', safe='')}").json().get("check", {}).get("state")
+        assert register(sites[1], good) == 200
+        eventually(lambda: [poll(name) for name in good] == ["good"] * 5, "they are there")
+        assert register(sites[0], slow) == 200
+        eventually(lambda: any(path in slow for path in cdn.paths()), "one that does not answer is under way")
+        for name in good:
+            assert poll(name) == "good"
+        assert set(states(sites[0]).values()) == {"new"}, "none of the others has ended"
+
+
 def test_what_crawlers_cannot_use_is_green_nowhere(start):
     """What the API registered, of a site with `check`: readyz, status of server and file, the list and the metric name each state, also one of many, and no longer once all is well."""
     bad = {

@@ -115,7 +115,7 @@ void poll_read_head(struct poll *p, const struct fetch_reply *reply)
 #define LONG_NS       5000000u
 #define REST_LEAST_NS 1000000u
 
-static int group_of(const struct poll *p)
+int poll_group(const struct poll *p)
 {
     return site_group_of(p->list ? p->source->settings->site_id : p->record.site_id);
 }
@@ -125,10 +125,10 @@ static unsigned count_other_sites(const struct poll *p)
     bool seen[SITE_GROUPS] = {false};
     unsigned others = 0;
 
-    seen[group_of(p)] = true;
+    seen[poll_group(p)] = true;
     for (const struct poll *at = p->remote->polls; at != NULL; at = at->next) {
-        others += !seen[group_of(at)];
-        seen[group_of(at)] = true;
+        others += !seen[poll_group(at)];
+        seen[poll_group(at)] = true;
     }
     return others;
 }
@@ -136,7 +136,7 @@ static unsigned count_other_sites(const struct poll *p)
 static bool waits_for_others(void *context)
 {
     const struct poll *p = context;
-    return p->remote->rests_until_ns[group_of(p)] > clock_now_ns();
+    return p->remote->rests_until_ns[poll_group(p)] > clock_now_ns();
 }
 
 static bool read_piece(struct poll *p, const char *bytes, size_t len)
@@ -146,7 +146,7 @@ static bool read_piece(struct poll *p, const char *bytes, size_t len)
                         : sitemap_verifier_feed(p->verifier, bytes, len);
     uint64_t now_ns = clock_now_ns(), took_ns = now_ns - began_ns;
     if (took_ns >= LONG_NS)
-        p->remote->rests_until_ns[group_of(p)] =
+        p->remote->rests_until_ns[poll_group(p)] =
             now_ns + REST_LEAST_NS + took_ns * count_other_sites(p);
     return good;
 }

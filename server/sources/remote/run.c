@@ -637,6 +637,21 @@ static const struct poll *find_poll(const struct remote *r, int64_t id)
     return p;
 }
 
+/* Whether the site has all of the host's places but one, which it leaves to others that have
+ * sitemaps there: its own may take as long as they like. */
+static bool holds_host(const struct remote *r, const struct remote_host *host, int64_t site_id)
+{
+    int group = site_group_of(site_id);
+    uint32_t running = 0, per_host = r->plan->bounds.per_host;
+    bool shared = false;
+    for (const struct poll *p = r->polls; p != NULL; p = p->next)
+        running +=
+            p->host == host && !p->splits && !p->scans && p->look == NULL && poll_group(p) == group;
+    for (size_t i = 0; i < host->part_count; i++)
+        shared = shared || (host->parts[i].group != group && host->parts[i].heap.count > 0);
+    return shared && per_host > 1 && running >= per_host - 1;
+}
+
 /* Polls it out of its turn. False: it waits for its host, or for what is under way. */
 static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
 {
@@ -676,7 +691,8 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
         remote_request_fail(ask, "conflict: it is already being fetched or split; retry later");
         return true;
     }
-    if (polled != NULL || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms)
+    if (polled != NULL || host_ready_at(&host->pace, r->plan->bounds.per_host) > now_ms ||
+        holds_host(r, host, k.site_id))
         return false;
     const char *why;
     struct host_part *part = run_part(host, k.site_id);
@@ -795,7 +811,9 @@ static int64_t begin_lists(struct remote *r, int64_t now)
         bool asked = s->asks != NULL || s->dry_asks != NULL;
         bool due = s->next_at <= now && r->leads;
         bool rests = host != NULL && !asked && host_rests(&host->pace, clock_now_ms());
-        bool full = host != NULL && !asked && host->pace.running >= r->plan->bounds.per_host;
+        bool full = host != NULL && !asked &&
+                    (host->pace.running >= r->plan->bounds.per_host ||
+                     holds_host(r, host, s->settings->site_id));
         if (due && rests)
             list_wait(r, s, now);
         else if ((due || asked) && !full && lists < RUN_SHARE && has_room(r) && !holds_lists(r, s))
@@ -808,13 +826,14 @@ static int64_t begin_lists(struct remote *r, int64_t now)
 }
 
 /* The part whose turn it is: the next one that is due, else the one that is due first. NULL: there
- * is nothing. */
-static struct host_part *next_part(struct remote_host *host, int64_t now)
+ * is nothing, or it waits for what is under way. */
+static struct host_part *next_part(const struct remote *r, const struct remote_host *host,
+                                   int64_t now)
 {
     struct host_part *first = NULL;
     for (size_t i = 0; i < host->part_count; i++) {
         struct host_part *part = &host->parts[(host->part_turn + i) % host->part_count];
-        if (part->heap.count == 0)
+        if (part->heap.count == 0 || holds_host(r, host, part->group))
             continue;
         if (first == NULL || part->heap.at[0].at < first->heap.at[0].at)
             first = part;
@@ -828,7 +847,7 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
                              int64_t now_ms)
 {
     struct host_part *part;
-    for (unsigned looked = 0; (part = next_part(host, now)) != NULL; looked++) {
+    for (unsigned looked = 0; (part = next_part(r, host, now)) != NULL; looked++) {
         int64_t ready = host_ready_at(&host->pace, r->plan->bounds.per_host);
         int64_t due_ms = ((int64_t)part->heap.at[0].at - now) * 1000;
         if (ready == INT64_MAX)

@@ -291,6 +291,8 @@ const char *poll_connect(const struct poll *p, const struct url *url, bool *look
 void poll_read_head(struct poll *p, const struct fetch_reply *reply);
 /* It is asked: from now on it counts for its host's pace. */
 void poll_enter_host(struct poll *p);
+/* Of its site (server/base/site_group.h). */
+int poll_group(const struct poll *p);
 /* It was answered, or given up. */
 void poll_release_host(struct poll *p, enum host_outcome outcome, int64_t took_ms,
                        int64_t retry_after_s);
