@@ -117,6 +117,7 @@ struct shared_state {
     char refused_trouble[256], refused_said[256]; /* the same of refused_ms */
     struct shared_failing report;   /* to the others; it then leads nothing, such as polls */
     struct shared_failing snapshot; /* sending one, or having the log drop what it replaces */
+    char diverged[256]; /* why it diverged last, though it may have joined again since */
     /* Counters since the start. */
     uint64_t notified; /* records applied that came with their notification */
     uint64_t appended, applied_records, refused, unknown, settled, replaced, snapshots;

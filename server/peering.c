@@ -3,7 +3,7 @@
  *
  *     it                               then
  *     does not answer, rejects         the next peer
- *     is making its copy               asked again each second, for half an hour at most
+ *     is making its copy               asked again, at last each second, for half an hour at most
  *     breaks off, stands still         goes on from the last byte, as long as enough come
  *     has another file meanwhile       begins again, once
  *     sends less, more, other bytes    the next peer
@@ -30,8 +30,10 @@
 #include "server/following.h"
 #include "server/log/log.h"
 
-#define POLL_MS         200 /* between two looks whether to stop */
-#define PENDING_MS      1000
+#define POLL_MS 200 /* between two looks whether to stop */
+/* Between two requests for a copy that is being made: a small one is there at once. */
+#define PENDING_MS      50
+#define PENDING_LAST_MS 1000 /* doubled up to this */
 #define PENDING_MOST_MS (30 * 60 * INT64_C(1000))
 #define STALL_S         15
 #define STALL_BYTES     (64u << 10) /* a second */
@@ -266,6 +268,7 @@ static bool is_as_announced(struct download *d)
 static bool copy_file(struct download *d, const char *epoch)
 {
     const int64_t pending_until = clock_now_ms() + PENDING_MOST_MS;
+    int64_t pending_ms = PENDING_MS;
     int tries = 0, restarts = 0;
 
     while (begin_again(d) && restarts++ < 2) {
@@ -282,7 +285,9 @@ static bool copy_file(struct download *d, const char *epoch)
             if (tries > TRIES)
                 return fail(d, "it broke off after %" PRIu64 " of %" PRIu64 " bytes", d->got,
                             d->bytes);
-            rest(d, d->pending ? PENDING_MS : TRY_MS * tries);
+            rest(d, d->pending ? pending_ms : TRY_MS * tries);
+            if (d->pending && (pending_ms *= 2) > PENDING_LAST_MS)
+                pending_ms = PENDING_LAST_MS;
         } while (d->reply_status != 412);
     }
     return fail(d, "its copy was replaced meanwhile");

@@ -391,8 +391,8 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
     /* It may have left and joined again since the last look. */
     if (replaced && n->logged.phase != SHARED_LEFT)
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "this node could not follow the log (records are missing or differ there), and "
-                  "its file was replaced by the others' state");
+                  "%s. This node had diverged, and its file was replaced by the cluster's state",
+                  now->diverged);
     if (!n->logged_any || now->phase != n->logged.phase || replaced)
         report_phase(n, now);
     report_writes(n, now);

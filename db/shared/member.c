@@ -23,11 +23,13 @@
 /* The thread that follows the log: waits for notifications, fetches records, and passes them to
  * the writer. */
 
-#define LOOK_MS       1000 /* between two looks, and two tries to reach it */
+#define LOOK_MS       1000 /* between two looks, and the longest between two tries to reach it */
+#define RETRY_MS      50   /* before the first of these tries: doubled up to LOOK_MS */
 #define CALL_MS       5000
 #define NEWS_MOST     1024 /* that the writer has not taken yet */
 #define PROBE_EACH_MS 5000 /* while writes are refused */
-/* A follower's, between two copies that were of no use: doubled up to LOOK_MS times 2 to this. */
+/* A follower's, between two copies that were of no use: doubled up to LOOK_MS times 2 to this. The
+ * first is often merely old, and a new one is asked for at once. */
 #define LOOK_DOUBLED_MOST 4u
 
 static void report_writer(struct lookout *l)
@@ -175,6 +177,15 @@ static void try_again(struct lookout *l)
         standing_record_outcome(l->standing, l->log, outcome);
 }
 
+static int64_t retry_ms(struct lookout *l)
+{
+    int64_t ms = (int64_t)RETRY_MS << l->retries;
+    if (ms >= LOOK_MS)
+        return LOOK_MS;
+    l->retries++;
+    return ms;
+}
+
 /* Whatever the notifications say, the log is looked at once a second. */
 static void wait_and_look(struct lookout *l)
 {
@@ -193,15 +204,20 @@ static void wait_and_look(struct lookout *l)
     if (outcome == SHARED_YES) {
         standing_record_there(l->standing, l->log);
         try_again(l);
+        l->retries = 0;
     } else if (outcome != SHARED_STOPPED || !standing_now(l->standing).ended) {
         standing_record_outcome(l->standing, l->log, outcome);
-        standing_pause(l->standing, LOOK_MS);
+        standing_pause(l->standing, retry_ms(l));
     }
 }
 
-static int64_t look_again_ms(const struct lookout *l)
+static int64_t look_again_ms(struct lookout *l)
 {
-    unsigned doubled = l->failures < LOOK_DOUBLED_MOST ? l->failures : LOOK_DOUBLED_MOST;
+    if (l->failures < 2)
+        return retry_ms(l);
+    unsigned doubled = l->failures - 1;
+    if (doubled > LOOK_DOUBLED_MOST)
+        doubled = LOOK_DOUBLED_MOST;
     return l->follows ? (int64_t)LOOK_MS << doubled : LOOK_MS;
 }
 

@@ -49,6 +49,7 @@ struct lookout {
     /* The thread's. */
     bool follows;
     unsigned failures; /* copies that were of no use, one after the other */
+    unsigned retries;  /* since it could be read last: bounds the pause, see RETRY_MS */
     bool has_copy;     /* a snapshot was fetched, and is being brought to the head */
     bool distrusts_peers;
     int64_t looked_at_ms, probe_at_ms;

@@ -146,6 +146,8 @@ void standing_set_phase(struct standing *s, enum shared_phase phase, const char 
     pthread_mutex_lock(&s->lock);
     s->state.phase = phase;
     snprintf(s->state.trouble, sizeof s->state.trouble, "%s", trouble);
+    if (phase == SHARED_LEFT)
+        memcpy(s->state.diverged, s->state.trouble, sizeof s->state.diverged);
     s->state.said[0] = '\0';
     pthread_cond_signal(&s->wakes);
     pthread_mutex_unlock(&s->lock);
