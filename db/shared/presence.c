@@ -57,6 +57,7 @@ struct presence {
     struct shared_log *telling, *caring;
     struct lead *leads;
     char *said;
+    bool has_news; /* `said` is to be reported at once */
     struct known *known;
     size_t known_count;
     int64_t known_at;
@@ -246,10 +247,13 @@ static bool report_and_list(struct presence *p, struct shared_log *log,
     return exchanged;
 }
 
-static uint64_t exchanges_asked(struct presence *p)
+/* `*has_news`: what the node says of itself is another thing than it said last. */
+static uint64_t exchanges_asked(struct presence *p, bool *has_news)
 {
     pthread_mutex_lock(&p->lock);
     uint64_t asked = p->exchanges_asked;
+    *has_news = p->has_news;
+    p->has_news = false;
     pthread_mutex_unlock(&p->lock);
     return asked;
 }
@@ -286,7 +290,8 @@ static void hold_and_report(void *context)
     uint64_t exchanged = 0; /* how many of those that asked */
 
     do {
-        uint64_t asked = exchanges_asked(p);
+        bool has_news;
+        uint64_t asked = exchanges_asked(p, &has_news);
         struct shared_state state;
         struct shared_log *log;
 
@@ -298,7 +303,7 @@ static void hold_and_report(void *context)
             record_success(p, &p->reporting);
         log->calls->lease(log, SCHEMA_VERSION, clock_now_ms() + CALL_MS);
         /* First: it shows whether the connection still is. */
-        if (clock_now_ms() >= tell_at || asked > exchanged) {
+        if (clock_now_ms() >= tell_at || asked > exchanged || has_news) {
             bool good = report_and_list(p, log, &state);
             if (good)
                 record_exchanged(p, exchanged = asked);
@@ -535,8 +540,12 @@ void presence_say(struct presence *p, const char *state)
     if (copy == NULL)
         return;
     pthread_mutex_lock(&p->lock);
+    bool is_news = p->said == NULL || strcmp(p->said, copy) != 0;
     free(p->said);
     p->said = copy;
+    p->has_news |= is_news;
+    if (is_news)
+        thread_wake(&p->teller);
     pthread_mutex_unlock(&p->lock);
 }
 
