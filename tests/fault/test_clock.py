@@ -3,39 +3,21 @@
 what changes next, and no date ever gives a 304 for other bytes."""
 
 import email.utils
-import mmap
 import os
 import re
 import sqlite3
-import struct
 import sys
 import time
 
 import pytest
 
-from harness import ORIGIN, eventually
+from harness import ORIGIN, Clock, eventually, faster
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer  # noqa: E402
 
 XML = "/sitemap_index.xml"
 YEARS = 10 * 366 * 86400
-
-
-class Clock:
-    def __init__(self, folder):
-        self.path = os.path.join(folder, "clock")
-        with open(self.path, "wb") as file:
-            file.write(bytes(8))
-        with open(self.path, "r+b") as file:
-            self.page = mmap.mmap(file.fileno(), 8)
-
-    def set(self, ahead):
-        struct.pack_into("=q", self.page, 0, ahead)
-
-    @property
-    def environment(self):
-        return {"LD_PRELOAD": os.environ["FAULT_CLOCK_SHIM"], "FAULT_CLOCK": self.path}
 
 
 @pytest.fixture
@@ -151,7 +133,7 @@ def test_page_urls_leave_in_their_time(start, clock):
 def test_indexnow_gives_up_after_a_day(start, clock, tmp_path):
     with Origin() as endpoint:
         endpoint.answers["/indexnow"] = answer(503, Connection="close")
-        server = start(env=clock.environment, sites=(), config=(
+        server = start(env=clock.environment | faster(10), sites=(), config=(
             f'[fetch]\nallow_address = 127.0.0.2\n[site "main"]\norigin = {ORIGIN}\nindexnow_key = 5f1c6a0e7d2b49c8\n'
             f"indexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n"))
         urlset = ORIGIN + "/pages.xml"

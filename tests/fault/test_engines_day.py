@@ -10,8 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from engines import Google
-from harness import ORIGIN, eventually
-from test_clock import Clock
+from harness import ORIGIN, Clock, eventually
 
 HOUR = 3600
 INDEX = ORIGIN + "/sitemap_index.xml"

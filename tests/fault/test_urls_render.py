@@ -14,8 +14,7 @@ import time
 
 import pytest
 
-from harness import INDEX, ORIGIN, escape, eventually, gunzip, q, render
-from test_clock import Clock
+from harness import INDEX, ORIGIN, Clock, escape, eventually, gunzip, q, render
 
 URLSET = ORIGIN + "/news.xml"
 ROWS = 1000  # of a page of news

@@ -14,9 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
-from harness import ask, eventually
+from harness import Clock, ask, eventually
 from origin import Origin, answer, index, urlset
-from test_clock import Clock
 
 HOUR, DAY = 3600, 86400
 

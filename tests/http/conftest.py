@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
+import itertools
+
 import pytest
 
-from harness import Server
+from harness import Server, faster
+from nodes import Cluster, PostgreSQL, until_its_end
+
+numbers = itertools.count()
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(request, tmp_path):
     """Starts servers; each ends by SIGTERM with exit 0 and without a report, unless it was killed."""
     servers = []
+    mark = request.node.get_closest_marker("faster")
+    hurry = faster(*mark.args) if mark else {}
 
-    def start_one(*args, ready=True, folder=None, **options):
-        server = Server(folder or tmp_path, *args, **options)
+    def start_one(*args, ready=True, folder=None, env=None, **options):
+        server = Server(folder or tmp_path, *args, env=hurry | dict(env or {}), **options)
         servers.append(server)
         return server.start(expect_ready=ready)
 
@@ -43,3 +50,23 @@ def shared(tmp_path_factory):
         server.stop()
     finally:
         server.kill()
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """One for all tests of a file that leave it running as it is."""
+    with PostgreSQL() as started:
+        yield started
+
+
+@pytest.fixture
+def cluster(request, tmp_path):
+    """Nodes that share a catalogue: in a database of their own, or (own_postgres) in a PostgreSQL of their own."""
+    if request.node.get_closest_marker("own_postgres"):
+        yield from until_its_end(Cluster(tmp_path))
+        return
+    database = request.getfixturevalue("postgres").beside(f"of_{next(numbers)}")
+    try:
+        yield from until_its_end(Cluster(tmp_path, database))
+    finally:
+        database.drop()

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from harness import ORIGIN, Server, eventually, sitemapd
+from harness import ORIGIN, Server, eventually, faster, sitemapd
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer  # noqa: E402
@@ -58,7 +58,7 @@ def positions(server, table="indexnow"):
 
 def with_urlset(endpoint, folder, more=""):
     """A server with /all.xml, of which nothing was sent yet, and that sends what comes next."""
-    server = Server(folder, config=more + config(endpoint), sites=())
+    server = Server(folder, config=more + config(endpoint), sites=(), env=faster(10))
     endpoint.answer = 200
     del endpoint.told[:]
     for made in (("site", "add", ORIGIN), ("urlset", "add", ORIGIN + "/all.xml")):

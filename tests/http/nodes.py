@@ -7,8 +7,6 @@ import os
 import sys
 import threading
 
-import pytest
-
 from harness import ORIGIN, Server, eventually, locs, sitemapd
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -20,12 +18,12 @@ def loc(name):
 
 
 class Cluster:
-    """A PostgreSQL (of its own, or another cluster's with a schema), and nodes by name, each with a folder of its own."""
+    """A PostgreSQL (of its own, or one that is given, perhaps with a schema), and nodes by name, each with a folder of its own."""
 
-    def __init__(self, folder, beside=None, schema=None):
+    def __init__(self, folder, postgres=None, schema=None):
         self.folder = folder
-        self.postgres = beside.postgres if beside else PostgreSQL().start()
-        self.owns_postgres = beside is None
+        self.postgres = postgres or PostgreSQL().start()
+        self.owns_postgres = postgres is None
         self.schema = schema
         self.nodes = {}
         first = self.database("a")
@@ -70,11 +68,6 @@ def until_its_end(made):
         made.end()
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    yield from until_its_end(Cluster(tmp_path))
-
-
 def ready(node):
     reply = node.api("GET", "/readyz", token=None)
     return reply.status, reply.json()
@@ -113,7 +106,7 @@ def equal(nodes):
 def in_line(cluster):
     """The sites of lists that wait for their turn, over all nodes: each as often as nodes have lists of it. Whether that is its place, too."""
     line = int.from_bytes(hashlib.sha256(b"sitemapd line ").digest()[:4], "big")
-    found = cluster.postgres.sql(f"SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint = {line}")
+    found = cluster.postgres.sql(f"SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND objsubid = 1 AND classid::bigint = {line}")
     return sorted((int(key) >> 24, int(key) & 0xffffff != 0xffffff) for key in found.split())
 
 

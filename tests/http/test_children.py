@@ -17,7 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import ask, eventually, q
-from nodes import cluster, joined  # noqa: F401 (a fixture)
+from nodes import joined
 from origin import Origin, answer, index, urlset
 
 FETCH = "[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n"
@@ -488,7 +488,7 @@ def test_a_copy_of_one_site_is_never_anothers(start):
             assert get(1, path).status in (400, 404), path
 
 
-def test_a_node_that_does_not_poll_serves_its_own_copies(cluster):  # noqa: F811
+def test_a_node_that_does_not_poll_serves_its_own_copies(cluster):
     with Origin() as shop:
         base, host = f"http://{shop.address}:{shop.port}", f"{shop.address}:{shop.port}"
         body, changed = urlset(base + "/one"), urlset(base + "/two")

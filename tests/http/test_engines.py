@@ -19,6 +19,8 @@ INDEX = ORIGIN + "/sitemap_index.xml"
 OTHER = "https://www.example.org"
 READ = {"lastSubmitted": "2026-11-20T08:00:00.000Z", "lastDownloaded": "2026-11-26T09:30:00.123Z", "isPending": False}
 
+pytestmark = pytest.mark.faster(5)
+
 
 def config(engine, more="", sites=(ORIGIN,)):
     return "[fetch]\nallow_address = 127.0.0.2\n" + "".join(

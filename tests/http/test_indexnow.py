@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from engine import KEY, config, endpoint, positions, told_to, with_urlset  # noqa: F401
-from harness import ORIGIN, Server, eventually, sitemapd
+from harness import ORIGIN, Server, eventually, faster, sitemapd
 
 
 def test_key_file(endpoint, tmp_path):
@@ -71,11 +71,10 @@ def test_a_gap_that_cannot_be_passed_is_said_once(endpoint, tmp_path):
         server.stop()
 
 
-@pytest.mark.waits
 def test_who_says_when_is_asked_then(endpoint, tmp_path):
     """Two sites, both refused: the one whose engine says `Retry-After` waits for so long, the other is notified again."""
     other = "https://other.example"
-    server = Server(tmp_path, sites=(), config=config(endpoint) + (
+    server = Server(tmp_path, sites=(), env=faster(10), config=config(endpoint) + (
         f'[site "other"]\norigin = {other}\nindex = /sitemap_index.xml\nindexnow_key = {KEY}\n'
         f"indexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n"))
     sites = (ORIGIN, other)

@@ -4,7 +4,7 @@
 import pytest
 
 from engine import KEY, config, endpoint, told_to, with_urlset  # noqa: F401
-from harness import ORIGIN, Server, eventually, sitemapd
+from harness import ORIGIN, Server, eventually, faster, sitemapd
 
 
 @pytest.mark.masses
@@ -30,7 +30,7 @@ def test_page_urls_are_sent(endpoint, tmp_path):
     """What comes, changes and goes, once taken not again, also over a restart; what is refused is kept."""
     folder = tmp_path / "site"
     folder.mkdir()
-    server = Server(tmp_path, sites=(), config=config(endpoint) + (
+    server = Server(tmp_path, sites=(), env=faster(5), config=config(endpoint) + (
         f'[source "shop"]\ndirectory = {folder}\nurl = {ORIGIN}/\nsettle = 100ms\nrescan = 1s\nsplit = yes\n'))
     rows = [f"{ORIGIN}/p/{i}" for i in range(50_100)]
     put = lambda lines: ((folder / "part").write_text("".join(line + "\n" for line in lines)), (folder / "part").rename(folder / "all.txt"))
@@ -63,7 +63,7 @@ def test_page_urls_are_sent(endpoint, tmp_path):
 
 def test_killed_in_mid_batch(endpoint, tmp_path):
     """What was taken is not told again, and what was on its way is: at least once, from the position that is kept."""
-    server = Server(tmp_path, config=config(endpoint), sites=())
+    server = Server(tmp_path, config=config(endpoint), sites=(), env=faster(5))
     rows = [f"{ORIGIN}/p/{i}" for i in range(35_000)]
     urls = lambda told: [loc for answered, body in told if answered == 200 for loc in body["urlList"]]
     endpoint.answer, endpoint.hold = 200, 2

@@ -7,9 +7,13 @@ from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
+import pytest
+
 from engine import KEY, endpoint  # noqa: F401
 from harness import eventually
 from origin import Origin, answer, index, urlset
+
+pytestmark = pytest.mark.faster(10)
 
 
 class Mirror:

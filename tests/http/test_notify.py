@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness import ORIGIN, Server, eventually
+from harness import ORIGIN, Server, eventually, faster
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer, urlset  # noqa: E402
@@ -41,7 +41,7 @@ def test_both_kinds_of_source(origin, tmp_path):
         f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/\nrescan = 1s\nsettle = 100ms\n'
         f'[source "shop"]\nupstream = {base}/index.xml\ncheck = no\n'
     )
-    server = Server(tmp_path, config=config, sites=())
+    server = Server(tmp_path, config=config, sites=(), env=faster(5))
     server.start()
     try:
         # One that changes with each poll, beside a digest; and one that is gone.

@@ -18,7 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
-from harness import ask, eventually, seconds, sitemapd
+from harness import Clock, ask, eventually, seconds, sitemapd
 from origin import Origin, answer, bomb, index, urlset
 
 SETTINGS = "[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n"
@@ -376,16 +376,16 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
             thread.join()
 
 
-@pytest.mark.waits
 def test_what_is_undone_is_read_anew_in_its_turn(start, tmp_path):
     """A list and its sitemaps: validators are forgotten, and each is due when it was."""
+    clock = Clock(tmp_path)
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"
         names = [f"/{n}.xml" for n in "abcd"]
         origin.answers.update({name: answer(200, urlset(base + name + "/page"), ETag='"1"') for name in names})
         origin.answers["/list.xml"] = lambda connection, head: connection.sendall(
             answer(304) if "If-None-Match" in head else answer(200, index(*(base + name for name in names)), ETag='"1"'))
-        server = start(sites=(), config=config(base, poll="1m"))
+        server = start(sites=(), env=clock.environment, config=config(base, poll="1m"))
         checks = lambda: {c["loc"]: c["check"] for c in server.api("GET", "/v1/checks").json()["checks"]}
         eventually(lambda: len(checks()) == 4 and all(c["state"] == "good" for c in checks().values()), "all are read")
         made = [c["revision"] for c in server.api("GET", "/v1/history?kind=scan").json()["changes"] if c["created"] == 4]
@@ -398,6 +398,7 @@ def test_what_is_undone_is_read_anew_in_its_turn(start, tmp_path):
         # A look through what is watched may have removed those that are named no more; none has a validator left.
         assert all(etag is None for *_, etag in rows) and sum(row[1] for row in rows) == 1, rows
         assert all(at > time.time() + 3600 for _, is_list, at, _ in rows if not is_list), rows
+        clock.set(120)
         eventually(lambda: body(server, origin).count("<loc>") == 4, "its next poll lists them again", 100)
 
 

@@ -12,7 +12,7 @@ from concurrent import futures
 import pytest
 
 from harness import ORIGIN, PLAIN, eventually, locs, problem, sitemapd
-from nodes import applied, cluster, equal, in_line, joined, loc, no_list_begins, ready, reasons, served  # noqa: F401
+from nodes import applied, equal, in_line, joined, loc, no_list_begins, ready, reasons, served
 
 
 def test_what_one_takes_all_serve(cluster):
@@ -110,6 +110,7 @@ def test_who_holds_the_lock_is_reported(cluster):
     eventually(lambda: "catalogue-not-writable" not in reasons(a), "over")
 
 
+@pytest.mark.own_postgres
 def test_an_empty_node_joins_once_it_can(cluster):
     a = cluster.node("a")
     assert a.register(loc("one")).status == 201

@@ -8,9 +8,9 @@ import sqlite3
 
 import pytest
 
-from harness import eventually, sitemapd
+from harness import eventually, faster, sitemapd
 from test_crawlers import BING, crawler, crawlers, fetch, pages, sums
-from nodes import cluster, joined, loc, reasons, served  # noqa: F401
+from nodes import joined, loc, reasons, served
 
 MINUTES = 200  # a node reports each minute, and bounds a hang
 
@@ -70,9 +70,8 @@ def all_serve(nodes, what):
         eventually(lambda node=node: loc(what) in served(node), "followed")
 
 
-@pytest.mark.waits
 def test_each_node_reports_what_crawlers_got_from_all(cluster):
-    a, b, c = nodes = cluster.three()
+    a, b, c = nodes = cluster.three(env=faster(10))
     assert a.register(loc("one")).status == 201
     all_serve(nodes, "one")
     got(a)
@@ -112,6 +111,7 @@ def test_each_node_reports_what_crawlers_got_from_all(cluster):
         assert known_to(node, "bingbot")
 
 
+@pytest.mark.own_postgres
 def test_what_is_counted_while_postgresql_is_away_is_reported_later(cluster):
     a, b = cluster.node("a"), cluster.node("b")
     joined(b)
@@ -132,21 +132,21 @@ def test_what_is_counted_while_postgresql_is_away_is_reported_later(cluster):
 
 
 def test_a_node_whose_disk_is_lost_goes_on_counting(cluster):
-    a, b = cluster.node("a"), cluster.node("b")
+    a, b = cluster.node("a", env=faster(10)), cluster.node("b", env=faster(10))
     joined(b)
     assert a.register(loc("one")).status == 201
     all_serve((a, b), "one")
     got(b, times=3)
     stop_and_tell(b, [a], (3, 0, 0, 0))
     shutil.rmtree(cluster.folder / "b")
-    b = cluster.node("b")  # an empty disk, the same name
+    b = cluster.node("b", env=faster(10))  # an empty disk, the same name
     joined(b)
     shows(b, (3, 0, 0, 0))
     eventually(lambda: kept(b) == 3, "it has its sums again: what it counts before that is lost", within=MINUTES)
     got(b)
     shows(b, (4, 0, 0, 0))
     stop_and_tell(b, [a], (4, 0, 0, 0))
-    d = cluster.node("d")  # another name
+    d = cluster.node("d", env=faster(10))  # another name
     joined(d)
     shows(d, (4, 0, 0, 0))
 

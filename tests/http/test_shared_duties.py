@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from harness import ORIGIN, Server, ask, eventually, problem, sitemapd, write_gzip
-from nodes import cluster, equal, joined, loc, no_list_begins, ready, reasons, served  # noqa: F401
+from harness import ORIGIN, Server, ask, eventually, faster, problem, sitemapd, write_gzip
+from nodes import equal, joined, loc, no_list_begins, ready, reasons, served
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from engines import Google  # noqa: E402
@@ -23,11 +23,11 @@ URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc
 def test_configurations_that_differ_are_reported_and_undo_nothing(cluster):
     site = "[site \"{}\"]\norigin = https://{}.example\n"
     both = site.format("one", "one") + site.format("two", "two")
-    a = cluster.node("a", config=both)
+    a = cluster.node("a", config=both, env=faster(10))
     managed = lambda node: {s["origin"] for s in node.api("GET", "/v1/sites").json()["sites"] if s["managed"]}
     eventually(lambda: managed(a) == {"https://one.example", "https://two.example"}, "declared")
     eventually(lambda: "a" in {n["name"] for n in ready(a)[1]["shared"]["nodes"]}, "told", within=60)
-    b = cluster.node("b", config=site.format("one", "one"))
+    b = cluster.node("b", config=site.format("one", "one"), env=faster(10))
     joined(b)
     eventually(lambda: "configuration-differs" in reasons(b) and "configuration-differs" in reasons(a), "both report it", within=60)
     assert managed(b) == managed(a) == {"https://one.example", "https://two.example"}
@@ -46,7 +46,7 @@ def test_a_node_that_reloads_knows_what_another_has_just_declared(cluster):
         node.process.send_signal(signal.SIGHUP)
         eventually(lambda: node.log().count(" reloaded:") > before, "reloaded", within=60)
 
-    a, b = (cluster.node(name, config=site.format("one")) for name in "ab")
+    a, b = (cluster.node(name, config=site.format("one"), env=faster(10)) for name in "ab")
     for node in (a, b):
         eventually(lambda node=node: managed(node) == {"one"} and len(ready(node)[1]["shared"]["nodes"]) == 2, "each knows of the other", within=60)
     reload(a, "two")
@@ -74,9 +74,9 @@ def test_a_folder_is_led_by_a_node_that_has_it(cluster):
     folder.mkdir()
     write_gzip(folder / "a.xml.gz", URLSET % b"a")
     config = f'[source "files"]\ndirectory = {{}}\nurl = {ORIGIN}/files/\nsettle = 100ms\n'
-    a = cluster.node("a", config=config.format(missing))
-    b = cluster.node("b", config=config.format(folder))
-    c = cluster.node("c", config=config.format(folder))
+    a = cluster.node("a", config=config.format(missing), env=faster(10))
+    b = cluster.node("b", config=config.format(folder), env=faster(10))
+    c = cluster.node("c", config=config.format(folder), env=faster(10))
     everywhere = lambda name: all(f"{ORIGIN}/files/{name}.xml.gz" in served(node) for node in (a, b, c) if node.process)
     eventually(lambda: everywhere("a"), "one that has it scans", within=60)
     eventually(lambda: "a has no folder of files" in reasons(b).get("folder-missing", ""), "named", within=60)
@@ -89,7 +89,6 @@ def test_a_folder_is_led_by_a_node_that_has_it(cluster):
     eventually(lambda: everywhere("b"), "another leads", within=60)
 
 
-@pytest.mark.waits
 def test_one_node_notifies_search_engines(cluster):
     """Refused twice, which is half a minute apart, by one node alone; killed, another begins with what was not taken."""
     told, taken = [], []
@@ -103,7 +102,7 @@ def test_one_node_notifies_search_engines(cluster):
         endpoint.answers["/indexnow"] = take
         nodes = cluster.three(config=(
             f'[fetch]\nallow_address = 127.0.0.2\n[site "main"]\norigin = {ORIGIN}\nindex = /sitemap_index.xml\n'
-            f"indexnow_key = 5f1c6a0e7d2b49c8\nindexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n"))
+            f"indexnow_key = 5f1c6a0e7d2b49c8\nindexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n"), env=faster(10))
         begun = lambda: sqlite3.connect(f"file:{nodes[0].database}?mode=ro", uri=True).execute("SELECT 1 FROM indexnow").fetchone()
         eventually(begun, "it begins with what comes next", within=60)
         assert nodes[1].api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/shop.xml"}).status == 201
@@ -142,7 +141,7 @@ def test_what_was_accepted_is_sent_once_though_nothing_can_be_written(cluster):
 
         holding = threading.Event()
         endpoint.answers["/indexnow"] = take
-        a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "1s"}, config=(
+        a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "5s" if faster(5) else "1s"} | faster(5), config=(
             f'[fetch]\nallow_address = 127.0.0.2\n[site "main"]\norigin = {ORIGIN}\nindex = /sitemap_index.xml\n'
             f"indexnow_key = 5f1c6a0e7d2b49c8\nindexnow_endpoint = http://127.0.0.2:{endpoint.port}/indexnow\n"))
         joined(a)
@@ -165,8 +164,8 @@ def test_upstreams_are_polled_by_a_node_that_has_them(cluster):
         shop.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
         shop.answers["/a.xml"] = answer(200, urlset(base + "/page"))
         site = f'[fetch]\nallow_address = {shop.address}\n[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\n'
-        a = cluster.node("a", config=site)  # leads first
-        b = cluster.node("b", config=f'{site}[source "shop"]\nupstream = {base}/list.xml\n')
+        a = cluster.node("a", config=site, env=faster(10))  # leads first
+        b = cluster.node("b", config=f'{site}[source "shop"]\nupstream = {base}/list.xml\n', env=faster(10))
         joined(b)
         listed = lambda node: base.encode() + b"/a.xml" in ask(node.public, "GET", "/sitemap_index.xml", host=f"{shop.address}:{shop.port}").body
         eventually(lambda: listed(b) and listed(a), "polled", within=90)
@@ -183,10 +182,10 @@ def test_what_is_watched_for_another_nodes_upstream_stays(cluster):
             shop.answers["/" + name] = answer(200, urlset(base + "/page"))
         site = f'[fetch]\nallow_address = {shop.address}\n[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\n'
         checks = lambda node: {check["loc"].rpartition("/")[2]: check["check"]["state"] for check in node.api("GET", "/v1/checks").json()["checks"]}
-        b = cluster.node("b", config=f'{site}[source "theirs"]\nupstream = {base}/theirs.xml\n')
+        b = cluster.node("b", config=f'{site}[source "theirs"]\nupstream = {base}/theirs.xml\n', env=faster(10))
         joined(b)
         eventually(lambda: checks(b) == {"kept.xml": "good"}, "polled by the one that has it", within=90)
-        a = cluster.node("a", config=f'{site}[source "own"]\nupstream = {base}/own.xml\n')
+        a = cluster.node("a", config=f'{site}[source "own"]\nupstream = {base}/own.xml\n', env=faster(10))
         joined(a)
         eventually(lambda: "configuration-differs" in reasons(a), "each knows what the other has", within=60)
         b.kill()
@@ -211,13 +210,12 @@ def test_an_upstream_is_polled_once_its_site_is_there(cluster):
         assert "source-scan-failed" not in a.log() and "check-not-kept" not in a.log() + b.log(), a.log() + b.log()
 
 
-@pytest.mark.waits
 def test_two_nodes_of_one_name_are_reported(cluster):
     """A copied configuration: all is written and served, and one of them says what is wrong until it has another name."""
-    a, b = cluster.node("a"), cluster.node("b")
+    a, b = cluster.node("a", env=faster(10)), cluster.node("b", env=faster(10))
     joined(a), joined(b)
     cluster.database("twin")
-    twin = Server(cluster.folder / "twin", sites=(), config=f"\n[shared]\ndatabase = {cluster.postgres.url()}\nnode = b\n")
+    twin = Server(cluster.folder / "twin", sites=(), env=faster(10), config=f"\n[shared]\ndatabase = {cluster.postgres.url()}\nnode = b\n")
     cluster.nodes["twin"] = twin
     twin.start()
     joined(twin)

@@ -13,8 +13,8 @@ import threading
 
 import pytest
 
-from harness import INDEX, ORIGIN, Server, ask, eventually, problem, q, sitemapd
-from nodes import cluster, equal, joined, loc, ready, served  # noqa: F401
+from harness import ORIGIN, ask, eventually, faster, problem, q, sitemapd
+from nodes import equal, joined, loc, ready, served
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer  # noqa: E402
@@ -43,7 +43,7 @@ class Pair:
 
 
 @pytest.fixture
-def pair(cluster):  # noqa: F811
+def pair(cluster):
     return Pair(cluster)
 
 
@@ -204,7 +204,7 @@ def test_a_forged_header_gains_nothing(pair):
     assert b.api("POST", "/v1/sitemaps", {"loc": loc("two")}, token=token, headers={"Sitemapd-Forwarded-By": "bb"}).status == 201
 
 
-def test_a_loop_is_refused(cluster):  # noqa: F811
+def test_a_loop_is_refused(cluster):
     """A node that is to forward to itself."""
     port = free_port()
     joined(cluster.node("a"))
@@ -214,7 +214,7 @@ def test_a_loop_is_refused(cluster):  # noqa: F811
     assert outcome(b, "loop") == 1 and served(b) == set()
 
 
-def test_the_environments_token_may_be_this_nodes_alone(cluster):  # noqa: F811
+def test_the_environments_token_may_be_this_nodes_alone(cluster):
     """The other node answers 401, which says that nothing was applied; from then on it is not asked again."""
     other = "smd_" + "o" * 43
     pair = Pair(cluster, token=other)
@@ -291,7 +291,7 @@ def ends_after(sent):
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"nonsense\r\n\r\n"], ids=["silence", "half an answer", "nonsense"])
-def test_an_outcome_that_nobody_can_tell(cluster, sent):  # noqa: F811
+def test_an_outcome_that_nobody_can_tell(cluster, sent):
     """What answers in the other node's place has all of the request, and gives no answer."""
     joined(cluster.node("a"))
     with Origin() as origin:
@@ -310,7 +310,7 @@ def test_an_outcome_that_nobody_can_tell(cluster, sent):  # noqa: F811
         assert "\r\nSitemapd-Forwarded-By: b" in head and f"Authorization: Bearer {b.token}" in head, head
 
 
-def test_other_answers(cluster):  # noqa: F811
+def test_other_answers(cluster):
     """503 means: not applied. Where the reason is that node's alone, this node applies it; where it is busy, the client waits."""
     joined(cluster.node("a"))
     told = lambda status, code: answer(status, json.dumps({"type": "about:blank", "status": status, "code": code}, separators=(",", ":")).encode(), Content_Type="application/problem+json", Retry_After="7", Connection="close")
@@ -388,6 +388,9 @@ def test_the_other_node_stands_still(pair):
     """It takes connections, and answers nothing: what it was sent is given up after a while, and the rest is applied here."""
     a, b = pair.a, pair.b
     token = pair.token("writer")
+    b.stop()
+    b.env.update(faster(10))
+    b.start()
     assert b.api("POST", "/v1/sitemaps", {"loc": loc("one")}, token=token).status == 201
     os.kill(a.process.pid, signal.SIGSTOP)
     try:
@@ -401,14 +404,14 @@ def test_the_other_node_stands_still(pair):
     assert served(b) >= {loc("one"), loc("three"), loc("four")}
 
 
-def secret(cluster, text="a-secret-of-the-nodes-0123456789abcdef"):  # noqa: F811
+def secret(cluster, text="a-secret-of-the-nodes-0123456789abcdef"):
     path = cluster.folder / f"peer-token-{len(text)}"
     path.write_text(text + "\n")
     path.chmod(0o600)
     return {"SITEMAPD_SHARED_PEER_TOKEN_FILE": str(path)}
 
 
-def near(cluster, name, **env):  # noqa: F811
+def near(cluster, name, **env):
     """A node beside PostgreSQL that advertises its address."""
     port = free_port()
     node = cluster.node(name, "--admin-listen", f"127.0.0.1:{port}", env=secret(cluster) | {"SITEMAPD_SHARED_ADVERTISE": f"http://127.0.0.1:{port}"} | env)
@@ -416,14 +419,14 @@ def near(cluster, name, **env):  # noqa: F811
     return node
 
 
-def test_auto_finds_the_node_near_postgresql(cluster):  # noqa: F811
+def test_auto_finds_the_node_near_postgresql(cluster):
     """By itself, once it knows that PostgreSQL is far and who leads the writes; another one when that is gone."""
     a = near(cluster, "a")
     relay = Relay(cluster.postgres.port, 10)
     try:
         far = cluster.postgres.url().replace(f":{cluster.postgres.port}/", f":{relay.port}/")
-        d = cluster.node("d", env={"SITEMAPD_SHARED": far})  # without the secret
-        b = cluster.node("b", env={"SITEMAPD_SHARED": far} | secret(cluster))
+        d = cluster.node("d", env={"SITEMAPD_SHARED": far} | faster(10))  # without the secret
+        b = cluster.node("b", env={"SITEMAPD_SHARED": far} | secret(cluster) | faster(10))
         joined(b)
         to = eventually(lambda: forwarding(b), "it forwards")
         assert (to["node"], to["to"], to["reason"]) == ("a", f"http://{a.admin}", "far")
@@ -443,7 +446,7 @@ def test_auto_finds_the_node_near_postgresql(cluster):  # noqa: F811
         relay.end()
 
 
-def test_who_led_and_is_far_now_does_not_forward_to_itself(cluster):  # noqa: F811
+def test_who_led_and_is_far_now_does_not_forward_to_itself(cluster):
     """What the nodes know of it is older than that."""
     relays = [Relay(cluster.postgres.port, delay) for delay in (0, 20)]
     try:
@@ -460,7 +463,7 @@ def test_who_led_and_is_far_now_does_not_forward_to_itself(cluster):  # noqa: F8
         relays[1].end()
 
 
-def test_a_small_change_comes_with_its_notification(cluster):  # noqa: F811
+def test_a_small_change_comes_with_its_notification(cluster):
     """To nodes that have the secret; a large one, and one for a node with another secret, is asked for."""
     a = cluster.node("a", env=secret(cluster))
     b = cluster.node("b", env=secret(cluster))
@@ -482,7 +485,7 @@ def test_a_small_change_comes_with_its_notification(cluster):  # noqa: F811
     assert came(c) == came(d) == 0
 
 
-def test_nobody_near_postgresql(cluster):  # noqa: F811
+def test_nobody_near_postgresql(cluster):
     """A node that is near applies its writes; so does one that is far where no node that is near advertises its address."""
     joined(cluster.node("a"))
     relay = Relay(cluster.postgres.port, 10)

@@ -5,7 +5,7 @@ import contextlib
 import threading
 
 from harness import eventually
-from nodes import cluster, equal, loc  # noqa: F401
+from nodes import equal, loc
 
 
 def test_of_lists_on_several_nodes_a_small_write_waits_for_one(cluster):

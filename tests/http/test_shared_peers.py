@@ -11,8 +11,8 @@ import sys
 
 import pytest
 
-from harness import ORIGIN, ask, eventually, problem, sitemapd
-from nodes import Cluster, cluster, equal, joined, loc, ready, served  # noqa: F401
+from harness import ORIGIN, ask, eventually, faster, problem, sitemapd
+from nodes import equal, joined, loc, ready, served
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer  # noqa: E402
@@ -22,12 +22,12 @@ SECRET = "a-secret-of-the-nodes-0123456789abcdef"
 MANY = 20_000  # some MiB of file
 
 
-def peer(cluster, name, advertise=True, **more):
+def peer(cluster, name, advertise=True, speed=1, **more):
     """A node with the secret, which gives its file where it advertises its address."""
     secret = cluster.folder / "peer-token"
     secret.write_text(SECRET + "\n")
     secret.chmod(0o600)
-    env = {"SITEMAPD_SHARED_PEER_TOKEN_FILE": str(secret)}
+    env = {"SITEMAPD_SHARED_PEER_TOKEN_FILE": str(secret)} | (faster(speed) if speed > 1 else {})
     args = ()
     if advertise:
         port = free_port()
@@ -172,7 +172,7 @@ def test_a_peer_that_dies_in_the_middle(cluster):
 
         Proxy(origin, a, die)
         pretend(cluster, origin.port)
-        b = peer(cluster, "b", advertise=False)
+        b = peer(cluster, "b", advertise=False, speed=10)
         joined(b)
         origin.listening = socket.create_server(("127.0.0.1", 0))  # for its end
     assert re.search(r"shared-peer-failed: .* node zz.*: it broke off after \d+ of", b.log()), b.log()
@@ -272,7 +272,7 @@ def test_a_peer_that_stands_still(cluster):
     with Origin() as origin:
         origin.answers[f"/peer/snapshot?epoch={epoch}"] = origin.silent()
         pretend(cluster, origin.port)
-        b = peer(cluster, "b", advertise=False)
+        b = peer(cluster, "b", advertise=False, speed=10)
         eventually(lambda: origin.asked, "asked")
         b.stop()  # at once, though it waits
         b.start()
@@ -301,7 +301,7 @@ def test_one_node_at_a_time(cluster):
 @pytest.mark.parametrize("peers", [True, False])
 def test_postgresql_keeps_one_snapshot_where_nodes_have_each_others_files(cluster, peers):
     for name in "ab":
-        joined(peer(cluster, name, advertise=peers))
+        joined(peer(cluster, name, advertise=peers, speed=10))
     assert cluster.nodes["a"].register(loc("one")).status == 201
     told = lambda: cluster.postgres.sql("SELECT count(*), max(seq) > 0 FROM sitemapd.snapshot")
     assert told() == "1|f"

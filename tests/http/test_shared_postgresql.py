@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from harness import eventually, problem, seconds, sitemapd
-from nodes import cluster, equal, joined, loc, page, ready, reasons, served  # noqa: F401
+from harness import eventually, faster, problem, seconds, sitemapd
+from nodes import equal, joined, loc, page, ready, reasons, served
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from pooler import Pooler  # noqa: E402
@@ -52,24 +52,25 @@ def test_a_role_that_was_forgotten_is_granted_later(cluster):
 def test_what_locks_do_not_hold_on_is_refused(cluster, what, words):
     """At the start, in a sentence that says what works; by a node and by commands."""
     with Pooler(cluster.postgres, **what) as between:
-        refused = sitemapd("share", "status", "--shared", between.url(DATABASE))
+        refused = sitemapd("share", "status", "--shared", between.url(cluster.postgres.database))
         assert refused.code == 1 and words in refused.err, refused
         refused = sitemapd("share", "init", "--shared", between.url("postgres"), database=cluster.database("d"))
         assert refused.code == 1 and words in refused.err, refused
-        a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(DATABASE)})
+        a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(cluster.postgres.database)})
         eventually(lambda: words in reasons(a).get("shared-unavailable", ""), "told")
         eventually(lambda: f"shared-away: connection to PostgreSQL failed: {words}" in a.log(), "logged")
         assert "Pages are served; writes get 503 (shared-unavailable) until a retry succeeds" in a.log()
         problem(a.register(loc("one")), 503, "shared-unavailable")
         assert ready(a)[0] == 200
-        b = cluster.node("b", env={"SITEMAPD_SHARED": between.url(DATABASE)})
+        a.stop()  # a node may miss the pooler where others use it at that moment
+        b = cluster.node("b", env={"SITEMAPD_SHARED": between.url(cluster.postgres.database)})
         eventually(lambda: re.search(f"shared-away: connection to PostgreSQL failed: {words}.*[.] This node has no catalogue yet and serves nothing until a retry succeeds\n", b.log()), "logged")
         assert "Pages are served" not in b.log()
 
 
 def test_a_pooler_in_session_mode_is_used(cluster):
     with Pooler(cluster.postgres) as between:
-        a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(DATABASE)})
+        a = cluster.node("a", env={"SITEMAPD_SHARED": between.url(cluster.postgres.database)})
         b = cluster.node("b")
         joined(b)
         assert a.register(loc("one")).status == 201
@@ -77,8 +78,9 @@ def test_a_pooler_in_session_mode_is_used(cluster):
         a.stop()
 
 
+@pytest.mark.own_postgres
 def test_commits_that_wait_for_a_standby_are_reported(cluster):
-    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "10s" if faster(5) else "2s"} | faster(5))
     joined(a)
     cluster.postgres.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "postgres")
     cluster.postgres.sql("SELECT pg_reload_conf()", "postgres")
@@ -96,6 +98,7 @@ def test_commits_that_wait_for_a_standby_are_reported(cluster):
     eventually(lambda: "shared-standby-missing" not in reasons(a), "told no more", within=60)
 
 
+@pytest.mark.own_postgres
 def test_what_postgresql_refuses_is_reported(cluster):
     """In its own words in the log; in /readyz, which anybody may read, by no name, address or port."""
     cluster.postgres.sql("CREATE ROLE guest LOGIN", "postgres")
@@ -148,6 +151,7 @@ def guest(cluster, **settings):
     return a
 
 
+@pytest.mark.own_postgres
 def test_a_node_that_can_only_read_or_only_write_is_never_ok(cluster):
     """One connection is left for it, with which it either follows or writes: what one can do does not hide that the other one fails."""
     a = guest(cluster)
@@ -173,6 +177,7 @@ def test_a_node_that_can_only_read_or_only_write_is_never_ok(cluster):
     assert a.register(loc("two")).status == 201
 
 
+@pytest.mark.own_postgres
 def test_a_node_that_cannot_report_or_keep_snapshots_says_so(cluster):
     a = guest(cluster)
     cluster.postgres.sql("REVOKE ALL ON sitemapd.node, sitemapd.snapshot FROM guest")
@@ -184,6 +189,7 @@ def test_a_node_that_cannot_report_or_keep_snapshots_says_so(cluster):
     eventually(lambda: not reasons(a), "told no more", within=120)
 
 
+@pytest.mark.own_postgres
 def test_a_wait_for_the_standby_that_is_cut_short_is_no_success(cluster):
     """PostgreSQL then commits with a warning, which a role may have turned off."""
     a = guest(cluster, client_min_messages="error")
@@ -215,6 +221,7 @@ def test_a_column_of_another_type_and_a_snapshot_without_its_parts(cluster):
     eventually(lambda: "shared-unavailable" not in reasons(a), "told no more")
 
 
+@pytest.mark.own_postgres
 def test_a_list_that_postgresql_leaves_is_reported_by_its_name(cluster):
     """Whatever the list does when PostgreSQL goes: no file of this node is to blame."""
     a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{int(seconds(5))}s"})
@@ -230,6 +237,7 @@ def test_a_list_that_postgresql_leaves_is_reported_by_its_name(cluster):
     assert said[0].status == 200 or said[0].json()["code"] in ("shared-unavailable", "outcome-unknown"), said[0].json()
 
 
+@pytest.mark.own_postgres
 def test_without_postgresql_all_is_served_and_nothing_taken(cluster):
     a, b = cluster.node("a"), cluster.node("b", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "2s"})
     joined(b)
@@ -254,9 +262,10 @@ def test_without_postgresql_all_is_served_and_nothing_taken(cluster):
     equal([a, b])
 
 
+@pytest.mark.own_postgres
 def test_what_nobody_knew_a_key_answers_on_any_node(cluster):
     """A commit that waits for a standby which is not there: applied or not, nobody can say."""
-    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{int(seconds(4))}s"})
+    a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{int(seconds(4))}s"} | faster(4))
     b = cluster.node("b")
     joined(b)
     call = ("POST", "/v1/sitemaps", {"loc": loc("one")})
@@ -271,6 +280,7 @@ def test_what_nobody_knew_a_key_answers_on_any_node(cluster):
     equal([a, b])
 
 
+@pytest.mark.own_postgres
 def test_a_stop_does_not_wait_for_postgresql(cluster):
     """It stands still, as a machine that is gone, with a commit under way: Docker kills after ten seconds."""
     a = cluster.node("a", env={"SITEMAPD_CATALOGUE_WRITE_TIMEOUT": "600s"})
@@ -367,11 +377,11 @@ def test_nodes_are_upgraded_one_after_another(cluster):
 
 
 def test_an_upgrade_by_hand(cluster):
-    by_hand = {"SITEMAPD_SHARED_UPGRADE": "manual"}
+    by_hand = {"SITEMAPD_SHARED_UPGRADE": "manual"} | faster(5)
     a, b = cluster.node("a", env=by_hand), cluster.node("b", env=by_hand)
     joined(b)
     newer_on_older(cluster, renewed(b), a)
-    refused = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT)
+    refused = sitemapd("share", "upgrade", "--shared", cluster.postgres.url(), database=b.database, binary=NEXT, env=faster(10))  # it waits for the older ones
     assert refused.code == 1 and "older release" in refused.err, refused
     renewed(a)
     eventually(lambda: "upgrade-pending" in reasons(a), "told", within=60)

@@ -6,12 +6,12 @@ from concurrent import futures
 import pytest
 
 from harness import TOKEN, ask, eventually, sitemapd
-from nodes import Cluster, cluster, equal, joined, loc, reasons, served, until_its_end  # noqa: F401
+from nodes import Cluster, equal, joined, loc, reasons, served, until_its_end
 
 
 @pytest.fixture
 def beside(cluster, tmp_path):
-    yield from until_its_end(Cluster(tmp_path / "beside", beside=cluster, schema="shop_2"))
+    yield from until_its_end(Cluster(tmp_path / "beside", cluster.postgres, schema="shop_2"))
 
 
 def test_two_catalogues_in_one_database_do_not_see_each_other(cluster, beside):

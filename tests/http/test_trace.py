@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from harness import ORIGIN, Server, eventually
+from harness import ORIGIN, Server, eventually, faster
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from origin import Origin, answer, index, urlset  # noqa: E402
@@ -101,7 +101,7 @@ def test_a_write_is_one_span(collector, tmp_path):
 
 @pytest.mark.parametrize("header", ["", "00-" + TRACE.upper() + f"-{PARENT}-01", f"00-{'0' * 32}-{PARENT}-01", HEADER + "-x", "x" * 4000, f"ff-{TRACE}-{PARENT}-01"])
 def test_an_invalid_header_is_ignored(collector, tmp_path, header):
-    server = Server(tmp_path, config=f"[trace]\nendpoint = {collector.url}\n" + site(tmp_path), sites=())
+    server = Server(tmp_path, config=f"[trace]\nendpoint = {collector.url}\n" + site(tmp_path), sites=(), env=faster(10))
     server.start()
     try:
         put(server, 1, header)
@@ -122,7 +122,7 @@ def test_off_sampled_and_reloaded(collector, tmp_path):
     collector.answers["/index.xml"] = answer(200, index(there + "/a.xml"))
     sections = (f'[fetch]\nallow_address = 127.0.0.2\n[site "there"]\norigin = {there}\nindex = /sitemap_index.xml\n'
                 f'[source "shop"]\nupstream = {there}/index.xml\ncheck = no\npoll = 1d\n')
-    server = Server(tmp_path, config=sections, sites=())
+    server = Server(tmp_path, config=sections, sites=(), env=faster(10))
     server.start()
     asked = lambda: [headers_of(head).get("traceparent") for head in collector.asked if head.startswith("GET /index.xml ")]
     scan = lambda header: server.api("POST", "/v1/sources/shop/scan", headers={"traceparent": header})
@@ -158,7 +158,7 @@ def test_off_sampled_and_reloaded(collector, tmp_path):
 def test_handed_on_to_indexnow(collector, tmp_path):
     collector.answers["/indexnow"] = answer(200)
     more = f"indexnow_key = {KEY}\nindexnow_endpoint = {collector.url}/indexnow\n"
-    server = Server(tmp_path, config="[fetch]\nallow_address = 127.0.0.2\n" + site(tmp_path, more), sites=())
+    server = Server(tmp_path, config="[fetch]\nallow_address = 127.0.0.2\n" + site(tmp_path, more), sites=(), env=faster(10))
     server.start()
     sent = lambda: [headers_of(head).get("traceparent") for head in collector.asked if "POST /indexnow " in head]
 

@@ -5,6 +5,7 @@ the test's process, whatever ends that."""
 
 import atexit
 import contextlib
+import copy
 import ctypes
 import functools
 import glob
@@ -121,7 +122,7 @@ class Server:
 
     def __init__(self, folder=None, durable=False, address="127.0.0.1", port=None, settings=None, of=None, wrap=()):
         own_memory()
-        self.own_folder = folder is None
+        self.own_folder, self.database = folder is None, DATABASE
         self.folder = folder or tempfile.mkdtemp(prefix="postgres.")
         self.data = os.path.join(self.folder, "data")
         self.log = os.path.join(self.folder, "log")
@@ -137,7 +138,7 @@ class Server:
             with open(os.path.join(self.data, "pg_hba.conf"), "a", encoding="utf-8") as file:
                 file.write("host all all all trust\nhost replication all all trust\n")
         else:
-            run([*self.wrap, binary("pg_basebackup"), "-D", self.data, "-d", of.url(database=None), "-R", "-X", "stream", "--no-sync", "-c", "fast"])
+            run([*self.wrap, binary("pg_basebackup"), "-D", self.data, "-d", of.url(""), "-R", "-X", "stream", "--no-sync", "-c", "fast"])
             lines = {}
         lines.update({"unix_socket_directories": f"'{self.folder}'", "listen_addresses": f"'{address}'", "port": str(self.port)})
         lines.update(settings or {})
@@ -160,8 +161,8 @@ class Server:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([*self.wrap, binary("postgres"), "-D", self.data], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True, preexec_fn=dies_with_us, **more)
         self.until(self.answers, "PostgreSQL's start")
-        if database and self.sql("SELECT pg_is_in_recovery()", "postgres") == "f" and not self.sql(f"SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'", "postgres"):
-            self.sql(f"CREATE DATABASE {DATABASE}", "postgres")
+        if database and self.sql("SELECT pg_is_in_recovery()", "postgres") == "f" and not self.sql(f"SELECT 1 FROM pg_database WHERE datname = '{self.database}'", "postgres"):
+            self.sql(f"CREATE DATABASE {self.database}", "postgres")
         return self
 
     def answers(self):
@@ -174,15 +175,26 @@ class Server:
             assert time.monotonic() < end, f"not within {STEP_SECONDS} s: {what}"
             time.sleep(0.02)
 
-    def url(self, database=DATABASE, user=SUPERUSER):
-        return f"postgresql://{user}@{self.address}:{self.port}/{database or ''}"
+    def beside(self, database):
+        """The same PostgreSQL with another database, to be dropped by `drop`. What starts and ends is the first one alone."""
+        other = copy.copy(self)
+        other.own_folder, other.database, other.process = False, database, None
+        self.sql(f"CREATE DATABASE {database}", "postgres")
+        return other
 
-    def sql(self, text, database=DATABASE, user=SUPERUSER):
+    def drop(self):
+        """Its database; sessions are ended."""
+        self.sql(f"DROP DATABASE {self.database} WITH (FORCE)", "postgres")
+
+    def url(self, database=None, user=SUPERUSER):
+        return f"postgresql://{user}@{self.address}:{self.port}/{self.database if database is None else database}"
+
+    def sql(self, text, database=None, user=SUPERUSER):
         return run([*self.wrap, binary("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.url(database, user), "-c", text]).strip()
 
     def standby(self, synchronous=True, name="standby", **more):
         """Another server that follows this one; the commits of this one wait for it where it is synchronous."""
-        other = Server(of=self, settings={"primary_conninfo": f"'{self.url(database=None)}?application_name={name}'"}, **more)
+        other = Server(of=self, settings={"primary_conninfo": f"'{self.url('')}?application_name={name}'"}, **more)
         other.start(database=False)
         self.until(lambda: self.sql(f"SELECT state FROM pg_stat_replication WHERE application_name = '{name}'") == "streaming", "the standby's connection")
         if synchronous:
@@ -194,13 +206,13 @@ class Server:
         assert self.sql("SELECT pg_promote()", "postgres") == "t"
         self.until(lambda: self.sql("SELECT pg_is_in_recovery()", "postgres") == "f", "the promotion")
 
-    def backends(self, application, database=DATABASE):
+    def backends(self, application, database=None):
         """The processes that serve sessions of that name."""
-        return [int(pid) for pid in self.sql(f"SELECT pid FROM pg_stat_activity WHERE application_name = '{application}' AND datname = '{database}'", "postgres").split()]
+        return [int(pid) for pid in self.sql(f"SELECT pid FROM pg_stat_activity WHERE application_name = '{application}' AND datname = '{database or self.database}'", "postgres").split()]
 
-    def waits(self, application, event, database=DATABASE):
+    def waits(self, application, event, database=None):
         """Until a session of that name waits for the event (pg_stat_activity.wait_event)."""
-        query = f"SELECT wait_event FROM pg_stat_activity WHERE application_name = '{application}' AND datname = '{database}'"
+        query = f"SELECT wait_event FROM pg_stat_activity WHERE application_name = '{application}' AND datname = '{database or self.database}'"
         self.until(lambda: event in self.sql(query, "postgres").split(), f"{application} in {event}")
 
     def pause(self):
