@@ -22,6 +22,8 @@ from origin import Origin, answer, index, urlset
 
 FETCH = "[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n"
 
+pytestmark = pytest.mark.faster(5)
+
 
 class World:
     """A site that mirrors an origin, and its server."""
