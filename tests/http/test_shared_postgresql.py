@@ -15,7 +15,7 @@ from nodes import equal, joined, loc, page, ready, reasons, served
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
 from pooler import Pooler  # noqa: E402
-from postgres import DATABASE, Server as PostgreSQL, binary  # noqa: E402
+from postgres import Server as PostgreSQL, binary  # noqa: E402
 
 NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")  # the program as if its catalogue had a newer form
 
@@ -306,7 +306,7 @@ def test_postgresql_is_moved_to_another_server(cluster):
     assert a.register(loc("one")).status == 201
     equal(nodes)
     tag, old = page(a)[1], cluster.postgres
-    old.sql(f"ALTER DATABASE {DATABASE} SET default_transaction_read_only = on")
+    old.sql(f"ALTER DATABASE {old.database} SET default_transaction_read_only = on")
     old.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
     eventually(lambda: all("it accepts no writes" in reasons(node).get("shared-unavailable", "") for node in nodes), "no node writes there")
     problem(b.register(loc("two")), 503, "shared-unavailable")
