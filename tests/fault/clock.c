@@ -28,11 +28,11 @@ struct pace {
 };
 static struct pace fast = {.speed = 1}, slow = {.speed = 1};
 static struct pace *_Atomic pace = &fast;
-static int (*real_clock_gettime)(clockid_t, struct timespec *);
+static int (*_Atomic real_clock_gettime)(clockid_t, struct timespec *);
 
 /* The function of that name which this one is in front of. */
 #define REAL(name)                                                                                 \
-    static __typeof__(name) *real;                                                                 \
+    static __typeof__(name) *_Atomic real;                                                         \
     if (real == NULL)                                                                              \
     real = (__typeof__(real))dlsym(RTLD_NEXT, #name)
 
