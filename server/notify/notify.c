@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/base/map.h"
 #include "server/base/str.h"
 #include "server/base/text.h"
 #include "server/base/thread.h"
@@ -32,6 +33,9 @@
 #define ANSWER_BYTES   65536
 #define KIND_MAX_LINES 50u
 #define SITE_MAX_LINES 10u /* of those, about single sitemaps of one site */
+/* About one site: one whose failing sources have other names with each look leaves room for others.
+ */
+#define SITE_PART (KIND_MAX_LINES / 2)
 
 enum kind {
     SOURCE_FAILING,
@@ -60,9 +64,10 @@ static const char *const word_sentences[NOTIFY_WORDS][2] = {
 struct waiting {
     struct str lines;
     unsigned count;
-    uint64_t more;    /* events beyond KIND_MAX_LINES */
-    int64_t first_at; /* of what waits longest */
-    int64_t next_at;  /* not to be sent earlier */
+    uint32_t sites[KIND_MAX_LINES]; /* of each line, its site's hash; 0: not known */
+    uint64_t more;                  /* events beyond KIND_MAX_LINES or SITE_PART */
+    int64_t first_at;               /* of what waits longest */
+    int64_t next_at;                /* not to be sent earlier */
     unsigned tries;
 };
 
@@ -111,6 +116,15 @@ struct notify {
 
 /* ---- events ---------------------------------------------------------------------------- */
 
+static bool has_room(const struct waiting *w, uint32_t site)
+{
+    unsigned of_site = 0;
+
+    for (unsigned i = 0; i < w->count; i++)
+        of_site += w->sites[i] == site;
+    return w->count < KIND_MAX_LINES && (site == 0 || of_site < SITE_PART);
+}
+
 /* `url`: of the sitemap that it is about; NULL: it is about more. */
 static void add_line(struct notify *n, enum kind kind, const struct notify_state *state,
                      const char *url, int64_t since, const char *sentence)
@@ -118,10 +132,12 @@ static void add_line(struct notify *n, enum kind kind, const struct notify_state
     struct waiting *w = &n->kinds[kind];
     char time[21];
     size_t before = w->lines.len;
+    uint32_t site =
+        state->site != NULL ? map_hash(MAP_HASH_BASIS, state->site, strlen(state->site)) : 0;
 
     if (w->count == 0 && w->more == 0)
         w->first_at = clock_now_ms();
-    if (w->count == KIND_MAX_LINES) {
+    if (!has_room(w, site)) {
         w->more++;
         return;
     }
@@ -143,7 +159,7 @@ static void add_line(struct notify *n, enum kind kind, const struct notify_state
         w->more++;
         return;
     }
-    w->count++;
+    w->sites[w->count++] = site;
 }
 
 static void add_notification(struct notify *n, enum kind kind, const struct notify_state *state,
@@ -370,6 +386,7 @@ static void forget_sent(struct notify *n, struct waiting *w, size_t lines_len)
     memmove(w->lines.data, w->lines.data + lines_len, w->lines.len - lines_len);
     w->lines.len -= lines_len;
     w->count -= n->sent_count;
+    memmove(w->sites, w->sites + n->sent_count, w->count * sizeof *w->sites);
     w->more -= n->sent_more;
     w->first_at = clock_now_ms();
     w->tries = 0;

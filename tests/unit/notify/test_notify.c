@@ -289,6 +289,37 @@ static void test_one_does_not_hide_another(void **state)
     notify_stop(n);
 }
 
+/* Nor does a site that adds and removes failing sources, under other names each time. */
+static void test_one_site_leaves_room_for_others(void **state)
+{
+    static char names[60][16];
+    struct notify *n;
+    unsigned lines = 0;
+
+    (void)state;
+    answer_with(503);
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < 60; i++) {
+        snprintf(names[i], sizeof names[i], "s%zu", i);
+        states[i] = (struct notify_state){
+            .name = names[i], .site = "https://noise.example", .failure = "noise"};
+    }
+    state_count = 60;
+    pthread_mutex_unlock(&lock);
+    n = begin(100);
+    await_looks(3);
+    set(&(struct notify_state){
+        .name = "quiet", .site = "https://quiet.example", .failure = "it answers 500"});
+    await_looks(3);
+    answer_with(200);
+    await("\"sentence\":\"it answers 500\"");
+    await("{\"event\":\"source-failing\",\"more\":35}\n");
+    for (const char *at = got; (at = strstr(at, "\"sentence\":\"noise\"")) != NULL; at++)
+        lines++;
+    assert_int_equal(lines, 25);
+    notify_stop(n);
+}
+
 static void await_post(void)
 {
     for (int64_t until = clock_now_ms() + HANG_MS; count_posts() < 1; usleep(2000))
@@ -399,9 +430,13 @@ int main(void)
     socklen_t size = sizeof at;
     pthread_t thread;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_kind),     cmocka_unit_test(test_again_and_together),
-        cmocka_unit_test(test_pace),          cmocka_unit_test(test_one_does_not_hide_another),
-        cmocka_unit_test(test_who_says_when), cmocka_unit_test(test_single_sitemaps),
+        cmocka_unit_test(test_each_kind),
+        cmocka_unit_test(test_again_and_together),
+        cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_one_does_not_hide_another),
+        cmocka_unit_test(test_one_site_leaves_room_for_others),
+        cmocka_unit_test(test_who_says_when),
+        cmocka_unit_test(test_single_sitemaps),
         cmocka_unit_test(test_many_sources),
     };
     int failed;
