@@ -23,10 +23,11 @@ struct entry_record {
     int64_t registered_at, changed_at;
 };
 
-/* The state of an index's entries: the catalogue's epoch, a hyphen and the revision of the last
- * change of any of them, be it of a digest alone; 0: there was none. Two states never share one.
- * (What shared a transaction has its last revision.) */
-#define INDEX_STATE_SIZE 56
+/* The state of an index's entries: the catalogue's epoch, the revision of the last change of any of
+ * them, be it of a digest alone (0: there was none), and the random stamp of its transaction, with
+ * hyphens between. Two states never share one, also where PostgreSQL has lost records whose
+ * revisions are given again. (What shared a transaction has its last revision.) */
+#define INDEX_STATE_SIZE 80
 
 /* Frees the strings, not the struct. Takes NULL. */
 void entry_record_done(struct entry_record *record);

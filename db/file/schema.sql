@@ -59,6 +59,7 @@ CREATE TABLE sitemap_index(
   purged INTEGER NOT NULL DEFAULT 0,   -- removed, and none of its rows is left
   frozen INTEGER NOT NULL DEFAULT 0,   -- enum freeze
   touched INTEGER NOT NULL DEFAULT 0,  -- revision of the last change that no page shows (of a digest), 0: none
+  touched_stamp INTEGER NOT NULL DEFAULT 0,  -- as page.stamp, of touched
   removed_at INTEGER NOT NULL DEFAULT 0,
   removed_by INTEGER NOT NULL DEFAULT 0,  -- revision of the removal
   kind INTEGER NOT NULL DEFAULT 0,     -- enum list_kind
@@ -111,7 +112,7 @@ CREATE TABLE page(
   changed_at INTEGER NOT NULL,         -- its Last-Modified
   same_second INTEGER NOT NULL,        -- another version may have been served with this date
   revision INTEGER NOT NULL,           -- of its last change
-  stamp INTEGER NOT NULL DEFAULT 0,    -- random with each change: distinguishes versions with the same revision
+  stamp INTEGER NOT NULL DEFAULT 0,    -- its transaction's random number: distinguishes versions with the same revision
   PRIMARY KEY (index_id, number)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX page_revision ON page(revision);

@@ -31,9 +31,9 @@ static const struct site_table {
      "S...H.R.F..", "id = ?1"},
     /* Indexes first: a urlset names one. */
     {"sitemap_index",
-     "id, site, path, page_pattern, removed, purged, frozen, touched, removed_at, removed_by, kind,"
-     " of_index, extensions" URLSET_SETTINGS(URLSET_COLUMN),
-     "LS..H..RP..Z." URLSET_SETTINGS(AS_IT_IS), "site = ?1 AND removed = 0 ORDER BY id"},
+     "id, site, path, page_pattern, removed, purged, frozen, touched, touched_stamp, removed_at,"
+     " removed_by, kind, of_index, extensions" URLSET_SETTINGS(URLSET_COLUMN),
+     "LS..H..RXP..Z." URLSET_SETTINGS(AS_IT_IS), "site = ?1 AND removed = 0 ORDER BY id"},
     {"index_peak", "index_id, day, entries", "L..", "index_id IN " LISTS},
     {"sitemap",
      "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions",

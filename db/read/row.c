@@ -325,9 +325,10 @@ void catalogue_entry_etag(const struct entry_record *record, char out[40])
              (unsigned long long)hash);
 }
 
-void index_state_format(const char *epoch, uint64_t revision, char out[INDEX_STATE_SIZE])
+void index_state_format(const char *epoch, uint64_t revision, int64_t stamp,
+                        char out[INDEX_STATE_SIZE])
 {
-    snprintf(out, INDEX_STATE_SIZE, "%.32s-%" PRIu64, epoch, revision);
+    snprintf(out, INDEX_STATE_SIZE, "%.32s-%" PRIu64 "-%" PRIx64, epoch, revision, (uint64_t)stamp);
 }
 
 bool row_hash_bytes(const uint64_t hash[2], unsigned char bytes[16])

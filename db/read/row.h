@@ -173,8 +173,9 @@ enum catalogue_status entry_find_source(struct catalogue_view *v, const struct e
 enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct entry_list *list,
                                        int64_t *out);
 
-/* The last revision at which an entry of index ?1 changed, see INDEX_STATE_SIZE. */
+/* The last revision at which an entry of index ?1 changed, and its stamp, see INDEX_STATE_SIZE. */
 #define INDEX_STATE_SQL                                                                            \
-    "SELECT max(touched, coalesce((SELECT max(revision) FROM page WHERE index_id = ?1), 0))"       \
-    " FROM sitemap_index WHERE id = ?1"
-void index_state_format(const char *epoch, uint64_t revision, char out[INDEX_STATE_SIZE]);
+    "SELECT touched, touched_stamp FROM sitemap_index WHERE id = ?1 UNION ALL"                     \
+    " SELECT revision, stamp FROM page WHERE index_id = ?1 ORDER BY 1 DESC LIMIT 1"
+void index_state_format(const char *epoch, uint64_t revision, int64_t stamp,
+                        char out[INDEX_STATE_SIZE]);

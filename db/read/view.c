@@ -230,7 +230,8 @@ enum catalogue_status catalogue_view_index_state(struct catalogue_view *v, int64
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
     if (rc == SQLITE_ROW)
-        index_state_format(v->epoch, (uint64_t)sqlite3_column_int64(row, 0), out);
+        index_state_format(v->epoch, (uint64_t)sqlite3_column_int64(row, 0),
+                           sqlite3_column_int64(row, 1), out);
     sqlite3_reset(row);
     return rc == SQLITE_DONE ? CATALOGUE_NOT_FOUND : view_status(v, rc);
 }

@@ -85,6 +85,7 @@ struct tx {
     /* Of this transaction. */
     bool open;               /* it began, and was neither committed nor rolled back */
     uint64_t found_revision; /* of the file, when it began */
+    int64_t drawn;           /* random: the stamp of all that it writes */
     int64_t now;             /* tx_clock's, which may have been set back since changed_at */
     int64_t first_serial;    /* entries with a greater one were made in this transaction */
     int64_t stamped_at;      /* the date of what it changes (tx_date); 0: nobody asked yet */

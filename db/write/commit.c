@@ -137,6 +137,7 @@ enum catalogue_status tx_begin(struct tx *tx)
     tx_check_clock(tx);
     tx->now = tx_clock(tx); /* whatever the last transaction's clock said */
     tx->stamped_at = 0;
+    sqlite3_randomness(sizeof tx->drawn, &tx->drawn);
     tx->found_revision = tx->revision;
     tx->first_serial = tx->serial;
     tx->changed = false;
@@ -190,18 +191,16 @@ static enum catalogue_status stamp(struct tx *tx)
     if (pages_differ || tx->registry_changed)
         registry_revision++;
 
-    int64_t lineage;
-    sqlite3_randomness(sizeof lineage, &lineage);
     if (tx->recorder == NULL)
         tx->history_from = tx->revision + 1;
     /* Who shares the catalogue is known by the log: the newest stamp is enough. */
     status = tx_run(tx, ST_CATALOGUE_WRITE, (sqlite3_int64)tx->revision,
-                    (sqlite3_int64)registry_revision, tx->serial, now, lineage,
+                    (sqlite3_int64)registry_revision, tx->serial, now, tx->drawn,
                     (sqlite3_int64)tx->history_from, tx->history_bytes,
                     16 * (sqlite3_int64)(tx->log ? 1 : TX_LINEAGE));
     if (status != CATALOGUE_OK)
         return status;
-    snprintf(tx->stamp, sizeof tx->stamp, "%016" PRIx64, (uint64_t)lineage);
+    snprintf(tx->stamp, sizeof tx->stamp, "%016" PRIx64, (uint64_t)tx->drawn);
     tx->registry_revision = registry_revision;
     tx->changed_at = now;
     /* The writer reads sites, hosts and indexes of it, never its list of pages. */

@@ -560,12 +560,22 @@ void occupancy_touch_unseen(struct tx *tx, struct occupancy_index *index)
 enum catalogue_status occupancy_state(struct tx *tx, const struct occupancy_index *index, bool kept,
                                       char out[INDEX_STATE_SIZE])
 {
-    int64_t revision = (int64_t)tx->revision + 1;
-    enum catalogue_status status = CATALOGUE_OK;
-    if (!kept || !(index->touched || index->dirty_pages != NULL))
-        status = tx_number(tx, ST_INDEX_STATE, 0, &revision, index->id);
-    if (status == CATALOGUE_OK)
-        index_state_format(tx->epoch, (uint64_t)revision, out);
+    if (kept && (index->touched || index->dirty_pages != NULL)) {
+        index_state_format(tx->epoch, tx->revision + 1, tx->drawn, out);
+        return CATALOGUE_OK;
+    }
+    sqlite3_stmt *row = tx_statement(tx, ST_INDEX_STATE);
+    if (row == NULL)
+        return tx_failure(tx);
+    bool found;
+    sqlite3_bind_int64(row, 1, index->id);
+    enum catalogue_status status = statement_first(row, &found);
+    if (status == CATALOGUE_OK && found)
+        index_state_format(tx->epoch, (uint64_t)sqlite3_column_int64(row, 0),
+                           sqlite3_column_int64(row, 1), out);
+    else if (status == CATALOGUE_OK)
+        index_state_format(tx->epoch, 0, 0, out);
+    sqlite3_reset(row);
     return status;
 }
 
@@ -679,7 +689,7 @@ static enum catalogue_status write_page(struct tx *tx, const struct occupancy_in
     page->changed_at = second->at;
     enum catalogue_status status = tx_run(tx, ST_PAGE_WRITE, index->id, page->number, page->entries,
                                           (sqlite3_int64)page->bytes, page->changed_at,
-                                          page->same_second, (sqlite3_int64)revision);
+                                          page->same_second, (sqlite3_int64)revision, tx->drawn);
     if (status == CATALOGUE_OK && page->segments != NULL && !index->buried)
         status = write_segments(tx, index, page, revision);
     return status;
@@ -703,7 +713,7 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
                 return status;
         }
         if (index->touched)
-            status = tx_run(tx, ST_INDEX_TOUCH, index->id, (sqlite3_int64)revision);
+            status = tx_run(tx, ST_INDEX_TOUCH, index->id, (sqlite3_int64)revision, tx->drawn);
         if (!index->buried && status == CATALOGUE_OK)
             status = occupancy_write_peak(tx, index, changed_at);
         if (status != CATALOGUE_OK)

@@ -175,7 +175,7 @@ def shown(place, command):
     text = f"exit {command.code}\n{command.out}--\n{command.err}".replace(place.name, "CATALOGUE")
     text = text.replace(f'"source":"{place.owner}"', '"source":"OWNER"')
     text = re.sub(r'"id":"[^"]*"', '"id":"ID"', TIME.sub("TIME", text))
-    text = re.sub(r'"state":"[0-9a-f]{32}-\d+"', '"state":"STATE"', text)
+    text = re.sub(r'"state":"[0-9a-f]{32}-\d+-[0-9a-f]+"', '"state":"STATE"', text)
     text = re.sub(r'"(etag|etag_gz)":("(\\"|[^"])*"|null)', r'"\1":"TAG"', text)
     # How polls of a source went only the server knows that made them.
     text = re.sub(r'"scanning":false,("last_poll_at".*?"members":\d+,)?', "", text)

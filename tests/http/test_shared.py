@@ -184,6 +184,31 @@ def test_a_log_that_lost_its_tail_shows_no_state_in_between_and_lets_no_stale_wr
     assert kept < served(b)
 
 
+def test_a_stale_writer_does_not_get_through_while_the_node_with_the_lost_records_is_away(cluster):
+    """Nobody knows of a loss then, and the revision of the lost write is given again."""
+    a, b = cluster.node("a"), cluster.node("b")
+    joined(b)
+    assert a.register(loc("kept")).status == 201
+    equal([a, b])
+    b.stop()
+    head = cluster.postgres.sql("SELECT max(seq) FROM sitemapd.log")
+    target = f"/v1/sitemaps?index={ORIGIN}/sitemap_index.xml"
+    revision = lambda node: node.api("GET", "/v1/changes?since=0").json()["revision"]
+    assert a.register(loc("lost")).status == 201
+    stale, lost = a.api("GET", target)["ETag"], revision(a)
+    a.stop()
+    cluster.postgres.sql(f"DELETE FROM sitemapd.part WHERE seq > {head}; DELETE FROM sitemapd.log WHERE seq > {head}")
+    b.start()
+    joined(b)
+    assert b.register(loc("other")).status == 201
+    assert revision(b) == lost
+    problem(b.api("PUT", f"{target}&max_removed=100", [{"loc": loc("stale")}], headers=[("If-Match", stale)]), 412, "precondition-failed")
+    a.start()
+    eventually(lambda: a.metrics()["sitemapd_shared_replaced_total"] == 1, "replaced", within=60)
+    equal([a, b])
+    assert served(a) == {loc("kept"), loc("other")}
+
+
 def test_a_node_of_another_cluster_says_how_it_joins(cluster):
     a = cluster.node("a")
     joined(a)

@@ -62,7 +62,9 @@ static void assert_same(const char *name, const struct change_result *a,
     assert_int_equal(a->would_remove, b->would_remove);
     assert_int_equal(a->revision, b->revision);
     assert_int_equal(a->changed, b->changed);
-    assert_string_equal(a->index_state, b->index_state);
+    const char *stamp = strrchr(a->index_state, '-'); /* each file's own, random */
+    size_t compared = stamp != NULL ? (size_t)(stamp - a->index_state) + 1 : INDEX_STATE_SIZE;
+    assert_int_equal(strncmp(a->index_state, b->index_state, compared), 0);
     assert_int_equal(a->preview_count, b->preview_count);
     assert_int_equal(a->findings.count, b->findings.count);
     for (size_t i = 0; i < a->preview_count; i++) {
