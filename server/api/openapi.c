@@ -212,9 +212,11 @@ static const struct header {
     {"ETag", "Strong.", true, JSON({"type" : "string", "pattern" : "^\"[!#-~]+\"$"})},
     {"ETag-Of-Index",
      "Strong. The state of the index's entries, which If-Match of a list or a `PUT` compares: the "
-     "catalogue's epoch, a hyphen, the revision of their last change. If the response shows more "
+     "catalogue's epoch, the revision of their last change and its random stamp, with hyphens "
+     "between. If the response shows more "
      "than that, a dot and a hash of the response follow.",
-     true, JSON({"type" : "string", "pattern" : "^\"[0-9a-f]+-[0-9]+-[0-9a-f]+([.][0-9a-f]+)?\"$"})},
+     true,
+     JSON({"type" : "string", "pattern" : "^\"[0-9a-f]+-[0-9]+-[0-9a-f]+([.][0-9a-f]+)?\"$"})},
     {"ETag-Of-Written",
      "Strong. Of a single entry the entry's; of a list with `index` the index's, see "
      "ETag-Of-Index.",

@@ -184,6 +184,7 @@ def test_a_node_that_cannot_report_or_keep_snapshots_says_so(cluster):
     assert a.register(loc("one")).status == 201
     for code in ("shared-report-failed", "shared-snapshot-failed"):
         eventually(lambda code=code: "this node's role lacks permissions" in reasons(a).get(code, ""), code, within=120)
+        assert a.metrics()[f'sitemapd_shared_failing_seconds{{what="{code.split("-")[1]}"}}'] >= 10
         eventually(lambda code=code: f"{code}: this node cannot" in a.log() and "permission denied for table" in a.log(), "in the log")
     cluster.postgres.sql("GRANT ALL ON sitemapd.node, sitemapd.snapshot TO guest")
     eventually(lambda: not reasons(a), "told no more", within=120)

@@ -820,6 +820,15 @@ static void append_shared(struct str *out, struct catalogue *c)
     metric_gauge(out, "sitemapd_shared_away_seconds",
                  "How long the connection to PostgreSQL has failed; 0: it works.",
                  (uint64_t)((s.away_ms + 999) / 1000));
+    metric_family(out, "sitemapd_shared_failing_seconds", "gauge",
+                  "How long PostgreSQL, though it answers, has rejected this node's writes, its "
+                  "reports to the other nodes, or its snapshots; 0: it has not.");
+    metric_sample(out, "sitemapd_shared_failing_seconds", LABELS("what", "write"),
+                  (uint64_t)(s.refused_ms / 1000));
+    metric_sample(out, "sitemapd_shared_failing_seconds", LABELS("what", "report"),
+                  (uint64_t)(s.report.ms / 1000));
+    metric_sample(out, "sitemapd_shared_failing_seconds", LABELS("what", "snapshot"),
+                  (uint64_t)(s.snapshot.ms / 1000));
     metric_family(out, "sitemapd_shared_round_trip_seconds", "gauge",
                   "Median of the last round trips to PostgreSQL, of which a write needs two.");
     metric_sample_ms(out, "sitemapd_shared_round_trip_seconds", NO_LABELS,
