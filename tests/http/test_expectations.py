@@ -50,7 +50,7 @@ def test_a_list_and_a_put_apply_only_to_the_state_that_was_seen(server):
     first = post(server, rows(range(10)), empty)
     assert first.status == 200 and first.json()["created"] == 10
     assert first["ETag"] == f'"{state(first["ETag"])}"'
-    assert state(first["ETag"]).endswith(f"-{first.json()['revision']}")
+    assert state(first["ETag"]).split("-")[1] == str(first.json()["revision"])
     # All answers about the index show the same state.
     listed = send(server, "GET", None, index=INDEX)["ETag"]
     lines = server.api("GET", f"{LIST}?index={q(INDEX)}", headers=[("Accept", "application/x-ndjson")])["ETag"]
