@@ -660,7 +660,7 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
 
 static enum shared_outcome probe(struct shared_log *log, int64_t deadline_ms)
 {
-    static const uint8_t zeros[PROBE_BYTES];
+    static uint8_t zeros[PROBE_BYTES]; /* not const: it takes no room in the program */
     struct pg_log *l = pg_log_of(log);
     char id[SHARED_ID_SIZE];
     enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
