@@ -299,7 +299,7 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
                   "%s. This node has diverged: it serves its old pages, rejects writes, "
                   "and is copying the cluster's state",
-                  now->trouble);
+                  now->diverged); /* `trouble` may already say why the first copy failed */
         break;
     case SHARED_TOO_OLD:
         log_event(
