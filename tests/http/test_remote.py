@@ -156,6 +156,15 @@ def test_what_the_api_registers_is_watched(start):
         server.stop()
 
 
+def sites_on(start, there, names, rate):
+    """A server with sites whose sitemaps are all on one host, and what registers some of a site's."""
+    origin = lambda name: f"https://{name}.example"
+    server = start(sites=(), config=f"[fetch]\nallow_address = 127.0.0.2\nrate = {rate}\n" + "".join(
+        f'[site "{name}"]\norigin = {origin(name)}\ncross_host = {there}\ncheck = yes\n' for name in names))
+    rows = lambda name, paths: [{"loc": f"http://{there}{path}", "index": origin(name) + "/sitemap_index.xml"} for path in paths]
+    return server, lambda name, paths: server.api("POST", "/v1/sitemaps", rows(name, paths)).status
+
+
 def test_sites_take_turns_on_a_host_that_they_share(start):
     """One site lists very many sitemaps of a CDN's host: those of another site there do not wait behind them."""
     with Origin() as cdn:
@@ -163,14 +172,11 @@ def test_sites_take_turns_on_a_host_that_they_share(start):
         names = [f"/many/{i}.xml" for i in range(many)] + [f"/few/{i}.xml" for i in range(5)]
         for name in names:
             cdn.answers[name] = answer(200, urlset(f"http://{there}/page"))
-        sites = ["https://many.example", "https://few.example"]
-        server = start(sites=(), config="[fetch]\nallow_address = 127.0.0.2\nrate = 20\n" + "".join(
-            f'[site "s{i}"]\norigin = {site}\ncross_host = {there}\ncheck = yes\n' for i, site in enumerate(sites)))
-        register = lambda site, some: server.api("POST", "/v1/sitemaps", [{"loc": f"http://{there}{name}", "index": site + "/sitemap_index.xml"} for name in some]).status
+        _, register = sites_on(start, there, ("many", "few"), 20)
         asked = lambda word: sum(path.startswith(word) for path in cdn.paths())
-        assert register(sites[0], names[:many]) == 200
+        assert register("many", names[:many]) == 200
         eventually(lambda: asked("/many/") > 0, "the first of very many is polled")
-        assert register(sites[1], names[many:]) == 200
+        assert register("few", names[many:]) == 200
         before = asked("/many/")
         eventually(lambda: asked("/few/") == 5, "the other site's are polled")
         assert asked("/many/") - before < many / 4, "and not behind all of them"
@@ -185,19 +191,16 @@ def test_a_site_leaves_others_a_place_on_a_host_that_they_share(start):
             cdn.answers[name] = cdn.silent()
         for name in good:
             cdn.answers[name] = answer(200, urlset(f"http://{there}/page"))
-        sites = ["https://slow.example", "https://good.example"]
-        server = start(sites=(), config="[fetch]\nallow_address = 127.0.0.2\nrate = 1000\n" + "".join(
-            f'[site "s{i}"]\norigin = {site}\ncross_host = {there}\ncheck = yes\n' for i, site in enumerate(sites)))
-        register = lambda site, some: server.api("POST", "/v1/sitemaps", [{"loc": f"http://{there}{name}", "index": site + "/sitemap_index.xml"} for name in some]).status
+        server, register = sites_on(start, there, ("slow", "good"), 1000)
         states = lambda site: {check["loc"].removeprefix(f"http://{there}"): check["check"]["state"] for check in server.api("GET", f"/v1/checks?site={site}").json()["checks"]}
         poll = lambda name: server.api("POST", f"/v1/checks?loc={quote(f'http://{there}{name}', safe='')}").json().get("check", {}).get("state")
-        assert register(sites[1], good) == 200
+        assert register("good", good) == 200
         eventually(lambda: [poll(name) for name in good] == ["good"] * 5, "they are there")
-        assert register(sites[0], slow) == 200
+        assert register("slow", slow) == 200
         eventually(lambda: any(path in slow for path in cdn.paths()), "one that does not answer is under way")
         for name in good:
             assert poll(name) == "good"
-        assert set(states(sites[0]).values()) == {"new"}, "none of the others has ended"
+        assert set(states("https://slow.example").values()) == {"new"}, "none of the others has ended"
 
 
 def test_what_crawlers_cannot_use_is_green_nowhere(start):

@@ -73,11 +73,7 @@ def test_followers_serve_the_same_bytes(cluster):
 
 def test_a_follower_may_be_ahead_of_the_one_that_it_follows(cluster):
     """What the one in the middle hands on it may not have applied itself; then it is asked for what is not there yet."""
-    a = peer(cluster, "a")
-    settled(a)
-    b = follower(cluster, "b", a)
-    joined(b)
-    equal([a, b])
+    a, b = settled_pair(cluster)
     with contextlib.closing(sqlite3.connect(b.database, isolation_level=None, timeout=60)) as db:
         db.execute("BEGIN IMMEDIATE")
         assert a.register(loc("one")).status == 201
@@ -92,11 +88,7 @@ def test_a_follower_may_be_ahead_of_the_one_that_it_follows(cluster):
 
 
 def test_a_follower_hands_on_what_it_received_without_asking_again(cluster):
-    a = peer(cluster, "a")
-    settled(a)
-    b = follower(cluster, "b", a)
-    joined(b)
-    equal([a, b])
+    a, b = settled_pair(cluster)
     seq, at = place(b)
     assert a.register(loc("one")).status == 201
     equal([a, b])
@@ -392,6 +384,16 @@ def settled(node):
     """It has joined, and declared its configuration: nothing moves."""
     joined(node)
     eventually(lambda: len(node.api("GET", "/v1/sites").json()["sites"]) == 1 and node.register(loc("settled")).status in (200, 201), "the site is there")
+
+
+def settled_pair(cluster):
+    """A node and its follower, at one record."""
+    a = peer(cluster, "a")
+    settled(a)
+    b = follower(cluster, "b", a)
+    joined(b)
+    equal([a, b])
+    return a, b
 
 
 def test_the_route_of_the_log(cluster):
