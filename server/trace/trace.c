@@ -286,10 +286,10 @@ static void record_failed(struct trace *t, const struct fetch_reply *reply, cons
     int64_t now = clock_now_ms(), asked_s = fetch_retry_after(reply, clock_unix_ms() / 1000);
     int64_t wait = FIRST_WAIT_MS << (t->failures < 6 ? t->failures : 6);
 
+    atomic_store(&t->failing, true); /* before the log says so */
     if (t->failures++ == 0)
         log_event(LOG_LEVEL_WARNING, "trace-failed", "%.*s did not accept spans: %s",
                   (int)t->url.origin_len, t->url.text, why);
-    atomic_store(&t->failing, true);
     wait = asked_s * 1000 > wait ? asked_s * 1000 : wait;
     t->next_at = now + (wait < MOST_WAIT_MS ? wait : MOST_WAIT_MS);
     if (!again || now - t->batch_at > KEEP_MS)
@@ -310,11 +310,11 @@ static void on_sent(void *context, enum fetch_status status, struct fetch_reply 
         return;
     }
     uint64_t rejected = count_rejected(t, reply);
+    atomic_store(&t->failing, false);
     if (t->failures > 0)
         log_event(LOG_LEVEL_INFO, "trace-well", "%.*s accepts spans again", (int)t->url.origin_len,
                   t->url.text);
     t->failures = 0;
-    atomic_store(&t->failing, false);
     atomic_fetch_add(&t->dropped, rejected);
     atomic_fetch_add(&t->sent, t->batch_count - rejected);
     t->batch_count = 0;

@@ -446,6 +446,38 @@ def test_what_was_under_way_at_an_undo_brings_no_validators_back(start):
         assert poll().status == 200 and "If-None-Match" not in asked()[-1] and etag() == '"2"'
 
 
+def test_a_source_that_is_read_through_other_settings_for_a_moment(start):
+    """Whatever was stored of the list meanwhile is of those: with the settings that it had before, it is read in full at once."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        released = threading.Event()
+        listed = answer(200, index(base + "/a.xml"), ETag='"1"')
+        origin.answers["/list.xml"] = listed
+        server = start(sites=(), config=config(base))
+        eventually(lambda: base + "/a.xml" in body(server, origin), "it is listed")
+        asked = lambda path: [head for head in origin.asked if head.startswith(f"GET {path} ")]
+        settings = Path(server.folder) / "sitemapd.conf"
+        for other, path in (
+            (config(base).replace("/list.xml", "/moved.xml"), "/moved.xml"),
+            (config(base, map=f"https://old.example {base}"), "/list.xml"),
+        ):
+            origin.answers[path] = lambda connection, head: released.wait(60)
+            server.stop()
+            settings.write_text(other)
+            count = len(asked(path))
+            server.start()
+            eventually(lambda count=count, path=path: len(asked(path)) > count, "it is asked with the other settings")
+            server.kill()
+            origin.answers["/list.xml"] = listed
+            settings.write_text(config(base))
+            count = len(asked("/list.xml"))
+            server.start()
+            eventually(lambda count=count: len(asked("/list.xml")) > count, "it is read again")
+            assert "If-None-Match" not in asked("/list.xml")[-1]
+            eventually(lambda: not server.api("GET", "/v1/sources/shop").json()["scanning"], "it is scanned")
+        released.set()
+
+
 def test_a_list_that_dates_anew_what_a_poll_has_just_dated(start):
     """The poll's date is on its way to the catalogue when the list is read: it stays."""
     with Origin() as origin:

@@ -319,44 +319,41 @@ static void digest_map(const struct source_settings *settings, uint64_t out[2])
     out[1] = hash.low64;
 }
 
-static void load_list(struct remote *r, struct remote_source *s, struct catalogue_view *view)
+static bool same_map(const struct check_record *k, const struct remote_source *s)
 {
-    struct check_record k;
+    return memcmp(k->hash, s->map_digest, sizeof k->hash) == 0;
+}
+
+/* What was read through another map is read again, and of another upstream nothing is kept. */
+static void reset_list(struct remote *r, const struct remote_source *s,
+                       const struct check_record *k)
+{
+    bool is_new = k->next_at == 0, same_upstream = strcmp(k->loc, s->settings->upstream) == 0;
+    struct check_record none = {.id = k->id,
+                                .list = true,
+                                .loc = s->settings->upstream,
+                                .interval_s = s->settings->poll_ms / 1000};
+    struct check_write reset = {
+        .kind = CHECK_RESULT, .full_from = k->full_at, .record = same_upstream ? *k : none};
+    reset.record.etag = reset.record.last_modified = NULL;
+    reset.record.next_at = run_now();
+    reset.record.urls = is_new || same_map(k, s) ? k->urls : (uint64_t)run_now();
+    memcpy(reset.record.hash, s->map_digest, sizeof reset.record.hash);
+    run_write(r, &reset);
+}
+
+static void show_list(struct remote *r, struct remote_source *s, const struct check_record *k,
+                      struct catalogue_view *view)
+{
     struct source_state state;
-    enum catalogue_status status = catalogue_view_check_list(view, s->settings->name, &k);
-    struct remote_status known = {0};
-    s->next_at = run_now();
-    s->whole = true;
-    s->mapped_at = 0;
-    digest_map(s->settings, s->map_digest);
-    if (status != CATALOGUE_OK)
-        return;
-    s->list_id = k.id;
-    if (strcmp(k.loc, s->settings->upstream) != 0 || k.checked_at == 0)
-        return;
-    s->whole = k.good_at == 0;
-    s->answered = k.changed_at;
-    s->full_at = k.full_at;
-    s->good_at = k.good_at;
-    s->since = k.since;
-    s->failures = k.failures;
-    s->claims_are_now = (k.marks & CHECK_CLAIMS_ARE_NOW) != 0;
-    list_keep(&s->etag, k.etag);
-    list_keep(&s->modified, k.last_modified);
-    list_keep(&s->problem, k.problem);
-    bool same_map = memcmp(k.hash, s->map_digest, sizeof k.hash) == 0;
-    s->mapped_at = same_map ? (int64_t)k.urls : s->next_at;
-    s->whole = s->whole || !same_map;
-    if (same_map && k.next_at <= s->next_at + (int64_t)(s->settings->poll_ms / 1000) * 2)
-        s->next_at = k.next_at;
-    known.failing = k.problem != NULL;
-    known.failed_at = k.problem != NULL ? k.since : 0;
-    known.polled_at = k.checked_at;
-    known.next_poll_at = s->next_at;
-    known.http_status = k.status;
+    struct remote_status known = {.failing = k->problem != NULL,
+                                  .failed_at = k->problem != NULL ? k->since : 0,
+                                  .polled_at = k->checked_at,
+                                  .next_poll_at = s->next_at,
+                                  .http_status = k->status};
     snprintf(known.failure_code, sizeof known.failure_code, "%s",
-             k.problem != NULL ? k.problem : "");
-    snprintf(known.failure, sizeof known.failure, "%s", k.detail != NULL ? k.detail : "");
+             k->problem != NULL ? k->problem : "");
+    snprintf(known.failure, sizeof known.failure, "%s", k->detail != NULL ? k->detail : "");
     if (catalogue_view_source_state(view, s->settings->name, &state) == CATALOGUE_OK) {
         known.members = state.files;
         known.held = state.held;
@@ -368,7 +365,31 @@ static void load_list(struct remote *r, struct remote_source *s, struct catalogu
     pthread_mutex_unlock(&r->lock);
 }
 
-/* A list has its row before it is polled. */
+static void load_list(struct remote *r, struct remote_source *s, const struct check_record *k,
+                      struct catalogue_view *view)
+{
+    s->list_id = k->id;
+    s->next_at = run_now();
+    s->mapped_at = (int64_t)k->urls;
+    s->whole = k->good_at == 0;
+    if (k->checked_at == 0)
+        return;
+    s->answered = k->changed_at;
+    s->full_at = k->full_at;
+    s->good_at = k->good_at;
+    s->since = k->since;
+    s->failures = k->failures;
+    s->claims_are_now = (k->marks & CHECK_CLAIMS_ARE_NOW) != 0;
+    list_keep(&s->etag, k->etag);
+    list_keep(&s->modified, k->last_modified);
+    list_keep(&s->problem, k->problem);
+    if (k->next_at <= s->next_at + (int64_t)(s->settings->poll_ms / 1000) * 2)
+        s->next_at = k->next_at;
+    show_list(r, s, k, view);
+}
+
+/* A list has its row before it is polled, and that is of the upstream and the map of the poll: a
+ * scan may be the last thing that is stored of it. */
 static void load_lists(struct remote *r)
 {
     struct catalogue_view *view;
@@ -383,15 +404,21 @@ static void load_lists(struct remote *r)
     }
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *s = &r->sources[i];
-        if (s->list_id == 0)
-            load_list(r, s, view);
-        if (s->list_id == 0) {
+        struct check_record k;
+        if (s->list_id != 0)
+            continue;
+        digest_map(s->settings, s->map_digest);
+        if (catalogue_view_check_list(view, s->settings->name, &k) != CATALOGUE_OK) {
             struct check_write add = {.kind = CHECK_ADD,
                                       .record = {.loc = s->settings->upstream,
                                                  .source = s->settings->name,
                                                  .list = true,
                                                  .interval_s = s->settings->poll_ms / 1000}};
             run_write(r, &add);
+        } else if (strcmp(k.loc, s->settings->upstream) != 0 || !same_map(&k, s)) {
+            reset_list(r, s, &k);
+        } else {
+            load_list(r, s, &k, view);
         }
     }
     catalogue_view_end(view);
