@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "server/base/clock.h"
 #include "server/rules/host_map.h"
@@ -309,121 +308,6 @@ static void forget(struct remote *r)
     r->max_id = 0;
 }
 
-/* All zero: it has none. */
-static void digest_map(const struct source_settings *settings, uint64_t out[2])
-{
-    XXH128_hash_t hash = {0, 0};
-    if (settings->map != NULL)
-        hash = XXH3_128bits(settings->map, strlen(settings->map));
-    out[0] = hash.high64;
-    out[1] = hash.low64;
-}
-
-static bool same_map(const struct check_record *k, const struct remote_source *s)
-{
-    return memcmp(k->hash, s->map_digest, sizeof k->hash) == 0;
-}
-
-/* What was read through another map is read again, and of another upstream nothing is kept. */
-static void reset_list(struct remote *r, const struct remote_source *s,
-                       const struct check_record *k)
-{
-    bool is_new = k->next_at == 0, same_upstream = strcmp(k->loc, s->settings->upstream) == 0;
-    struct check_record none = {.id = k->id,
-                                .list = true,
-                                .loc = s->settings->upstream,
-                                .interval_s = s->settings->poll_ms / 1000};
-    struct check_write reset = {
-        .kind = CHECK_RESULT, .full_from = k->full_at, .record = same_upstream ? *k : none};
-    reset.record.etag = reset.record.last_modified = NULL;
-    reset.record.next_at = run_now();
-    reset.record.urls = is_new || same_map(k, s) ? k->urls : (uint64_t)run_now();
-    memcpy(reset.record.hash, s->map_digest, sizeof reset.record.hash);
-    run_write(r, &reset);
-}
-
-static void show_list(struct remote *r, struct remote_source *s, const struct check_record *k,
-                      struct catalogue_view *view)
-{
-    struct source_state state;
-    struct remote_status known = {.failing = k->problem != NULL,
-                                  .failed_at = k->problem != NULL ? k->since : 0,
-                                  .polled_at = k->checked_at,
-                                  .next_poll_at = s->next_at,
-                                  .http_status = k->status};
-    snprintf(known.failure_code, sizeof known.failure_code, "%s",
-             k->problem != NULL ? k->problem : "");
-    snprintf(known.failure, sizeof known.failure, "%s", k->detail != NULL ? k->detail : "");
-    if (catalogue_view_source_state(view, s->settings->name, &state) == CATALOGUE_OK) {
-        known.members = state.files;
-        known.held = state.held;
-        known.refused = state.quarantined;
-        s->whole = s->whole || state.held > 0;
-    }
-    pthread_mutex_lock(&r->lock);
-    s->status = known;
-    pthread_mutex_unlock(&r->lock);
-}
-
-static void load_list(struct remote *r, struct remote_source *s, const struct check_record *k,
-                      struct catalogue_view *view)
-{
-    s->list_id = k->id;
-    s->next_at = run_now();
-    s->mapped_at = (int64_t)k->urls;
-    s->whole = k->good_at == 0;
-    if (k->checked_at == 0)
-        return;
-    s->answered = k->changed_at;
-    s->full_at = k->full_at;
-    s->good_at = k->good_at;
-    s->since = k->since;
-    s->failures = k->failures;
-    s->claims_are_now = (k->marks & CHECK_CLAIMS_ARE_NOW) != 0;
-    list_keep(&s->etag, k->etag);
-    list_keep(&s->modified, k->last_modified);
-    list_keep(&s->problem, k->problem);
-    if (k->next_at <= s->next_at + (int64_t)(s->settings->poll_ms / 1000) * 2)
-        s->next_at = k->next_at;
-    show_list(r, s, k, view);
-}
-
-/* A list has its row before it is polled, and that is of the upstream and the map of the poll: a
- * scan may be the last thing that is stored of it. */
-static void load_lists(struct remote *r)
-{
-    struct catalogue_view *view;
-    bool whole = true;
-    for (size_t i = 0; i < r->plan->count; i++)
-        whole = whole && r->sources[i].list_id != 0;
-    if (whole)
-        return;
-    if (catalogue_view_begin(r->catalogue, &view) != CATALOGUE_OK) {
-        r->load = true;
-        return;
-    }
-    for (size_t i = 0; i < r->plan->count; i++) {
-        struct remote_source *s = &r->sources[i];
-        struct check_record k;
-        if (s->list_id != 0)
-            continue;
-        digest_map(s->settings, s->map_digest);
-        if (catalogue_view_check_list(view, s->settings->name, &k) != CATALOGUE_OK) {
-            struct check_write add = {.kind = CHECK_ADD,
-                                      .record = {.loc = s->settings->upstream,
-                                                 .source = s->settings->name,
-                                                 .list = true,
-                                                 .interval_s = s->settings->poll_ms / 1000}};
-            run_write(r, &add);
-        } else if (strcmp(k.loc, s->settings->upstream) != 0 || !same_map(&k, s)) {
-            reset_list(r, s, &k);
-        } else {
-            load_list(r, s, &k, view);
-        }
-    }
-    catalogue_view_end(view);
-}
-
 static void land(struct remote *r)
 {
     struct flight *f = r->flight;
@@ -444,7 +328,7 @@ static void land(struct remote *r)
     answer_polls(r, status);
     if (status == CATALOGUE_OK) {
         r->logged_not_kept = false;
-        load_lists(r);
+        list_load_all(r);
         watch_load(r);
         return;
     }
@@ -478,7 +362,7 @@ static void load(struct remote *r, int64_t now_ms)
     r->batch_is_news = false;
     record_list_done(&r->texts);
     forget(r);
-    load_lists(r);
+    list_load_all(r);
     if (!watch_load(r) || r->load) {
         r->load = true;
         r->load_at_ms = now_ms + RETRY_MS;
@@ -500,7 +384,7 @@ static void load_fresh(struct remote *r)
         return;
     }
     int64_t began_ms = clock_now_ms();
-    load_lists(r);
+    list_load_all(r);
     if (began_ms >= r->fresh_at_ms) {
         r->fresh = false;
         if (!watch_load_fresh(r))

@@ -328,6 +328,10 @@ void public_check_free(struct public_look *look); /* takes NULL */
 
 /* ---- list.c */
 void list_keep(char **to, const char *text); /* a copy, in place of what is there */
+/* What is kept of the lists that are not in memory, into it. A list has its row before it is
+ * polled, and that is of the upstream and the map of the poll: a scan may be the last thing that is
+ * stored of it. */
+void list_load_all(struct remote *r);
 /* The result of a list that was read. */
 struct list_found {
     struct child_verdict verdict;
