@@ -69,4 +69,4 @@ def data(tmp_path):
 @pytest.fixture
 def faulty(start, disk, data):
     """A server with the shim between it and its catalogue."""
-    return start(database=data / "catalogue.db", env=disk.environment(data), config="[catalogue]\nwrite_timeout = 1s\n")
+    return start(database=data / "catalogue.db", env=disk.environment(data))

@@ -191,7 +191,7 @@ def fill(folder):
 
 
 def test_a_full_disk(start, small):
-    server = start(database=small / "catalogue.db", config="[catalogue]\nwrite_timeout = 2s\n")
+    server = start(database=small / "catalogue.db")
     assert server.register(loc("before")).status == 201
     assert bulk(server, "some", 200).status == 200
     names = served(server)
@@ -257,7 +257,7 @@ def test_copies_of_sitemaps_leave_room_for_the_catalogue(start, medium):
 def test_a_disk_that_the_log_filled(start, small):
     """A long read keeps the log from restarting; when that ends, writes are taken and the disk has room, though they come
     all the time."""
-    server = start(database=small / "catalogue.db", config="[catalogue]\nwrite_timeout = 2s\n[history]\nkeep = 0\n")
+    server = start(database=small / "catalogue.db", config="[history]\nkeep = 0\n")
     assert server.register(loc("a")).status == 201
     server.restart()  # all of it is in the file, which need not grow
     stops, statuses = threading.Event(), []
@@ -320,7 +320,7 @@ def test_polls_on_a_full_disk(start, disk, data):
 
         origin.answers.update({"/list.xml": answer(200, index((base + "/a.xml", "2026-01-01"), base + "/b.xml")), "/a.xml": answer(404), "/b.xml": late})
         server = start(sites=(), database=data / "catalogue.db", env=disk.environment(data),
-                       config=f'[catalogue]\nwrite_timeout = 1s\n[fetch]\nallow_address = 127.0.0.2\nrate = 1000\n[site "m"]\norigin = {base}\n'
+                       config=f'[fetch]\nallow_address = 127.0.0.2\nrate = 1000\n[site "m"]\norigin = {base}\n'
                               f'index = {XML}\n[source "shop"]\nupstream = {base}/list.xml\n')
         page = lambda: ask(server.public, "GET", XML, host=f"{origin.address}:{origin.port}")
         checks = lambda: {check["loc"][len(base):]: check["check"]["state"] for check in server.api("GET", "/v1/checks").json()["checks"]}
@@ -347,7 +347,7 @@ def test_polls_on_a_full_disk(start, disk, data):
 
 @pytest.fixture
 def plain(start, data):
-    server = start(database=data / "catalogue.db", config="[catalogue]\nwrite_timeout = 1s\n")
+    server = start(database=data / "catalogue.db")
     assert bulk(server, "old", 2500).status == 200
     assert len(served(server)) == 2500
     return server
@@ -467,6 +467,8 @@ def test_overwritten_by_something_else(plain, data):
 
 @pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
 def test_locked_by_another_process(plain, data, how):
+    plain.restart(write_timeout="1s")
+    assert len(served(plain)) == 2500
     holder = sqlite3.connect(data / "catalogue.db", isolation_level=None)
     holder.execute(f"BEGIN {how}")
     begun = time.monotonic()

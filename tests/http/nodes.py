@@ -44,6 +44,15 @@ class Cluster:
         self.nodes[name] = node
         return node.start()
 
+    def token(self, name, *options):
+        """One of the catalogue, added on the file of "a"; all nodes know it."""
+        made = sitemapd("token", "add", name, *options, "--shared", self.postgres.url(), database=self.database("a"))
+        assert made.code == 0, made
+        token = made.out.strip()
+        for node in self.nodes.values():
+            eventually(lambda node=node: node.api("GET", "/v1/token", token=token).status == 200, f"the token {name} is known")
+        return token
+
     def three(self, *args, **more):
         nodes = [self.node(name, *args, **more) for name in "abc"]
         for node in nodes:

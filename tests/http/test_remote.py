@@ -136,7 +136,7 @@ def test_a_source_that_waits_for_a_resting_host_is_failing(start):
         eventually(lambda: sorted(reasons()) == [("source-failing", "other"), ("source-failing", "shop")], "both are failing")
         told = {source["name"]: source["failure_code"] for source in server.api("GET", "/v1/sources").json()["sources"]}
         assert sorted(told.values()) == ["host-resting", "server-error"], told
-        assert server.log().count("source-scan-failed") == 2
+        assert len(server.told("source-scan-failed", 2)) == 2
 
 
 def test_what_the_api_registers_is_watched(start):

@@ -100,7 +100,7 @@ def test_an_earlier_catalogue_is_served(start, tmp_path, earlier, copy):
     server = start(database=path, sites=(), token=None, binary=NEXT)
     holds_everything(server, facts)
     assert facts_of(path)[0] == NEXT_VERSION
-    assert [line for line in server.log().splitlines() if " catalogue-upgraded: " in line][0].endswith(
+    assert server.told(" catalogue-upgraded: ")[0].endswith(
         "the catalogue was upgraded from schema 1 to schema 2; earlier releases that know only schema 1 reject it")
     server.restart()
     assert server.log().count("catalogue-upgraded") == 1

@@ -175,11 +175,10 @@ def test_a_sites_token_sees_its_site_alone(cluster):
     joined(b)
     assert a.api("POST", "/v1/sites", {"origin": shop}).status == 201
     assert a.register(loc("one")).status == 201
-    made = sitemapd("token", "add", "shop", "--site", shop, "--shared", cluster.postgres.url(), database=a.database)
-    assert made.code == 0, made
+    token = cluster.token("shop", "--site", shop)
     all_serve((a, b), "one")
     got(b)
     stop_and_tell(b, [a], (1, 0, 0, 0))
-    told = a.api("GET", "/v1/crawlers", token=made.out.strip())
+    told = a.api("GET", "/v1/crawlers", token=token)
     assert told.status == 200 and told.json()["crawlers"] == [], told
-    assert json.loads(a.api("GET", "/v1/crawlers/googlebot/pages", token=made.out.strip()).body)["pages"] == []
+    assert json.loads(a.api("GET", "/v1/crawlers/googlebot/pages", token=token).body)["pages"] == []

@@ -72,6 +72,11 @@ def whole(node, headers=()):
     return eventually(lambda: (reply := snapshot(node, headers)).status != 503 and reply, "the copy is made", within=60)
 
 
+def says(node, words):
+    """In its log, which is written a moment later than what it reports."""
+    eventually(lambda: re.search(words, node.log()), words)
+
+
 def test_a_node_joins_by_a_peer(cluster):
     a = peer(cluster, "a")
     fill(a)
@@ -79,7 +84,7 @@ def test_a_node_joins_by_a_peer(cluster):
     no_snapshot(cluster)
     b = peer(cluster, "b", advertise=False)
     joined(b)
-    assert re.search(r"shared-peer-copied: copied \d+ bytes from node a at http://127", b.log()), b.log()
+    says(b, r"shared-peer-copied: copied \d+ bytes from node a at http://127")
     assert a.register(loc("later")).status == 201
     equal([a, b])
     left = lambda: [name for name in os.listdir(cluster.folder / "a") if "copy" in name or "snapshot" in name]
@@ -175,7 +180,7 @@ def test_a_peer_that_dies_in_the_middle(cluster):
         b = peer(cluster, "b", advertise=False, speed=10)
         joined(b)
         origin.listening = socket.create_server(("127.0.0.1", 0))  # for its end
-    assert re.search(r"shared-peer-failed: .* node zz.*: it broke off after \d+ of", b.log()), b.log()
+    says(b, r"shared-peer-failed: .* node zz.*: it broke off after \d+ of")
     equal([a, b])
 
 
@@ -228,7 +233,7 @@ def test_a_peer_that_gives_something_else(cluster, what):
         pretend(cluster, origin.port)
         b = peer(cluster, "b", advertise=False)
         joined(b)
-        assert re.search(f"shared-peer-failed: .* node zz.*: ({words})", b.log()), b.log()
+        says(b, f"shared-peer-failed: .* node zz.*: ({words})")
         assert "shared-peer-copied" not in b.log() or what in ("no catalogue", "not shared", "another epoch", "another past", "a future")
         assert origin.asked
         equal([a, b])
@@ -277,7 +282,7 @@ def test_a_peer_that_stands_still(cluster):
         b.stop()  # at once, though it waits
         b.start()
         joined(b)
-        assert re.search("shared-peer-failed: .* node zz", b.log()), b.log()
+        says(b, "shared-peer-failed: .* node zz")
     equal([a, b])
 
 

@@ -37,8 +37,10 @@ def test_two_catalogues_in_one_database_do_not_see_each_other(cluster, beside):
             assert "shared-name-taken" not in reasons(node) and "configuration-differs" not in reasons(node)
     count = lambda schema: int(cluster.postgres.sql(f"SELECT max(seq) FROM {schema}.log"))
     assert count("sitemapd") >= 80 and count("shop_2") >= 80
-    told = [sitemapd("share", "status", "--shared", cluster.postgres.url(), *more).out for more in ((), ("--schema", "shop_2"))]
-    assert all(text.count(" ago") == 3 for text in told) and told[0].split()[1] != told[1].split()[1]  # two nodes each, and the snapshot
+    status = lambda *more: sitemapd("share", "status", "--shared", cluster.postgres.url(), *more).out
+    for more in ((), ("--schema", "shop_2")):
+        eventually(lambda more=more: status(*more).count(" ago") == 3, "two nodes each, and the snapshot")
+    assert status().split()[1] != status("--schema", "shop_2").split()[1]
     of_file = sitemapd("add", loc("by-command"), "--shared", cluster.postgres.url(), env={"SITEMAPD_SHARED_SCHEMA": "shop_2"}, database=nodes[beside][0].database)
     assert of_file.code == 0, of_file
     eventually(lambda: loc("by-command") in served(nodes[beside][1]), "followed")
