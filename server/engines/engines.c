@@ -537,9 +537,9 @@ static void record(struct visit *v, enum engine_state state)
     };
     if (v->listed)
         read_others(v, &write.all, &write.gone);
-    log_state(v, state);
     write_result(v->e, &write);
     count_states(v->e);
+    log_state(v, state); /* what the API and the metrics show now */
 }
 
 /* False: nothing came of it, and a later look finds the site again. */

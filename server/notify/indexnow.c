@@ -417,12 +417,13 @@ static void record_well(struct notified_site *s)
 
 static void record_accepted(struct notified_site *s)
 {
-    if (s->failing_since != 0)
-        log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are accepted again by %s",
-                  s->config->origin, s->config->indexnow_endpoint);
+    bool failed = s->failing_since != 0;
     record_well(s);
     s->n->counts->taken++;
     s->n->counts->urls += s->batch.count;
+    if (failed)
+        log_event(LOG_LEVEL_INFO, "indexnow-well", "%s: page URLs are accepted again by %s",
+                  s->config->origin, s->config->indexnow_endpoint);
     s->next_at = clock_now_ms() + PACE_MS;
     if (s->n->next_look > s->next_at)
         s->n->next_look = s->next_at;
@@ -443,10 +444,10 @@ static void record_failed(struct notified_site *s, const char *why, const struct
     }
     s->next_at = clock_now_ms() + again_wait_ms(s->tries++, RETRY_MIN_MS, reply, now);
     if (now - s->failing_since > KEEP_SECONDS && now - s->batch.newest_at > KEEP_SECONDS) {
+        s->n->counts->lost += s->batch.count;
         log_event(LOG_LEVEL_ERROR, "indexnow-given-up",
                   "%s: %s did not accept %zu page URLs for a day; they are dropped",
                   s->config->origin, s->config->indexnow_endpoint, s->batch.count);
-        s->n->counts->lost += s->batch.count;
         move_on(s);
     }
 }

@@ -394,12 +394,12 @@ bool child_copy_keep(struct child_copy *copy, const uint64_t hash[2], int64_t da
         child_copy_drop(copy);
         return false;
     }
-    if (atomic_exchange(&s->failing, false))
-        s->options.event(s->options.context, 2, "child-store-recovered", s->folder);
     atomic_fetch_add(&s->bytes, (uint64_t)st.st_size);
     atomic_fetch_sub(&s->bytes, before);
     if (before == 0)
         atomic_fetch_add(&s->copies, 1);
+    if (atomic_exchange(&s->failing, false))
+        s->options.event(s->options.context, 2, "child-store-recovered", s->folder);
     if (atomic_load(&s->bytes) > atomic_load(&s->max_bytes))
         thread_wake(&s->thread);
     s->options.changed(s->options.context, copy->site_id);

@@ -87,18 +87,10 @@ static bool source_report_change(const struct source *s, const char *what,
     return true;
 }
 
-static void report_failure(struct source *s, const struct scan_outcome *outcome)
-{
-    pthread_mutex_lock(&s->lock);
-    bool news = strcmp(s->failure, outcome->failure) != 0;
-    pthread_mutex_unlock(&s->lock);
-    if (news)
-        source_log(s, LEVEL_WARNING, "source-scan-failed", "%s", outcome->failure);
-}
-
-/* What a scan came to, where it is worth a line. `state` is as it is after it. */
-static void source_report_outcome(struct source *s, const struct scan_outcome *outcome,
-                                  const struct source_state *state)
+/* What a scan came to, where it is worth a line. `state` is as it is after it; `is_news`: it did
+ * not fail before, or for another reason. */
+static void source_report_outcome(const struct source *s, const struct scan_outcome *outcome,
+                                  const struct source_state *state, bool is_news)
 {
     const struct scan_counts *c = &outcome->counts;
     uint64_t held = outcome->result.would_remove;
@@ -107,7 +99,8 @@ static void source_report_outcome(struct source *s, const struct scan_outcome *o
                    "the system's limit of inotify is reached (fs.inotify.max_user_watches, "
                    "max_user_instances): changes are found by rescans alone");
     if (!outcome->applied) {
-        report_failure(s, outcome);
+        if (is_news)
+            source_log(s, LEVEL_WARNING, "source-scan-failed", "%s", outcome->failure);
         return;
     }
     if (outcome->outside > 0 && s->outside != outcome->outside)
@@ -191,6 +184,7 @@ struct progress {
     int64_t logged_at;
     unsigned logged; /* files */
     uint64_t more;   /* with a problem, not reported one by one */
+    bool shown;      /* the state after the scan */
 };
 
 static void on_progress(void *context, uint64_t seen, uint64_t read)
@@ -204,15 +198,6 @@ static void on_progress(void *context, uint64_t seen, uint64_t read)
     p->logged_at = now;
     source_log(p->source, 2, "source-scanning", "%llu files seen, %llu read so far",
                (unsigned long long)seen, (unsigned long long)read);
-}
-
-static void on_change(void *context, const char *what, const struct source_file *file)
-{
-    struct progress *p = context;
-    if (p->logged < MAX_LOGGED_FILES)
-        p->logged += source_report_change(p->source, what, file);
-    else if (strcmp(what, "problem") == 0)
-        p->more++;
 }
 
 static void set_scanning(struct source *s, bool scanning)
@@ -240,29 +225,54 @@ void source_recall(struct source *s)
     s->state = read_state(s);
 }
 
+static struct source_state show_state(struct source *s)
+{
+    struct source_state state = read_state(s);
+    pthread_mutex_lock(&s->lock);
+    s->state = state;
+    pthread_mutex_unlock(&s->lock);
+    return state;
+}
+
+/* What the scan found is in the catalogue. */
+static void on_change(void *context, const char *what, const struct source_file *file)
+{
+    struct progress *p = context;
+    if (!p->shown)
+        show_state(p->source); /* before the log says so */
+    p->shown = true;
+    if (p->logged < MAX_LOGGED_FILES)
+        p->logged += source_report_change(p->source, what, file);
+    else if (strcmp(what, "problem") == 0)
+        p->more++;
+}
+
 /* A command on the catalogue's file may have scanned the folder, and let removals go. */
 static void look_at_state(struct source *s)
 {
     if (s->state.held + s->state.quarantined == 0)
         return;
-    struct source_state state = read_state(s);
-    pthread_mutex_lock(&s->lock);
-    s->state = state;
-    pthread_mutex_unlock(&s->lock);
-    s->held = state.held;
+    s->held = show_state(s).held;
 }
 
-static void record_outcome(struct source *s, const struct scan_outcome *outcome,
-                           const struct source_state *state, int64_t now)
+/* Whether why it fails is another reason than before. */
+static bool show_outcome(struct source *s, const struct scan_outcome *outcome,
+                         const struct source_state *state)
 {
     pthread_mutex_lock(&s->lock);
-    s->scanning = false;
+    bool is_news = strcmp(s->failure, outcome->failure) != 0;
     s->state = *state;
     s->scans++;
     s->files_read += outcome->counts.read;
     s->failed_at = outcome->applied ? 0 : time(NULL);
     memcpy(s->failure, outcome->failure, sizeof s->failure);
     pthread_mutex_unlock(&s->lock);
+    return is_news;
+}
+
+static void record_outcome(struct source *s, const struct scan_outcome *outcome, int64_t now)
+{
+    set_scanning(s, false);
     s->again_at = outcome->again_ms ? now + outcome->again_ms : 0;
     if (outcome->applied) {
         s->folder.links = outcome->links;
@@ -312,15 +322,16 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
                     : limit                 ? SOURCE_WATCH_LIMIT
                                             : SOURCE_RESCANS_ONLY);
     struct source_state state = read_state(s);
+    bool is_news = show_outcome(s, outcome, &state); /* before the log says so */
     if (logged.more > 0)
         source_log(s, LEVEL_WARNING, "source-file-problem",
                    "%" PRIu64 " more %s; GET /v1/sources/%s lists them", logged.more,
                    plural(logged.more, "file has a problem", "files have problems"),
                    s->settings.name);
     if (!thread_stops(&s->thread))
-        source_report_outcome(s, outcome, &state);
+        source_report_outcome(s, outcome, &state, is_news);
     int64_t now = clock_now_ms();
-    record_outcome(s, outcome, &state, now);
+    record_outcome(s, outcome, now);
     uint32_t rescan_ms = s->settings.rescan_ms;
     if (rescan_ms == 0 && limit)
         rescan_ms = LIMIT_RESCAN_MS;

@@ -121,9 +121,7 @@ static void fail_list(struct poll *p, const char *code, const char *why)
 static void list_works(struct poll *p)
 {
     struct remote_source *s = p->source;
-    if (s->problem != NULL)
-        remote_report(p->remote, 2, "source-scan-works", s->settings->name,
-                      "the list is read again");
+    bool failed = s->problem != NULL;
     list_keep(&s->problem, NULL);
     s->failures = 0;
     s->good_at = p->now;
@@ -132,6 +130,9 @@ static void list_works(struct poll *p)
     s->status.failed_at = 0;
     s->status.failure_code[0] = s->status.failure[0] = '\0';
     pthread_mutex_unlock(&p->remote->lock);
+    if (failed) /* which the status shows no longer */
+        remote_report(p->remote, 2, "source-scan-works", s->settings->name,
+                      "the list is read again");
 }
 
 static int compare_ids(const void *a, const void *b)

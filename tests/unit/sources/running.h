@@ -21,6 +21,8 @@ struct running {
     atomic_uint applied; /* scans */
     _Atomic int64_t applied_at;
     atomic_bool hold; /* the source's thread, at the end of a scan */
+    _Atomic(const char *) looked_for;
+    struct source_health seen; /* lock: when that event came */
 };
 
 static inline int64_t clock_ms(void)
@@ -52,8 +54,14 @@ static inline void await_applied(struct running *r, unsigned count)
 static inline void on_event(void *context, int level, const char *event, const char *detail)
 {
     struct running *r = context;
+    const char *looked_for = atomic_load(&r->looked_for);
     assert_in_range(level, 0, 2);
     pthread_mutex_lock(&r->lock);
+    if (looked_for != NULL && strcmp(event, looked_for) == 0) {
+        struct source_list *list = sources_hold(r->s);
+        sources_health(list, 0, &r->seen);
+        sources_release(list);
+    }
     size_t len = strlen(r->events);
     snprintf(r->events + len, sizeof r->events - len, "%s %s\n", event, detail);
     pthread_mutex_unlock(&r->lock);

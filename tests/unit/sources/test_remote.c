@@ -144,6 +144,7 @@ static struct {
     char problem[64];
     unsigned marks;
     unsigned gone, stale, dated; /* lock: how often it was reported */
+    unsigned logged, seen; /* lock: events of the list, and those that the status showed already */
 } world;
 
 static void open_catalogue(void)
@@ -168,6 +169,22 @@ static void on_moved(void *context, const struct remote_moved *moved)
     pthread_mutex_unlock(&world.lock);
 }
 
+static void on_event(void *context, int level, const char *event, const char *source,
+                     const char *detail)
+{
+    struct remote_status status;
+    (void)context, (void)level, (void)detail;
+    bool failed = strcmp(event, "source-scan-failed") == 0;
+    bool held = strcmp(event, "source-removals-held") == 0;
+    if (!failed && !held && strcmp(event, "source-scan-works") != 0)
+        return;
+    bool found = remote_status(world.r, source, &status);
+    pthread_mutex_lock(&world.lock);
+    world.logged++;
+    world.seen += found && status.failing == failed && (status.held > 0) == held;
+    pthread_mutex_unlock(&world.lock);
+}
+
 static const char *const allowed[] = {"127.0.0.0/8", NULL};
 static const struct remote_bounds usual_bounds = {.agent = "sitemapd/test",
                                                   .rate = 1000,
@@ -183,6 +200,7 @@ static void start(void)
                                      .bounds = usual_bounds,
                                      .count = 1,
                                      .settings = &world.settings,
+                                     .event = on_event,
                                      .moved = on_moved};
     if (!remote_start(&options, &world.r, why, sizeof why))
         fail_msg("%s", why);
@@ -530,6 +548,11 @@ static void a_bad_list_changes_nothing(void **state)
     struct remote_status status;
     remote_status(world.r, "shop", &status);
     assert_int_equal(status.held, 3);
+    /* The failures, the end of them, and what is held: each is shown before it is logged. */
+    pthread_mutex_lock(&world.lock);
+    assert_int_equal(world.logged, sizeof rows / sizeof *rows + 2);
+    assert_int_equal(world.seen, world.logged);
+    pthread_mutex_unlock(&world.lock);
     assert_string_equal(scan_list(3), "");
     assert_string_equal(date_of("/c.xml"), "-");
     assert_string_not_equal(date_of("/a.xml"), "-");

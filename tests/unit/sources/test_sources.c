@@ -178,6 +178,49 @@ static void a_scan_is_made_on_request(void **state)
     source_report_done(&report);
 }
 
+/* The health at the moment of an event, which a scan brings. */
+static struct source_health seen_at(struct running *r, const char *event, bool scans)
+{
+    unsigned before = scanned(r), events = count_events(r, event);
+    int64_t end = clock_ms() + LONG_MS;
+    if (scans)
+        sources_scan(r->s, 1, MAX_REMOVED_GUARDED, false, on_scanned, r);
+    while ((count_events(r, event) == events || scanned(r) < before + scans) && clock_ms() < end)
+        usleep(5000);
+    pthread_mutex_lock(&r->lock);
+    struct source_health seen = r->seen;
+    pthread_mutex_unlock(&r->lock);
+    return seen;
+}
+
+static void what_is_logged_is_seen(void **state)
+{
+    struct running *r = *state;
+    r->w.settings.watch = false;
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    folder_sitemap(&r->w.folder, "b.xml", "b", "", DAY);
+    start(r);
+    await_entries(r, 2);
+    atomic_store(&r->looked_for, "source-file-problem");
+    folder_write(&r->w.folder, "c.xml", "<urlset>\n<url></urlset>");
+    folder_date(&r->w.folder, "c.xml", DAY);
+    assert_int_equal(seen_at(r, "source-file-problem", true).state.quarantined, 1);
+    atomic_store(&r->looked_for, "source-removals-held");
+    folder_do(&r->w.folder, "rm a.xml b.xml");
+    assert_int_equal(seen_at(r, "source-removals-held", true).state.held, 2);
+    atomic_store(&r->looked_for, "source-scan-failed");
+    folder_do(&r->w.folder, "mv $PWD $OUT/away");
+    struct source_health seen = seen_at(r, "source-scan-failed", true);
+    assert_true(seen.failing);
+    assert_non_null(strstr(seen.failure, "No such file"));
+    atomic_store(&r->looked_for, "source-scan-works");
+    assert_int_equal(mkdir(r->w.folder.path, 0700), 0);
+    seen = seen_at(r, "source-scan-works", false); /* it tries again by itself */
+    assert_false(seen.failing);
+    assert_string_equal(seen.failure, "");
+    atomic_store(&r->looked_for, NULL);
+}
+
 static void rescans_find_what_is_not_watched(void **state)
 {
     struct running *r = *state;
@@ -197,11 +240,6 @@ static void a_missing_folder_is_waited_for(void **state)
     start(r);
     await_event(r, "source-scan-failed");
     assert_true(report_first(r, &report));
-    for (int64_t end = clock_ms() + LONG_MS; report.failed_at == 0 && clock_ms() < end;) {
-        source_report_done(&report); /* noted a moment after it is reported */
-        usleep(5000);
-        assert_true(report_first(r, &report));
-    }
     assert_int_not_equal(report.failed_at, 0);
     assert_non_null(strstr(report.failure, "No such file"));
     source_report_done(&report);
@@ -282,6 +320,7 @@ int main(void)
         TEST(a_folder_without_rest_is_scanned_all_the_same),
         TEST(new_trees_are_followed),
         TEST(a_scan_is_made_on_request),
+        TEST(what_is_logged_is_seen),
         TEST(rescans_find_what_is_not_watched),
         TEST(a_missing_folder_is_waited_for),
         TEST(a_replaced_folder_is_noticed),
