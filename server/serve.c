@@ -573,10 +573,16 @@ static uint64_t choose_budget(const struct config *config)
     return budget;
 }
 
+#define OWN_LEAST_BYTES (32ull << 20)
+
 static bool make_cache(struct app *app)
 {
+    uint64_t budget = choose_budget(app->config), own = budget / 4;
+    app->readers.own_most = own < OWN_LEAST_BYTES    ? OWN_LEAST_BYTES
+                            : own > READERS_OWN_MOST ? READERS_OWN_MOST
+                                                     : own;
     const struct cache_options options = {
-        .budget_bytes = choose_budget(app->config),
+        .budget_bytes = budget,
         .cut_slow_readers = resource_cut,
         .cut_context = &app->readers,
     };

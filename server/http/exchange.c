@@ -22,9 +22,10 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
-#define TARGET_MAX       8192u /* bytes of a request target; longer: 414 */
-#define FIELDS_MAX       100u  /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
-#define IGNORED_BODY_MAX 8192u /* a body where none belongs: read and dropped up to here */
+#define TARGET_MAX       8192u   /* bytes of a request target; longer: 414 */
+#define FIELDS_MAX       100u    /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
+#define STREAM_KEEPS     393216u /* of a body that is read as it comes: its longest item */
+#define IGNORED_BODY_MAX 8192u   /* a body where none belongs: read and dropped up to here */
 /* Of the library's memory: behind a request line that leaves less, a header may not fit. */
 #define LEAST_BEHIND_LINE 1024u
 
@@ -657,6 +658,15 @@ static bool give_piece(struct exchange *e, const char *bytes, size_t len, bool *
     return handled != HANDLED && request->reply.status == 0;
 }
 
+/* The body as far as it is in memory. */
+static void keep_body(struct exchange *e, uint64_t seen_before)
+{
+    uint64_t most = e->request.route->body == NULL ? UINT64_MAX : STREAM_KEEPS;
+
+    if (e->takes_body && seen_before < most)
+        exchange_keep(e, e->body_seen < most ? e->body_seen : most);
+}
+
 static enum MHD_Result body_call(struct exchange *e, const char *bytes, size_t *size)
 {
     struct listener *l = e->connection->listener;
@@ -676,6 +686,7 @@ static enum MHD_Result body_call(struct exchange *e, const char *bytes, size_t *
     bool open = e->request.reply.status == 0;
     if (open && fresh > 0) {
         e->body_seen += fresh;
+        keep_body(e, e->body_seen - fresh);
         open = give_piece(e, bytes + e->piece_done, fresh, &suspended);
     }
     if (suspended) {
@@ -810,7 +821,7 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
         e->request.route->done(l->options.context, &e->request);
     wait_release(e);
     struct readers *readers = e->reader.of;
-    enum held_kind kind = readers == NULL ? HELD_PAGE : e->reader.held->kind;
+    enum held_kind kind = e->reader.held == NULL ? HELD_PAGE : e->reader.held->kind;
     uint64_t ended = readers_leave(&e->reader);
     reply_done(&e->request.reply);
     if (ended > 0)

@@ -71,7 +71,7 @@ struct exchange {
     bool lingering;       /* it was sent past libmicrohttpd; what still comes is dropped */
     unsigned status_sent; /* 0: none yet */
     uint64_t bytes_sent;
-    struct reader reader;          /* of request.reply.resource, while it is sent */
+    struct reader reader;          /* of request.reply.resource, while it is sent; or of its own */
     atomic_int wait;               /* enum wait_state */
     struct request request;        /* cleared up to its reply's headers */
     char own_id[REQUEST_ID_SIZE];  /* where it brought none */
@@ -173,6 +173,8 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
 
 /* send.c. Fills an error as this listener words them. */
 void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail);
+/* So many bytes of the request and its reply are in memory for it alone. */
+void exchange_keep(struct exchange *e, uint64_t bytes);
 /* Queues request.reply. */
 enum MHD_Result exchange_queue(struct exchange *e);
 /* Sends it past the library, and drops what still comes of the request; MHD_NO: nothing was sent.

@@ -65,7 +65,7 @@ struct listener_options {
     const struct route *routes; /* borrowed; fixed paths */
     /* For paths that no fixed route has: the catch-all (public pages). NULL: 404. */
     const struct route *fallback;
-    struct readers *readers; /* of served files, shared by listeners; borrowed; NULL: not kept */
+    struct readers *readers; /* of all listeners; borrowed; NULL: nobody counts */
     void *context;           /* for every hook of every route */
     /* Checks `Authorization` for routes with a `role`: fills token_name and grant, or fills a reply
      * (401, 429) and returns false. Must not block. */

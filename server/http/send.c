@@ -97,6 +97,8 @@ static enum MHD_Result queue_own(struct exchange *e)
 
     complete_headers(e);
     uint64_t len = reply->from_file ? reply->file_bytes : reply->body.len;
+    if (!reply->from_file)
+        exchange_keep(e, e->request.body.len + len);
     bool whole = reply->status != 304;
     struct MHD_Response *response =
         !whole ? not_modified_new(len)
@@ -120,6 +122,18 @@ static enum MHD_Result queue_own(struct exchange *e)
     if (result == MHD_YES)
         e->status_sent = reply->status;
     return result;
+}
+
+void exchange_keep(struct exchange *e, uint64_t bytes)
+{
+    const struct request *request = &e->request;
+    struct readers *readers = e->connection->listener->options.readers;
+
+    if (readers != NULL && bytes > READERS_MIN_BYTES)
+        readers_keep(readers, &e->reader, e->connection->fd,
+                     request->token_name == NULL ? READERS_NO_TOKEN
+                                                 : site_group_of(request->grant.site_id),
+                     bytes);
 }
 
 /* Whose reading counts; NULL: a listed proxy's, which speaks for many. */

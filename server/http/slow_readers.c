@@ -5,9 +5,11 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include "server/base/clock.h"
+
 void readers_init(struct readers *r, uint32_t places)
 {
-    *r = (struct readers){.places = places};
+    *r = (struct readers){.places = places, .own_most = READERS_OWN_MOST};
     pthread_mutex_init(&r->lock, NULL);
 }
 
@@ -38,6 +40,9 @@ static void give_up(struct readers *r, struct reader *reader)
     if (reader->place)
         r->taken--;
     reader->place = false;
+    r->own_bytes -= reader->own;
+    r->own_of[reader->group] -= reader->own;
+    reader->own = 0;
 }
 
 static void cut(struct readers *r, struct reader *reader, uint64_t *count)
@@ -132,6 +137,14 @@ static void count(struct readers *r, struct reader *reader, const struct sockadd
         cut(r, slowest, &r->cut_for_others);
 }
 
+static void append(struct readers *r, struct reader *reader)
+{
+    reader->of = r;
+    reader->previous = r->last;
+    *(r->last != NULL ? &r->last->next : &r->first) = reader;
+    r->last = reader;
+}
+
 bool readers_enter(struct readers *r, struct reader *reader, const struct reading *what)
 {
     struct sockaddr_storage address;
@@ -143,14 +156,44 @@ bool readers_enter(struct readers *r, struct reader *reader, const struct readin
     if (entered) {
         if (counted)
             count(r, reader, &address, what->now_ms);
-        reader->of = r;
-        reader->previous = r->last;
-        *(r->last != NULL ? &r->last->next : &r->first) = reader;
-        r->last = reader;
+        append(r, reader);
         what->held->readers++;
     }
     pthread_mutex_unlock(&r->lock);
     return entered;
+}
+
+/* The one that has been at it longest of the site that keeps the most; NULL: `but` is alone. */
+static struct reader *keeper_to_cut(const struct readers *r, const struct reader *but)
+{
+    int most = 0;
+
+    for (int group = 1; group <= SITE_GROUPS; group++)
+        if (r->own_of[group] > r->own_of[most])
+            most = group;
+    for (struct reader *e = r->first; e != NULL; e = e->next)
+        if (e->own > 0 && e->group == most && e != but)
+            return e;
+    return NULL;
+}
+
+void readers_keep(struct readers *r, struct reader *reader, int fd, int group, uint64_t own)
+{
+    struct reader *victim;
+
+    pthread_mutex_lock(&r->lock);
+    if (reader->of == NULL) {
+        *reader = (struct reader){.fd = fd, .since_ms = clock_coarse_ms(), .group = group};
+        append(r, reader);
+    }
+    if (!reader->cut) {
+        r->own_bytes += own - reader->own;
+        r->own_of[group] += own - reader->own;
+        reader->own = own;
+    }
+    while (r->own_bytes > r->own_most && (victim = keeper_to_cut(r, reader)) != NULL)
+        cut(r, victim, &r->cut_for_own);
+    pthread_mutex_unlock(&r->lock);
 }
 
 uint64_t readers_leave(struct reader *reader)
@@ -165,7 +208,7 @@ uint64_t readers_leave(struct reader *reader)
     give_up(r, reader);
     *(reader->previous != NULL ? &reader->previous->next : &r->first) = reader->next;
     *(reader->next != NULL ? &reader->next->previous : &r->last) = reader->previous;
-    if (--held->readers == 0 && held->ending) {
+    if (held != NULL && --held->readers == 0 && held->ending) {
         held->ending = false;
         ended = held->bytes;
     }
@@ -197,7 +240,7 @@ void readers_cut(struct readers *r, enum held_kind kind, uint64_t bytes, int64_t
     pthread_mutex_lock(&r->lock);
     for (struct reader *reader = r->first; reader != NULL; reader = reader->next) {
         struct held *held = reader->held;
-        if (held->kind != kind || (!held->ending && !may_be_cut(reader, now_ms)))
+        if (held == NULL || held->kind != kind || (!held->ending && !may_be_cut(reader, now_ms)))
             continue;
         if (!held->ending && r->ending_bytes[kind] < bytes) {
             held->ending = true;
@@ -209,10 +252,12 @@ void readers_cut(struct readers *r, enum held_kind kind, uint64_t bytes, int64_t
     pthread_mutex_unlock(&r->lock);
 }
 
-void readers_count_cut(struct readers *r, uint64_t *for_memory, uint64_t *for_others)
+void readers_count_cut(struct readers *r, uint64_t *for_memory, uint64_t *for_others,
+                       uint64_t *for_own)
 {
     pthread_mutex_lock(&r->lock);
     *for_memory = r->cut_for_memory;
     *for_others = r->cut_for_others;
+    *for_own = r->cut_for_own;
     pthread_mutex_unlock(&r->lock);
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Who reads which page or file, so that what slow readers keep can be taken back: the memory that
- * they hold, and the places of those for whom a page is inflated. Knows connections by their
- * descriptor only; no microhttpd here. Thread safe.
+/* Who reads which page or file, and what requests keep for themselves, so that what slow clients
+ * keep can be taken back: the memory that they hold, and the places of those for whom a page is
+ * inflated. Knows connections by their descriptor only; no microhttpd here. Thread safe.
  *
- * Three rules, each ending connections of those that have been at it longest first:
+ * Four rules, each ending connections of those that have been at it longest first:
  * 1. Of an address no more than READERS_PER_ADDRESS are slow (READERS_SLOW_MS) at a time.
  * 2. There are so many places. An address that keeps half of them has one more only for a slow one
  *    of its own, if there is any. Where all are taken, the address that keeps the most gives one up
  *    to an address that keeps fewer; else a slow one goes. Only where nobody is slow and nobody
  * keeps more than others, no place is to be had.
  * 3. Memory that is wanted back: from retired pages, or from files that are read slowly.
- * A reader that was cut keeps neither a place nor its address's count from then on.
+ * 4. What requests keep for themselves alone, a body that arrives and a reply of the API, has
+ *    `own_most` bytes together. Beyond that it is taken from the site whose tokens keep the most;
+ *    requests without a token count as one more site.
+ * A reader that was cut keeps neither a place nor its address's count, nor own bytes, from then on.
  *
  * A descriptor is used between enter and leave alone; the listener leaves when the request is
  * completed, before its connection is closed, so that it is never another's. */
@@ -20,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/base/site_group.h"
 #include "server/http/address.h"
 #include "server/pages/resource.h"
 
@@ -28,6 +32,8 @@
 #define READERS_MIN_BYTES   16384u
 #define READERS_SLOW_MS     2000 /* who has been at a reply for so long may have to make room */
 #define READERS_PER_ADDRESS 64u
+#define READERS_OWN_MOST    ((uint64_t)256 << 20)
+#define READERS_NO_TOKEN    SITE_GROUPS /* behind the groups of sites */
 
 struct reader;
 struct readers {
@@ -37,14 +43,18 @@ struct readers {
     struct peers keepers;        /* of those that keep a place */
     uint32_t places, taken;
     uint64_t ending_bytes[HELD_KINDS]; /* of what was cut and is not free yet */
-    uint64_t cut_for_memory, cut_for_others;
+    uint64_t own_most;                 /* set before the first reader; READERS_OWN_MOST */
+    uint64_t own_bytes, own_of[SITE_GROUPS + 1];
+    uint64_t cut_for_memory, cut_for_others, cut_for_own;
 };
 
 /* One reply on its way out. Zero while unused. */
 struct reader {
     struct readers *of; /* NULL: unused */
     struct reader *previous, *next;
-    struct held *held;
+    struct held *held; /* NULL: what it has is its own */
+    uint64_t own;
+    int group;                  /* of `own` */
     struct peer *peer, *keeper; /* NULL: not counted */
     int64_t since_ms;
     int fd;
@@ -69,6 +79,9 @@ void readers_done(struct readers *r);
 /* `reader` begins to read `what->held`, of which the caller has a reference until it has left.
  * False where it needs a place and there is none. */
 bool readers_enter(struct readers *r, struct reader *reader, const struct reading *what);
+/* Rule 4: the request keeps `own` bytes now. Enters `reader` unless it has; `group`: site_group_of
+ * its token's site, or READERS_NO_TOKEN. */
+void readers_keep(struct readers *r, struct reader *reader, int fd, int group, uint64_t own);
 /* Takes a reader that never entered. Bytes that its end was to free, if it was the last to be
  * ended; else 0. They count as about to be free until readers_freed. */
 uint64_t readers_leave(struct reader *reader);
@@ -79,5 +92,6 @@ void readers_freed(struct readers *r, enum held_kind kind, uint64_t bytes);
  * to be free. What is about to be from an earlier call counts. Never blocks for long; any thread.
  */
 void readers_cut(struct readers *r, enum held_kind kind, uint64_t bytes, int64_t now_ms);
-/* Readers whose connections were ended since the start: by rule 3, and by the others. */
-void readers_count_cut(struct readers *r, uint64_t *for_memory, uint64_t *for_others);
+/* Readers whose connections were ended since the start: by rule 3, by rules 1 and 2, by rule 4. */
+void readers_count_cut(struct readers *r, uint64_t *for_memory, uint64_t *for_others,
+                       uint64_t *for_own);

@@ -160,6 +160,60 @@ def receive(reader):
         return b""
 
 
+def cut_for_memory(server):
+    return server.metrics()['sitemapd_http_connections_cut_total{listener="admin",reason="request-memory"}']
+
+
+def test_bodies_that_stall_keep_no_more_than_their_share(start):
+    """The least that may be kept is 32 MiB; one site's tokens send more and stop before the end, another's body is read."""
+    server = start(sites=(ORIGIN, "https://other.example"), env={"SITEMAPD_CACHE_SNAPSHOT_BUDGET": "1M"})
+    mine, others = (server.make_token(name, "--site", site, "--role", "admin") for name, site in (("mine", ORIGIN), ("others", "https://other.example")))
+
+    def begin(token, site, size):
+        body = json.dumps({"robots": "# " + "x" * size}).encode()
+        connection = Connection(server.admin)
+        connection.send(request_bytes("PATCH", f"/v1/sites/{site}", {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}, body, host=server.admin)[:-1])
+        return connection
+
+    honest = begin(others, 2, 400000)
+    stalled = [begin(mine, 1, 1000000) for _ in range(50)]
+    try:
+        eventually(lambda: cut_for_memory(server) >= 15, "the longest of that site are cut off")
+        assert stalled[0].rest() == b"", "it was cut off"
+        assert memory(server) < (200 << 20) * harness.SLOWNESS
+        honest.send(b"}")
+        assert honest.reply().status == 200
+        stalled[-1].send(b"}")
+        assert stalled[-1].reply().status == 422, "robots.txt has a limit of its own"
+    finally:
+        for connection in (honest, *stalled):
+            connection.close()
+
+
+def test_replies_that_nobody_reads_keep_no_more_than_their_share(start):
+    server = start(env={"SITEMAPD_CACHE_SNAPSHOT_BUDGET": "1M"})
+    assert server.api("POST", "/v1/urlsets", {"url": "/urls.xml", "with": ["images"]}).status == 201
+    image = "https://cdn.example.com/" + "i" * 2000
+    rows = [{"loc": f"{ORIGIN}/{n}", "images": [f"{image}{i}" for i in range(8)]} for n in range(600)]
+    assert server.bulk(rows, "/v1/urls?urlset=/urls.xml").status == 200
+    asked = request_bytes("GET", "/v1/urls?urlset=/urls.xml&limit=1000", {"Authorization": f"Bearer {server.token}"}, host=server.admin)
+    readers = []
+    try:
+        for _ in range(10):
+            reader = socket.socket()
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.settimeout(seconds(60))
+            host, _, port = server.admin.rpartition(":")
+            reader.connect((host, int(port)))
+            readers.append(reader)
+            reader.sendall(asked)
+        eventually(lambda: cut_for_memory(server) >= 5, "the longest are cut off")
+        assert server.api("GET", "/v1/urls?urlset=/urls.xml&limit=1000").status == 200
+    finally:
+        for reader in readers:
+            reader.close()
+
+
 def test_a_stop_waits_for_no_sluggard(start):
     """Half a header, half a body, and a reader who does not read: none keeps the server from its end."""
     server = start(env={f"SITEMAPD_SERVER_{name}_TIMEOUT": "24h" for name in ("HEADER", "BODY", "REPLY", "IDLE")})

@@ -69,6 +69,7 @@ struct one {
     uint32_t connections, suspended;
     uint64_t over_budget; /* connections ended for the memory of what they read */
     uint64_t in_the_way;  /* or for others who read */
+    uint64_t own;         /* or for the memory of their own request and reply */
 };
 
 struct all {
@@ -217,6 +218,7 @@ static void append_cut(const struct all *all)
             {"reply-timeout", totals->late[LISTENER_WAIT_REPLY]},
             {"snapshot-budget", all->each[i].over_budget},
             {"slow-readers", all->each[i].in_the_way},
+            {"request-memory", all->each[i].own},
         };
         for (size_t r = 0; r < sizeof cut / sizeof cut[0]; r++)
             metric_sample(all->out, "sitemapd_http_connections_cut_total",
@@ -230,9 +232,10 @@ static void metrics_append_listeners(struct str *out, const struct app_context *
     struct all all = {.out = out};
 
     collect(&all, "public", app->public_listener);
+    collect(&all, "admin", app->admin_listener); /* the API's, which alone have large ones */
     if (all.count > 0 && app->slow_readers != NULL)
-        readers_count_cut(app->slow_readers, &all.each[0].over_budget, &all.each[0].in_the_way);
-    collect(&all, "admin", app->admin_listener);
+        readers_count_cut(app->slow_readers, &all.each[0].over_budget, &all.each[0].in_the_way,
+                          &all.each[all.count - 1].own);
     append_by_route(&all);
     append_by_encoding(&all);
     append_by_coding(&all);

@@ -104,7 +104,7 @@ static int teardown(void **state)
     struct world *w = *state;
 
     for (unsigned i = 0; i < w->count; i++) {
-        uint64_t ended = w->reader[i].held == NULL ? 0 : readers_leave(&w->reader[i]);
+        uint64_t ended = readers_leave(&w->reader[i]);
         if (ended > 0)
             readers_freed(&w->r, w->reader[i].held->kind, ended);
         close(w->fd[i][0]);
@@ -115,6 +115,7 @@ static int teardown(void **state)
     assert_null(w->r.peers.tree);
     assert_null(w->r.keepers.tree);
     assert_int_equal(w->r.taken, 0);
+    assert_int_equal(w->r.own_bytes, 0);
     for (int i = 0; i < HELD_KINDS; i++)
         assert_int_equal(w->r.ending_bytes[i], 0);
     readers_done(&w->r);
@@ -144,7 +145,7 @@ static void test_what_is_ending_counts(void **state)
 {
     struct world *w = *state;
     struct held other = w->page;
-    uint64_t for_memory, for_others;
+    uint64_t for_memory, for_others, for_own;
 
     atomic_store(&w->page.retired, true);
     atomic_store(&other.retired, true);
@@ -160,7 +161,7 @@ static void test_what_is_ending_counts(void **state)
     readers_freed(&w->r, HELD_PAGE, 1000);
     readers_cut(&w->r, HELD_PAGE, 1000, 0);
     assert_true(is_cut(w, 1));
-    readers_count_cut(&w->r, &for_memory, &for_others);
+    readers_count_cut(&w->r, &for_memory, &for_others, &for_own);
     assert_int_equal(for_memory, 2);
     assert_int_equal(for_others, 0);
     assert_int_equal(readers_leave(&w->reader[1]), 1000);
@@ -259,6 +260,47 @@ static void test_slow_ones_of_an_address(void **state)
     assert_false(is_cut(w, 0));
 }
 
+static void keep(struct world *w, unsigned i, int group, uint64_t bytes)
+{
+    if (i == w->count) {
+        assert_true(w->count++ < MOST);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, w->fd[i]), 0);
+    }
+    readers_keep(&w->r, &w->reader[i], w->fd[i][0], group, bytes);
+}
+
+/* What requests keep for themselves: the site that keeps the most gives, the longest at it first.
+ */
+static void test_own_memory(void **state)
+{
+    struct world *w = *state;
+    uint64_t for_memory, for_others, for_own;
+
+    w->r.own_most = 1000;
+    keep(w, 0, 2, 100);
+    keep(w, 1, 1, 300);
+    keep(w, 2, 1, 300);
+    keep(w, 3, READERS_NO_TOKEN, 200);
+    assert_true(enter(w, &w->page, "192.0.2.1", false, 0)); /* counts elsewhere */
+    assert_int_equal(w->r.own_bytes, 900);
+    keep(w, 0, 2, 200); /* it grew */
+    assert_int_equal(w->r.own_bytes, 1000);
+    keep(w, 5, 2, 100);
+    assert_true(is_cut(w, 1) && !is_cut(w, 0) && !is_cut(w, 2) && !is_cut(w, 3) && !is_cut(w, 4));
+    assert_int_equal(w->r.own_bytes, 800);
+    keep(w, 1, 1, 5000); /* it has not noticed yet */
+    assert_int_equal(w->r.own_bytes, 800);
+    keep(w, 3, READERS_NO_TOKEN, 900); /* itself alone has the most: it is let be */
+    assert_false(is_cut(w, 3));
+    keep(w, 6, 3, 10);
+    assert_true(is_cut(w, 3) && !is_cut(w, 0) && !is_cut(w, 2) && !is_cut(w, 5));
+    readers_leave(&w->reader[2]);
+    assert_int_equal(w->r.own_bytes, 310);
+    readers_count_cut(&w->r, &for_memory, &for_others, &for_own);
+    assert_int_equal(for_memory + for_others, 0);
+    assert_int_equal(for_own, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -270,6 +312,7 @@ int main(void)
         TEST(test_places_of_an_address),
         TEST(test_full_places),
         TEST(test_slow_ones_of_an_address),
+        TEST(test_own_memory),
     };
     readers_init(&readers, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
