@@ -109,6 +109,10 @@ static uint32_t notify_watchdog_ms(void)
 
 #define LAST_LINES_MS 300 /* for the log's own thread */
 
+/* What is saved once the listeners have stopped, such as the sums of crawlers and days, is not
+ * given up for a client that reads slowly. */
+_Static_assert(LISTENER_STOP_REPLY_MS + 2000 <= STOP_LIMIT_ABANDON_MS, "a reply cut too late");
+
 static struct {
     struct thread thread;
     pthread_mutex_t lock;

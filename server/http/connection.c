@@ -34,9 +34,8 @@
 /* Ended in a row, under the lock that new connections wait for; then others have their turn. */
 #define CUT_MOST    128u
 #define CUT_SOON_MS 2
-/* How long a header or body may go on arriving once the listener stops, and a reply leaving. */
-#define STOP_BODY_MS  3000
-#define STOP_REPLY_MS 8000
+/* How long a header or body may go on arriving once the listener stops. */
+#define STOP_BODY_MS 3000
 
 /* A request that is pipelined follows its predecessor at once: who is idle for so long has none. */
 #define IDLE_LOOK_MS 200
@@ -110,7 +109,7 @@ static int64_t deadline_of(const struct connection *c, int64_t quiesced)
 {
     int64_t deadline = atomic_load_explicit(&c->deadline_ms, memory_order_relaxed);
     bool in_body = atomic_load_explicit(&c->in_body, memory_order_relaxed);
-    int64_t stop_at = quiesced + (in_body ? STOP_BODY_MS : STOP_REPLY_MS);
+    int64_t stop_at = quiesced + (in_body ? STOP_BODY_MS : LISTENER_STOP_REPLY_MS);
 
     return deadline != 0 && quiesced != 0 && stop_at < deadline ? stop_at : deadline;
 }

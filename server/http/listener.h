@@ -85,6 +85,9 @@ bool listener_start(const struct listener_options *options, struct listener **ou
 void listener_retune(struct listener *l, const struct listener_options *options);
 /* "127.0.0.1:34567", with the real port. Borrowed. */
 const char *listener_address(const struct listener *l);
+/* How long a reply may go on leaving once its listener stops: a client that reads nothing keeps
+ * the stop waiting for so long. */
+#define LISTENER_STOP_REPLY_MS 5000
 /* Stops accepting; a second and a half later, handlers that would wait begin to answer 503. */
 void listener_quiesce(struct listener *l);
 /* Waits until no request is active (at most `timeout_ms`), then stops the daemon. All suspended
