@@ -219,13 +219,16 @@ def test_a_stop_waits_for_no_sluggard(start):
     server = start(env={f"SITEMAPD_SERVER_{name}_TIMEOUT": "24h" for name in ("HEADER", "BODY", "REPLY", "IDLE")})
     text = noise(12000 * 1000)
     assert server.bulk([f"{ORIGIN}/{text[n * 1000 : n * 1000 + 1000]}.xml" for n in range(12000)]).status == 200
+    assert server.get(XML, {"Accept-Encoding": "gzip"}).status == 200, "the page is made: that is not what a stop waits for here"
     half = request_bytes("GET", XML, {"X": "y"})[:-4]
     body = request_bytes("POST", "/v1/sitemaps", [("Authorization", f"Bearer {server.token}"), ("Content-Type", "application/json"), ("Content-Length", "99")], b"[", host=server.admin)
     with Connection(server.public) as one, Connection(server.admin) as two, Connection(server.public) as three:
         one.send(half)
         two.send(body)
         three.send(request_bytes("GET", XML, {"Accept-Encoding": "gzip"}))
-        time.sleep(0.3)
+        assert three.receive().startswith(b"HTTP/1.1 200 ")
+        open_at = lambda listener: server.metrics()[f'sitemapd_http_connections{{listener="{listener}"}}']
+        eventually(lambda: (open_at("public"), open_at("admin")) == (2, 2), "all three are there, beside this call")
         server.stop()
 
 
