@@ -181,10 +181,13 @@ static void unrest(struct source *s, int64_t now)
 
 struct progress {
     struct source *source;
+    const struct scan_outcome *outcome;
     int64_t logged_at;
     unsigned logged; /* files */
     uint64_t more;   /* with a problem, not reported one by one */
-    bool shown;      /* the state after the scan */
+    bool shown;      /* the outcome; the rest is set with it */
+    bool is_news;    /* why it fails: another reason than before */
+    struct source_state state;
 };
 
 static void on_progress(void *context, uint64_t seen, uint64_t read)
@@ -225,22 +228,29 @@ void source_recall(struct source *s)
     s->state = read_state(s);
 }
 
-static struct source_state show_state(struct source *s)
+/* Once, when the scan is in the catalogue or could not be made: before the log says so. */
+static void show_outcome(struct progress *p)
 {
-    struct source_state state = read_state(s);
+    struct source *s = p->source;
+    const struct scan_outcome *outcome = p->outcome;
+    if (p->shown)
+        return;
+    p->shown = true;
+    p->state = read_state(s);
     pthread_mutex_lock(&s->lock);
-    s->state = state;
+    p->is_news = strcmp(s->failure, outcome->failure) != 0;
+    s->state = p->state;
+    s->scans++;
+    s->files_read += outcome->counts.read;
+    s->failed_at = outcome->applied ? 0 : time(NULL);
+    memcpy(s->failure, outcome->failure, sizeof s->failure);
     pthread_mutex_unlock(&s->lock);
-    return state;
 }
 
-/* What the scan found is in the catalogue. */
 static void on_change(void *context, const char *what, const struct source_file *file)
 {
     struct progress *p = context;
-    if (!p->shown)
-        show_state(p->source); /* before the log says so */
-    p->shown = true;
+    show_outcome(p);
     if (p->logged < MAX_LOGGED_FILES)
         p->logged += source_report_change(p->source, what, file);
     else if (strcmp(what, "problem") == 0)
@@ -252,22 +262,11 @@ static void look_at_state(struct source *s)
 {
     if (s->state.held + s->state.quarantined == 0)
         return;
-    s->held = show_state(s).held;
-}
-
-/* Whether why it fails is another reason than before. */
-static bool show_outcome(struct source *s, const struct scan_outcome *outcome,
-                         const struct source_state *state)
-{
+    struct source_state state = read_state(s);
     pthread_mutex_lock(&s->lock);
-    bool is_news = strcmp(s->failure, outcome->failure) != 0;
-    s->state = *state;
-    s->scans++;
-    s->files_read += outcome->counts.read;
-    s->failed_at = outcome->applied ? 0 : time(NULL);
-    memcpy(s->failure, outcome->failure, sizeof s->failure);
+    s->state = state;
     pthread_mutex_unlock(&s->lock);
-    return is_news;
+    s->held = state.held;
 }
 
 static void record_outcome(struct source *s, const struct scan_outcome *outcome, int64_t now)
@@ -306,7 +305,7 @@ static struct scan_options scan_options_of(struct source *s, int64_t max_removed
 
 static void scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
 {
-    struct progress logged = {.source = s, .logged_at = clock_now_ms()};
+    struct progress logged = {.source = s, .outcome = outcome, .logged_at = clock_now_ms()};
     struct scan_progress progress = {
         .change = on_change, .progress = on_progress, .context = &logged};
     struct scan_options options = scan_options_of(s, max_removed);
@@ -321,15 +320,14 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
     set_watching(s, s->folder.watch != NULL ? SOURCE_WATCHES
                     : limit                 ? SOURCE_WATCH_LIMIT
                                             : SOURCE_RESCANS_ONLY);
-    struct source_state state = read_state(s);
-    bool is_news = show_outcome(s, outcome, &state); /* before the log says so */
+    show_outcome(&logged);
     if (logged.more > 0)
         source_log(s, LEVEL_WARNING, "source-file-problem",
                    "%" PRIu64 " more %s; GET /v1/sources/%s lists them", logged.more,
                    plural(logged.more, "file has a problem", "files have problems"),
                    s->settings.name);
     if (!thread_stops(&s->thread))
-        source_report_outcome(s, outcome, &state, is_news);
+        source_report_outcome(s, outcome, &logged.state, logged.is_news);
     int64_t now = clock_now_ms();
     record_outcome(s, outcome, now);
     uint32_t rescan_ms = s->settings.rescan_ms;

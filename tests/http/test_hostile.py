@@ -227,8 +227,8 @@ def test_a_stop_waits_for_no_sluggard(start):
         two.send(body)
         three.send(request_bytes("GET", XML, {"Accept-Encoding": "gzip"}))
         assert three.receive().startswith(b"HTTP/1.1 200 ")
-        open_at = lambda listener: server.metrics()[f'sitemapd_http_connections{{listener="{listener}"}}']
-        eventually(lambda: (open_at("public"), open_at("admin")) == (2, 2), "all three are there, beside this call")
+        connected = lambda now: [now[f'sitemapd_http_connections{{listener="{name}"}}'] for name in ("public", "admin")]
+        eventually(lambda: connected(server.metrics()) == [2, 2], "all three are there, beside this call")
         server.stop()
 
 
