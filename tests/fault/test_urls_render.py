@@ -260,9 +260,15 @@ class Model:
         self.served[path] = (now, plain["Last-Modified"])
         return before[0][0] != wanted
 
+    def is_published(self):
+        """What nobody waits for, such as an expiry, is in the catalogue before it is in a page."""
+        with sqlite3.connect(f"file:{self.server.database}?mode=ro", uri=True) as db:
+            return self.server.metrics()["sitemapd_catalogue_revision"] == db.execute("SELECT revision FROM catalogue").fetchone()[0]
+
     def check(self):
         self.expire()
         eventually(lambda: {loc: told[1:] for loc, told in self.listed()[0].items()} == self.rows, "the rows are those of the model", 60)
+        eventually(self.is_published, "the pages have all that the catalogue has")
         urls, index = self.listed()
         self.pages = {loc: page_of(told[0]) for loc, told in urls.items()}
         numbers = set(self.pages.values())
