@@ -230,7 +230,7 @@ void deadline_cut_all(struct listener *l)
 #define LOOK_MOST    1024
 #define WAITING_MS   500
 #define RESERVE_PART 64
-#define READING_MS   2000 /* a client that has read a reply for this long may have to make room */
+#define READING_MS   2000 /* a body or reply that takes longer may have to make room */
 
 bool connection_is_trusted(const struct listener *l, const char *peer)
 {
@@ -297,14 +297,18 @@ static int64_t awaits_since(const struct connection *c)
     return atomic_load_explicit(&c->header_since_ms, memory_order_relaxed);
 }
 
-/* Since when a reply leaves; 0: none does. A request that waits for an answer has no deadline, and
- * is never in the way: they have a limit of their own. */
-static int64_t replies_since(const struct connection *c)
+/* Since when a reply leaves, or a body that is wanted arrives, less the time that what has come of
+ * it may have taken; 0: neither does. A request that waits for an answer has no deadline, and is
+ * never in the way: they have a limit of their own. */
+static int64_t moves_since(const struct connection *c)
 {
-    if (atomic_load_explicit(&c->deadline_ms, memory_order_relaxed) == 0 || awaits_since(c) != 0 ||
-        atomic_load_explicit(&c->in_body, memory_order_relaxed))
+    int64_t deadline = atomic_load_explicit(&c->deadline_ms, memory_order_relaxed);
+
+    if (deadline == 0 || awaits_since(c) != 0)
         return 0;
-    return atomic_load_explicit(&c->reply_since_ms, memory_order_relaxed);
+    return atomic_load_explicit(&c->in_body, memory_order_relaxed)
+               ? deadline - c->listener->body_timeout_ms
+               : atomic_load_explicit(&c->reply_since_ms, memory_order_relaxed);
 }
 
 /* What is awaited is there, or its end: it is we who have not looked yet. */
@@ -334,7 +338,9 @@ static uint32_t end_longest(struct listener *l, uint32_t count, uint32_t most,
          c = c->previous, left--) {
         int64_t since = c->cut ? 0 : since_of(c);
         if (since != 0 && since <= until && since < before &&
-            !(since_of == awaits_since && has_come(c))) {
+            !((since_of == awaits_since ||
+               atomic_load_explicit(&c->in_body, memory_order_relaxed)) &&
+              has_come(c))) {
             c->cut = true;
             shutdown(c->fd, SHUT_RDWR);
             l->evicted++;
@@ -351,7 +357,7 @@ static void make_room(struct listener *l, uint32_t count, int64_t now)
      */
     if (end_longest(l, count, LOOK_MOST, awaits_since, now - WAITING_MS) == 0 &&
         end_longest(l, count, UINT32_MAX, awaits_since, now) == 0)
-        end_longest(l, count, UINT32_MAX, replies_since, now - READING_MS);
+        end_longest(l, count, UINT32_MAX, moves_since, now - READING_MS);
 }
 
 void connections_make_room(struct listener *l, uint32_t count, int64_t now)

@@ -212,7 +212,7 @@ void deadline_cut_all(struct listener *l);
 bool connection_is_trusted(const struct listener *l, const char *peer);
 /* Ends up to `count` connections that came before `now`: those that have kept us waiting longest
  * for a header or for the rest of what will be dropped; if nothing waits so, those that have been
- * reading a reply longest.
+ * sending a body or reading a reply longest.
  */
 void connections_make_room(struct listener *l, uint32_t count, int64_t now);
 /* For a stop: ends the reading side of connections that wait for a request of which nothing has

@@ -41,6 +41,11 @@ static const struct route routes[] = {
      .finish = live_small},
     {.methods = HTTP_GET, .path = "/large", .label = "large", .finish = large},
     {.methods = HTTP_GET, .path = "/later", .label = "later", .finish = later},
+    {.methods = HTTP_POST,
+     .path = "/body",
+     .label = "body",
+     .finish = live_small,
+     .max_body_bytes = 1000},
 };
 
 static struct listener_options options_of_this(uint32_t max_connections)
@@ -89,6 +94,7 @@ static void close_all(int *fds, unsigned count)
 static void require_let_in_beside(unsigned count, const char *text)
 {
     struct listener_options options = options_of_this(count);
+    options.body_timeout_ms = 600000; /* not what ends it */
     struct listener *l = live_start(&options);
     int fds[FULL];
 
@@ -121,6 +127,12 @@ static void test_bodies_nobody_wants_make_room(void **state)
 {
     (void)state;
     require_let_in_beside(FULL, "GET /small HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
+}
+
+static void test_bodies_that_stall_make_room(void **state)
+{
+    (void)state;
+    require_let_in_beside(8, "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
 }
 
 static void test_slow_readers_make_room(void **state)
@@ -390,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_half_headers_make_room),
         cmocka_unit_test(test_idle_ones_make_room),
         cmocka_unit_test(test_bodies_nobody_wants_make_room),
+        cmocka_unit_test(test_bodies_that_stall_make_room),
         cmocka_unit_test(test_slow_readers_make_room),
         cmocka_unit_test(test_waiting_ones_stay),
         cmocka_unit_test(test_limit_of_an_address_is_its_own),
