@@ -426,9 +426,10 @@ class Server:
         """Another configuration file in the place of the one that it was made with."""
         with open(os.path.join(str(self.folder), "sitemapd.conf"), "w", encoding="utf-8") as file:
             file.write(config)
-        reloads = len(self.told("reload", 0))
+        ends = lambda: self.log().count("sources and crawlers were reloaded") + self.log().count("the new configuration was rejected")
+        before = ends()
         self.process.send_signal(signal.SIGHUP)
-        eventually(lambda: len(self.told("reload")) > reloads, "the configuration is read again")
+        eventually(lambda: ends() > before, "the configuration is read again")
 
     def get(self, target, headers=(), method="GET", **more):
         return ask(self.public, method, target, headers, **more)

@@ -301,4 +301,4 @@ def test_lists_of_one_site_do_not_use_up_their_places(start):
     shop = server.make_token("shop", "--site", ORIGIN)
     whole = lambda: server.api("GET", "/v1/sitemaps", headers=[("Accept", "application/x-ndjson")], token=shop).status
     for _ in range(25):
-        eventually(lambda: whole() == 200, "a place", within=10)
+        eventually(lambda: whole() == 200, "a place")

@@ -366,8 +366,8 @@ def test_slow_readers_of_exports_keep_nobody_waiting(served):
         for reader in readers:
             reader.close()
     # Their places are free, and their files gone, once the server saw that they are.
-    eventually(lambda: export(tokens[ORIGIN]).status == 200, "there is a place again", 30)
-    eventually(lambda: nameless(server) == [], "their files are gone", 30)
+    eventually(lambda: export(tokens[ORIGIN]).status == 200, "there is a place again")
+    eventually(lambda: nameless(server) == [], "their files are gone")
 
 
 def test_who_leaves_while_an_export_is_made_ends_it(served):
@@ -517,7 +517,7 @@ def test_a_scan_of_the_servers_source(start, tmp_path):
     place = Place(tmp_path, "--server", f"http://{server.admin}", env={"SITEMAPD_TOKEN": TOKEN})
     (folder / "bad.xml").write_text("<urlset><url></urlset>")
     # A file that is young may be in the making, and is not checked yet.
-    eventually(lambda: "problem   bad.xml" in place.run("scan maps").out, "the broken file is reported", 30)
+    eventually(lambda: "problem   bad.xml" in place.run("scan maps").out, "the broken file is reported")
     told = place.run("scan maps")
     assert told.code == 0 and told.out.splitlines()[-1].endswith("1 file with a problem"), told
     told = place.run("scan nothing")

@@ -352,7 +352,12 @@ def test_forty_crawlers_beside_the_built_in_ones(tmp_path):
 def test_files_of_a_folder_are_followed(start, tmp_path):
     folder = tmp_path / "files"
     folder.mkdir()
-    write = lambda *pages: (folder / "a.xml").write_text('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">' + "".join(f"<url><loc>{ORIGIN}/{page}</loc></url>" for page in pages) + "</urlset>")
+
+    def write(*pages):
+        """Whole: a scan that comes between the file's end and its bytes finds it empty."""
+        (tmp_path / "new").write_text('<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">' + "".join(f"<url><loc>{ORIGIN}/{page}</loc></url>" for page in pages) + "</urlset>")
+        (tmp_path / "new").rename(folder / "a.xml")
+
     write("x")
     server = start(config=f'[source "files"]\ndirectory = {folder}\nurl = {ORIGIN}/\nsettle = 50ms\nserve = yes\n')
     entry = lambda: server.api("GET", "/v1/sitemaps?checks=1").json()["sitemaps"][0]

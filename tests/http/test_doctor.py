@@ -465,10 +465,9 @@ def test_a_redirect_to_another_host(proxy):
 
 
 def test_nobody_there():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    only(doctor(f"http://127.0.0.1:{port}/x.xml"), "wrong", "reach", "refused")
+    with socket.socket() as nobody:  # has the port, and does not listen
+        nobody.bind(("127.0.0.1", 0))
+        only(doctor(f"http://127.0.0.1:{nobody.getsockname()[1]}/x.xml"), "wrong", "reach", "refused")
     only(doctor("http://no-such-host.invalid/x.xml"), "wrong", "reach", "no-such-host.invalid")
 
 

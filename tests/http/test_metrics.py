@@ -141,7 +141,7 @@ def test_writes_that_share_a_commit(start):
 
 
 def test_a_write_that_times_out(start):
-    server = start(config="[catalogue]\nwrite_timeout = 1s\n")
+    server = start().restart(write_timeout="1s")
     held = sqlite3.connect(server.database, timeout=60, isolation_level=None)
     held.execute("BEGIN IMMEDIATE")
     assert server.register(f"{ORIGIN}/a.xml").status == 503

@@ -164,7 +164,7 @@ class Load:
     def end(self):
         self.going = False
         for client in self.clients:
-            client.join(seconds(30))
+            client.join(seconds(60))
             assert not client.is_alive(), client.mark
             if client.error:
                 raise client.error

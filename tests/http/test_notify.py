@@ -50,8 +50,9 @@ def test_both_kinds_of_source(origin, tmp_path):
         assert server.register(base + "/gone.xml").status == 201
         poll = lambda path: server.api("POST", f"/v1/checks?loc={base}{path}").json().get("check", {})
         eventually(lambda: "date-stale" in poll("/moves.xml").get("remarks", []), "its date stays")
-        eventually(lambda: len([event for event in origin.told if event["event"] == "source-failing"]) >= 2, "both that fail", 60)
-        failing = {event["source"]: event for event in origin.told if event["event"] == "source-failing"}
+        failing = lambda: {event["source"]: event for event in origin.told if event["event"] == "source-failing"}
+        eventually(lambda: len(failing()) == 2, "both that fail")
+        failing = failing()
         assert failing["files"]["site"] == ORIGIN and failing["shop"]["site"] == base
         assert set(failing["shop"]) == {"event", "site", "source", "sentence", "since"} and "404" in failing["shop"]["sentence"]
         one = lambda event: next(({**each, "since": each["since"][:2]} for each in origin.told if each["event"] == event), None)
