@@ -4,7 +4,8 @@
  * 503 snapshot-pending. It has no name from the moment that it is whole; its ETag is the SHA-256 of
  * its bytes. It is kept for the requests that go on after a broken connection, and given again
  * while it is fresh, but not to a node that could not use it (If-None-Match): the log may be
- * another one since.
+ * another one since. That node gets the next one, also where it is the same to the byte: what was
+ * wrong may be over.
  *
  * A node is given the whole file, one at a time. A request that goes on (Range with If-Match of the
  * ETag) may come while the server has not noticed the end of the one before. All others get 503
@@ -50,6 +51,7 @@ struct peer_files {
     int fd; /* -1: no copy has been made */
     uint64_t bytes;
     char tag[TAG_SIZE];
+    bool is_same; /* as the one before, and not given since it was made again */
     int64_t made_at, used_at;
     unsigned sending;
 };
@@ -133,6 +135,7 @@ static void make(struct peer_files *p)
             close(p->fd);
         p->fd = fd;
         p->bytes = (uint64_t)st.st_size;
+        p->is_same = strcmp(p->tag, tag) == 0;
         memcpy(p->tag, tag, sizeof tag);
         p->made_at = p->used_at = clock_now_ms();
     }
@@ -199,6 +202,7 @@ static enum handled send_file(struct peer_files *p, struct request *request)
                  first + len - 1, p->bytes);
         reply_header(reply, "Content-Range", text);
     }
+    p->is_same = false;
     p->sending++;
     request->state = p;
     return HANDLED;
@@ -219,7 +223,7 @@ static enum handled give(struct peer_files *p, struct request *request)
     if (p->sending >= (goes_on ? SENT_MOST : 1))
         return refuse(request, "too-many-copies", "10", "another node is copying the catalogue");
     if (goes_on || (p->fd >= 0 && clock_now_ms() - p->made_at < FRESH_MS &&
-                    (unfit == NULL || strcmp(unfit, p->tag) != 0)))
+                    (unfit == NULL || strcmp(unfit, p->tag) != 0 || p->is_same)))
         return send_file(p, request);
     if (!p->wanted && p->failed_at != 0 && clock_now_ms() - p->failed_at < FAILED_MS)
         return refuse(request, "unavailable", "10", "the catalogue could not be copied");

@@ -130,6 +130,9 @@ def test_a_part_and_a_copy_that_is_gone(cluster):
     assert (part.status, part["Content-Range"], part.body) == (206, f"bytes 5000-{len(reply.body) - 1}/{len(reply.body)}", reply.body[5000:])
     problem(snapshot(a, {"Range": "bytes=5000-", "If-Match": f'"{"0" * 64}"'}), 412, "precondition-failed")
     problem(snapshot(a, {"Range": f"bytes={len(reply.body)}-", "If-Match": reply["ETag"]}), 416, "malformed-parameter")
+    # A node that could not use it gets a new one. Nothing was written since: it is the same, and what was wrong may be over.
+    problem(snapshot(a, {"If-None-Match": reply["ETag"]}), 503, "snapshot-pending")
+    assert whole(a, {"If-None-Match": reply["ETag"]}).status == 200
 
 
 class Proxy:
