@@ -215,7 +215,7 @@ static void test_again_and_together(void **state)
     }
     state_count = 200;
     pthread_mutex_unlock(&lock);
-    n = begin(50); /* the eighth refusal has it wait for an hour */
+    n = begin(150); /* the eighth refusal has it wait for an hour: so soon none comes */
     for (int64_t until = clock_now_ms() + HANG_MS; count_posts() < 3; usleep(2000))
         assert_true(clock_now_ms() < until);
     answer_with(200);
@@ -274,7 +274,7 @@ static void test_one_does_not_hide_another(void **state)
     pthread_mutex_lock(&lock);
     noisy = true;
     pthread_mutex_unlock(&lock);
-    n = begin(100);
+    n = begin(300);
     await_looks(80);
     pthread_mutex_lock(&lock);
     states[1] = (struct notify_state){.name = "quiet", .bad = 7};
@@ -306,7 +306,7 @@ static void test_one_site_leaves_room_for_others(void **state)
     }
     state_count = 60;
     pthread_mutex_unlock(&lock);
-    n = begin(100);
+    n = begin(300);
     await_looks(3);
     set(&(struct notify_state){
         .name = "quiet", .site = "https://quiet.example", .failure = "it answers 500"});

@@ -26,7 +26,7 @@
 #define PAGES    16
 #define URLSET   "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">"
 #define LIST     "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">"
-#define HANG_MS  30000
+#define HANG_MS  60000
 #define LOOP_KEY "\r\nCDN-Loop: sitemapd-"
 
 /* ---- the origin: an answer for each path, one request a connection ------------------------- */
