@@ -230,19 +230,20 @@ static struct days *report_others(struct crawlers *c, struct days *others)
 
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
 {
+    /* Who reads the new epoch finds nothing that was counted in the old one, and what it restores
+     * stays. */
     pthread_mutex_lock(&c->epoch_lock);
-    bool same = strcmp(c->epoch, epoch) == 0;
-    snprintf(c->epoch, sizeof c->epoch, "%s", epoch);
+    if (strcmp(c->epoch, epoch) != 0) {
+        ledger_clear(c->ledger);
+        days_clear(c->days);
+        children_clear(c->children);
+        pthread_mutex_lock(&c->others_lock);
+        days_free(report_others(c, NULL));
+        c->others_times = 0;
+        pthread_mutex_unlock(&c->others_lock);
+        snprintf(c->epoch, sizeof c->epoch, "%s", epoch);
+    }
     pthread_mutex_unlock(&c->epoch_lock);
-    if (same)
-        return;
-    ledger_clear(c->ledger);
-    days_clear(c->days);
-    children_clear(c->children);
-    pthread_mutex_lock(&c->others_lock);
-    days_free(report_others(c, NULL));
-    c->others_times = 0;
-    pthread_mutex_unlock(&c->others_lock);
 }
 
 void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uint32_t page,

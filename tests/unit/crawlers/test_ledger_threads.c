@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Readers beside a publisher: for TSan, and that no row is lost or left stale. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -112,8 +114,61 @@ static void test_readers_beside_a_publisher(void **state)
     crawlers_free(c);
 }
 
+static void count_day(void *context, const struct crawler_day *day)
+{
+    (void)day;
+    ++*(unsigned *)context;
+}
+
+static void name_epoch(unsigned number, char out[CRAWLERS_EPOCH_SIZE])
+{
+    snprintf(out, CRAWLERS_EPOCH_SIZE, "epoch %u", number);
+}
+
+static atomic_uint looked_at, stale;
+
+/* At each epoch, as soon as it is there. */
+static void *look_at_epochs(void *context)
+{
+    for (unsigned number = 1; number <= VERSIONS; number++) {
+        char wanted[CRAWLERS_EPOCH_SIZE], epoch[CRAWLERS_EPOCH_SIZE];
+        unsigned days = 0;
+        name_epoch(number, wanted);
+        do
+            crawlers_epoch(c, epoch);
+        while (strcmp(epoch, wanted) != 0);
+        crawlers_each_day(c, count_day, &days);
+        atomic_fetch_add(&stale, days);
+        atomic_store(&looked_at, number);
+    }
+    return context;
+}
+
+static void test_nothing_of_before_is_left_once_an_epoch_is_there(void **state)
+{
+    pthread_t looker;
+    (void)state;
+    c = crawlers_new(make_names(), T0);
+    assert_non_null(c);
+    assert_int_equal(pthread_create(&looker, NULL, look_at_epochs, NULL), 0);
+    for (unsigned number = 1; number <= VERSIONS; number++) {
+        char epoch[CRAWLERS_EPOCH_SIZE];
+        for (uint32_t page = 1; page <= PAGES; page++)
+            fetch(agents[0], page, number);
+        name_epoch(number, epoch);
+        crawlers_catalogue_is(c, epoch);
+        while (atomic_load(&looked_at) < number)
+            sched_yield();
+    }
+    pthread_join(looker, NULL);
+    assert_int_equal(atomic_load(&stale), 0);
+    crawlers_free(c);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_readers_beside_a_publisher)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_readers_beside_a_publisher),
+        cmocka_unit_test(test_nothing_of_before_is_left_once_an_epoch_is_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
