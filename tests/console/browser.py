@@ -32,8 +32,12 @@ class Driver(Service):
 def open_browser():
     options = Options()
     options.binary_location = "/usr/bin/chromium"
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--disable-dev-shm-usage", "--window-size=1280,900"):
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--disable-dev-shm-usage", "--window-size=1280,900",
+                     # One renderer for all pages, and no page is kept for the way back: else each test starts five.
+                     "--renderer-process-limit=1", "--disable-site-isolation-trials", "--disable-features=BackForwardCache,SpareRendererForSitePerProcess",
+                     "--disable-extensions", "--disable-component-update", "--disable-background-networking"):
         options.add_argument(argument)
+    options.add_experimental_option("perfLoggingPrefs", {"enablePage": False})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     options.set_capability("unhandledPromptBehavior", "ignore")
     return webdriver.Chrome(service=Driver("/usr/bin/chromedriver"), options=options)

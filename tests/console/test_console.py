@@ -625,8 +625,9 @@ def test_history_is_found_by_date_site_and_kind(console, server):
     console.go(f"history?site={q(site)}&kind=all")
     assert len(console.all("tbody tr")) == 4
     console.one("main .buttons a").click()
-    console.wait(lambda: "from=" in console.driver.current_url and console.all("tbody tr"))
-    assert console.one("[name=from]").get_attribute("value") == time.strftime("%Y-%m-%d", time.localtime(time.time() - 86400))
+    yesterday = time.strftime("%Y-%m-%d", time.localtime(time.time() - 86400))
+    console.wait(lambda: console.one("[name=from]").get_attribute("value") == yesterday and console.all("tbody tr"), "the view from yesterday on")
+    assert f"from={yesterday}" in console.driver.current_url
     assert [option.text for option in console.all("[name=kind] option")][:3] == ["Everything but dates moved by polls", "Everything", "Dates moved by polls"]
 
 
