@@ -344,6 +344,7 @@ def test_a_sites_long_list_gives_way_to_others(start, method, query):
     assert (found.status, found.json()["created"]) == (200, count)
 
 
+@pytest.mark.stress
 def test_a_million(start):
     """In bounded memory, and the singles meanwhile wait at most write_timeout (docs/api.md), 10 s."""
     count = 1000000 if PLAIN else 30000

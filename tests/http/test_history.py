@@ -799,6 +799,7 @@ def dates(lines):
 
 
 @pytest.mark.masses
+@pytest.mark.stress
 def test_the_difference_of_more_than_memory_holds_is_whole(server):
     """New, changed and removed ones, each once, with its first and its last state, however often it changed; and the
     rows of a change of many. Memory holds 50,000."""

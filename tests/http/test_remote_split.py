@@ -417,6 +417,7 @@ def test_a_disk_that_is_full(make, tmp_path):
 
 
 @pytest.mark.masses
+@pytest.mark.stress
 def test_two_million(make):
     """Fetched packed, as a list, and split: memory stays bounded."""
     count = 2_000_000 if PLAIN else 300_000
