@@ -247,7 +247,7 @@ def faster(speed):
     """For the environment of a server: all that it waits for comes so many times as soon (tests/fault/clock.c), and so do its
     timeouts; so less with a sanitizer, which takes its time. Nothing where these tests run without that clock."""
     shim = os.environ.get("FAULT_CLOCK_SHIM")
-    return {"LD_PRELOAD": shim, "FAULT_CLOCK_SPEED": str(round(speed * min(1, 2 / SLOWNESS)))} if shim else {}
+    return {"LD_PRELOAD": shim, "FAULT_CLOCK_SPEED": str(max(1, round(speed * min(1, 2 / SLOWNESS))))} if shim else {}
 
 
 class Clock:

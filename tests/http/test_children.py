@@ -224,6 +224,7 @@ def test_a_sitemap_that_is_gone_for_good_leaves_index_and_store_together(world):
     assert world.get("/a.xml").status == 200
 
 
+@pytest.mark.faster(1)  # who waits for a copy has all the time that is given
 def test_a_copy_that_is_missing_is_fetched_once_for_all_who_wait(world):
     body = urlset(world.base + "/page")
     world.origin.answers["/a.xml"] = answer(200, body)
@@ -270,6 +271,7 @@ def test_a_copy_that_cannot_be_fetched_is_503_and_not_404(world):
     eventually(lambda: world.get("/a.xml").status == 200, "it is there again", 180)
 
 
+@pytest.mark.faster(2)  # likewise
 def test_the_store_keeps_to_its_bound(world):
     body = urlset(*(f"{world.base}/page/{i}" for i in range(500)))
     paths = [f"/{i}.xml" for i in range(20)]

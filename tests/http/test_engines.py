@@ -302,7 +302,7 @@ def test_what_cannot_be_kept_is_not_asked_for_again_and_again(start, google):
     server = start(sites=(), config=text[:text.index("[engine")])
     fill(server, ORIGIN)
     server.restart(write_timeout="1s")
-    with contextlib.closing(sqlite3.connect(server.database, isolation_level=None)) as db:
+    with contextlib.closing(sqlite3.connect(server.database, timeout=60, isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")
         server.reload(text)
         server.told("engine-not-kept")

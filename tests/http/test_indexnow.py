@@ -91,9 +91,11 @@ def test_who_says_when_is_asked_then(endpoint, tmp_path):
         eventually(lambda: told(ORIGIN, "/a") == [503], "the first is refused, and told when to come")
         endpoint.more = {}
         assert server.cli("url", "add", other + "/a", "--urlset", other + "/all.xml").code == 0
-        eventually(lambda: told(other, "/a") == [503], "so is the other, without that")
+        eventually(lambda: told(other, "/a"), "so is the other, without that")
         endpoint.answer = 200
-        eventually(lambda: told(other, "/a") == [503, 200], "the other is notified again", 90)
+        eventually(lambda: 200 in told(other, "/a"), "the other is notified again", 90)
+        *refused, accepted = told(other, "/a")
+        assert set(refused) == {503} and accepted == 200, "on a busy machine it may be refused twice"
         assert server.cli("url", "add", other + "/b", "--urlset", other + "/all.xml").code == 0
         eventually(lambda: told(other, "/b") == [200], "and goes on")
         assert told(ORIGIN, "/a") == [503]

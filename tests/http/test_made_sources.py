@@ -283,7 +283,7 @@ def test_the_commands_know_them_on_the_machine_and_from_afar(w):
 def test_scans_that_wait_are_bounded(w):
     """While the catalogue cannot be written, a few wait; the rest leaves room for other calls."""
     assert w.post().status == 201 and w.scan("shop").status == 200
-    held = sqlite3.connect(w.server.database, isolation_level=None)
+    held = sqlite3.connect(w.server.database, timeout=60, isolation_level=None)
     held.execute("BEGIN IMMEDIATE")
     w.shop.put("more.xml")
     replies = []
