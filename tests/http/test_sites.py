@@ -166,6 +166,23 @@ def test_an_alias_moves_no_page(start):
     assert server.get(XML, {"If-Modified-Since": before["Last-Modified"]}).status == 304
 
 
+def test_an_alias_in_another_sites_domain_needs_a_token_for_all_sites(start):
+    """The first caller does not get www.example.org, where example.org is a site of another."""
+    me, deep, shop = ORIGIN, "https://blog.example.org", "https://example.org"
+    server = start(sites=(me, deep, shop))
+    ids = {origin: site_id(server, origin) for origin in (me, deep, shop)}
+    assert server.api("PATCH", f"/v1/sites/{ids[shop]}", {"host_aliases": ["example.net"]}).status == 200
+    tokens = {origin: server.make_token(f"t{n}", "--site", origin, "--role", "admin") for n, origin in enumerate((me, deep, shop))}
+    claim = lambda origin, host: server.api("PATCH", f"/v1/sites/{ids[origin]}", {"add_host_aliases": [host]}, token=tokens[origin])
+    for origin, host in ((me, "www.example.org"), (me, "WWW.example.org:8443"), (me, "a.b.example.org"), (me, "www.example.net"), (me, "www.blog.example.org"), (me, "org"), (deep, "www.example.org"), (shop, "www.blog.example.org")):
+        problem(claim(origin, host), 409, "host-taken", "host_aliases")
+    for origin, host in ((me, "example.com"), (me, "a.www.example.com"), (me, "badexample.org"), (deep, "www.blog.example.org"), (shop, "www.example.org"), (shop, "www.example.net")):
+        assert claim(origin, host).status == 200, (origin, host)
+    assert server.api("PATCH", f"/v1/sites/{ids[me]}", {"add_host_aliases": ["cdn.example.org"]}).status == 200, "a token for all sites may"
+    assert server.api("PATCH", f"/v1/sites/{ids[me]}", {"robots": "# mine"}, token=tokens[me]).status == 200, "what it has stays"
+    assert claim(me, "m.example.com").status == 200
+
+
 def test_a_host_belongs_to_the_site_of_its_origin(start):
     server = start(sites=(ORIGIN, SHOP))
     assert server.register(f"{SHOP}/products.xml").status == 201

@@ -96,10 +96,59 @@ static void refuse_used_host(struct change_result *result, const char *field, co
              host, owner);
 }
 
+struct name {
+    const char *text;
+    size_t len; /* without a port */
+};
+
+static struct name name_of(const char *host)
+{
+    return (struct name){host, *host == '[' ? strlen(host) : strcspn(host, ":")};
+}
+
+static struct name own_name(const struct registry_site *site)
+{
+    return (struct name){site->origin_url.text + site->origin_url.host_at,
+                         site->origin_url.host_len};
+}
+
+/* www.example.com below example.com. */
+static bool lies_below(struct name a, struct name b)
+{
+    return a.len > b.len && a.text[a.len - b.len - 1] == '.' &&
+           memcmp(a.text + a.len - b.len, b.text, b.len) == 0;
+}
+
+/* Whether a name of another site is nearer to `host` than the site's own is: above it, or below it
+ * where the site's own is not. */
+static bool is_nearer(struct name host, struct name other, struct name own)
+{
+    return (lies_below(host, other) && !(lies_below(host, own) && own.len > other.len)) ||
+           (lies_below(other, host) && !lies_below(own, host));
+}
+
+/* The other site to whose domain the host belongs rather than to the site's own; NULL: none. */
+static const struct registry_site *find_nearer_site(const struct registry *r, const char *host,
+                                                    const struct registry_site *site)
+{
+    const struct name name = name_of(host), own = own_name(site);
+    for (size_t i = 0; i < r->site_count; i++) {
+        const struct registry_site *other = &r->sites[i];
+        bool nearer = other != site && is_nearer(name, own_name(other), own);
+        for (size_t k = 0; other != site && k < other->alias_host_count && !nearer; k++)
+            nearer = is_nearer(name, name_of(other->alias_hosts[k]), own);
+        if (nearer)
+            return other;
+    }
+    return NULL;
+}
+
 /* Whose hosts may be named. A host alias belongs to one site, and the host of an origin to the site
  * of that origin: only a token for all sites may name it as an alias or a cross host of another,
- * where it counts once that site is gone. Refuses with HOST_TAKEN. `site` (NULL: a new one) keeps
- * what it has. The configuration's word counts before all others', also at request time. */
+ * where it counts once that site is gone, and likewise a name in another site's domain as an alias:
+ * requests for www.example.com are not the first caller's. Refuses with
+ * HOST_TAKEN. `site` (NULL: a new one) keeps what it has. The configuration's word counts before
+ * all others', also at request time. */
 static void site_hosts_check_free(const struct registry *r, const struct change *change,
                                   const struct registry_site *site, const struct site_hosts *cross,
                                   const struct site_hosts *alias, struct change_result *result)
@@ -119,6 +168,14 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
         }
         if (!all_sites && (other = registry_site_of_host(r, host, site)) != NULL) {
             refuse_used_host(result, "alias_hosts", host, other->origin);
+            return;
+        }
+        if (!all_sites && site && (other = find_nearer_site(r, host, site)) != NULL) {
+            result_refuse(result, RULE_HOST_TAKEN, "alias_hosts");
+            snprintf(result->detail, sizeof result->detail,
+                     "%.80s is in the domain of %.80s, another site; a token for all sites may "
+                     "add it",
+                     host, other->origin);
             return;
         }
     }
