@@ -141,7 +141,7 @@ def test_off_sampled_and_reloaded(collector, tmp_path):
         assert poll["kind"] == 3 and attributes(poll)["sitemapd.source"] == "shop" and poll["status"] == {}
         collector.answers["/index.xml"] = answer(500)
         assert scan(HEADER).status != 200
-        eventually(lambda: len(collector.named("poll list")) == 2, "the span of a poll that failed")
+        eventually(lambda: [len(collector.named(name)) for name in ("poll list", "POST /v1/sources/{name}/scan")] == [2, 2], "the spans of a poll that failed")
         failed = collector.named("poll list")[1]
         assert failed["status"] == {"code": 2} and attributes(failed)["http.response.status_code"] == "500"
         server.reload(f"[trace]\nendpoint = {collector.url}\nsample = 0\n" + sections)
