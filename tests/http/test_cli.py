@@ -9,12 +9,16 @@ import socket
 import sqlite3
 import stat
 import subprocess
+import sys
 
 import pytest
 
 from harness import (
     BIN, HOST, INDEX, ORIGIN, Server, environment, eventually, locs, render, render_export, seconds, sitemapd,
 )
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
+from postgres import free_port  # noqa: E402
 
 XML = "/sitemap_index.xml"
 COMMANDS = [
@@ -555,7 +559,8 @@ def test_ready_line(server):
     )
 
 
-def test_healthcheck(server):
+def test_healthcheck(start):
+    server = start("--admin-listen", f"127.0.0.1:{free_port()}")
     done(sitemapd("healthcheck", f"http://{server.admin}/readyz"))
     done(sitemapd("healthcheck", f"http://{server.admin}"))
     done(sitemapd("healthcheck", env={"SITEMAPD_ADMIN_LISTEN": server.admin}))
@@ -569,9 +574,8 @@ def test_healthcheck(server):
     for wrong in ("x y", "127.0.0.1:99999", "http://127.0.0.1:0"):
         refused(sitemapd("healthcheck", wrong), 2)
     refused(sitemapd("healthcheck", f"https://{server.admin}"), 1, "TLS")
-    admin = server.admin
     server.stop()
-    refused(sitemapd("healthcheck", f"http://{admin}/readyz"))
+    refused(sitemapd("healthcheck", f"http://{server.admin}/readyz"))
 
 
 def test_a_second_process_writes_while_serving(server):
