@@ -514,6 +514,11 @@ static void check_source(const struct config *c, const struct config_source *sou
     /* The owner of entries is called by it, in URLs and on the command line. */
     if (entry_check_name(name, strlen(name)) != RULE_OK)
         mistakes_add(m, "[source \"%s\"]: a name may have only A-Z a-z 0-9 . _ -", name);
+    if (source->is.index != NULL && source->is.index[0] == '/' && c->site_count > 1)
+        mistakes_add(m,
+                     "[source \"%s\"]: with several sites, index must be a URL, such as "
+                     "https://www.example.com%s",
+                     name, source->is.index);
     if (upstream && directory) {
         mistakes_add(m, "[source \"%s\"] has both a directory and an upstream; remove one", name);
         return;

@@ -177,8 +177,8 @@ const char *hop_sentence(enum hop_verdict verdict);
 
 /* One request and the redirects behind it, on the thread that asks: for commands. */
 struct follow {
-    /* Of the first request; each hop is made as it, but that `credentials`, `connect` and `ca_more`
-     * stay with its URL's origin. */
+    /* Of the first request; each hop is made as it, but that `credentials` and `connect` stay
+     * with its URL's origin, and `ca_more` with its host, by http or https. */
     const struct fetch_request *request;
     hop_allowed *allowed;
     /* Called with each answer, the last one included, with its result; NULL: nobody. */

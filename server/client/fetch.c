@@ -237,6 +237,8 @@ enum fetch_status fetch_follow(struct follow *f, struct fetch_reply *reply)
         fetch_reply_done(reply);
         f->last = next;
         if (!url_same_origin(&f->last, f->request->url))
-            request.credentials = request.connect = request.ca_more = NULL;
+            request.credentials = request.connect = NULL;
+        if (!url_same_server(&f->last, f->request->url))
+            request.ca_more = NULL;
     }
 }

@@ -788,8 +788,19 @@ bool url_same_origin(const struct url *a, const struct url *b)
     return a->origin_len == b->origin_len && memcmp(a->text, b->text, a->origin_len) == 0;
 }
 
+static bool same_name(const struct url *a, const struct url *b)
+{
+    return a->host_len == b->host_len &&
+           memcmp(a->text + a->host_at, b->text + b->host_at, a->host_len) == 0;
+}
+
 bool url_same_host(const struct url *a, const struct url *b)
 {
-    return a->port == b->port && a->host_len == b->host_len &&
-           memcmp(a->text + a->host_at, b->text + b->host_at, a->host_len) == 0;
+    return a->port == b->port && same_name(a, b);
+}
+
+bool url_same_server(const struct url *a, const struct url *b)
+{
+    bool usual = a->port == (a->https ? 443 : 80) && b->port == (b->https ? 443 : 80);
+    return (usual || a->port == b->port) && same_name(a, b);
 }

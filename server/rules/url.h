@@ -65,3 +65,5 @@ bool url_punycode_hint(const char *text, size_t len, char *out, size_t size);
 bool url_same_origin(const struct url *a, const struct url *b);
 /* Same host and effective port, whatever the scheme. */
 bool url_same_host(const struct url *a, const struct url *b);
+/* Same host, at the same port or each at the usual one of its scheme: http leads to https. */
+bool url_same_server(const struct url *a, const struct url *b);

@@ -458,6 +458,54 @@ def test_what_was_under_way_at_an_undo_brings_no_validators_back(start):
         assert poll().status == 200 and "If-None-Match" not in asked()[-1] and etag() == '"2"'
 
 
+def test_a_list_that_redirects_to_its_site(start):
+    """The server, `scan` without one and `probe` follow it to the hosts of the upstream and of the site, and to no other site's."""
+    with Origin() as old, Origin("127.0.0.3") as www, Origin("127.0.0.4") as other:
+        upstream, site, stranger = (f"http://{o.address}:{o.port}" for o in (old, www, other))
+        for origin, base in ((www, site), (other, stranger)):
+            origin.answers["/list.xml"] = answer(200, index(site + "/a.xml"))
+            origin.answers["/a.xml"] = answer(200, urlset(site + "/page"))
+        text = SETTINGS.replace("127.0.0.2", "127.0.0.0/8") + "".join(f'[site "{name}"]\norigin = {base}\n' for name, base in (("www", site), ("other", stranger)))
+        text += f'[source "shop"]\nupstream = {upstream}/list.xml\nindex = {site}/sitemap_index.xml\n'
+        old.answers["/list.xml"] = answer(301, Location=stranger + "/list.xml")
+        server = start(sites=(), config=text)
+        why = "it redirects to a host that is not the site's"
+        commands = lambda: [server.cli(*words, "--config", Path(server.folder) / "sitemapd.conf") for words in (("scan", "shop"), ("probe", "shop"))]
+        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["failure"] == why, "the redirect to another site is rejected")
+        assert all(why in done.err + done.out and done.code == 1 for done in commands())
+        old.answers["/list.xml"] = answer(301, Location=site + "/list.xml")
+        assert all(done.code == 0 for done in commands())
+        assert server.api("POST", "/v1/sources/shop/scan").status == 200
+        assert server.api("GET", "/v1/sources/shop").json()["failure"] is None
+        assert other.asked == []
+
+
+def test_changed_settings_of_a_failing_list_apply_at_once(start):
+    """They may be the remedy: what was `failing` does not stay so until the next poll, after a reload or a restart."""
+    with Origin() as origin, Origin("127.0.0.3") as moved:
+        base = f"http://{origin.address}:{origin.port}"
+        text = config(base).replace("= 127.0.0.2\n", "= 127.0.0.2 127.0.0.3\n")
+        for at in (origin, moved):
+            at.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        origin.answers["/list.xml"] = answer(500)
+        moved.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        server = start(sites=(), config=text)
+        settings = Path(server.folder) / "sitemapd.conf"
+        shop = lambda: server.api("GET", "/v1/sources/shop").json()
+        connect = f"connect = {moved.address}:{moved.port}\n"
+        restart = lambda change: (server.stop(), settings.write_text(change), server.start())
+        for change, apply in (
+            (text + connect, server.reload),
+            (text, server.reload),
+            (text + connect, restart),
+            (text, restart),
+            (text.replace('[source "shop"]', connect + '[source "shop"]'), server.reload),
+        ):
+            eventually(lambda: (shop()["failure"] is None) == (connect in settings.read_text()), "the list is read with the settings of before")
+            apply(change)
+        eventually(lambda: shop()["failure"] is None, "the connect of the site applies")
+
+
 def test_a_source_that_is_read_through_other_settings_for_a_moment(start):
     """Whatever was stored of the list meanwhile is of those: with the settings that it had before, it is read in full at once."""
     with Origin() as origin:

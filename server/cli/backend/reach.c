@@ -147,29 +147,49 @@ struct asking {
     reach_each *each;
 };
 
+static bool is_host_of(const struct config_site *site, const struct url *url)
+{
+    struct url origin;
+
+    if (site->origin == NULL)
+        return false;
+    if (url_parse(site->origin, strlen(site->origin), &origin, NULL) == RULE_OK &&
+        url_same_server(&origin, url))
+        return true;
+    for (size_t k = 0; k < site->cross_host_count; k++)
+        if (is_named(site->cross_hosts[k], url))
+            return true;
+    for (size_t k = 0; k < site->host_alias_count; k++)
+        if (is_named(site->host_aliases[k], url))
+            return true;
+    return false;
+}
+
+/* Whether a poll of the source may be redirected to hosts of the site. */
+static bool is_for(const struct config_source *source, const struct config_site *site,
+                   const struct url *upstream)
+{
+    const char *index = source->is.index;
+
+    if (index == NULL || index[0] == '/')
+        return is_host_of(site, upstream);
+    return site->origin != NULL && strncmp(index, site->origin, strlen(site->origin)) == 0 &&
+           index[strlen(site->origin)] == '/';
+}
+
 /* The host that was asked, by http or https, and those of the sites of the configuration. */
 static bool is_allowed(void *context, const struct url *to)
 {
     const struct asking *a = context;
     const struct config *config = a->reach->cli->config;
-    bool usual =
-        a->first->port == (a->first->https ? 443 : 80) && to->port == (to->https ? 443 : 80);
-    bool same =
-        a->first->host_len == to->host_len &&
-        memcmp(a->first->text + a->first->host_at, to->text + to->host_at, to->host_len) == 0;
+    const struct config_source *source = a->reach->source;
 
-    if (same && (usual || a->first->port == to->port))
+    if (url_same_server(a->first, to))
         return true;
-    for (size_t i = 0; i < config->site_count; i++) {
-        const char *origin = config->sites[i].origin;
-
-        if (origin != NULL && strncmp(origin, to->text, to->origin_len) == 0 &&
-            origin[to->origin_len] == '\0')
+    for (size_t i = 0; i < config->site_count; i++)
+        if (is_host_of(&config->sites[i], to) && (source == NULL || config->site_count == 1 ||
+                                                  is_for(source, &config->sites[i], a->first)))
             return true;
-        for (size_t k = 0; k < config->sites[i].cross_host_count; k++)
-            if (is_named(config->sites[i].cross_hosts[k], to))
-                return true;
-    }
     return false;
 }
 

@@ -74,7 +74,7 @@ static void write_list(struct poll *p, unsigned http_status)
                    .checked_at = p->now,
                    .good_at = s->good_at,
                    .urls = (uint64_t)s->mapped_at,
-                   .hash = {s->map_digest[0], s->map_digest[1]},
+                   .hash = {s->digest[0], s->digest[1]},
                    .changed_at = s->answered,
                    .full_at = s->full_at,
                    .since = s->since,
@@ -339,22 +339,40 @@ void list_scanned(struct poll *p, const struct list_found *found)
 
 /* ---- into memory ---------------------------------------------------------------------------- */
 
-/* All zero: it has none. */
-static void digest_map(const struct source_settings *settings, uint64_t out[2])
+static const char *site_connect(const struct remote *r, const struct remote_source *s)
 {
+    const struct remote_bounds *bounds = &r->plan->bounds;
+    for (size_t i = 0; s->settings->managed && i < bounds->site_count; i++)
+        if (strlen(bounds->sites[i].origin) == s->upstream.origin_len &&
+            memcmp(bounds->sites[i].origin, s->upstream.text, s->upstream.origin_len) == 0)
+            return bounds->sites[i].connect;
+    return NULL;
+}
+
+/* The first half is of the map alone; all zero: it has no such setting. */
+static void digest_settings(const struct remote *r, struct remote_source *s)
+{
+    const struct source_settings *settings = s->settings;
+    const char *const texts[] = {settings->index, settings->connect, settings->ca_file,
+                                 site_connect(r, s)};
     XXH128_hash_t hash = {0, 0};
     if (settings->map != NULL)
         hash = XXH3_128bits(settings->map, strlen(settings->map));
-    out[0] = hash.high64;
-    out[1] = hash.low64;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i] != NULL)
+            hash.low64 = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), hash.low64 + i + 1);
+    s->digest[0] = hash.high64;
+    s->digest[1] = hash.low64;
 }
 
-static bool same_map(const struct check_record *k, const struct remote_source *s)
+static bool same_settings(const struct check_record *k, const struct remote_source *s)
 {
-    return memcmp(k->hash, s->map_digest, sizeof k->hash) == 0;
+    return strcmp(k->loc, s->settings->upstream) == 0 &&
+           memcmp(k->hash, s->digest, sizeof k->hash) == 0;
 }
 
-/* What was read through another map is read again, and of another upstream nothing is kept. */
+/* It is read again with the new settings: they may be the remedy of a failure. The sitemaps are
+ * read again where the map is another, and of another upstream nothing is kept. */
 static void reset_list(struct remote *r, const struct remote_source *s,
                        const struct check_record *k)
 {
@@ -367,8 +385,8 @@ static void reset_list(struct remote *r, const struct remote_source *s,
         .kind = CHECK_RESULT, .full_from = k->full_at, .record = same_upstream ? *k : none};
     reset.record.etag = reset.record.last_modified = NULL;
     reset.record.next_at = run_now();
-    reset.record.urls = is_new || same_map(k, s) ? k->urls : (uint64_t)run_now();
-    memcpy(reset.record.hash, s->map_digest, sizeof reset.record.hash);
+    reset.record.urls = is_new || k->hash[0] == s->digest[0] ? k->urls : (uint64_t)run_now();
+    memcpy(reset.record.hash, s->digest, sizeof reset.record.hash);
     run_write(r, &reset);
 }
 
@@ -413,7 +431,7 @@ static void load_list(struct remote *r, struct remote_source *s, const struct ch
     list_keep(&s->etag, k->etag);
     list_keep(&s->modified, k->last_modified);
     list_keep(&s->problem, k->problem);
-    if (k->next_at <= s->next_at + (int64_t)(s->settings->poll_ms / 1000) * 2)
+    if (!s->fresh && k->next_at <= s->next_at + (int64_t)(s->settings->poll_ms / 1000) * 2)
         s->next_at = k->next_at;
     show_list(r, s, k, view);
 }
@@ -435,7 +453,7 @@ void list_load_all(struct remote *r)
         struct check_record k;
         if (s->list_id != 0)
             continue;
-        digest_map(s->settings, s->map_digest);
+        digest_settings(r, s);
         if (catalogue_view_check_list(view, s->settings->name, &k) != CATALOGUE_OK) {
             struct check_write add = {.kind = CHECK_ADD,
                                       .record = {.loc = s->settings->upstream,
@@ -443,7 +461,7 @@ void list_load_all(struct remote *r)
                                                  .list = true,
                                                  .interval_s = s->settings->poll_ms / 1000}};
             run_write(r, &add);
-        } else if (strcmp(k.loc, s->settings->upstream) != 0 || !same_map(&k, s)) {
+        } else if (!same_settings(&k, s)) {
             reset_list(r, s, &k);
         } else {
             load_list(r, s, &k, view);

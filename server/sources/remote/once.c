@@ -11,6 +11,7 @@
 
 struct once {
     struct registry *registry;
+    const struct source_settings *settings;
     char headers[128];
     struct url upstream;
     struct upstream *list;
@@ -20,7 +21,7 @@ struct once {
 static bool may_request(void *context, const struct url *to)
 {
     const struct once *o = context;
-    return url_same_origin(&o->upstream, to);
+    return remote_may_request(o->registry, NULL, o->settings, &o->upstream, to);
 }
 
 static bool feed_body(void *context, const struct fetch_reply *reply, const char *bytes, size_t len)
@@ -77,7 +78,7 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
                                        struct upstream_scan *scan, struct scan_outcome *outcome,
                                        char *why, size_t why_size)
 {
-    const struct source_settings *settings = plan->settings;
+    const struct source_settings *settings = o->settings = plan->settings;
     struct fetch_reply reply;
     bool claims;
     char said[256];

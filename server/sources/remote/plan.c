@@ -128,6 +128,55 @@ const struct address_guard *remote_guard(const struct remote_plan *plan,
     return configured ? &plan->guard : &public_alone;
 }
 
+static bool is_host_of(const struct registry_site *site, const struct url *url)
+{
+    const char *host = url->text + url->host_at;
+    size_t with_port = url->origin_len - url->host_at;
+    if (site == NULL)
+        return false;
+    if (url_same_server(&site->origin_url, url))
+        return true;
+    for (size_t list = 0; list < 2; list++) {
+        size_t count = list == 0 ? site->alias_host_count : site->cross_host_count;
+        const char *const *all = list == 0 ? site->alias_hosts : site->cross_hosts;
+        for (size_t i = 0; i < count; i++) {
+            size_t len = strlen(all[i]);
+            if ((len == with_port || len == url->host_len) && memcmp(all[i], host, len) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+static const struct registry_site *site_of_source(const struct registry *registry,
+                                                  const struct source_settings *source)
+{
+    const struct registry_site *site = NULL;
+    if (source->site_id != 0)
+        return registry_site_by_id(registry, source->site_id);
+    if (source->index != NULL)
+        registry_index_by_name(registry, source->index, &site);
+    else if (registry->site_count == 1)
+        site = &registry->sites[0];
+    return site;
+}
+
+bool remote_may_request(const struct registry *registry, const struct registry_site *site,
+                        const struct source_settings *source, const struct url *upstream,
+                        const struct url *to)
+{
+    bool of_list = site == NULL && source != NULL;
+    if (upstream != NULL && url_same_server(upstream, to))
+        return true;
+    if (of_list)
+        site = site_of_source(registry, source);
+    bool allowed = is_host_of(site, to);
+    /* It lists in any site: those that have the upstream's host. */
+    for (size_t i = 0; of_list && site == NULL && !allowed && i < registry->site_count; i++)
+        allowed = is_host_of(&registry->sites[i], to) && is_host_of(&registry->sites[i], upstream);
+    return allowed;
+}
+
 static bool copy_sites(struct remote_plan *plan, const struct remote_bounds *from)
 {
     bool failed = false;

@@ -16,36 +16,11 @@ static bool is_own_origin(const struct poll *p, const struct url *url)
     return p->source != NULL && url_same_origin(&p->source->upstream, url);
 }
 
-static bool is_host_of(const struct registry_site *site, const struct url *url)
-{
-    const char *host = url->text + url->host_at;
-    size_t with_port = url->origin_len - url->host_at;
-    if (site == NULL)
-        return false;
-    if (url_same_origin(&site->origin_url, url))
-        return true;
-    for (size_t list = 0; list < 2; list++) {
-        size_t count = list == 0 ? site->alias_host_count : site->cross_host_count;
-        const char *const *all = list == 0 ? site->alias_hosts : site->cross_hosts;
-        for (size_t i = 0; i < count; i++) {
-            size_t len = strlen(all[i]);
-            if ((len == with_port || len == url->host_len) && memcmp(all[i], host, len) == 0)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Origins of the site, its other hosts, the upstream. */
 static bool may_request(void *context, const struct url *to)
 {
     const struct poll *p = context;
-    bool of_site = is_host_of(p->site, to);
-    /* A list is of no site; what it names says which. */
-    for (size_t i = 0; p->list && !of_site && i < p->registry->site_count; i++)
-        of_site = is_host_of(&p->registry->sites[i], to) &&
-                  is_host_of(&p->registry->sites[i], &p->source->upstream);
-    return of_site || is_own_origin(p, to);
+    return remote_may_request(p->registry, p->site, p->source != NULL ? p->source->settings : NULL,
+                              p->source != NULL ? &p->source->upstream : NULL, to);
 }
 
 static bool ends_with(const struct url *url, const char *end)
@@ -235,6 +210,8 @@ bool poll_request(struct poll *p)
     bool looks;
     struct remote *r = p->remote;
     bool own = is_own_origin(p, &p->url) && p->look == NULL; /* crawlers have neither */
+    bool own_server =
+        p->source != NULL && p->look == NULL && url_same_server(&p->source->upstream, &p->url);
     /* A list is of no site, but of the one that API or command line made its source for. */
     const struct registry_site *site =
         p->list ? registry_site_by_id(p->registry, p->source->settings->site_id) : p->site;
@@ -254,7 +231,7 @@ bool poll_request(struct poll *p)
         .max_bytes = POLL_OTHER_MAX_BYTES,
         .connect = p->look != NULL ? NULL : poll_connect(p, &p->url, &looks),
         .guard = remote_guard(r->plan, p->source != NULL ? p->source->settings : NULL, site),
-        .ca_more = own ? p->source->settings->ca_file : NULL,
+        .ca_more = own_server ? p->source->settings->ca_file : NULL,
         .credentials = own && p->url.https ? p->source->settings->credentials : NULL,
         .take = feed_body,
         .take_bytes = POLL_BODY_MAX_BYTES,

@@ -85,9 +85,9 @@ struct remote_source {
     struct url upstream;
     int64_t list_id; /* of its row; 0: not made yet */
     int64_t next_at, answered, full_at, good_at, since;
-    int64_t full_from;      /* full_at of its row when its poll began */
-    uint64_t map_digest[2]; /* of its host map */
-    int64_t mapped_at; /* Unix seconds: since when it is this; 0: ever, INT64_MAX: not known yet */
+    int64_t full_from;  /* full_at of its row when its poll began */
+    uint64_t digest[2]; /* of its host map, and of the settings by which the list is read */
+    int64_t mapped_at;  /* Unix seconds: since when it is this; 0: ever, INT64_MAX: not known yet */
     uint32_t failures;
     char *etag, *modified, *problem; /* owned; NULL: none */
     bool claims_are_now;
@@ -243,6 +243,12 @@ bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_pl
 const struct address_guard *remote_guard(const struct remote_plan *plan,
                                          const struct source_settings *source,
                                          const struct registry_site *site);
+/* Whether a redirect to this URL is followed: to a host of the upstream (NULL: none) or of the site
+ * of the polled sitemap (`site`; NULL: the list of `source` is polled, of the site that it is for).
+ */
+bool remote_may_request(const struct registry *registry, const struct registry_site *site,
+                        const struct source_settings *source, const struct url *upstream,
+                        const struct url *to);
 void remote_request_free(struct remote_ask *ask);
 /* Answers it with a failure and frees it. */
 void remote_request_fail(struct remote_ask *ask, const char *failure);
