@@ -441,11 +441,15 @@ enum catalogue_status source_scan_once(const struct source_settings *settings,
 
 /* ---- serving ------------------------------------------------------------------------------ */
 
-/* The folder is reopened: it may have been replaced (a mount, a symlink of releases). */
+/* The folder is reopened: it may have been replaced (a mount, a symlink of releases). One that is
+ * not mounted, or closed to the server, says nothing of its files, which are still listed. */
 static int open_beneath(const struct source_settings *settings, const char *path)
 {
     struct stat st;
     int top = folder_open_top(settings);
+    if (top < 0 && !settings->closed &&
+        (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES))
+        errno = EIO;
     if (top < 0)
         return -1;
     int fd = beneath_open_file(top, path, &st);

@@ -2,6 +2,10 @@
 /* What a source has to do before it runs, and the files that it serves. */
 #include "tests/unit/sources/running.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+
 #include "server/sources/source.h"
 
 static void files_are_found_and_opened(void **state)
@@ -33,6 +37,29 @@ static void files_are_found_and_opened(void **state)
     assert_false(sources_match(r->s, ORIGIN, "/s/b/a.html", &at, path));
     assert_false(sources_match(r->s, ORIGIN, "/b/a.xml", &at, path));
     assert_false(sources_match(r->s, "https://other.example.com", "/s/b/a.xml", &at, path));
+}
+
+/* Its files may be there again in a moment: they are not gone. */
+static void a_missing_folder_says_nothing_of_its_files(void **state)
+{
+    struct running *r = *state;
+    char aside[PATH_MAX];
+    folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
+    start(r);
+    struct source_list *list = sources_hold(r->s);
+    size_t number = sources_number(list, 0);
+    sources_release(list);
+    snprintf(aside, sizeof aside, "%s.aside", r->w.settings.directory);
+    assert_int_equal(rename(r->w.settings.directory, aside), 0);
+    int missing = sources_open_file(r->s, number, "a.xml"), error = errno;
+    assert_int_equal(rename(aside, r->w.settings.directory), 0);
+    assert_int_equal(missing, -1);
+    assert_int_equal(error, EIO);
+    assert_int_equal(sources_open_file(r->s, number, "none.xml"), -1);
+    assert_int_equal(errno, ENOENT);
+    int fd = sources_open_file(r->s, number, "a.xml");
+    assert_true(fd >= 0);
+    close(fd);
 }
 
 static void settings_are_checked(void **state)
@@ -68,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(files_are_found_and_opened),
+        TEST(a_missing_folder_says_nothing_of_its_files),
         TEST(settings_are_checked),
         TEST(what_the_last_run_found_is_known_before_the_first_scan),
     };
