@@ -2,7 +2,7 @@
 /* The catalogue: sites, indexes, entries, tokens, kept durably; one writer, many readers. This is
  * the header that others include; its subjects are headers of their own: what may be changed
  * (db/change.h), what can be read (db/view.h), an entry (db/entry.h), with which machines it is
- * shared (db/shared.h), what a call came to (db/status.h). Here: the handle, watching, care.
+ * shared (db/shared.h), the outcome of a call (db/status.h). Here: the handle, watching, care.
  *
  * These headers know no engine: no transaction, rowid, position arithmetic of a file or SQL shows.
  * A write is submitted and answered later (catalogue_submit); every read takes a view of one

@@ -199,9 +199,10 @@ static void on_answer(void *context, struct change_result *result)
 
 #define PROGRESS_MS 100
 
-enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct change *change,
-                                              void (*progress)(void *context, uint64_t rows_done),
-                                              void *context, struct change_result *result)
+enum catalogue_status
+catalogue_apply_with_progress(struct catalogue *c, const struct change *change,
+                              void (*progress)(void *context, uint64_t rows_done), void *context,
+                              struct change_result *result)
 {
     struct waiter waiter = {
         .lock = PTHREAD_MUTEX_INITIALIZER, .answered = PTHREAD_COND_INITIALIZER, .result = result};
@@ -228,7 +229,7 @@ enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct 
 enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
                                       struct change_result *result)
 {
-    return catalogue_apply_telling(c, change, NULL, NULL, result);
+    return catalogue_apply_with_progress(c, change, NULL, NULL, result);
 }
 
 void catalogue_await_server(const struct catalogue *c)

@@ -170,7 +170,7 @@ struct token_declaration {
  * row with day -1 has the site's rows go, all of them. SITE_DAYS_WRITE_MAX at most. */
 #define members_of_site_days(M, A) A(struct site_day, rows, count)
 
-/* What was asked for a site came to. */
+/* The outcome of a request for a site. */
 #define members_of_engine(M, A)                                                                    \
     M(const char *, engine) /* "google" */                                                         \
     M(struct engine_site, site)                                                                    \
@@ -248,7 +248,7 @@ struct token_declaration {
     K(SITE_DAYS, site_days)       /* sums of a day; the node's own, no revision */                 \
     K(ENGINE, engine)             /* what a search engine said; the node's own, no revision */     \
     K(CONFIGURE, configure, "configure") /* what a configuration declares */                       \
-    K(CHECK, check, "check") /* what polls came to; a revision only where a date moved */          \
+    K(CHECK, check, "check") /* results of polls; a revision only where a date moved */            \
     K(SCAN, scan, "scan")    /* what a directory source found */                                   \
     K(SPLIT, split,                                                                                \
       "split") /* what differs in a urlset from the file that is split into it: .rows */           \
@@ -431,6 +431,7 @@ void catalogue_submit(struct catalogue *c, const struct change *change, change_d
 enum catalogue_status catalogue_apply(struct catalogue *c, const struct change *change,
                                       struct change_result *result);
 /* The same, and periodically calls `progress` with the rows done so far, on this thread. */
-enum catalogue_status catalogue_apply_telling(struct catalogue *c, const struct change *change,
-                                              void (*progress)(void *context, uint64_t rows_done),
-                                              void *context, struct change_result *result);
+enum catalogue_status
+catalogue_apply_with_progress(struct catalogue *c, const struct change *change,
+                              void (*progress)(void *context, uint64_t rows_done), void *context,
+                              struct change_result *result);

@@ -174,7 +174,7 @@ catalogue_view_checks_named(struct catalogue_view *v, int64_t after, size_t look
 
 /* ---- writing (CHANGE_CHECK) --------------------------------------------------------------- */
 
-/* What a poll came to, or what is to be watched from now on, or no more. */
+/* The result of a poll, or what is to be watched from now on, or no more. */
 enum check_write_kind { CHECK_ADD, CHECK_RESULT, CHECK_REMOVE };
 struct check_write {
     struct check_record record; /* ADD: loc, source, site_id, list, next_at, interval_s; RESULT:

@@ -103,7 +103,7 @@ static bool read_place(const struct shared_place *place, struct shared_position 
     return hex_read(out->chain, place->chain, SHARED_CHAIN_BYTES);
 }
 
-static enum shared_handout judge(enum shared_outcome outcome)
+static enum shared_handout handout_of(enum shared_outcome outcome)
 {
     switch (outcome) {
     case SHARED_TRIMMED:
@@ -156,7 +156,7 @@ enum shared_handout catalogue_log_hand(struct shared_reader *r, const struct sha
             head.head = seen;
     }
     if (outcome != SHARED_YES && w.records == 0)
-        return w.failed ? SHARED_HAND_AWAY : judge(outcome);
+        return w.failed ? SHARED_HAND_AWAY : handout_of(outcome);
     if (from != NULL && head.head < from->record + w.records)
         head.head = from->record + w.records;
     *records = w.records;

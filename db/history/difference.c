@@ -197,7 +197,7 @@ static enum catalogue_status add_row(struct merge *m, const struct history_part 
     return m->depth == DEPTH_LAST ? CATALOGUE_FULL : deal_all(m);
 }
 
-/* ---- telling */
+/* ---- reporting */
 
 static enum catalogue_status report_whole(struct merge *m)
 {

@@ -51,8 +51,9 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
  * first CHANGE_PREVIEW_ROWS entries that it touches it is kept what they were. */
 void recorder_begin(struct recorder *r, const struct change *change);
 /* The next statement makes `row->after` at its address, or changes `before` to that where it is,
- * and the recorder takes it from here; recorder_reported behind that statement, whatever came of
- * it. Any other row that is written meanwhile is read from the engine. Both take NULL for `r`. */
+ * and the recorder takes it from here; recorder_reported behind that statement, whatever the
+ * outcome of it. Any other row that is written meanwhile is read from the engine. Both take NULL
+ * for `r`. */
 void recorder_report(struct recorder *r, const struct recorder_row *row);
 void recorder_reported(struct recorder *r);
 /* True where a part is to be written by recorder_relieve before the next statement, or where the

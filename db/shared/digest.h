@@ -61,7 +61,7 @@ struct digests {
     uint64_t mismatch_seq;
 };
 void digests_keep(struct digests *d, const struct digest_of *taken);
-/* What another node told of a record. -1: it differs from what was here then, and is counted once;
- * 0: nothing is known of it any more, or yet; 1: it is the same. */
+/* What another node reported of a record. -1: it differs from what was here then, and is counted
+ * once; 0: nothing is known of it any more, or yet; 1: it is the same. */
 int digests_compare(struct digests *d, uint64_t seq, const uint8_t digest[DIGEST_BYTES],
                     uint64_t *mismatches);

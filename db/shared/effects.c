@@ -216,7 +216,7 @@ static void record_row(struct effects *e, int operation, const char *name, int64
     if (t == NULL || strcmp(t->name, name) != 0)
         t = tables_find(&e->tables, name, strlen(name));
     e->last = t;
-    /* A table that came since, or has columns more; or a rowid that moved, which none does that no
+    /* A table that is newer, or has columns more; or a rowid that moved, which none does that no
      * column shows. */
     if (t == NULL || sqlite3_preupdate_count(e->db) != t->count ||
         (operation == SQLITE_UPDATE && t->has_rowid && t->alias < 0 && from != to)) {
@@ -418,7 +418,7 @@ struct effects_applier {
 
 /* ---- reading an operation */
 
-/* A cursor over what came. `short_of`: the operation is not all there yet. */
+/* A cursor over what arrived. `short_of`: the operation is not all there yet. */
 struct cursor {
     const uint8_t *at, *end;
     bool short_of;

@@ -78,7 +78,8 @@ static enum shared_outcome fail(struct followed_log *l, enum shared_outcome outc
     return outcome;
 }
 
-static enum shared_outcome judge(struct followed_log *l, const struct shared_followed_reply *reply)
+static enum shared_outcome classify(struct followed_log *l,
+                                    const struct shared_followed_reply *reply)
 {
     if (reply->status == 409 && strcmp(reply->code, "other-catalogue") == 0)
         return fail(l, SHARED_TRIMMED, "the followed node has another catalogue", "");
@@ -176,7 +177,7 @@ static enum shared_outcome ask(struct followed_log *l, const char *target, uint3
     if (reply.status == 0)
         return fail(l, SHARED_AWAY, "the followed node does not answer", reply.detail);
     *bytes = reply.bytes;
-    return reply.status == 200 ? SHARED_YES : judge(l, &reply);
+    return reply.status == 200 ? SHARED_YES : classify(l, &reply);
 }
 
 static enum shared_outcome fetch(struct followed_log *l, const struct shared_position *from,
@@ -354,7 +355,7 @@ static enum shared_outcome overview(struct shared_log *log, struct shared_overvi
     return SHARED_YES;
 }
 
-/* What the file of the other node came to was said by who fetched it; what is left to say is why it
+/* The fetcher has logged the outcome of the other node's file; what is left to say is why it
  * could not be asked. */
 static enum shared_outcome snapshot_get(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms)

@@ -3,7 +3,7 @@
  * place of PostgreSQL's. Nothing can be written to it, and nobody leads anything.
  *
  * One handle fetches: its `wait` is a long poll that brings the new records with it, its `tail`
- * asks for what it does not have. What came lies in a file without a name, until it was read to
+ * asks for what it does not have. What arrived lies in a file without a name, until it was read to
  * its end; only then is more asked for, so that the file is bounded by one answer. Another handle
  * reads that file and asks nobody: the writer's thread never waits for the network. A third one
  * hands on to this node's own followers: it has the answer before, too.

@@ -414,7 +414,7 @@ static void close_fetched(struct catching_up *c)
     sqlite3_close(c->db);
 }
 
-/* What a call that applied records came to. `*is_newer`: the next record is of a form that this
+/* The outcome of a call that applied records. `*is_newer`: the next record is of a form that this
  * release does not know: as far as this node gets. */
 static enum shared_outcome end_applying(struct catching_up *c, enum shared_outcome outcome,
                                         bool *is_newer, char *why, size_t why_size)

@@ -79,9 +79,9 @@ struct shared_record {
     struct shared_position position; /* its own: filled in by commit; given by tail */
 };
 
-/* Takes records as they come, in order, each begun, told its body in pieces of any size (the bytes
- * that `add` was given), and ended. Only at `end` is it known that the body is whole and that the
- * chain holds: nothing of it may be committed before. Borrowed for the time of the call. False
+/* Takes records as they arrive, in order, each begun, given its body in pieces of any size (the
+ * bytes that `add` was given), and ended. Only at `end` is it known that the body is whole and that
+ * the chain holds: nothing of it may be committed before. Borrowed for the time of the call. False
  * stops (SHARED_STOPPED); a record that was begun and not ended is to be rolled back, whatever the
  * outcome. */
 struct shared_take {
@@ -106,10 +106,10 @@ struct shared_node {
     uint64_t digest_seq; /* the digest of all rows, and the record behind which it was taken */
     uint8_t digest[SHARED_CHAIN_BYTES];
     const char *state; /* the rest, as JSON */
-    int64_t silent_ms; /* node_list: since it was last told, by the log's clock */
+    int64_t silent_ms; /* node_list: since it last reported, by the log's clock */
 };
 
-/* A record that came with its notification: whole, and as it lies in the log. */
+/* A record that arrived with its notification: whole, and as it lies in the log. */
 struct shared_news {
     struct shared_news *next;
     struct shared_record record;
@@ -145,7 +145,7 @@ struct shared_log;
 struct shared_log_calls {
     /* Takes NULL. Never waits; what was open is rolled back there, what was held is given up. */
     void (*free)(struct shared_log *log);
-    /* Why the last call came to what it did, in one line without secrets; "" where nothing is to be
+    /* Why the last call had its outcome, in one line without secrets; "" where nothing is to be
      * said. Borrowed until the next call. */
     const char *(*why)(const struct shared_log *log);
     /* What the server said then, for anybody: no name, address or setting. "": it said nothing.
@@ -207,8 +207,8 @@ struct shared_log_calls {
                                 int64_t deadline_ms);
     /* Until a node reports a new record (YES), or the deadline (YES too: look anyway). */
     enum shared_outcome (*wait)(struct shared_log *log, int64_t deadline_ms);
-    /* Records that came with the notifications that `wait` has seen, in their order; the caller's
-     * (shared_news_free). NULL: none did. NULL itself: none ever do. */
+    /* Records that arrived with the notifications that `wait` has seen, in their order; the
+     * caller's (shared_news_free). NULL: none did. NULL itself: none ever do. */
     struct shared_news *(*news)(struct shared_log *log);
 
     /* --- snapshots: files, in parts; `deadline` is of each part, `interrupt` ends the whole --- */
@@ -228,16 +228,16 @@ struct shared_log_calls {
     /* --- what lives as long as the connection --- */
     /* Leadership: YES if the name is this connection's now (also if it was already; then without a
      * query), NO if another has it. Held until the connection is lost, which happens after half a
-     * minute without a query: `tell` shows whether it was. */
+     * minute without a query: `report` shows whether it was. */
     enum shared_outcome (*hold)(struct shared_log *log, const char *name, int64_t deadline_ms);
     bool (*is_held)(const struct shared_log *log, const char *name); /* as far as known; no wait */
     void (*let_go)(struct shared_log *log, const char *name, int64_t deadline_ms);
     /* A lease of this release, that knows schemas up to `schema`: no migration beyond it begins
      * while it is held. NO: a migration is under way. Asks nobody where it is held. */
     enum shared_outcome (*lease)(struct shared_log *log, int schema, int64_t deadline_ms);
-    enum shared_outcome (*tell)(struct shared_log *log, const struct shared_node *node,
-                                int64_t deadline_ms);
-    /* All nodes that were ever told, by name. `take` false: stops. Borrowed. */
+    enum shared_outcome (*report)(struct shared_log *log, const struct shared_node *node,
+                                  int64_t deadline_ms);
+    /* All nodes that ever reported, by name. `take` false: stops. Borrowed. */
     enum shared_outcome (*list)(struct shared_log *log,
                                 bool (*take)(void *context, const struct shared_node *node),
                                 void *context, int64_t deadline_ms);

@@ -133,8 +133,8 @@ static bool fetch(struct lookout *l)
     return fetched;
 }
 
-/* Records that came with their notifications go to the writer, behind those that it has not taken
- * yet. True where there are any. */
+/* Records that arrived with their notifications go to the writer, behind those that it has not
+ * taken yet. True where there are any. */
 static bool pass_news(struct lookout *l)
 {
     struct shared_news *news = l->log->calls->news != NULL ? l->log->calls->news(l->log) : NULL;
@@ -282,7 +282,7 @@ struct member {
     struct tx_log tx_log;
     struct effects *effects;
     struct replay *replay;
-    struct shared_unpacker *unpacker; /* of what came with its notification; or NULL */
+    struct shared_unpacker *unpacker; /* of what arrived with its notification; or NULL */
     int schema;                       /* of the file */
     bool entered;                     /* a transaction is open there */
     bool elsewhere; /* the list asked for last: its site group's turn is another node's */
@@ -408,7 +408,7 @@ static struct shared_news *next_news(struct member *m)
     return news;
 }
 
-/* What came with its notification, as far as it goes on from what is here. `*applied`: any. */
+/* What arrived with its notification, as far as it goes on from what is here. `*applied`: any. */
 static enum catalogue_status follow_news(struct member *m, bool *applied)
 {
     enum catalogue_status status = CATALOGUE_OK;
@@ -440,9 +440,9 @@ static enum catalogue_status follow_step(struct member *m, int64_t deadline_ms, 
 {
     struct shared_take take;
     bool applied;
-    enum catalogue_status came = follow_news(m, &applied);
-    if (came != CATALOGUE_OK)
-        return came;
+    enum catalogue_status status = follow_news(m, &applied);
+    if (status != CATALOGUE_OK)
+        return status;
     *more = applied && standing_record_head(&m->standing, 0);
     if (applied)
         return CATALOGUE_OK;
@@ -451,7 +451,7 @@ static enum catalogue_status follow_step(struct member *m, int64_t deadline_ms, 
     uint64_t head = 0;
     enum shared_outcome outcome =
         m->log->calls->tail(m->log, &at, FOLLOW_BYTES, &take, &head, deadline_ms);
-    enum catalogue_status status = end_applying(m, outcome);
+    status = end_applying(m, outcome);
     if (status == CATALOGUE_OK)
         *more = standing_record_head(&m->standing, head);
     return status;

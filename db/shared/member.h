@@ -94,7 +94,7 @@ void member_detach(struct member *m);
  * was applied: what was read before is no longer so. */
 enum catalogue_status member_enter(struct member *m, int site_group, int64_t deadline_ms,
                                    bool *moved);
-/* Where that came to BUSY: the group's turn is a list's on another node. */
+/* If the outcome is BUSY: the group's turn is a list's on another node. */
 bool member_group_is_elsewhere(const struct member *m);
 /* Before a tx_begin whose transaction is rolled back: what is newer is applied, without the lock.
  * BUSY: there was more than the time was enough for. */

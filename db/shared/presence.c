@@ -24,14 +24,14 @@
  * has the log drop what they make superfluous. Locks of names belong to the first one's connection:
  * a node that is cut off loses them there at once, and knows it by its next word. */
 
-#define TURN_MS      1000
-#define TELL_EACH_MS 10000
-#define CARE_EACH_MS 30000
-#define CALL_MS      5000
-#define PART_MS      30000
-#define SAID_MOST    65536u
-#define FAILED_MS    5000  /* until the next try */
-#define LEAD_MS      20000 /* it counts for so long: a node that stood still leads nothing */
+#define TURN_MS          1000
+#define REPORT_EACH_MS   10000
+#define MAINTAIN_EACH_MS 30000
+#define CALL_MS          5000
+#define PART_MS          30000
+#define SAID_MOST        65536u
+#define FAILED_MS        5000  /* until the next try */
+#define LEAD_MS          20000 /* it counts for so long: a node that stood still leads nothing */
 
 struct lead {
     struct lead *next;
@@ -49,12 +49,12 @@ struct known {
 struct presence {
     struct catalogue *catalogue;
     char *database, *schema, *release; /* owned; schema: or NULL */
-    struct thread teller, carer;
+    struct thread reporter, maintainer;
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t exchanged;
     uint64_t exchanges_asked, exchanges_done;
-    struct shared_log *telling, *caring;
+    struct shared_log *report_log, *maintenance_log;
     struct lead *leads;
     char *said;
     bool has_news; /* `said` is to be reported at once */
@@ -153,7 +153,7 @@ static void hold_names(struct presence *p, struct shared_log *log, bool can_writ
     }
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 static void drop_known(struct known *known, size_t count)
 {
@@ -214,7 +214,7 @@ static bool report_and_list(struct presence *p, struct shared_log *log,
                                .applied = state->applied,
                                .state = said != NULL ? said : ""};
     standing_digest(t.standing, &node.digest_seq, node.digest);
-    enum shared_outcome outcome = log->calls->tell(log, &node, clock_now_ms() + CALL_MS);
+    enum shared_outcome outcome = log->calls->report(log, &node, clock_now_ms() + CALL_MS);
     if (outcome == SHARED_YES)
         outcome = log->calls->list(log, take_node, &t, clock_now_ms() + CALL_MS);
     bool exchanged = outcome == SHARED_YES;
@@ -286,7 +286,7 @@ static void hold_own_name(struct presence *p, struct shared_log *log, const char
 static void hold_and_report(void *context)
 {
     struct presence *p = context;
-    int64_t tell_at = 0;
+    int64_t report_at = 0;
     uint64_t exchanged = 0; /* how many of those that asked */
 
     do {
@@ -296,22 +296,22 @@ static void hold_and_report(void *context)
         struct shared_log *log;
 
         standing_state(member_standing(p->catalogue->member), &state);
-        log = open_log(p, &state, &p->telling);
+        log = open_log(p, &state, &p->report_log);
         if (log == NULL)
             continue;
         if (state.away_ms > 0) /* which is known */
             record_success(p, &p->reporting);
         log->calls->lease(log, SCHEMA_VERSION, clock_now_ms() + CALL_MS);
         /* First: it shows whether the connection still is. */
-        if (clock_now_ms() >= tell_at || asked > exchanged || has_news) {
+        if (clock_now_ms() >= report_at || asked > exchanged || has_news) {
             bool good = report_and_list(p, log, &state);
             if (good)
                 record_exchanged(p, exchanged = asked);
-            tell_at = clock_now_ms() + (good ? TELL_EACH_MS : FAILED_MS);
+            report_at = clock_now_ms() + (good ? REPORT_EACH_MS : FAILED_MS);
         }
         hold_own_name(p, log, state.node);
         hold_names(p, log, state.phase == SHARED_JOINED && !state.upgrade_pending);
-    } while (thread_wait(&p->teller, TURN_MS));
+    } while (thread_wait(&p->reporter, TURN_MS));
 }
 
 /* ---- snapshots ----------------------------------------------------------------------------- */
@@ -361,7 +361,7 @@ enum shared_outcome presence_put_snapshot(struct shared_log *log, const char *pa
 
 struct copying {
     struct shared_log *log;
-    const struct thread *carer;
+    const struct thread *maintainer;
     int64_t asked_at;
 };
 
@@ -373,18 +373,18 @@ static bool record_copied(void *context, uint64_t done, uint64_t total)
 
     (void)done;
     (void)total;
-    if (clock_now_ms() - c->asked_at >= TELL_EACH_MS) {
+    if (clock_now_ms() - c->asked_at >= REPORT_EACH_MS) {
         c->log->calls->overview(c->log, &ignored, clock_now_ms() + CALL_MS);
         c->asked_at = clock_now_ms();
     }
-    return !thread_stops(c->carer);
+    return !thread_stops(c->maintainer);
 }
 
 /* The copy lies beside the file for as long as it is sent. */
 static enum shared_outcome take_snapshot(struct presence *p, struct shared_log *log, int kept)
 {
     char *copy, why[256] = "";
-    struct copying copying = {log, &p->carer, clock_now_ms()};
+    struct copying copying = {log, &p->maintainer, clock_now_ms()};
 
     if (asprintf(&copy, "%s.snapshot", p->catalogue->path) < 0)
         return SHARED_NO_MEMORY;
@@ -398,7 +398,7 @@ static enum shared_outcome take_snapshot(struct presence *p, struct shared_log *
             p->snapshots++;
             pthread_mutex_unlock(&p->lock);
         }
-    } else if (!thread_stops(&p->carer)) {
+    } else if (!thread_stops(&p->maintainer)) {
         record_failure(p, &p->snapshotting, NULL, "this node's file could not be copied");
     }
     unlink(copy);
@@ -434,7 +434,7 @@ static bool has_peers(struct presence *p, const char *node)
 }
 
 /* NO: another node does it. */
-static enum shared_outcome care(struct presence *p, struct shared_log *log, bool peers)
+static enum shared_outcome maintain(struct presence *p, struct shared_log *log, bool peers)
 {
     struct shared_overview overview;
     int kept = peers ? KEPT_WITH_PEERS : KEPT;
@@ -446,25 +446,25 @@ static enum shared_outcome care(struct presence *p, struct shared_log *log, bool
         outcome = log->calls->overview(log, &overview, clock_now_ms() + CALL_MS);
     if (outcome == SHARED_YES && presence_snapshot_is_due(&overview, peers))
         outcome = take_snapshot(p, log, kept);
-    while (outcome == SHARED_YES && more && thread_wait(&p->carer, 0))
+    while (outcome == SHARED_YES && more && thread_wait(&p->maintainer, 0))
         outcome = log->calls->trim(log, kept, &more, clock_now_ms() + CALL_MS);
     return outcome;
 }
 
-static void take_care(void *context)
+static void maintain_each(void *context)
 {
     struct presence *p = context;
 
-    while (thread_wait(&p->carer, CARE_EACH_MS)) {
+    while (thread_wait(&p->maintainer, MAINTAIN_EACH_MS)) {
         struct shared_state state;
         struct shared_log *log = NULL;
         enum shared_outcome outcome = SHARED_NO;
 
         standing_state(member_standing(p->catalogue->member), &state);
         if (state.phase == SHARED_JOINED && state.away_ms == 0)
-            log = open_log(p, &state, &p->caring);
+            log = open_log(p, &state, &p->maintenance_log);
         if (log != NULL)
-            outcome = care(p, log, has_peers(p, state.node));
+            outcome = maintain(p, log, has_peers(p, state.node));
         if (outcome == SHARED_YES || outcome == SHARED_NO)
             record_success(p, &p->snapshotting);
         else if (outcome != SHARED_STOPPED)
@@ -517,7 +517,7 @@ bool presence_leads(struct presence *p, const char *name)
     struct lead *lead = know_lead(p, name);
     if (lead != NULL && !lead->wanted && !lead->left) {
         lead->wanted = true;
-        thread_wake(&p->teller);
+        thread_wake(&p->reporter);
     }
     bool leads = lead != NULL && lead->held && clock_now_ms() - p->held_at < LEAD_MS;
     pthread_mutex_unlock(&p->lock);
@@ -545,7 +545,7 @@ void presence_say(struct presence *p, const char *state)
     p->said = copy;
     p->has_news |= is_news;
     if (is_news)
-        thread_wake(&p->teller);
+        thread_wake(&p->reporter);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -556,8 +556,8 @@ bool presence_exchange(struct presence *p, int64_t timeout_ms)
 
     pthread_mutex_lock(&p->lock);
     uint64_t turn = ++p->exchanges_asked;
-    thread_wake(&p->teller);
-    while (!thread_stops(&p->teller) && p->exchanges_done < turn && rc != ETIMEDOUT)
+    thread_wake(&p->reporter);
+    while (!thread_stops(&p->reporter) && p->exchanges_done < turn && rc != ETIMEDOUT)
         rc = pthread_cond_clockwait(&p->exchanged, &p->lock, CLOCK_MONOTONIC, &until);
     bool done = p->exchanges_done >= turn;
     pthread_mutex_unlock(&p->lock);
@@ -613,8 +613,8 @@ struct presence *presence_start(struct catalogue *c)
     }
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->exchanged, NULL);
-    if (thread_start(&p->teller, "presence", hold_and_report, p) &&
-        thread_start(&p->carer, "snapshots", take_care, p))
+    if (thread_start(&p->reporter, "presence", hold_and_report, p) &&
+        thread_start(&p->maintainer, "snapshots", maintain_each, p))
         return p;
     presence_stop(p);
     presence_free(p);
@@ -626,26 +626,26 @@ void presence_stop(struct presence *p)
     if (p == NULL)
         return;
     pthread_mutex_lock(&p->lock);
-    thread_end(&p->teller);
-    thread_end(&p->carer);
+    thread_end(&p->reporter);
+    thread_end(&p->maintainer);
     pthread_cond_broadcast(&p->exchanged);
-    if (p->telling != NULL)
-        p->telling->calls->interrupt(p->telling);
-    if (p->caring != NULL)
-        p->caring->calls->interrupt(p->caring);
+    if (p->report_log != NULL)
+        p->report_log->calls->interrupt(p->report_log);
+    if (p->maintenance_log != NULL)
+        p->maintenance_log->calls->interrupt(p->maintenance_log);
     pthread_mutex_unlock(&p->lock);
-    thread_join(&p->teller);
-    thread_join(&p->carer);
+    thread_join(&p->reporter);
+    thread_join(&p->maintainer);
 }
 
 void presence_free(struct presence *p)
 {
     if (p == NULL)
         return;
-    if (p->telling != NULL)
-        p->telling->calls->free(p->telling);
-    if (p->caring != NULL)
-        p->caring->calls->free(p->caring);
+    if (p->report_log != NULL)
+        p->report_log->calls->free(p->report_log);
+    if (p->maintenance_log != NULL)
+        p->maintenance_log->calls->free(p->maintenance_log);
     while (p->leads != NULL) {
         struct lead *lead = p->leads;
         p->leads = lead->next;

@@ -51,9 +51,9 @@ enum shared_outcome shared_unpacker_add(struct shared_unpacker *u, const void *p
 /* YES where the body ended exactly there, with its hash; DIVERGED otherwise. */
 enum shared_outcome shared_unpacker_end(struct shared_unpacker *u, uint8_t out[SHARED_CHAIN_BYTES]);
 
-/* Hands on a record that came with its notification, where it goes on from `at`: YES. Where it does
- * not, or is damaged, NO: what was begun is to be rolled back, and the log to be asked. STOPPED: a
- * callback returned false. */
+/* Hands on a record that arrived with its notification, where it goes on from `at`: YES. Where it
+ * does not, or is damaged, NO: what was begun is to be rolled back, and the log to be asked.
+ * STOPPED: a callback returned false. */
 enum shared_outcome shared_news_take(struct shared_unpacker *u, const struct shared_news *news,
                                      const struct shared_position *at,
                                      const struct shared_take *take);

@@ -91,7 +91,7 @@ bool standing_record_head(struct standing *s, uint64_t head);
 void standing_record_trip(struct standing *s, int64_t us);
 void standing_keep_digest(struct standing *s, const struct digest_of *taken);
 
-/* What a call of the log came to is noted, and what that is for the writes that wait for it. */
+/* Records the outcome of a call of the log, and what that is for the writes that wait for it. */
 enum catalogue_status standing_record_outcome(struct standing *s, const struct shared_log *log,
                                               enum shared_outcome outcome);
 /* The same of a `commit`. */

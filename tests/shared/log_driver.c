@@ -310,7 +310,7 @@ static enum shared_outcome do_report(void)
                             .applied = at.seq,
                             .state = words[2]};
 
-    return calls->tell(node, &n, deadline(3));
+    return calls->report(node, &n, deadline(3));
 }
 
 static enum shared_outcome do_at(void)

@@ -759,7 +759,7 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
         outcome = pg_log_run(l, NULL, deadline_ms);
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
-        s->is_listening = outcome == SHARED_YES; /* what came before is not reported: look */
+        s->is_listening = outcome == SHARED_YES; /* what arrived before is not reported: look */
     } else if (outcome == SHARED_YES) {
         const struct pg_heard heard = {note_news, l};
         outcome = pg_session_wait(s, &heard, deadline_ms);
@@ -793,7 +793,7 @@ static const struct shared_log_calls calls = {
     .is_held = pg_log_is_held,
     .let_go = pg_log_let_go,
     .lease = pg_log_lease,
-    .tell = pg_log_report,
+    .report = pg_log_report,
     .list = pg_log_list,
     .forget = pg_log_forget,
     .overview = pg_log_overview,

@@ -582,11 +582,11 @@ enum shared_outcome pg_session_wait(struct pg_session *s, const struct pg_heard 
                                     int64_t deadline_ms)
 {
     for (;;) {
-        bool told = false;
+        bool noted = false;
 
         for (PGnotify *n; (n = PQnotifies(s->conn)) != NULL; PQfreemem(n))
-            told |= heard->note(heard->context, n->extra);
-        if (told)
+            noted |= heard->note(heard->context, n->extra);
+        if (noted)
             return SHARED_YES;
         enum shared_outcome ready = wait_socket(s, POLLIN, deadline_ms);
 

@@ -620,7 +620,7 @@ enum catalogue_status api_apply(struct backend *b, const struct change *change,
     }
     mine.by = b->user;
     mine.via = "cli";
-    return catalogue_apply_telling(b->catalogue, &mine, progress, context, result);
+    return catalogue_apply_with_progress(b->catalogue, &mine, progress, context, result);
 }
 
 struct spool *api_spool(struct backend *b, uint64_t max_bytes)

@@ -144,7 +144,7 @@ int api_write(struct backend *b, const char *method, struct str *target, json_t 
               const char *what, json_t **answer);
 
 /* What has no call of its own: a list of entries, of which a file takes the rows as they are, and
- * what is for the machine alone. As catalogue_apply_telling: the result has the outcome and
+ * what is for the machine alone. As catalogue_apply_with_progress: the result has the outcome and
  * the rows back. */
 typedef void api_progress(void *context, uint64_t rows_done);
 enum catalogue_status api_apply(struct backend *b, const struct change *change,

@@ -579,7 +579,7 @@ static const struct shared_log_calls memory_calls = {
     .is_held = memory_is_held,
     .let_go = memory_let_go,
     .lease = memory_lease,
-    .tell = memory_say,
+    .report = memory_say,
     .list = memory_list,
     .overview = memory_overview,
 };

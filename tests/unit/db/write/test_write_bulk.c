@@ -179,7 +179,7 @@ static void reports_its_progress(void **state)
     struct test_stream s = {.make = make_numbered, .context = (void *)"s", .count = 5500};
     struct change change = {.kind = CHANGE_BULK, .source = "tests", .rows = rows_of(&s)};
     struct change_result r;
-    catalogue_apply_telling(f->c, &change, record_progress, &last, &r);
+    catalogue_apply_with_progress(f->c, &change, record_progress, &last, &r);
     change_result_done(&r);
     assert_int_equal(r.created, 5500);
     assert_int_equal(last, 5000); /* the last thousand that was full */
