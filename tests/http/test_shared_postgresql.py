@@ -140,13 +140,13 @@ def test_what_postgresql_refuses_is_reported(cluster):
     equal([a, b])
 
 
-def guest(cluster, write_timeout=int(seconds(4)), **settings):
+def guest(cluster, write_timeout=int(seconds(4)), env=None, **settings):
     """A node of a role that has these settings."""
     cluster.postgres.sql("CREATE ROLE guest LOGIN", "postgres")
     for name, value in settings.items():
         cluster.postgres.sql(f"ALTER ROLE guest SET {name} = {value}", "postgres")
     assert sitemapd("share", "init", "--if-absent", "--grant-to", "guest", "--shared", cluster.postgres.url(), database=cluster.database("d")).code == 0
-    a = cluster.node("a", env={"SITEMAPD_SHARED": cluster.postgres.url(user="guest"), "SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{write_timeout}s"})
+    a = cluster.node("a", env={"SITEMAPD_SHARED": cluster.postgres.url(user="guest"), "SITEMAPD_CATALOGUE_WRITE_TIMEOUT": f"{write_timeout}s", **(env or {})})
     joined(a)
     return a
 
@@ -179,7 +179,7 @@ def test_a_node_that_can_only_read_or_only_write_is_never_ok(cluster):
 
 @pytest.mark.own_postgres
 def test_a_node_that_cannot_report_or_keep_snapshots_says_so(cluster):
-    a = guest(cluster)
+    a = guest(cluster, write_timeout=60, env=faster(5))
     cluster.postgres.sql("REVOKE ALL ON sitemapd.node, sitemapd.snapshot FROM guest")
     assert a.register(loc("one")).status == 201
     for code in ("shared-report-failed", "shared-snapshot-failed"):
@@ -193,7 +193,7 @@ def test_a_node_that_cannot_report_or_keep_snapshots_says_so(cluster):
 @pytest.mark.own_postgres
 def test_a_wait_for_the_standby_that_is_cut_short_is_no_success(cluster):
     """PostgreSQL then commits with a warning, which a role may have turned off."""
-    a = guest(cluster, write_timeout=60, client_min_messages="error")
+    a = guest(cluster, write_timeout=int(seconds(6)), client_min_messages="error")
     cluster.postgres.set(synchronous_standby_names="'nobody'")
     said = []
     sender = threading.Thread(target=lambda: said.append(a.register(loc("one"))))
