@@ -886,6 +886,7 @@ def test_no_list_of_a_server_is_endless(endless, turn):
     assert command.code in (0, 1)
 
 
+@pytest.mark.stress
 def test_no_list_of_a_server_fills_the_memory(endless):
     """Each page is as long as one may be, and there is always another."""
     endless.turn, endless.members = TURNS["always another cursor"], {"origin": "x" * (60 << 20)}
