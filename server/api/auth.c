@@ -41,6 +41,8 @@ struct auth {
     pthread_mutex_t lock; /* held for a few comparisons, never over I/O */
     struct uses uses;
     struct page_place_failures slots[SLOTS];
+    int64_t reports_began;
+    unsigned reports; /* since then */
 };
 
 struct auth *auth_new(void)
@@ -100,6 +102,19 @@ static struct page_place_failures *find_slot(struct auth *auth, const char *peer
     return best;
 }
 
+/* A client that has many addresses fills the log no more than one that has few. */
+static bool may_report(struct auth *auth, int64_t now)
+{
+    if (now < auth->reports_began || now - auth->reports_began >= AUTH_WINDOW_SECONDS) {
+        auth->reports_began = now;
+        auth->reports = 0;
+    }
+    if (auth->reports == AUTH_MAX_REPORTS)
+        return false;
+    auth->reports++;
+    return true;
+}
+
 unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *report)
 {
     struct page_place_failures *slot;
@@ -115,6 +130,7 @@ unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *rep
         *report = slot->failures == AUTH_MAX_FAILURES + 1;
         slot->failures = AUTH_MAX_FAILURES + 2; /* reported */
     }
+    *report = *report && may_report(auth, now);
     pthread_mutex_unlock(&auth->lock);
     return wait_seconds;
 }

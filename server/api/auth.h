@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AUTH_MAX_FAILURES   30u /* of one address within a window */
+#define AUTH_MAX_FAILURES   30u  /* of one address within a window */
+#define AUTH_MAX_REPORTS    100u /* of all addresses within one */
 #define AUTH_WINDOW_SECONDS 60
 
 struct auth;
@@ -23,7 +24,8 @@ void auth_free(struct auth *auth);
 
 /* Notes a failure of `peer` (NULL: unknown) at `now`. Returns 0, or the seconds for which the
  * address is to wait. `*report` is set where this is the first failure of a window or the first
- * past the limit: what is worth a line in the log. Thread safe; never waits for I/O. */
+ * past the limit: what is worth a line in the log; AUTH_MAX_REPORTS times in a window at most.
+ * Thread safe; never waits for I/O. */
 unsigned auth_failed(struct auth *auth, const char *peer, int64_t now, bool *report);
 
 /* A request is authorised when its header has arrived; its body, or what it waits for, may take

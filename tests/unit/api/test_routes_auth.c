@@ -68,11 +68,17 @@ static void test_the_table_of_failures(void **state)
     /* A clock set back begins again. */
     assert_int_equal(auth_failed(auth, "a", 900, &report), 0);
     /* Many addresses need no more room, and none is held for another's failures. */
+    unsigned reports = 0;
     for (int i = 0; i < 100000; i++) {
         snprintf(peer, sizeof peer, "10.%d.%d.%d", i >> 16, i >> 8 & 255, i & 255);
         assert_int_equal(auth_failed(auth, peer, 2000, &report), 0);
+        reports += report;
     }
     assert_int_equal(auth_failed(auth, NULL, 2000, &report), 0);
+    /* Nor is the log filled. */
+    assert_int_equal(reports, AUTH_MAX_REPORTS);
+    assert_int_equal(auth_failed(auth, "b", 2060, &report), 0);
+    assert_true(report);
     auth_free(auth);
     auth_free(NULL);
 }
