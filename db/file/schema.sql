@@ -72,6 +72,9 @@ CREATE TABLE sitemap_index(
 ) STRICT;
 CREATE UNIQUE INDEX sitemap_index_path ON sitemap_index(site, path) WHERE removed = 0;
 CREATE INDEX sitemap_index_expires ON sitemap_index(id) WHERE expires_s > 0;
+-- Removed ones are never few for long: what looks for some of them reads no others.
+CREATE INDEX sitemap_index_to_purge ON sitemap_index(removed_at) WHERE removed = 1 AND purged = 0;
+CREATE INDEX sitemap_index_removed_by ON sitemap_index(removed_by, id) WHERE removed_by <> 0;
 
 -- The entries that an index ever had most of on a day: what the shrink guard compares with.
 CREATE TABLE index_peak(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Indexes and sites go at once, and their rows by and by. */
+#include "db/tx/statements.h"
 #include "tests/unit/db/write/write_stream.h"
 
 static void an_index_goes_at_once_and_its_rows_later(void **state)
@@ -108,6 +109,31 @@ static void the_server_purges_by_itself(void **state)
     assert_true(stats.writable);
 }
 
+/* A token can remove indexes without end: those of before, and those whose time has not come, are
+ * not looked at for the next one. */
+static void removed_ones_cost_nothing(void **state)
+{
+    struct write_fixture *f = *state;
+    static const enum statement looks[] = {ST_PURGE_FIND, ST_INDEX_REMOVED_BY, ST_PURGE_BEGIN};
+    struct statements statements;
+
+    run_sql(f,
+            "WITH RECURSIVE c(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM c WHERE n < 5000)"
+            " INSERT INTO sitemap_index(site, path, page_pattern) SELECT 1, '/' || n, 'x' FROM c");
+    run_sql(f, "UPDATE sitemap_index SET removed = 1, purged = id %% 2, removed_at = 5000000000,"
+               " removed_by = iif(id %% 2, 0, 7 + id) WHERE page_pattern = 'x'");
+    statements_init(&statements, f->db);
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        sqlite3_stmt *look = statements_get(&statements, looks[i]);
+        assert_non_null(look);
+        sqlite3_bind_int64(look, 1, 1000);
+        sqlite3_bind_int64(look, 2, 1000);
+        assert_int_not_equal(sqlite3_step(look), SQLITE_ERROR);
+        assert_in_range(sqlite3_stmt_status(look, SQLITE_STMTSTATUS_VM_STEP, 0), 1, 500);
+    }
+    statements_done(&statements);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +141,7 @@ int main(void)
         TEST(an_index_goes_at_once_and_its_rows_later),
         TEST(a_site_goes_with_all_it_has),
         TEST(the_server_purges_by_itself),
+        TEST(removed_ones_cost_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
