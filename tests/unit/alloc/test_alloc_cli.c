@@ -24,8 +24,9 @@ struct sequence {
 static char folder[SCRATCH_MAX_BYTES];
 static char database[96], heard[96], copied[96];
 
-/* Runs one command with what it writes going elsewhere; `*told`: whether stderr got a sentence. */
-static int run_command(const char *const *words, bool *told)
+/* Runs one command with what it writes going elsewhere; `*reported`: whether stderr got a sentence.
+ */
+static int run_command(const char *const *words, bool *reported)
 {
     char paths[MAX_WORDS][128];
     char *argv[MAX_WORDS + 4] = {(char *)"sitemapd"};
@@ -45,7 +46,7 @@ static int run_command(const char *const *words, bool *told)
     dup2(sentences, STDERR_FILENO);
     int status = cli_main(argc, argv, NULL);
     struct stat said;
-    *told = fstat(sentences, &said) == 0 && said.st_size > 0;
+    *reported = fstat(sentences, &said) == 0 && said.st_size > 0;
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
     close(out);
@@ -58,12 +59,12 @@ static int run_command(const char *const *words, bool *told)
 static bool run_sequence(void *context)
 {
     const struct sequence *s = context;
-    bool told, ignored;
-    int status = run_command(s->command, &told);
+    bool reported, ignored;
+    int status = run_command(s->command, &reported);
     alloc_disarm();
     if (status != EXIT_DONE && status != EXIT_COULD_NOT && status != EXIT_USAGE)
         fail_msg("%s: exit status %d", s->what, status);
-    if (status != EXIT_DONE && !told)
+    if (status != EXIT_DONE && !reported)
         fail_msg("%s: failed without a word", s->what);
     if (s->undo[0] != NULL)
         run_command(s->undo, &ignored);
@@ -103,7 +104,7 @@ static void test_commands(void **state)
 {
     static const char *const made[][MAX_WORDS] = {{"site", "add", ORIGIN},
                                                   {"import", "@list.ndjson"}};
-    bool told;
+    bool reported;
     (void)state;
     alloc_write_file(folder, "good.conf",
                      "[site \"b\"]\norigin = https://b.example\nindex = /a.xml\n");
@@ -119,7 +120,7 @@ static void test_commands(void **state)
     assert_int_equal(mkdir(files, 0700), 0);
     alloc_write_file(folder, "files/list.txt", ORIGIN "/files/1\n" ORIGIN "/files/2\n");
     for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-        assert_int_equal(run_command(made[i], &told), EXIT_DONE);
+        assert_int_equal(run_command(made[i], &reported), EXIT_DONE);
     bool all = getenv("ALLOC_COMMANDS") != NULL;
     for (size_t i = 0; i < sizeof sequences / sizeof sequences[0]; i++)
         if (all || i < OFTEN)

@@ -6,16 +6,16 @@
 #include "config/config.h"
 #include "tests/unit/scratch.h"
 
-struct told {
+struct mistake_list {
     unsigned count;
     bool show;
 };
 
 static void report_mistake(void *context, const char *file, unsigned line, const char *message)
 {
-    struct told *told = context;
-    told->count++;
-    if (told->show)
+    struct mistake_list *mistakes = context;
+    mistakes->count++;
+    if (mistakes->show)
         print_message("%s:%u: %s\n", file != NULL ? file : "-", line, message);
 }
 
@@ -30,18 +30,18 @@ static const char text[] =
 static bool read_all(void *context)
 {
     const char *path = context;
-    struct told told = {.show = getenv("SHOW") != NULL};
+    struct mistake_list mistakes = {.show = getenv("SHOW") != NULL};
     struct config *c = config_new();
     bool good = c != NULL;
     if (good) {
-        good = config_read_file(c, path, report_mistake, &told);
-        good = config_read_environment(c, report_mistake, &told) && good;
-        good = config_set(c, "server.site", "https://c.example", report_mistake, &told) && good;
-        good = config_set(c, "server.site", "https://d.example", report_mistake, &told) && good;
+        good = config_read_file(c, path, report_mistake, &mistakes);
+        good = config_read_environment(c, report_mistake, &mistakes) && good;
+        good = config_set(c, "server.site", "https://c.example", report_mistake, &mistakes) && good;
+        good = config_set(c, "server.site", "https://d.example", report_mistake, &mistakes) && good;
         if (good)
-            good = config_validate(c, report_mistake, &told);
+            good = config_validate(c, report_mistake, &mistakes);
         /* What could not be read was reported: nobody serves with half a configuration. */
-        assert_int_equal(good, told.count == 0);
+        assert_int_equal(good, mistakes.count == 0);
         if (good) {
             assert_int_equal(c->site_count, 1);
             assert_string_equal(c->database, "/tmp/x.db");

@@ -88,8 +88,9 @@ static void *watch(void *context)
     }
 }
 
-/* Runs a command with what it writes going elsewhere; `*told`: whether stderr got a sentence. */
-static int run_program(char *const *words, bool *told)
+/* Runs a command with what it writes going elsewhere; `*reported`: whether stderr got a sentence.
+ */
+static int run_program(char *const *words, bool *reported)
 {
     char heard[96];
     char *argv[16] = {(char *)"sitemapd"};
@@ -104,7 +105,7 @@ static int run_program(char *const *words, bool *told)
     dup2(client.printed[1], STDOUT_FILENO);
     dup2(sentences, STDERR_FILENO);
     int status = cli_main(argc, argv, app_serve);
-    *told = fstat(sentences, &said) == 0 && said.st_size > 0;
+    *reported = fstat(sentences, &said) == 0 && said.st_size > 0;
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
     close(out);
@@ -115,14 +116,14 @@ static int run_program(char *const *words, bool *told)
 
 static bool serve(void *context)
 {
-    bool told;
+    bool reported;
     atomic_store(&client.status, 0);
-    int status = run_program(context, &told);
+    int status = run_program(context, &reported);
     alloc_disarm();
     int replied = atomic_load(&client.status);
     if (status != EXIT_DONE) {
         assert_in_range(status, EXIT_COULD_NOT, EXIT_USAGE);
-        if (!told)
+        if (!reported)
             fail_msg("failed without a word");
     }
     if (replied != 0 && replied != 200 && replied != 503)
@@ -133,7 +134,7 @@ static bool serve(void *context)
 static void test_serve(void **state)
 {
     char database[96], source[128], access_log[96];
-    bool told;
+    bool reported;
     (void)state;
     snprintf(database, sizeof database, "%s/catalogue.db", folder);
     snprintf(access_log, sizeof access_log, "%s/access.log", folder);
@@ -163,8 +164,8 @@ static void test_serve(void **state)
     assert_int_equal(pipe(client.printed), 0);
     int real = client.printed[1];
     client.printed[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    assert_int_equal(run_program(site, &told), EXIT_DONE);
-    assert_int_equal(run_program(add, &told), EXIT_DONE);
+    assert_int_equal(run_program(site, &reported), EXIT_DONE);
+    assert_int_equal(run_program(add, &reported), EXIT_DONE);
     close(client.printed[1]);
     client.printed[1] = real;
     assert_int_equal(pthread_create(&client.thread, NULL, watch, NULL), 0);

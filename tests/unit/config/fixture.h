@@ -21,7 +21,7 @@
 
 #define ROWS(table) (sizeof(table) / sizeof(table)[0])
 
-struct told {
+struct mistake_list {
     unsigned count;
     char text[16384];
 };
@@ -29,18 +29,19 @@ struct told {
 static inline void report_mistake(void *context, const char *file, unsigned line,
                                   const char *message)
 {
-    struct told *told = context;
-    size_t len = strlen(told->text);
+    struct mistake_list *mistakes = context;
+    size_t len = strlen(mistakes->text);
 
-    told->count++;
+    mistakes->count++;
     if (file == NULL)
-        snprintf(told->text + len, sizeof told->text - len, "- %s\n", message);
+        snprintf(mistakes->text + len, sizeof mistakes->text - len, "- %s\n", message);
     else
-        snprintf(told->text + len, sizeof told->text - len, "%u: %s\n", line, message);
+        snprintf(mistakes->text + len, sizeof mistakes->text - len, "%u: %s\n", line, message);
 }
 
 /* Reads `len` bytes as a file. */
-static inline bool read_bytes(struct config *c, const char *bytes, size_t len, struct told *told)
+static inline bool read_bytes(struct config *c, const char *bytes, size_t len,
+                              struct mistake_list *mistakes)
 {
     char path[SCRATCH_MAX_BYTES];
     scratch_name(path, "sitemapd-config");
@@ -50,23 +51,24 @@ static inline bool read_bytes(struct config *c, const char *bytes, size_t len, s
     assert_true(fd >= 0);
     assert_int_equal(write(fd, bytes, len), (ssize_t)len);
     close(fd);
-    memset(told, 0, sizeof *told);
-    good = config_read_file(c, path, report_mistake, told);
+    memset(mistakes, 0, sizeof *mistakes);
+    good = config_read_file(c, path, report_mistake, mistakes);
     unlink(path);
-    assert_int_equal(good, told->count == 0);
+    assert_int_equal(good, mistakes->count == 0);
     return good;
 }
 
-static inline bool read_text(struct config *c, const char *text, struct told *told)
+static inline bool read_text(struct config *c, const char *text, struct mistake_list *mistakes)
 {
-    return read_bytes(c, text, strlen(text), told);
+    return read_bytes(c, text, strlen(text), mistakes);
 }
 
 /* One row: the mistakes of the text, all of them and nothing else. */
-static inline void check_told(const char *row, const struct told *told, const char *want)
+static inline void check_mistakes(const char *row, const struct mistake_list *mistakes,
+                                  const char *want)
 {
-    if (strcmp(told->text, want) != 0)
-        fail_msg("%s:\ntold\n%swant\n%s", row, told->text, want);
+    if (strcmp(mistakes->text, want) != 0)
+        fail_msg("%s:\nreported\n%swant\n%s", row, mistakes->text, want);
 }
 
 static inline bool is_number(const struct setting *s)
@@ -77,18 +79,18 @@ static inline bool is_number(const struct setting *s)
 
 /* A file, and what is reported of it. */
 struct file_row {
-    const char *text, *told;
+    const char *text, *mistakes;
 };
 
 static inline void check_rows(const struct file_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct config *c;
-        struct told told;
+        struct mistake_list mistakes;
 
         assert_non_null(c = config_new());
-        read_text(c, rows[i].text, &told);
-        check_told(rows[i].text, &told, rows[i].told);
+        read_text(c, rows[i].text, &mistakes);
+        check_mistakes(rows[i].text, &mistakes, rows[i].mistakes);
         config_unref(c);
     }
 }

@@ -114,23 +114,23 @@ static void test_flag_over_environment_over_file(void **state)
 {
     static const char text[] = "[server]\nlisten = 127.0.0.1:1\nthreads = 1\nstrict_host = yes\n";
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
 
     (void)state;
     setenv("SITEMAPD_LISTEN", "127.0.0.1:2", 1);
     setenv("SITEMAPD_SERVER_THREADS", "2", 1);
     for (int order = 0; order < 2; order++) { /* a weaker one that comes later changes nothing */
         assert_non_null(c = config_new());
-        memset(&told, 0, sizeof told);
+        memset(&mistakes, 0, sizeof mistakes);
         if (order == 1)
-            assert_true(config_set(c, "server.listen", "127.0.0.1:3", report_mistake, &told));
+            assert_true(config_set(c, "server.listen", "127.0.0.1:3", report_mistake, &mistakes));
         if (order == 1)
-            assert_true(config_read_environment(c, report_mistake, &told));
-        assert_true(read_text(c, text, &told));
+            assert_true(config_read_environment(c, report_mistake, &mistakes));
+        assert_true(read_text(c, text, &mistakes));
         if (order == 0)
-            assert_true(config_read_environment(c, report_mistake, &told));
+            assert_true(config_read_environment(c, report_mistake, &mistakes));
         if (order == 0)
-            assert_true(config_set(c, "server.listen", "127.0.0.1:3", report_mistake, &told));
+            assert_true(config_set(c, "server.listen", "127.0.0.1:3", report_mistake, &mistakes));
         assert_string_equal(c->listen, "127.0.0.1:3");
         assert_int_equal(c->threads, 2);
         assert_true(c->strict_host);
@@ -153,19 +153,19 @@ static void test_every_setting_has_a_variable(void **state)
                             : s->kind == SETTING_HOST     ? "a.example"
                                                           : "value";
         struct config *c;
-        struct told told = {0};
+        struct mistake_list mistakes = {0};
 
         setenv(s->environment, value, 1);
         assert_non_null(c = config_new());
-        config_read_environment(c, report_mistake, &told);
-        check_told(s->environment, &told, "");
+        config_read_environment(c, report_mistake, &mistakes);
+        check_mistakes(s->environment, &mistakes, "");
         assert_int_equal(c->set_by[i].level, LEVEL_ENVIRONMENT);
         config_unref(c);
 
         setenv(s->environment, "\x01 bad", 1);
         assert_non_null(c = config_new());
-        config_read_environment(c, report_mistake, &told);
-        if (s->kind != SETTING_PATH && s->kind != SETTING_OFF_OR_PATH && told.count == 0)
+        config_read_environment(c, report_mistake, &mistakes);
+        if (s->kind != SETTING_PATH && s->kind != SETTING_OFF_OR_PATH && mistakes.count == 0)
             fail_msg("%s took nonsense", s->environment);
         config_unref(c);
         unsetenv(s->environment);
@@ -177,21 +177,21 @@ static void test_lists_of_the_environment(void **state)
     static const char text[] = "[server]\ntrusted_proxies = 10.0.0.1 10.0.0.2\n"
                                "trusted_proxies = fd00::1\n";
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
 
     (void)state;
     assert_non_null(c = config_new());
-    assert_true(read_text(c, text, &told));
+    assert_true(read_text(c, text, &mistakes));
     assert_int_equal(c->trusted_proxy_count, 3);
     setenv("SITEMAPD_SITE", " https://a.example  https://b.example\n", 1);
     setenv("SITEMAPD_SERVER_TRUSTED_PROXIES", "10.9.9.9", 1);
-    assert_true(config_read_environment(c, report_mistake, &told));
+    assert_true(config_read_environment(c, report_mistake, &mistakes));
     assert_int_equal(c->origin_count, 2);
     assert_string_equal(c->origins[1], "https://b.example");
     assert_int_equal(c->trusted_proxy_count, 1);
     assert_string_equal(c->trusted_proxies[0], "10.9.9.9");
-    assert_true(config_set(c, "server.site", "https://c.example", report_mistake, &told));
-    assert_true(config_set(c, "server.site", "https://d.example", report_mistake, &told));
+    assert_true(config_set(c, "server.site", "https://c.example", report_mistake, &mistakes));
+    assert_true(config_set(c, "server.site", "https://d.example", report_mistake, &mistakes));
     assert_int_equal(c->origin_count, 2);
     assert_string_equal(c->origins[0], "https://c.example");
     config_unref(c);
@@ -201,7 +201,7 @@ static void test_lists_of_the_environment(void **state)
 static void test_environment_mistakes(void **state)
 {
     struct config *c;
-    struct told told = {0};
+    struct mistake_list mistakes = {0};
 
     (void)state;
     setenv("SITEMAPD_LISTEN", "here", 1);
@@ -213,13 +213,14 @@ static void test_environment_mistakes(void **state)
     setenv("SITEMAPD_SERVICE_HOST", "1.2.3.4", 1);
     setenv("SITEMAPD_CONFIG", "/x", 1);
     assert_non_null(c = config_new());
-    assert_false(config_read_environment(c, report_mistake, &told));
-    check_told("environment", &told,
-               "- SITEMAPD_LISTEN: \"here\" must be an IP address and a port, such as "
-               "127.0.0.1:8080 or [::1]:8080\n- SITEMAPD_TOKEN: must be visible ASCII characters "
-               "without spaces\n- SITEMAPD_LOG_LEVL: unknown setting; did you mean "
-               "SITEMAPD_LOG_LEVEL?\n- SITEMAPD_TRUSTED_PROXIES: unknown setting; did you mean "
-               "SITEMAPD_SERVER_TRUSTED_PROXIES?\n");
+    assert_false(config_read_environment(c, report_mistake, &mistakes));
+    check_mistakes(
+        "environment", &mistakes,
+        "- SITEMAPD_LISTEN: \"here\" must be an IP address and a port, such as "
+        "127.0.0.1:8080 or [::1]:8080\n- SITEMAPD_TOKEN: must be visible ASCII characters "
+        "without spaces\n- SITEMAPD_LOG_LEVL: unknown setting; did you mean "
+        "SITEMAPD_LOG_LEVEL?\n- SITEMAPD_TRUSTED_PROXIES: unknown setting; did you mean "
+        "SITEMAPD_SERVER_TRUSTED_PROXIES?\n");
     assert_string_equal(c->listen, "0.0.0.0:8080");
     config_unref(c);
     unsetenv("SITEMAPD_LOG_LEVL");
@@ -233,19 +234,19 @@ static void test_environment_mistakes(void **state)
 static void test_flags(void **state)
 {
     struct config *c;
-    struct told told = {0};
+    struct mistake_list mistakes = {0};
 
     (void)state;
     assert_non_null(c = config_new());
-    assert_true(config_set(c, "catalogue.database", "/x/y.db", report_mistake, &told));
+    assert_true(config_set(c, "catalogue.database", "/x/y.db", report_mistake, &mistakes));
     assert_string_equal(c->database, "/x/y.db");
-    assert_false(config_set(c, "server.listen", "x", report_mistake, &told));
-    assert_false(config_set(c, "server.nothing", "x", report_mistake, &told));
+    assert_false(config_set(c, "server.listen", "x", report_mistake, &mistakes));
+    assert_false(config_set(c, "server.nothing", "x", report_mistake, &mistakes));
     assert_false(config_set(c, "nothing", "x", NULL, NULL));
-    assert_int_equal(told.count, 2);
-    assert_true(config_set(c, "log.access_log", "-", report_mistake, &told));
+    assert_int_equal(mistakes.count, 2);
+    assert_true(config_set(c, "log.access_log", "-", report_mistake, &mistakes));
     assert_string_equal(c->access_log, "-");
-    assert_true(config_set(c, "log.access_log", "off", report_mistake, &told));
+    assert_true(config_set(c, "log.access_log", "off", report_mistake, &mistakes));
     assert_null(c->access_log);
     config_unref(c);
 }
@@ -264,7 +265,7 @@ static void record_difference(void *context, const char *section, const char *ke
 static void test_differences(void **state)
 {
     struct config *a, *b;
-    struct told told = {0};
+    struct mistake_list mistakes = {0};
     struct differences d = {""};
 
     (void)state;
@@ -275,14 +276,14 @@ static void test_differences(void **state)
     assert_string_not_equal(a->database, b->database);
     config_compare(a, b, record_difference, &d);
     assert_string_equal(d.text, ""); /* nobody set either */
-    assert_true(config_set(a, "admin.token", "first", report_mistake, &told));
-    assert_true(config_set(a, "log.level", "debug", report_mistake, &told));
-    assert_true(config_set(a, "server.threads", "2", report_mistake, &told));
-    assert_true(config_set(b, "server.threads", "2", report_mistake, &told));
-    assert_true(config_set(b, "server.strict_host", "yes", report_mistake, &told));
-    assert_true(config_set(a, "server.trusted_proxies", "10.0.0.1", report_mistake, &told));
-    assert_true(config_set(b, "server.trusted_proxies", "10.0.0.2", report_mistake, &told));
-    assert_true(config_set(b, "log.access_log", "/x", report_mistake, &told));
+    assert_true(config_set(a, "admin.token", "first", report_mistake, &mistakes));
+    assert_true(config_set(a, "log.level", "debug", report_mistake, &mistakes));
+    assert_true(config_set(a, "server.threads", "2", report_mistake, &mistakes));
+    assert_true(config_set(b, "server.threads", "2", report_mistake, &mistakes));
+    assert_true(config_set(b, "server.strict_host", "yes", report_mistake, &mistakes));
+    assert_true(config_set(a, "server.trusted_proxies", "10.0.0.1", report_mistake, &mistakes));
+    assert_true(config_set(b, "server.trusted_proxies", "10.0.0.2", report_mistake, &mistakes));
+    assert_true(config_set(b, "log.access_log", "/x", report_mistake, &mistakes));
     config_compare(a, b, record_difference, &d);
     assert_string_equal(d.text, "server.strict_host live server.trusted_proxies log.level live "
                                 "log.access_log ");

@@ -27,12 +27,12 @@ static void test_the_file_is_what_is_generated(void **state)
 static void test_the_file_changes_nothing(void **state)
 {
     struct config *read = config_new();
-    struct told told = {0};
+    struct mistake_list mistakes = {0};
 
     (void)state;
     assert_non_null(read);
-    config_read_file(read, CONFIG_FILE, report_mistake, &told);
-    check_told("sitemapd.conf", &told, "");
+    config_read_file(read, CONFIG_FILE, report_mistake, &mistakes);
+    check_mistakes("sitemapd.conf", &mistakes, "");
     for (size_t i = 0; i < config_settings_count; i++)
         assert_int_equal(read->set_by[i].level, LEVEL_DEFAULT);
     assert_int_equal(read->site_count + read->source_count + read->token_count, 0);
@@ -60,7 +60,7 @@ static void test_the_examples_of_the_file_are_good(void **state)
 {
     FILE *f = fopen(CONFIG_FILE, "r");
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
     char line[512], text[32768] = "";
 
     (void)state;
@@ -69,8 +69,8 @@ static void test_the_examples_of_the_file_are_good(void **state)
         strcat(text, line[0] == ';' && line[1] != ' ' && line[1] != '\n' ? line + 1 : line);
     fclose(f);
     assert_non_null(c = config_new());
-    read_text(c, text, &told);
-    check_told("examples", &told, "");
+    read_text(c, text, &mistakes);
+    check_mistakes("examples", &mistakes, "");
     assert_int_equal(c->site_count, 1);
     assert_int_equal(c->sites[0].alias_count, 1);
     assert_int_equal(c->trusted_proxy_count, 2);

@@ -129,10 +129,10 @@ static void test_bad_values(void **state)
 }
 
 /* Every mistake is reported, each with its own line; what is right beside them counts. */
-static void test_all_mistakes_are_told(void **state)
+static void test_all_mistakes_are_reported(void **state)
 {
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
 
     (void)state;
     assert_non_null(c = config_new());
@@ -147,11 +147,11 @@ static void test_all_mistakes_are_told(void **state)
               "[log]\n"
               "level = loud\n"
               "format = json\n",
-              &told);
-    check_told("all", &told,
-               "2: listen: \"nowhere\" " MUST_ADDRESS "\n"
-               "5: unknown section [nothing]\n"
-               "9: level: \"loud\" must be one of: error warning info debug\n");
+              &mistakes);
+    check_mistakes("all", &mistakes,
+                   "2: listen: \"nowhere\" " MUST_ADDRESS "\n"
+                   "5: unknown section [nothing]\n"
+                   "9: level: \"loud\" must be one of: error warning info debug\n");
     assert_int_equal(c->threads, 3);
     assert_string_equal(c->listen, "0.0.0.0:8080");
     assert_string_equal(c->log_format, "json");
@@ -161,25 +161,25 @@ static void test_all_mistakes_are_told(void **state)
 static void test_files_that_cannot_be_read(void **state)
 {
     struct config *c;
-    struct told told = {0};
+    struct mistake_list mistakes = {0};
 
     (void)state;
     assert_non_null(c = config_new());
-    assert_false(config_read_file(c, "/proc/nowhere/sitemapd.conf", report_mistake, &told));
-    check_told("absent", &told, "0: cannot be read: No such file or directory\n");
-    memset(&told, 0, sizeof told);
-    assert_false(config_read_file(c, "/tmp", report_mistake, &told));
-    check_told("a folder", &told, "0: cannot be read: Is a directory\n");
-    memset(&told, 0, sizeof told);
-    assert_false(config_read_file(c, "/dev/zero", report_mistake, &told));
-    check_told("endless", &told, "1: the file is larger than 1048576 bytes\n");
+    assert_false(config_read_file(c, "/proc/nowhere/sitemapd.conf", report_mistake, &mistakes));
+    check_mistakes("absent", &mistakes, "0: cannot be read: No such file or directory\n");
+    memset(&mistakes, 0, sizeof mistakes);
+    assert_false(config_read_file(c, "/tmp", report_mistake, &mistakes));
+    check_mistakes("a folder", &mistakes, "0: cannot be read: Is a directory\n");
+    memset(&mistakes, 0, sizeof mistakes);
+    assert_false(config_read_file(c, "/dev/zero", report_mistake, &mistakes));
+    check_mistakes("endless", &mistakes, "1: the file is larger than 1048576 bytes\n");
     config_unref(c);
 }
 
 static void test_a_site(void **state)
 {
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
     const struct config_site *site;
 
     (void)state;
@@ -200,8 +200,8 @@ static void test_a_site(void **state)
               "max_indexes = 20\n"
               "[site \"other\"]\n"
               "origin = http://other.example:8080\n",
-              &told);
-    check_told("site", &told, "");
+              &mistakes);
+    check_mistakes("site", &mistakes, "");
     assert_int_equal(c->site_count, 2);
     site = &c->sites[0];
     assert_string_equal(site->named.name, "main");
@@ -233,7 +233,7 @@ static void test_a_site(void **state)
 static void test_sources(void **state)
 {
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
     const struct config_source *source;
 
     (void)state;
@@ -253,8 +253,8 @@ static void test_sources(void **state)
               "[source \"plain\"]\n"
               "directory = x\n"
               "url = http://a.example/\n",
-              &told);
-    check_told("source", &told, "");
+              &mistakes);
+    check_mistakes("source", &mistakes, "");
     assert_int_equal(c->source_count, 2);
     source = &c->sources[0];
     assert_string_equal(source->named.name, "products");
@@ -285,7 +285,7 @@ int main(void)
         cmocka_unit_test(test_unknown_words),
         cmocka_unit_test(test_sources),
         cmocka_unit_test(test_bad_values),
-        cmocka_unit_test(test_all_mistakes_are_told),
+        cmocka_unit_test(test_all_mistakes_are_reported),
         cmocka_unit_test(test_files_that_cannot_be_read),
         cmocka_unit_test(test_a_site),
     };

@@ -11,7 +11,7 @@
 static void test_wholes(void **state)
 {
     static const struct {
-        const char *text, *told;
+        const char *text, *mistakes;
     } rows[] = {
         {"", ""},
         {SITE_A, ""},
@@ -104,13 +104,13 @@ static void test_wholes(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
         struct config *c;
-        struct told told;
+        struct mistake_list mistakes;
 
         assert_non_null(c = config_new());
-        read_text(c, rows[i].text, &told);
-        check_told(rows[i].text, &told, "");
-        assert_int_equal(config_validate(c, report_mistake, &told), *rows[i].told == '\0');
-        check_told(rows[i].text, &told, rows[i].told);
+        read_text(c, rows[i].text, &mistakes);
+        check_mistakes(rows[i].text, &mistakes, "");
+        assert_int_equal(config_validate(c, report_mistake, &mistakes), *rows[i].mistakes == '\0');
+        check_mistakes(rows[i].text, &mistakes, rows[i].mistakes);
         config_unref(c);
     }
 }

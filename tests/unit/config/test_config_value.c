@@ -4,14 +4,14 @@
 
 /* Puts `text` into a field at `base` of a setting of this kind. True where nothing is reported. */
 static bool assign(enum setting_kind kind, void *base, size_t width, const char *text,
-                   struct told *told)
+                   struct mistake_list *mistakes)
 {
     const struct setting s = {.key = "key", .kind = kind, .width = width, .max = UINT64_MAX};
-    struct mistakes m = {.report = report_mistake, .context = told};
+    struct mistakes m = {.report = report_mistake, .context = mistakes};
 
-    memset(told, 0, sizeof *told);
+    memset(mistakes, 0, sizeof *mistakes);
     setting_assign(&s, base, text, &m);
-    assert_int_equal(m.count, told->count);
+    assert_int_equal(m.count, mistakes->count);
     return m.count == 0;
 }
 
@@ -25,8 +25,8 @@ static void check_numbers(const struct number_row *rows, size_t count, enum sett
 {
     for (size_t i = 0; i < count; i++) {
         uint64_t value = 77;
-        struct told told;
-        bool good = assign(kind, &value, sizeof value, rows[i].text, &told);
+        struct mistake_list mistakes;
+        bool good = assign(kind, &value, sizeof value, rows[i].text, &mistakes);
 
         if (good != rows[i].good || value != (good ? rows[i].value : 77))
             fail_msg("\"%s\": got %d, %llu", rows[i].text, good, (unsigned long long)value);
@@ -135,9 +135,9 @@ static void check_texts(const struct text_row *rows, size_t count, enum setting_
 {
     for (size_t i = 0; i < count; i++) {
         char *text = NULL;
-        struct told told;
+        struct mistake_list mistakes;
 
-        if (assign(kind, &text, sizeof text, rows[i].text, &told) != rows[i].good)
+        if (assign(kind, &text, sizeof text, rows[i].text, &mistakes) != rows[i].good)
             fail_msg("\"%s\" was %s", rows[i].text, rows[i].good ? "refused" : "taken");
         assert_int_equal(text != NULL, rows[i].good);
         free(text);
@@ -187,7 +187,7 @@ static void test_ip_ranges(void **state)
 {
     static const struct {
         const char *text;
-        const char *told; /* behind the text; "": nothing */
+        const char *mistakes; /* behind the text; "": nothing */
     } rows[] = {
         {"10.0.0.1", ""},
         {"fd00::1", ""},
@@ -236,14 +236,15 @@ static void test_ip_ranges(void **state)
 
     (void)state;
     for (size_t i = 0; i < ROWS(rows); i++) {
-        bool good = *rows[i].told == '\0';
+        bool good = *rows[i].mistakes == '\0';
         char *text = NULL, want[256] = "";
-        struct told told;
+        struct mistake_list mistakes;
 
         if (!good)
-            snprintf(want, sizeof want, "- key: \"%s\" %s\n", rows[i].text, rows[i].told);
-        assert_int_equal(assign(SETTING_IP_RANGE, &text, sizeof text, rows[i].text, &told), good);
-        check_told(rows[i].text, &told, want);
+            snprintf(want, sizeof want, "- key: \"%s\" %s\n", rows[i].text, rows[i].mistakes);
+        assert_int_equal(assign(SETTING_IP_RANGE, &text, sizeof text, rows[i].text, &mistakes),
+                         good);
+        check_mistakes(rows[i].text, &mistakes, want);
         assert_int_equal(text != NULL, good);
         free(text);
     }

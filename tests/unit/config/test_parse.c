@@ -61,7 +61,7 @@ static void test_long_lines(void **state)
 {
     static char text[8192];
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
 
     (void)state;
     for (int len = 4090; len < 4105; len++) {
@@ -71,12 +71,12 @@ static void test_long_lines(void **state)
         memset(text + strlen(text), 'x', (size_t)(len - head));
         strcpy(text + strlen("[server]\n") + len, "\nthreads = 3\n");
         assert_non_null(c = config_new());
-        read_text(c, text, &told);
+        read_text(c, text, &mistakes);
         if (len <= 4096) {
-            check_told("fits", &told, "");
+            check_mistakes("fits", &mistakes, "");
             assert_int_equal(strlen(c->cache_control), (size_t)(len - head));
         } else {
-            check_told("long", &told, "2: the line is longer than 4096 bytes\n");
+            check_mistakes("long", &mistakes, "2: the line is longer than 4096 bytes\n");
         }
         assert_int_equal(c->threads, 3);
         config_unref(c);
@@ -89,21 +89,22 @@ static void test_a_long_line_behind_a_mark(void **state)
 {
     static char text[8192] = "\xef\xbb\xbf;";
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
 
     (void)state;
     memset(text + 4, 'x', 5000);
     strcpy(text + 5004, "\n[server]\nthreads = 3\n");
     assert_non_null(c = config_new());
-    read_text(c, text, &told);
-    check_told("a comment", &told, "");
+    read_text(c, text, &mistakes);
+    check_mistakes("a comment", &mistakes, "");
     config_unref(c);
 
     assert_non_null(c = config_new());
     memset(text + 3, 'x', 4096);
     strcpy(text + 3 + 4096, "\n[server]\nthreads = 3\n");
-    read_text(c, text, &told);
-    check_told("4,096 bytes behind the mark", &told, "1: is not a setting; write key = value\n");
+    read_text(c, text, &mistakes);
+    check_mistakes("4,096 bytes behind the mark", &mistakes,
+                   "1: is not a setting; write key = value\n");
     config_unref(c);
 }
 
@@ -112,34 +113,35 @@ static void test_long_comments_and_sections(void **state)
     static char text[8192];
     char name[128];
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
 
     (void)state;
     assert_non_null(c = config_new());
     memset(text, ';', 1000);
     strcpy(text + 1000, "\n[server]\nthreads = 3\n");
-    read_text(c, text, &told);
-    check_told("long comment", &told, "");
+    read_text(c, text, &mistakes);
+    check_mistakes("long comment", &mistakes, "");
     assert_int_equal(c->threads, 3);
 
     memset(name, 'n', sizeof name);
     name[42] = '\0'; /* [site "…"]: 49 bytes */
     snprintf(text, sizeof text, "[site \"%s\"]\norigin = https://a\n", name);
-    read_text(c, text, &told);
-    check_told("49 bytes", &told, "");
+    read_text(c, text, &mistakes);
+    check_mistakes("49 bytes", &mistakes, "");
     assert_string_equal(c->sites[0].named.name, name);
 
     name[42] = 'n';
     name[43] = '\0';
     snprintf(text, sizeof text, "[site \"%s\"]\norigin = nonsense\n", name);
-    read_text(c, text, &told);
-    check_told("50 bytes", &told, "1: the section's name is longer than 49 bytes\n");
+    read_text(c, text, &mistakes);
+    check_mistakes("50 bytes", &mistakes, "1: the section's name is longer than 49 bytes\n");
     memset(text, 0, sizeof text);
     text[0] = '[';
     memset(text + 1, 'n', 5000);
     strcpy(text + 5001, "]\nthreads = nonsense\n");
-    read_text(c, text, &told);
-    check_told("a header longer than a line", &told, "1: the line is longer than 4096 bytes\n");
+    read_text(c, text, &mistakes);
+    check_mistakes("a header longer than a line", &mistakes,
+                   "1: the line is longer than 4096 bytes\n");
     config_unref(c);
 }
 
@@ -147,12 +149,12 @@ static void test_nul_bytes(void **state)
 {
     static const char text[] = "[server]\nthreads = 3\0 9\nstrict_host = yes\n";
     struct config *c;
-    struct told told;
+    struct mistake_list mistakes;
 
     (void)state;
     assert_non_null(c = config_new());
-    read_bytes(c, text, sizeof text - 1, &told);
-    check_told("NUL", &told, "2: has a NUL byte\n");
+    read_bytes(c, text, sizeof text - 1, &mistakes);
+    check_mistakes("NUL", &mistakes, "2: has a NUL byte\n");
     assert_int_equal(c->threads, 0);
     assert_true(c->strict_host);
     config_unref(c);

@@ -194,7 +194,7 @@ static void test_what_is_not_whole_moves_nothing(void **state)
     assert_int_equal(counts_of(c, "googlebot").other, 3);
 }
 
-static void test_whoever_has_no_name_is_counted_only(void **state)
+static void test_clients_without_a_name_are_counted_only(void **state)
 {
     struct crawlers *c = *state;
     struct crawler_fetch f = fetch_of(1, 200);
@@ -839,7 +839,7 @@ int main(void)
         TEST(test_an_old_snapshot_that_ends_late_stays_stale),
         TEST(test_a_reader_may_be_ahead),
         TEST(test_what_is_not_whole_moves_nothing),
-        TEST(test_whoever_has_no_name_is_counted_only),
+        TEST(test_clients_without_a_name_are_counted_only),
         TEST(test_a_page_that_goes_and_another_catalogue),
         TEST(test_the_bound),
         TEST(test_sites_share_by_site_and_not_by_list),

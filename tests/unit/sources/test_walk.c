@@ -168,7 +168,7 @@ static void a_lack_of_descriptors_fails_the_walk(void **state)
     assert_string_equal(seen.text, "");
 }
 
-static void a_walk_ends_when_told(void **state)
+static void a_walk_ends_when_stopped(void **state)
 {
     struct temp_folder *f = *state;
     folder_do(f, "mkdir a; touch a/1.xml a/2.xml b.xml c.xml");
@@ -191,7 +191,7 @@ int main(void)
         TEST(odd_names),
         TEST(too_deep_and_too_long),
         TEST(a_lack_of_descriptors_fails_the_walk),
-        TEST(a_walk_ends_when_told),
+        TEST(a_walk_ends_when_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

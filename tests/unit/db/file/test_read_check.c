@@ -5,33 +5,33 @@
 #define S1 "https://www.example.com"
 #define S2 "http://two.example:8080"
 
-struct told {
+struct report {
     uint64_t count;
     char text[4096];
 };
 
 static void find(void *context, const char *sentence)
 {
-    struct told *found = context;
+    struct report *found = context;
     size_t len = strlen(found->text);
 
     snprintf(found->text + len, sizeof found->text - len, "%s\n", sentence);
 }
 
-static void check(struct fixture *f, struct told *out)
+static void check(struct fixture *f, struct report *out)
 {
     struct catalogue c;
-    uint64_t told = 0;
+    uint64_t reported = 0;
 
     memset(out, 0, sizeof *out);
     handle_open(&c, f);
     assert_int_equal(catalogue_check(&c, find, out, &out->count), CATALOGUE_OK);
-    assert_int_equal(catalogue_check(&c, NULL, NULL, &told), CATALOGUE_OK);
-    assert_int_equal(told, out->count);
+    assert_int_equal(catalogue_check(&c, NULL, NULL, &reported), CATALOGUE_OK);
+    assert_int_equal(reported, out->count);
     handle_close(&c);
     for (const char *at = out->text; (at = strchr(at, '\n')) != NULL; at++)
-        told--;
-    assert_int_equal(told, 0); /* one sentence for each */
+        reported--;
+    assert_int_equal(reported, 0); /* one sentence for each */
 }
 
 static void open_all(struct fixture *f)
@@ -64,7 +64,7 @@ static void open_all(struct fixture *f)
 
 static void a_sound_catalogue_has_no_findings(void **state)
 {
-    struct told found;
+    struct report found;
     struct fixture f;
     (void)state;
 
@@ -219,7 +219,7 @@ static void each_damage_is_found(void **state)
     (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct told found;
+        struct report found;
         struct fixture f;
         open_all(&f);
         fixture_sql(f.db, "%s", cases[i].damage);
@@ -236,7 +236,7 @@ static void each_damage_is_found(void **state)
 /* A byte of the file itself: the engine reports it, and the check goes on as far as it can. */
 static void a_damaged_file_is_reported(void **state)
 {
-    struct told found;
+    struct report found;
     struct fixture f;
     (void)state;
 

@@ -47,18 +47,18 @@ static inline struct change_result scan(struct write_fixture *f, const struct so
 #define SCAN_ONE(f, ...) scan((f), &(const struct source_file){__VA_ARGS__}, 1)
 
 /* What is reported of one scan. */
-struct scan_told {
+struct scan_report {
     uint32_t rejections;
     uint64_t row;
     enum rule_code code;
     char detail[256];
 };
 
-static inline struct change_result scan_telling(struct write_fixture *f, struct change change,
-                                                const struct source_file *files, size_t count,
-                                                struct scan_told *told)
+static inline struct change_result scan_reporting(struct write_fixture *f, struct change change,
+                                                  const struct source_file *files, size_t count,
+                                                  struct scan_report *report)
 {
-    memset(told, 0, sizeof *told);
+    memset(report, 0, sizeof *report);
     change.max_findings = UINT32_MAX;
     struct change_result r =
         apply_files(f, change, &(struct scan_files){.files = files, .count = count});
@@ -66,10 +66,10 @@ static inline struct change_result scan_telling(struct write_fixture *f, struct 
         const struct finding *item = &r.findings.items[i];
         if (item->code == RULE_OK || !item->detail)
             continue;
-        told->rejections++;
-        told->row = item->line;
-        told->code = item->code;
-        snprintf(told->detail, sizeof told->detail, "%s", item->detail);
+        report->rejections++;
+        report->row = item->line;
+        report->code = item->code;
+        snprintf(report->detail, sizeof report->detail, "%s", item->detail);
     }
     change_result_done(&r);
     return r;

@@ -5,11 +5,11 @@
 #define SMALL "https://small.example"
 
 static struct change_result scan_small(struct write_fixture *f, const struct source_file *files,
-                                       size_t count, struct scan_told *told)
+                                       size_t count, struct scan_report *report)
 {
     struct change change = scan_change;
     change.index_name = SMALL "/index.xml";
-    return scan_telling(f, change, files, count, told);
+    return scan_reporting(f, change, files, count, report);
 }
 
 static void room_that_comes_free_is_used(void **state)
@@ -24,14 +24,14 @@ static void room_that_comes_free_is_used(void **state)
         snprintf(locs[i], sizeof locs[i], SMALL "/%zu.xml", i);
         files[i].loc = locs[i];
     }
-    struct scan_told told;
-    struct change_result r = scan_small(f, files, COUNT, &told);
+    struct scan_report report;
+    struct change_result r = scan_small(f, files, COUNT, &report);
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.created, 50000);
     assert_int_equal(r.rejected, 1);
-    assert_int_equal(told.rejections, 1);
-    assert_int_equal(told.code, RULE_SITE_FULL);
-    assert_int_equal(told.row, 50001);
+    assert_int_equal(report.rejections, 1);
+    assert_int_equal(report.code, RULE_SITE_FULL);
+    assert_int_equal(report.row, 50001);
     struct kept_file k = kept(f, "x/50000.xml");
     assert_true(k.file.refused);
     assert_string_equal(k.problem, "too-many-pages");
@@ -39,7 +39,7 @@ static void room_that_comes_free_is_used(void **state)
     /* One goes, though it is reported last. */
     const struct source_file next[] = {files[50000],
                                        {.path = "x/7.xml", .state = SOURCE_FILE_GONE}};
-    r = scan_small(f, next, 2, &told);
+    r = scan_small(f, next, 2, &report);
     assert_int_equal(r.removed, 1);
     assert_int_equal(r.created, 1);
     assert_int_equal(position_of(f, SMALL "/50000.xml"), 7);

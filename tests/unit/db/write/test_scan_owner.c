@@ -17,30 +17,30 @@ static void what_another_owns_stays_theirs(void **state)
     put_plain(f, ROOT "a.xml", "2020-01-01"); /* by "tests" */
     static const struct source_file files[] = {
         {.path = "a.xml", .lastmod = "2026-01-01", .hash = {3, 4}, .urls = 5}, {.path = "b.xml"}};
-    struct scan_told told;
-    struct change_result r = scan_telling(f, scan_change, FILES(files), &told);
+    struct scan_report report;
+    struct change_result r = scan_reporting(f, scan_change, FILES(files), &report);
     assert_int_equal(r.status, CATALOGUE_OK);
     assert_int_equal(r.created, 1);
     assert_int_equal(r.rejected, 1);
-    assert_int_equal(told.rejections, 1);
-    assert_int_equal(told.code, RULE_OWNED_BY_ANOTHER);
-    assert_non_null(strstr(told.detail, "\"tests\""));
+    assert_int_equal(report.rejections, 1);
+    assert_int_equal(report.code, RULE_OWNED_BY_ANOTHER);
+    assert_non_null(strstr(report.detail, "\"tests\""));
     assert_lastmod(f, ROOT "a.xml", "2020-01-01");
     struct kept_file k = kept(f, "a.xml");
     assert_int_equal(k.file.state, SOURCE_FILE_QUARANTINED);
     assert_true(k.file.refused);
     assert_false(k.file.has_entry);
     assert_string_equal(k.problem, "owned-by-another");
-    assert_string_equal(k.detail, told.detail);
+    assert_string_equal(k.detail, report.detail);
     /* What it holds is kept as it was sent: it need not be read again. */
     assert_true(k.file.hash[0] == 3 && k.file.urls == 5);
     assert_string_equal(k.lastmod, "2026-01-01");
 
     /* Told once, though it is tried again; and its age is that of the first time. */
     run_sql(f, "UPDATE source_file_row SET problem_since = 1000 WHERE refused");
-    r = scan_telling(f, scan_change, files, 1, &told);
+    r = scan_reporting(f, scan_change, files, 1, &report);
     assert_int_equal(r.rejected, 1);
-    assert_int_equal(told.rejections, 0);
+    assert_int_equal(report.rejections, 0);
     assert_false(r.changed);
     assert_int_equal(kept(f, "a.xml").file.problem_since, 1000);
 
@@ -53,7 +53,7 @@ static void what_another_owns_stays_theirs(void **state)
 
     /* Theirs no longer. */
     drop(f, ROOT "a.xml");
-    r = scan_telling(f, scan_change, files, 1, &told);
+    r = scan_reporting(f, scan_change, files, 1, &report);
     assert_int_equal(r.created, 1);
     k = kept(f, "a.xml");
     assert_int_equal(k.file.state, SOURCE_FILE_LISTED);

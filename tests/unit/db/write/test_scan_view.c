@@ -153,11 +153,11 @@ static void many_files_at_once(void **state)
     enum { COUNT = 20000 };
     struct write_fixture *f = *state;
     struct source_file *files = make_files("products/of/some/department", 0, COUNT);
-    struct scan_told told;
+    struct scan_report report;
     double start = seconds();
-    assert_int_equal(scan_telling(f, scan_change, files, COUNT, &told).created, COUNT);
+    assert_int_equal(scan_reporting(f, scan_change, files, COUNT, &report).created, COUNT);
     print_message("first scan: %.2f s\n", seconds() - start);
-    assert_int_equal(told.rejections, 0);
+    assert_int_equal(report.rejections, 0);
 
     start = seconds();
     for (size_t i = 0; i < COUNT; i++)

@@ -124,13 +124,13 @@ static void reports_every_duplicate(void **state)
         struct change_result r = apply_lines(f, change, LINES(lines));
         assert_int_equal(r.status, skip ? CATALOGUE_OK : CATALOGUE_REFUSED);
         assert_int_equal(r.findings.count, 3);
-        uint64_t lines_told = 0;
+        uint64_t lines_reported = 0;
         for (size_t i = 0; i < 3; i++) {
             assert_int_equal(r.findings.items[i].code, RULE_DUPLICATE);
-            lines_told += r.findings.items[i].line;
+            lines_reported += r.findings.items[i].line;
         }
         change_result_done(&r);
-        assert_int_equal(lines_told, 3 + 4 + 6);
+        assert_int_equal(lines_reported, 3 + 4 + 6);
         assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap"), skip ? 3 : 1);
     }
     assert_int_equal(number_of(f, "SELECT count(*) FROM sitemap WHERE lastmod IS NULL"), 3);
