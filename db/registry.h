@@ -122,6 +122,8 @@ const struct registry_index *registry_index_by_name(const struct registry *r, co
 const struct registry_index *registry_list_by_name(const struct registry *r, const char *name,
                                                    enum list_kind kind,
                                                    const struct registry_site **site);
+/* Whether the name of an unknown list can be only of this site: a path, or a URL of its origin. */
+bool registry_is_name_of(const struct registry *r, const char *name, int64_t site_id);
 /* How many pages of it there may be: of an index as many as its site may have. */
 uint32_t registry_max_pages(const struct registry *r, const struct registry_index *list);
 

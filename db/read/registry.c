@@ -306,6 +306,15 @@ const struct registry_index *registry_index_by_name(const struct registry *r, co
     return registry_list_by_name(r, name, LIST_INDEX, site);
 }
 
+bool registry_is_name_of(const struct registry *r, const char *name, int64_t site_id)
+{
+    const struct registry_site *site = registry_site_by_id(r, site_id);
+    size_t len = site != NULL ? strlen(site->origin) : 0;
+
+    return name[0] == '/' ||
+           (site != NULL && strncmp(name, site->origin, len) == 0 && name[len] == '/');
+}
+
 /* ---- where a loc belongs --------------------------------------------------------------- */
 
 /* Runs once for each row of a bulk, so: no allocation, and nothing that grows

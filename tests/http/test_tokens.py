@@ -277,6 +277,26 @@ def test_a_prefix_sees_and_replaces_its_part(start):
     assert held.status == 409 and not re.search(r"\d", held.json()["detail"]), held
 
 
+def test_an_index_that_is_not_there(start):
+    """A token for one site reads that its own index is unknown, by a path, too; of another site's it learns nothing."""
+    other = "https://other.example"
+    server = start(sites=(ORIGIN, other))
+    token = server.cli("token", "add", "mine", "--site", ORIGIN).out.strip()
+    eventually(lambda: server.api("GET", "/v1/token", token=token).status == 200, "the token is known")
+    for name, status, code in (
+        (ORIGIN + "/none.xml", (404, 422), "index-unknown"),
+        ("/sitemap_index.xml", (404, 422), "index-unknown"),
+        (ORIGIN + ".example/none.xml", (403, 403), "token-of-another-site"),
+        (other + "/none.xml", (403, 403), "token-of-another-site"),
+        (other + "/sitemap_index.xml", (403, 403), "token-of-another-site"),
+    ):
+        whole = server.api("PUT", f"/v1/sitemaps?index={q(name)}", [{"loc": ORIGIN + "/a.xml"}], token=token)
+        one = server.api("POST", "/v1/sitemaps", {"loc": ORIGIN + "/a.xml", "index": name}, token=token)
+        restored = server.api("POST", f"/v1/restore?index={q(name)}&to=1", token=token)
+        for reply, wanted in ((whole, status[0]), (one, status[1]), (restored, status[0])):
+            assert (reply.status, reply.json()["code"]) == (wanted, code), (name, reply)
+
+
 def test_own_entries(start):
     server = start(sites=(ORIGIN,))
     token = server.cli("token", "add", "mine", "--own").out.strip()

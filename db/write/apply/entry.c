@@ -143,8 +143,10 @@ static void check_site(struct put *put, enum rule_code code)
 {
     bool unknown =
         code == RULE_SITE_UNKNOWN || code == RULE_INDEX_UNKNOWN || code == RULE_URLSET_UNKNOWN;
-    if (put->site ? !grant_has_site(&put->grant, put->site->id)
-                  : unknown && put->grant.site_id != 0)
+    int64_t only = put->grant.site_id;
+    if (put->index_name && code != RULE_SITE_UNKNOWN)
+        unknown = unknown && !registry_is_name_of(put->registry, put->index_name, only);
+    if (put->site ? !grant_has_site(&put->grant, put->site->id) : unknown && only != 0)
         forbid(put, RULE_SITE_UNKNOWN);
 }
 

@@ -431,7 +431,8 @@ static enum catalogue_status prepare(struct replace *r)
     const char *name = r->change->index_name;
     bool rows = r->change->list == LIST_URLSET;
     r->index = name ? registry_list_by_name(registry, name, r->change->list, NULL) : NULL;
-    if (!r->index && name && r->change->grant.site_id != 0) {
+    int64_t only = r->change->grant.site_id;
+    if (!r->index && name && only != 0 && !registry_is_name_of(registry, name, only)) {
         result_forbid(r->result); /* as another site's: it learns of neither */
         return CATALOGUE_OK;
     }

@@ -651,12 +651,12 @@ static enum catalogue_status restore_all(struct undo *u, const struct registry_i
 
 static enum catalogue_status restore(struct undo *u)
 {
+    const char *name = u->change->index_name;
+    int64_t only = u->change->grant.site_id;
     const struct registry_index *index =
-        u->change->index_name
-            ? registry_list_by_name(u->registry, u->change->index_name, u->change->list, NULL)
-            : NULL;
+        name ? registry_list_by_name(u->registry, name, u->change->list, NULL) : NULL;
     if (index ? !grant_has_site(&u->change->grant, index->site_id)
-              : u->change->grant.site_id != 0) {
+              : only != 0 && !(name && registry_is_name_of(u->registry, name, only))) {
         result_forbid(u->result);
         return CATALOGUE_OK;
     }
