@@ -12,22 +12,34 @@
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
-/* True where `path` (with query, if any) is a page of the site at hand that has entries. */
+/* True where `path` (with query, if any) is a page of the site at hand, or leads to one. */
 typedef bool robots_has_page(void *context, const char *path);
 
-static bool is_our_page(const struct registry_site *site, const struct robots_sitemap *sitemap,
-                        robots_has_page *has_page, void *context)
+/* With or without www., whatever the scheme and port: what the site had before it moved. */
+static bool is_host_of(const struct url *site, const struct url *url)
+{
+    const char *a = site->text + site->host_at, *b = url->text + url->host_at;
+    size_t a_len = site->host_len, b_len = url->host_len;
+    if (strncmp(a, "www.", 4) == 0)
+        a += 4, a_len -= 4;
+    if (strncmp(b, "www.", 4) == 0)
+        b += 4, b_len -= 4;
+    return a_len == b_len && memcmp(a, b, a_len) == 0;
+}
+
+/* What crawlers take for no URL, and what is ours under any scheme and host of the site. */
+static bool is_useless(const struct registry_site *site, const struct robots_sitemap *sitemap,
+                       robots_has_page *has_page, void *context)
 {
     const char *code, *why;
     struct url url;
-    return robots_sitemap_url(sitemap, &url, &code, &why) &&
-           url.origin_len == site->origin_url.origin_len &&
-           memcmp(url.text, site->origin, url.origin_len) == 0 &&
-           has_page(context, url.text + url.origin_len);
+    return !robots_sitemap_url(sitemap, &url, &code, &why) ||
+           (is_host_of(&site->origin_url, &url) && has_page(context, url.text + url.origin_len));
 }
 
-/* The operator's text without the lines that stand behind it anyway: many a robots.txt was written
- * when the index was another program's, and a URL that is named twice is a fault to some tools. */
+/* The operator's text without the Sitemap lines that stand behind it anyway, and those that are
+ * wrong: many a robots.txt was written when the index was another program's, and a URL that is
+ * named twice is a fault to some tools. */
 static void append_own(const struct registry_site *site, const char *own, struct str *out,
                        robots_has_page *has_page, void *context)
 {
@@ -36,7 +48,7 @@ static void append_own(const struct registry_site *site, const char *own, struct
     const char *kept = own; /* what is kept from here on */
     size_t len = strlen(own);
     while (robots_next_sitemap(own, len, &at, &sitemap))
-        if (is_our_page(site, &sitemap, has_page, context)) {
+        if (at.line.text >= kept && is_useless(site, &sitemap, has_page, context)) {
             str_append(out, kept, (size_t)(at.line.text - kept));
             kept = at.line.text + at.line.len;
         }
@@ -44,8 +56,7 @@ static void append_own(const struct registry_site *site, const char *own, struct
 }
 
 /* The robots.txt of a site: the operator's text (NULL: none), then a Sitemap line for every page
- * of every index (sitemaps.org "Specifying the Sitemap location in your robots.txt file"). Lines
- * of the text that name one of these pages are left out. */
+ * of every index (sitemaps.org "Specifying the Sitemap location in your robots.txt file"). */
 static void robots_render(const struct registry_site *site, const char *own,
                           robots_has_page *has_page, void *context, struct str *out)
 {
@@ -216,13 +227,17 @@ static const struct publish_site *policy_of(const struct publish_policies *polic
 struct place_in {
     const struct site_map *routing;
     uint32_t site;
+    const struct publish_site *policy; /* NULL: none */
 };
 
 static bool has_page(void *context, const char *path)
 {
     const struct place_in *in = context;
     const struct site_map_entry *e = find_entry(in->routing, in->site, path);
-    return e != NULL && e->kind == ROUTE_PAGE;
+    bool found = e != NULL && (e->kind == ROUTE_PAGE || e->kind == ROUTE_PAGE_GZ);
+    for (size_t i = 0; in->policy != NULL && !found && i < in->policy->alias_count; i++)
+        found = strcmp(in->policy->aliases[i].from, path) == 0;
+    return found;
 }
 
 /* Takes `text` over. */
@@ -280,7 +295,7 @@ static void add_robots(struct site_map *r, uint32_t place, const struct publish_
                        const struct site_map *before)
 {
     const struct registry_site *site = &r->registry->sites[place];
-    struct place_in in = {r, place};
+    struct place_in in = {r, place, policy};
     struct str text = STR_INIT;
     if (policy == NULL ? site->robots_off : policy->robots_off)
         return;

@@ -137,10 +137,11 @@ def test_the_changes_report_it(filled):
 
 def test_lines_that_name_our_pages_stand_once(filled):
     foreign = f"Sitemap: {SHOP}/x.xml\nSitemap: {ORIGIN}/other.xml\nSitemap: {ORIGIN}/sitemap_index-2.xml\n"
-    foreign += f"# Sitemap: {INDEX}\nSitemap: {INDEX}?page=1\nSitemap: http://www.example.com/sitemap_index.xml\n"
+    foreign += f"# Sitemap: {INDEX}\nSitemap: {INDEX}?page=1\nSitemap: http://www.example.com/other.xml\n"
     ours = [
         f"Sitemap: {INDEX}\r\n", f"SITEMAP:{INDEX}\n", f"  sitemap :\t{INDEX}  # the index\n",
-        "Sitemap: https://WWW.example.com:443/sitemap_index.xml\n", f"sitemap: {INDEX}",
+        "Sitemap: https://WWW.example.com:443/sitemap_index.xml\n", "Sitemap: http://example.com/sitemap_index.xml.gz\n",
+        "Sitemap: /sitemap_index.xml\n", "Sitemap: /news.xml /more.xml\n", f"sitemap: {INDEX}",
     ]
     assert patch(filled, "\ufeff" + ours[0]).status == 200 and robots(filled) == LINE
     assert patch(filled, OWN + ours[0] + foreign + "".join(ours[1:])).status == 200
@@ -153,9 +154,9 @@ def test_lines_that_name_our_pages_stand_once(filled):
 
 
 def test_a_robots_file_of_the_configuration(start, tmp_path):
-    (tmp_path / "robots.txt").write_text(OWN + f"sitemap: {INDEX}\nSitemap: {SHOP}/x.xml\n")
+    (tmp_path / "robots.txt").write_text(OWN + f"sitemap: {INDEX}\nSitemap: {SHOP}/x.xml\nSitemap: {ORIGIN}/sitemap.php\n")
     conf = tmp_path / "own.conf"
-    conf.write_text(f"[site \"main\"]\norigin = {ORIGIN}\nrobots_file = {tmp_path}/robots.txt\n")
+    conf.write_text(f"[site \"main\"]\norigin = {ORIGIN}\nrobots_file = {tmp_path}/robots.txt\nalias = /sitemap.php -> /sitemap_index.xml\n")
     server = start("--config", str(conf), sites=())
     assert server.register(f"{ORIGIN}/a.xml").status == 201
     assert robots(server) == OWN + f"Sitemap: {SHOP}/x.xml\n" + LINE
