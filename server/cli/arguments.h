@@ -21,7 +21,13 @@ struct cli_example {
 };
 
 /* What a command's word names, where it must be there already: shells then offer those that are. */
-enum cli_named { CLI_NAMES_NOTHING, CLI_NAMES_SITE, CLI_NAMES_INDEX, CLI_NAMES_URLSET };
+enum cli_named {
+    CLI_NAMES_NOTHING,
+    CLI_NAMES_SITE,
+    CLI_NAMES_INDEX,
+    CLI_NAMES_URLSET,
+    CLI_NAMES_SOURCE
+};
 
 struct cli_command {
     const char *name;     /* one word, or a group and a word: "site add" */

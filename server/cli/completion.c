@@ -24,7 +24,8 @@ enum offer {
     OFFER_SHELL,
     OFFER_SITE,
     OFFER_INDEX,
-    OFFER_URLSET
+    OFFER_URLSET,
+    OFFER_SOURCE
 };
 
 static const struct {
@@ -167,6 +168,8 @@ static enum offer offer_for_word(const struct cli_command *c)
         return OFFER_INDEX;
     case CLI_NAMES_URLSET:
         return OFFER_URLSET;
+    case CLI_NAMES_SOURCE:
+        return OFFER_SOURCE;
     case CLI_NAMES_NOTHING:
         break;
     }
@@ -302,8 +305,8 @@ static void give_up(int signal)
     _exit(EXIT_DONE);
 }
 
-/* The sites or lists of the catalogue that the line names, or of the configured one; nothing
- * where there is none. */
+/* The sites, lists or sources of the catalogue that the line names, or of the configured one;
+ * nothing where there is none. */
 static void offer_names(struct cli *cli, enum offer kind, const char *typed, const char *before)
 {
     const json_t *all = NULL, *one;
@@ -312,14 +315,18 @@ static void offer_names(struct cli *cli, enum offer kind, const char *typed, con
     signal(SIGALRM, give_up);
     alarm(OFFER_SECONDS);
     if (session_open(cli, false) == EXIT_DONE)
-        all = kind == OFFER_SITE
-                  ? api_sites(cli->backend)
+        all = kind == OFFER_SITE ? api_sites(cli->backend)
+              : kind == OFFER_SOURCE
+                  ? api_get_array(cli->backend, "/v1/sources", "sources")
                   : api_lists(cli->backend, kind == OFFER_URLSET ? LIST_URLSET : LIST_INDEX);
-    json_array_foreach(all, i, one)
-        offer(typed, before, member_text(one, kind == OFFER_SITE ? "origin" : "url"),
-              kind == OFFER_SITE     ? "site"
-              : kind == OFFER_URLSET ? "urlset"
-                                     : "index");
+    json_array_foreach(all, i, one) offer(typed, before,
+                                          member_text(one, kind == OFFER_SITE     ? "origin"
+                                                           : kind == OFFER_SOURCE ? "name"
+                                                                                  : "url"),
+                                          kind == OFFER_SITE     ? "site"
+                                          : kind == OFFER_SOURCE ? "source"
+                                          : kind == OFFER_URLSET ? "urlset"
+                                                                 : "index");
 }
 
 static void offer_kind(struct cli *cli, enum offer kind, const char *typed, const char *before)
@@ -340,6 +347,7 @@ static void offer_kind(struct cli *cli, enum offer kind, const char *typed, cons
     case OFFER_SITE:
     case OFFER_INDEX:
     case OFFER_URLSET:
+    case OFFER_SOURCE:
         offer_names(cli, kind, typed, before);
         break;
     }

@@ -217,6 +217,9 @@ def test_sites_and_indexes_of_the_catalogue(shell, tmp_path):
     assert shell(*here, "index", "remove", "https://sh") == shell(*here, "doctor", "https://sh") == indexes[:1]
     assert shell(*here, "token", "add", "x", "--site", "https://www.") == sites[1:]
     assert shell(*here, "site", "add", "") == [], "a new one is not a name of an old one"
+    upstream = ("--upstream", "https://www.example.com/sitemap.xml", "--index", indexes[-1])
+    assert sitemapd("source", "add", "old", *upstream, database=database).code == 0
+    assert shell(*here, "source", "remove", "") == shell(*here, "source", "set", "o") == ["old"]
 
 
 def test_bash_completes_behind_an_equals_sign(tmp_path):
