@@ -272,23 +272,6 @@ static pid_t user_of(const char *path)
     return user;
 }
 
-static enum catalogue_status check_place(struct restore *r)
-{
-    struct stat st;
-    pid_t user;
-
-    if (stat(r->path, &st) != 0)
-        return errno == ENOENT ? CATALOGUE_OK : restore_fail_errno(r, r->path);
-    if (!r->options->replace)
-        return restore_fail(r, CATALOGUE_CONFLICT, r->path, "is there already");
-    user = user_of(r->path);
-    if (user == 0)
-        return CATALOGUE_OK;
-    snprintf(r->why, r->why_size, "%s: locked: process %ld is using it; stop it first", r->path,
-             (long)user);
-    return CATALOGUE_BUSY;
-}
-
 static int64_t read_number(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *row = NULL;
@@ -298,6 +281,35 @@ static int64_t read_number(sqlite3 *db, const char *sql)
         value = sqlite3_column_int64(row, 0);
     sqlite3_finalize(row);
     return value;
+}
+
+/* Whether nothing was ever written there: what a start on a full disk leaves, or a truncation. */
+static bool is_blank(const char *path)
+{
+    sqlite3 *db = NULL;
+    bool blank =
+        sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK &&
+        read_number(db, "SELECT count(*) = 0 FROM sqlite_schema") != 0;
+
+    sqlite3_close(db);
+    return blank;
+}
+
+static enum catalogue_status check_place(struct restore *r)
+{
+    struct stat st;
+    pid_t user;
+
+    if (stat(r->path, &st) != 0)
+        return errno == ENOENT ? CATALOGUE_OK : restore_fail_errno(r, r->path);
+    if (!r->options->replace && !is_blank(r->path))
+        return restore_fail(r, CATALOGUE_CONFLICT, r->path, "is there already");
+    user = user_of(r->path);
+    if (user == 0)
+        return CATALOGUE_OK;
+    snprintf(r->why, r->why_size, "%s: locked: process %ld is using it; stop it first", r->path,
+             (long)user);
+    return CATALOGUE_BUSY;
 }
 
 /* Takes the old file for this process alone and puts its write-ahead log away: under the new file

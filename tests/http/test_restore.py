@@ -217,6 +217,22 @@ def test_a_development_build_s_file_is_refused(tmp_path, copy):
 # ---- restore ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("blank", ["empty", "without a table"])
+def test_a_file_in_which_nothing_was_written_need_not_be_replaced(start, tmp_path, blank):
+    """A start on a full disk leaves such a file."""
+    server = start()
+    assert server.register(f"{ORIGIN}/a.xml").status == 201
+    backup, database = str(tmp_path / "backup.db"), tmp_path / "blank.db"
+    done(server.cli("backup", backup))
+    database.touch()
+    if blank != "empty":
+        with contextlib.closing(sqlite3.connect(database)) as made:
+            made.execute("PRAGMA journal_mode=WAL")
+        assert database.stat().st_size == 4096
+    done(sitemapd("restore", backup, database=database))
+    assert f"{ORIGIN}/a.xml" in sitemapd("list", database=database).out
+
+
 def test_back_to_an_earlier_state(start, tmp_path):
     server = start()
     for name in "ab":
