@@ -24,9 +24,10 @@ struct shared_peers {
     /* Whether a node, this one or another, gives its file to others. Any thread, never waits. */
     bool (*offers)(void *context, const struct shared_member *member);
     /* Writes the file of `from`, a node of the shared catalogue `epoch`, to `fd` from its start.
-     * False: it is not whole, and why was logged. Ends soon once `stops` is true. */
+     * False: it is not whole; `why` says why, and it was logged. Ends soon once `stops` is true. */
     bool (*fetch)(void *context, const struct shared_member *from, const char *epoch, int fd,
-                  bool (*stops)(void *stops_context), void *stops_context);
+                  bool (*stops)(void *stops_context), void *stops_context, char *why,
+                  size_t why_size);
     /* Logs that what was fetched last is not used; the same file is not fetched again. */
     void (*reject)(void *context, const struct shared_member *from, const char *why);
 };

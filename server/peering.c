@@ -294,7 +294,8 @@ static bool copy_file(struct download *d, const char *epoch)
 }
 
 static bool fetch_file(void *context, const struct shared_member *from, const char *epoch, int fd,
-                       bool (*stops)(void *stops_context), void *stops_context)
+                       bool (*stops)(void *stops_context), void *stops_context, char *why,
+                       size_t why_size)
 {
     struct peering *p = context;
     char origin[ORIGIN_SIZE];
@@ -320,6 +321,7 @@ static bool fetch_file(void *context, const struct shared_member *from, const ch
                   origin, (double)(clock_now_ms() - began) / 1000);
     else if (!is_this && !stops(stops_context))
         warn(p, from->name, d.fault);
+    snprintf(why, why_size, "%s", d.fault);
     return whole;
 }
 

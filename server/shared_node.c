@@ -297,15 +297,17 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
         break;
     case SHARED_LEFT:
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "%s. This node has diverged: it serves its old pages, rejects writes, "
+                  "%s. This node has diverged: it serves its old pages, %s, "
                   "and is copying the cluster's state",
-                  now->diverged); /* `trouble` may already say why the first copy failed */
+                  now->diverged,
+                  nodes_writes_word(now)); /* `trouble` may already say why the first copy failed */
         break;
     case SHARED_TOO_OLD:
         log_event(
             LOG_LEVEL_ERROR, "shared-upgrade-needed",
             "the other nodes run a newer release, whose catalogue this one cannot apply: upgrade "
-            "this node. Until then it serves its old pages and rejects writes");
+            "this node. Until then it serves its old pages and %s",
+            nodes_writes_word(now));
         break;
     case SHARED_ALONE:
         break;

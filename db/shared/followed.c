@@ -49,7 +49,6 @@ struct followed_log {
     char expected[SHARED_EPOCH_SIZE]; /* "": any */
     struct shared_unpacker *unpacker;
     char why[256];
-    const char *gist;
     bool asked; /* `overview` had an answer */
 };
 
@@ -73,7 +72,6 @@ static bool is_interrupted(void *context)
 static enum shared_outcome fail(struct followed_log *l, enum shared_outcome outcome,
                                 const char *gist, const char *what)
 {
-    l->gist = gist;
     snprintf(l->why, sizeof l->why, "%s%s%s", gist, *what != '\0' ? ": " : "", what);
     return outcome;
 }
@@ -214,11 +212,6 @@ static const char *why(const struct shared_log *log)
     return ((const struct followed_log *)log)->why;
 }
 
-static const char *gist(const struct shared_log *log)
-{
-    return ((const struct followed_log *)log)->gist;
-}
-
 static void interrupt(struct shared_log *log)
 {
     atomic_store(&log_of(log)->interrupted, true);
@@ -279,7 +272,6 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
     (void)max_bytes;
     (void)deadline_ms; /* an answer has its own */
     l->why[0] = '\0';
-    l->gist = "";
     struct answer *a = borrow(l, at, head);
     if (a == NULL && l->use == FOLLOWED_FETCHES) {
         outcome = fetch(l, at, 0);
@@ -292,8 +284,6 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
     outcome = l->unpacker == NULL
                   ? SHARED_NO_MEMORY
                   : relay_read(a->fd, a->bytes, at, l->unpacker, take, l->why, sizeof l->why);
-    if (outcome == SHARED_DIVERGED)
-        l->gist = "the log of the followed node is damaged, or not this node's";
     give_back(l, a, outcome == SHARED_YES);
     return outcome;
 }
@@ -355,8 +345,8 @@ static enum shared_outcome overview(struct shared_log *log, struct shared_overvi
     return SHARED_YES;
 }
 
-/* The fetcher has logged the outcome of the other node's file; what is left to say is why it
- * could not be asked. */
+/* Why the other node's file is of no use, join_fetch knows; why it could not be asked, `overview`
+ * said. */
 static enum shared_outcome snapshot_get(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms)
 {
@@ -404,7 +394,7 @@ static void rollback(struct shared_log *log)
 static const struct shared_log_calls calls = {
     .free = free_log,
     .why = why,
-    .gist = gist,
+    .gist = why,
     .interrupt = interrupt,
     .expect = expect,
     .begin = begin,
@@ -458,7 +448,6 @@ struct shared_log *followed_open_log(struct followed *u, enum followed_use use)
     l->log.calls = &calls;
     l->u = u;
     l->use = use;
-    l->gist = "";
     return &l->log;
 }
 

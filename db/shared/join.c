@@ -268,7 +268,8 @@ static bool log_has(struct shared_log *log, const struct shared_position *at, ch
 
 /* One node after another, a random one first, until one's file is good. */
 static bool fetch_from_peers(struct shared_log *log, const char *name, int fd,
-                             const struct join_node *node, const struct join_peers *peers)
+                             const struct join_node *node, const struct join_peers *peers,
+                             char *why, size_t why_size)
 {
     struct known_peers known = {.calls = peers->calls, .own = node->name};
     struct shared_overview overview;
@@ -282,13 +283,12 @@ static bool fetch_from_peers(struct shared_log *log, const char *name, int fd,
     for (size_t i = 0; i < known.count && !fetched && !peers->stops(peers->context); i++) {
         const struct known_peer *from = &known.all[(first + i) % known.count];
         const struct shared_member member = {.name = from->name, .state = from->state};
-        char why[256] = "";
         if (ftruncate(fd, 0) != 0 ||
             !peers->calls->fetch(peers->calls->context, &member, overview.epoch, fd, peers->stops,
-                                 peers->context))
+                                 peers->context, why, why_size))
             continue;
-        fetched = make_own(name, &self, NULL, &at, why, sizeof why) == SHARED_YES &&
-                  log_has(log, &at, why, sizeof why);
+        fetched = make_own(name, &self, NULL, &at, why, why_size) == SHARED_YES &&
+                  log_has(log, &at, why, why_size);
         if (!fetched)
             peers->calls->reject(peers->calls->context, &member, why);
     }
@@ -309,7 +309,9 @@ enum shared_outcome join_fetch(struct shared_log *log, const char *path,
         return SHARED_NO;
     }
     enum shared_outcome outcome = SHARED_YES;
-    peers->used = peers->calls != NULL && fetch_from_peers(log, name, fd, node, peers);
+    char peer_why[200] = "";
+    peers->used = peers->calls != NULL &&
+                  fetch_from_peers(log, name, fd, node, peers, peer_why, sizeof peer_why);
     if (!peers->used)
         outcome = ftruncate(fd, 0) == 0 ? log->calls->snapshot_get(log, fd, &snapshot, PART_MS)
                                         : SHARED_STOPPED;
@@ -317,9 +319,10 @@ enum shared_outcome join_fetch(struct shared_log *log, const char *path,
     if (!peers->used && outcome == SHARED_YES)
         outcome = make_own(name, node, &snapshot.position, NULL, why, why_size);
     else if (outcome == SHARED_NO)
-        snprintf(why, why_size, "%s",
+        snprintf(why, why_size, "%s%s%s",
                  *log->calls->why(log) != '\0' ? log->calls->why(log)
-                                               : "the log has no snapshot yet");
+                                               : "the log has no snapshot yet",
+                 *peer_why != '\0' ? "; another node's file: " : "", peer_why);
     else if (outcome != SHARED_YES)
         snprintf(why, why_size, "%s", log->calls->why(log));
     if (outcome != SHARED_YES)

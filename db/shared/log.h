@@ -148,8 +148,8 @@ struct shared_log_calls {
     /* Why the last call had its outcome, in one line without secrets; "" where nothing is to be
      * said. Borrowed until the next call. */
     const char *(*why)(const struct shared_log *log);
-    /* What the server said then, for anybody: no name, address or setting. "": it said nothing.
-     * Static. */
+    /* What the server said then, for anybody: no name, address or setting of PostgreSQL's. "": it
+     * said nothing. Borrowed likewise. */
     const char *(*gist)(const struct shared_log *log);
     /* Any thread, also from a signal's: the call under way, and each later one, ends with
      * SHARED_STOPPED at once, a `commit` and a `settle` with UNKNOWN. For good. */

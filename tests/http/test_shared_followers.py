@@ -330,6 +330,18 @@ def test_a_followed_node_that_does_not_know_its_name(cluster):
         eventually(lambda: "add it to allowed_hosts" in reasons(b).get("joining", ""), "it says what lacks")
 
 
+def test_a_followed_node_whose_file_cannot_be_copied(cluster):
+    """Why it does not join is seen where the node is watched, and not in its log alone."""
+    a = peer(cluster, "a")
+    joined(a)
+    with Origin() as origin:
+        middle = Between(origin, a, lambda path, reply: answer(500, b'{"code":"x","detail":"no copy today"}') if path.startswith("/peer/snapshot") else None)
+        b = follower(cluster, "b", f"http://127.0.0.2:{origin.port}")
+        eventually(lambda: "no copy today" in reasons(b).get("joining", ""), "it says why")
+        middle.lies = None
+        joined(b)
+
+
 def test_a_command_on_the_file_of_a_follower(cluster):
     a = peer(cluster, "a")
     joined(a)
@@ -578,6 +590,7 @@ def test_a_followed_node_that_lies(truthful, what):
             assert ready(b)[1]["status"] == "degraded"
         middle.lies = None
         if what == "a newer schema":
+            assert "forwards writes" in reasons(b)["upgrade-needed"] and "forwards writes" in b.log()
             return  # until it is upgraded
         eventually(lambda: page(b) != before, "it follows again")
         equal([a, b])

@@ -124,6 +124,8 @@ bool nodes_read_names(const char *said, const char *kind,
 /* Copies the text that a node says as `kind` ("configuration", "advertise"); "": none. */
 void nodes_read_text(const char *said, const char *kind, char *out, size_t size);
 
+/* What it does with them while it cannot apply the others': a follower never applies any itself. */
+const char *nodes_writes_word(const struct shared_state *state);
 /* Whether nothing is here yet that could be served. */
 bool nodes_is_joining(struct catalogue *c);
 /* Adds to an array of reasons what is wrong with this node or shows between the nodes; each is

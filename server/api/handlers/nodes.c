@@ -184,13 +184,14 @@ static void report_state(struct reason_list *t)
         add_reason(
             t, "diverged",
             "%s; this node is copying the cluster's state; until it has, it serves the pages that "
-            "it has and rejects writes%s",
-            trouble != NULL ? trouble : "this node has diverged", copied);
+            "it has and %s%s",
+            trouble != NULL ? trouble : "this node has diverged", nodes_writes_word(s), copied);
     else if (s->phase == SHARED_TOO_OLD)
         add_reason(
             t, "upgrade-needed",
             "the other nodes run a newer release, whose catalogue this one cannot apply: upgrade "
-            "this node; until then it serves its old pages and rejects writes");
+            "this node; until then it serves its old pages and %s",
+            nodes_writes_word(s));
     else if (s->away_ms > 0)
         add_reason(t, "shared-unavailable",
                    "connection to %s has failed for %" PRId64
@@ -219,6 +220,11 @@ static void report_state(struct reason_list *t)
             t, "upgrade-pending",
             "the catalogue has not been upgraded to this release: upgrade all nodes, or run "
             "`sitemapd share upgrade` where upgrade = manual; until then this node rejects writes");
+}
+
+const char *nodes_writes_word(const struct shared_state *s)
+{
+    return s->followed != NULL ? "forwards writes" : "rejects writes";
 }
 
 bool nodes_is_joining(struct catalogue *c)
