@@ -158,6 +158,10 @@ void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out);
  * Thread safe, never waits. */
 #define CLOCK_SLACK_SECONDS 60
 int64_t catalogue_changed_at(const struct catalogue *c);
+/* Unix time, as changes are dated: of a shared catalogue by the log's clock, as the last
+ * transaction saw it. By it a date is in the future or not. Thread safe,
+ * never waits. */
+int64_t catalogue_now(const struct catalogue *c);
 
 /* The schema version that the file had before this handle changed it to `*to`, once for each file
  * that it changed; else 0. Not of a shared catalogue (struct shared_state). Thread safe. */

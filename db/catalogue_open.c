@@ -256,6 +256,12 @@ int64_t catalogue_changed_at(const struct catalogue *c)
     return atomic_load(&c->writer->changed_at);
 }
 
+int64_t catalogue_now(const struct catalogue *c)
+{
+    int64_t (*clock)(void) = c->options.clock;
+    return (clock != NULL ? clock() : (int64_t)time(NULL)) + atomic_load(&c->writer->clock_offset);
+}
+
 bool catalogue_was_served(const struct catalogue *c)
 {
     return c->writer->was_served;

@@ -147,6 +147,7 @@ void writer_saw(struct writer *w)
 {
     struct served now = served_now(w);
 
+    atomic_store(&w->clock_offset, w->tx.clock_offset);
     atomic_store(&w->changed_at, w->tx.changed_at);
     atomic_store(&w->history_bytes, (uint64_t)w->tx.history_bytes);
     atomic_store(&w->history_from, w->tx.history_from);

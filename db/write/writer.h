@@ -99,6 +99,7 @@ struct writer {
     atomic_uint_fast64_t commits, batched, committed, held;
     atomic_uint_fast64_t history_bytes, history_from, history_dropped;
     atomic_int_fast64_t registered_at;
+    _Atomic int64_t clock_offset; /* as the transaction's */
     _Atomic int64_t changed_at; /* of the file's last change, as its clock said; 0: none is known */
     atomic_uint_fast64_t failed[CATALOGUE_CANCELLED + 1];
     struct histogram write_ns, commit_ns, batch;

@@ -115,7 +115,7 @@ static struct reader_options options_of(const struct upload *upload)
         .max_bytes = app->max_bulk_bytes,
         .max_entries = app->max_bulk_entries,
         .max_ratio = UPLOAD_MAX_RATIO,
-        .now = upload->call.request->now,
+        .now = catalogue_now(app->catalogue),
     };
 }
 

@@ -662,7 +662,8 @@ bool scan_is_stopped(const struct scan_pass *pass)
 
 void scan_run(const struct scan_options *options, struct scan_outcome *out)
 {
-    struct scan_pass pass = {.options = options, .out = out, .now = time(NULL)};
+    struct scan_pass pass = {
+        .options = options, .out = out, .now = catalogue_now(options->catalogue)};
     const struct source_kind *kind = options->kind;
     *out = (struct scan_outcome){.status = CATALOGUE_CANCELLED};
     if (kind->begin(options->place, &pass)) {

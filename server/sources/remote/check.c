@@ -339,7 +339,7 @@ static bool read_entry_late(struct poll *p)
         catalogue_view_end(view);
     }
     return status == CATALOGUE_OK &&
-           (p->entry_changed_at < p->now || p->entry_changed_at > run_now());
+           (p->entry_changed_at < p->now || p->entry_changed_at > run_now(p->remote));
 }
 
 /* It is polled again soon, and nothing comes of this poll. */

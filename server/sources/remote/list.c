@@ -384,8 +384,8 @@ static void reset_list(struct remote *r, const struct remote_source *s,
     struct check_write reset = {
         .kind = CHECK_RESULT, .full_from = k->full_at, .record = same_upstream ? *k : none};
     reset.record.etag = reset.record.last_modified = NULL;
-    reset.record.next_at = run_now();
-    reset.record.urls = is_new || k->hash[0] == s->digest[0] ? k->urls : (uint64_t)run_now();
+    reset.record.next_at = run_now(r);
+    reset.record.urls = is_new || k->hash[0] == s->digest[0] ? k->urls : (uint64_t)run_now(r);
     memcpy(reset.record.hash, s->digest, sizeof reset.record.hash);
     run_write(r, &reset);
 }
@@ -417,7 +417,7 @@ static void load_list(struct remote *r, struct remote_source *s, const struct ch
                       struct catalogue_view *view)
 {
     s->list_id = k->id;
-    s->next_at = run_now();
+    s->next_at = run_now(r);
     s->mapped_at = (int64_t)k->urls;
     s->whole = k->good_at == 0;
     if (k->checked_at == 0)
@@ -474,7 +474,7 @@ void list_load_all(struct remote *r)
 
 static void refuse_list(struct remote *r, struct remote_source *source, const char *failure)
 {
-    source->next_at = run_now() + 60;
+    source->next_at = run_now(r) + 60;
     pthread_mutex_lock(&r->lock);
     source->status.polling = false;
     pthread_mutex_unlock(&r->lock);

@@ -16,6 +16,7 @@ struct once {
     struct url upstream;
     struct upstream *list;
     bool headed, decided;
+    int64_t now;
 };
 
 static bool may_request(void *context, const struct url *to)
@@ -45,7 +46,7 @@ static const char *reply_problem(struct once *o, enum fetch_status status,
 {
     struct child_verdict verdict;
     const struct child_answer answer = {
-        .fetch = status, .reply = reply, .hop = hop, .decided = o->decided, .now = run_now()};
+        .fetch = status, .reply = reply, .hop = hop, .decided = o->decided, .now = o->now};
     child_check(&answer, &verdict);
     if (reply->status == 508) {
         snprintf(why, why_size,
@@ -105,7 +106,7 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
         reply.status = 200; /* no whole answer, but one that was read far enough */
     const char *code = reply_problem(o, status, &reply, follow.verdict, said, sizeof said);
     const char *date = fetch_header(&reply, "Date");
-    scan->answered = run_now();
+    scan->answered = o->now;
     if (date != NULL)
         http_date_parse(date, scan->answered, &scan->answered);
     fetch_reply_done(&reply);
@@ -123,13 +124,13 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
 enum catalogue_status remote_scan_once(const struct source_settings *settings,
                                        const struct remote_bounds *bounds, struct scan_once *once)
 {
-    struct once o = {.decided = false};
+    struct once o = {.now = catalogue_now(once->catalogue)};
     struct scan_outcome outcome = {.status = CATALOGUE_REFUSED};
     struct remote_plan *plan = remote_plan_new(bounds, 1, settings, once->why, sizeof once->why);
     enum catalogue_status status = CATALOGUE_REFUSED;
     once->result = (struct change_result){0};
     url_parse(settings->upstream, strlen(settings->upstream), &o.upstream, NULL);
-    o.list = upstream_new(run_now(), &o.upstream, plan != NULL ? plan->settings->host_map : NULL);
+    o.list = upstream_new(o.now, &o.upstream, plan != NULL ? plan->settings->host_map : NULL);
     if (o.list == NULL)
         status = CATALOGUE_NO_MEMORY;
     if (plan != NULL && o.list != NULL &&

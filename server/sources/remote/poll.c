@@ -282,7 +282,7 @@ struct poll *poll_new(struct remote *r, struct remote_host *host)
         return NULL;
     p->remote = r;
     p->host = host;
-    p->now = run_now();
+    p->now = run_now(r);
     p->began_ms = clock_now_ms();
     p->next = r->polls;
     r->polls = p;

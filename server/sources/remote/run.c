@@ -23,9 +23,9 @@
 #define LISTS_OF_SITE   4  /* under way, of those that a site's tokens can make */
 #define HOSTS_LEAST     64 /* as many are not worth a sweep */
 
-int64_t run_now(void)
+int64_t run_now(const struct remote *r)
 {
-    return clock_unix_ms() / 1000;
+    return catalogue_now(r->catalogue);
 }
 
 uint32_t run_chance(struct remote *r)
@@ -824,7 +824,7 @@ static void measure(struct remote *r, int64_t now, int64_t now_ms)
 /* Set back, the clock would let nothing be due for as long. */
 static void check_clock(struct remote *r, int64_t now_ms)
 {
-    int64_t offset = clock_unix_ms() - now_ms;
+    int64_t offset = run_now(r) * 1000 - now_ms;
     int64_t set = (offset - r->clock_offset) / 1000;
     bool known = r->clock_offset != 0;
     r->clock_offset = offset;
@@ -868,7 +868,7 @@ static int64_t step(struct remote *r)
         return TICK_MS;
     run_sweep_hosts(r);
     int64_t wait = serve_requests(r, now_ms);
-    int64_t now = run_now();
+    int64_t now = run_now(r);
     wait = least(wait, begin_lists(r, now));
     wait = least(wait, begin_children(r, now, now_ms));
     int64_t keeps_ms = r->batch_is_news ? BATCH_MS : QUIET_BATCH_MS;

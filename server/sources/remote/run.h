@@ -266,7 +266,8 @@ void run_sweep_hosts(struct remote *r);
 struct remote_source *run_source(struct remote *r, const char *name); /* NULL: none */
 /* Where the sitemap at a loc is asked for; `source` may be NULL. False: it has no such outline. */
 bool run_request_url(const struct remote_source *source, const char *loc, struct url *out);
-int64_t run_now(void);
+/* Unix time, as the catalogue dates its changes. */
+int64_t run_now(const struct remote *r);
 uint32_t run_chance(struct remote *r);
 /* A site's part of the host, which is made. NULL: no memory. */
 struct host_part *run_part(struct remote_host *host, int64_t site_id);

@@ -310,9 +310,9 @@ const char *split_requeue(struct poll *p, bool asked)
 {
     const char *why = p->splits ? why_not_now(p, asked) : NULL;
     if (why != NULL && !asked)
-        run_enqueue(
-            p->remote, p->host, p->record.site_id,
-            (struct due){p->record.id, (uint32_t)(run_now() + AGAIN_S), p->record.interval_s});
+        run_enqueue(p->remote, p->host, p->record.site_id,
+                    (struct due){p->record.id, (uint32_t)(run_now(p->remote) + AGAIN_S),
+                                 p->record.interval_s});
     return why;
 }
 
@@ -494,7 +494,7 @@ bool split_postpone(struct poll *p, uint64_t got_bytes)
         return false;
     run_enqueue(p->remote, p->host, p->record.site_id,
                 (struct due){p->record.id,
-                             (uint32_t)(run_now() + split_wait(p, got_bytes, LATER_S)),
+                             (uint32_t)(run_now(p->remote) + split_wait(p, got_bytes, LATER_S)),
                              p->record.interval_s});
     return true;
 }

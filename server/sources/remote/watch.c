@@ -30,7 +30,7 @@ static int64_t first_poll(struct remote *r, const struct remote_source *source, 
                           const char *loc)
 {
     struct url url;
-    int64_t now = run_now();
+    int64_t now = run_now(r);
     struct remote_host *host = run_request_url(source, loc, &url) ? run_host(r, &url) : NULL;
     struct host_part *part = host != NULL ? run_part(host, site_id) : NULL;
     if (part == NULL)
@@ -292,7 +292,7 @@ static bool load_row(void *context, const struct check_due *row)
     if (host == NULL)
         return false;
     /* A time further away than any that is given was written by a clock that was wrong. */
-    int64_t now = run_now();
+    int64_t now = run_now(r);
     int64_t most = now + 2 * (int64_t)((double)r->plan->bounds.max_interval_s *
                                        run_stretch(r, host, row->site_id));
     int64_t at = row->next_at < 1 ? 1 : row->next_at > most ? now : row->next_at;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/sitemaps: one entry. */
+#include "server/rules/lastmod.h"
 #include "tests/unit/api/world.h"
 
 static void test_one_entry_lives_and_goes(void **state)
@@ -177,12 +178,27 @@ static void test_lists(void **state)
     answer_done(&b);
 }
 
+/* Of a shared catalogue it is that of the log: a node whose clock is behind drops no date. */
+static void test_dates_in_the_future_are_found_by_the_catalogues_clock(void **state)
+{
+    struct world *w = *state;
+    char body[128], date[21];
+
+    lastmod_format_utc((int64_t)time(NULL) + 39 * 86400, date);
+    snprintf(body, sizeof body, "{\"loc\":\"" ORIGIN "/a.xml\",\"lastmod\":\"%s\"}", date);
+    expect(ask(w, HTTP_POST, "/v1/sitemaps", body), 201, "\"warnings\":[\"lastmod-in-future\"]");
+    world_ahead_s = 40 * 86400;
+    expect(ask(w, HTTP_POST, "/v1/sitemaps", body), 200, "\"warnings\":[]");
+    world_ahead_s = 0;
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, world_with_site, world_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_one_entry_lives_and_goes),
         CASE(test_upsert),
+        CASE(test_dates_in_the_future_are_found_by_the_catalogues_clock),
         CASE(test_preconditions),
         CASE(test_refusals),
         CASE(test_queries),

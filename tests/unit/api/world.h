@@ -7,6 +7,13 @@
 
 /* ---- setup ------------------------------------------------------------------------------- */
 
+static int64_t world_ahead_s; /* of the catalogue's clock */
+
+static inline int64_t world_clock(void)
+{
+    return (int64_t)time(NULL) + world_ahead_s;
+}
+
 static inline bool attach_nothing(void *context, struct resource *s)
 {
     (void)context;
@@ -26,6 +33,7 @@ static inline int world_setup(void **state)
     snprintf(path, sizeof path, "%s/catalogue.db", w->folder);
     const struct catalogue_options options = {.path = path,
                                               .server = true,
+                                              .clock = world_clock,
                                               .write_timeout_ms = 60000,
                                               .max_queued = 100,
                                               .shrink_percent = 30,

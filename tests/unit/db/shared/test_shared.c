@@ -360,6 +360,7 @@ static void a_clock_that_is_wrong_voids_no_key(void **state)
     assert_true(is_repeated(late, "l", "2026-01-02"));
     assert_in_range(number_of(&k.nodes[0].f, "SELECT min(at) FROM idempotency"), now, now + 3600);
     assert_in_range(number_of(&k.nodes[0].f, "SELECT min(changed_at) FROM page"), now, now + 3600);
+    assert_in_range(catalogue_now(late->f.c), now - 60, now + 3600);
     memory.unix_ms = (now + 86401) * 1000; /* it is the log's day that counts */
     assert_false(is_repeated(&k.nodes[0], "k", "2026-01-01"));
     cluster_close(&k);
