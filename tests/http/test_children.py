@@ -473,6 +473,11 @@ def test_a_sitemap_without_an_index_is_listed_and_served(world):
     eventually(lambda: world.reasons() == {"source-failing"}, "it is reported")
     eventually(lambda: "urlset-not-index" in server.log(), "and logged")
     assert world.index() == before
+    # Unless that is said to be intended, as the message says.
+    needed = re.search(r"max_removed=([0-9]+)", world.server.api("GET", "/v1/sources/shop").json()["failure"]).group(1)
+    assert world.server.api("POST", f"/v1/sources/shop/scan?max_removed={int(needed) - 1}").status != 200 and world.index() == before
+    assert world.server.api("POST", f"/v1/sources/shop/scan?max_removed={needed}").status == 200
+    eventually(lambda: world.index().count("<loc>") == 1 and f"{world.base}/list.xml" in world.index() and world.reasons() == set(), "it alone is listed")
 
 
 def test_a_copy_of_one_site_is_never_anothers(start):

@@ -304,8 +304,9 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
     if (v->state == CHECK_GOOD) {
         code = upstream_finish(p->upstream, why, sizeof why);
         if (code == NULL)
-            code = upstream_check_single(p->upstream, p->remote->catalogue,
-                                         p->source->settings->name, why, sizeof why);
+            code = upstream_check_single(
+                p->upstream, p->remote->catalogue, p->source->settings->name,
+                list_most_removed(p->dry_run ? p->dry_asks : p->asks), why, sizeof why);
         if (code == NULL && list_scan_begin(p, v, reply))
             return true;
         failure = code != NULL ? why : "out of memory";

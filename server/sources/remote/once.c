@@ -111,7 +111,8 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
         http_date_parse(date, scan->answered, &scan->answered);
     fetch_reply_done(&reply);
     if (code == NULL)
-        code = upstream_check_single(o->list, scan->catalogue, settings->name, said, sizeof said);
+        code = upstream_check_single(o->list, scan->catalogue, settings->name, scan->max_removed,
+                                     said, sizeof said);
     if (code != NULL) {
         snprintf(why, why_size, "%s: %s", code, said);
         return CATALOGUE_REFUSED;

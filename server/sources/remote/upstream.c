@@ -2,6 +2,7 @@
 /* Reads an upstream's index, and hands its members over as a scan. */
 #include "server/sources/remote/upstream.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ struct upstream {
     struct url url;
     bool out_of_memory;
     struct record_list members; /* path, and claim or problem and detail */
-    size_t good, dated;
+    size_t good, dated, bytes;
     /* Of the scan. */
     const struct upstream_scan *scan;
     struct record_list dropped; /* path, state */
@@ -39,6 +40,7 @@ static bool add_member(struct upstream *u, struct record *member)
 {
     bool failed = false;
     struct source_file *file = &member->file;
+    u->bytes += sizeof *member + strlen(file->path);
     file->path = record_keep(&u->members, file->path, &failed);
     file->claim = record_keep(&u->members, file->claim, &failed);
     file->problem = record_keep(&u->members, file->problem, &failed);
@@ -132,24 +134,27 @@ const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
 }
 
 const char *upstream_check_single(const struct upstream *u, struct catalogue *c, const char *source,
-                                  char *why, size_t why_size)
+                                  int64_t max_removed, char *why, size_t why_size)
 {
     struct catalogue_view *view;
-    struct source_state state;
+    struct source_state state = {0};
     if (!u->single || catalogue_view_begin(c, &view) != CATALOGUE_OK)
         return NULL;
     bool known = catalogue_view_source_state(view, source, &state) == CATALOGUE_OK;
     catalogue_view_end(view);
     /* One may be itself, also at the URL that the upstream had before. */
-    if (known && state.files <= 1)
+    if (known && (state.files <= 1 || max_removed >= (int64_t)state.files))
         return NULL;
-    snprintf(why, why_size, "is a sitemap (urlset); it was a sitemap index before");
+    snprintf(why, why_size,
+             "is a sitemap (urlset); it was a sitemap index before; if that is intended, scan the "
+             "source with max_removed=%" PRIu64 ", which removes the index's sitemaps",
+             state.files);
     return is_urlset;
 }
 
 struct upstream_counts upstream_count(const struct upstream *u)
 {
-    return (struct upstream_counts){u->members.count, u->good, u->dated};
+    return (struct upstream_counts){u->members.count, u->good, u->dated, u->bytes};
 }
 
 const char *upstream_first(const struct upstream *u)

@@ -29,13 +29,15 @@ bool upstream_feed(struct upstream *u, const char *bytes, size_t len);
  * it, and a sentence. */
 const char *upstream_finish(struct upstream *u, char *why, size_t why_size);
 /* After upstream_finish, of a source: NULL, or as above where it is a sitemap itself, though it was
- * an index when it was read last: then something is wrong with it. */
+ * an index when it was read last: then something is wrong with it, unless `max_removed` lets all
+ * its sitemaps go. */
 struct catalogue;
 const char *upstream_check_single(const struct upstream *u, struct catalogue *c, const char *source,
-                                  char *why, size_t why_size);
-/* Its members, of these the good ones, which can be listed, and of those the ones with a date. */
+                                  int64_t max_removed, char *why, size_t why_size);
+/* Its members, of these the good ones, which can be listed, and of those the ones with a date; the
+ * bytes of all. */
 struct upstream_counts {
-    size_t members, good, dated;
+    size_t members, good, dated, bytes;
 };
 struct upstream_counts upstream_count(const struct upstream *u);
 /* The first member that can be listed, as it is served here; NULL: there is none. */
