@@ -197,8 +197,9 @@ enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, cons
 enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
                                                  const char *path, struct source_file *out,
                                                  bool *found);
-/* Calls `each` for every source that a scan left something of, by name, no matter who has it read:
- * `remote` where its list is polled. Not those that were removed. False from `each` ends it. */
+/* Calls `each` for every source that a scan or a poll left something of, by name, no matter who has
+ * it read: `remote` where its list is polled. Not those that were removed. False from `each` ends
+ * it. */
 typedef bool source_name_each(void *context, const char *name, bool remote);
 enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                                                      source_name_each *each, void *context);

@@ -108,9 +108,9 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                                                      source_name_each *each, void *context)
 {
     sqlite3_stmt *row = view_statement(
-        v, "SELECT s.name, EXISTS (SELECT 1 FROM fetch WHERE list = 1 AND source = s.id)"
-           " FROM source_state AS t JOIN source AS s ON s.id = t.source WHERE s.name NOT IN"
-           " (SELECT name FROM source_made WHERE removed <> 0) ORDER BY s.name");
+        v, "SELECT name, EXISTS (SELECT 1 FROM fetch WHERE list = 1 AND source = s.id) AS listed"
+           " FROM source AS s WHERE (listed OR id IN (SELECT source FROM source_state))"
+           " AND name NOT IN (SELECT name FROM source_made WHERE removed <> 0) ORDER BY name");
     bool ended = false;
 
     int rc = view_bind(row, "");

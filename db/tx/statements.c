@@ -29,6 +29,11 @@
 #define KEPT_CLAIM   DATE_KEPT("f.claim")
 #define KEPT_LASTMOD DATE_KEPT("f.lastmod")
 
+/* What a scan or a poll of its list left of a source. */
+#define SOURCE_HAS_STATE(source_id)                                                                \
+    "(EXISTS (SELECT 1 FROM source_state WHERE source = " source_id ") OR EXISTS (SELECT 1"        \
+    " FROM fetch WHERE source = " source_id " AND list = 1))"
+
 #define SOURCE_HAS_FILES(source_id)                                                                \
     "(EXISTS (SELECT 1 FROM source_file_row WHERE source = " source_id ") OR EXISTS (SELECT 1"     \
     " FROM fetch WHERE source = " source_id " AND list = 0 AND listed = 1))"

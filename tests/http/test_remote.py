@@ -313,6 +313,57 @@ def test_an_upstream_is_scanned_once_from_the_command_line(tmp_path):
         assert problem.code == 2 and "--url can only be used with a folder" in problem.err
 
 
+def test_a_list_that_was_never_read_is_seen_in_the_file(start):
+    """A command on the file has no configuration that names the source."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = answer(404)
+        server = start(sites=(), config=config(base))
+        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["failure"], "it fails")
+        told = eventually(lambda: (found := server.cli("status")) and "failing: " in found.out and found, "it is seen")
+        assert "  shop " in told.out and "scanned never; not declared here" in told.out, told
+        server.stop()
+        assert server.cli("source", "remove", "shop").out == "shop: removed; its entries stay\n"
+        assert "  shop " not in server.cli("status").out
+
+
+def test_large_lists_are_read_one_after_another(start):
+    """Each needs twice its size in memory."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        bodies = {name: index(*(f"{base}/{name}/{i}{'x' * 900}.xml" for i in range(24000))) for name in ("one", "two")}
+        reached, released, sent = threading.Event(), threading.Event(), []
+
+        def send(name, connection):
+            body, began = bodies[name], time.monotonic()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
+            if name == "two":
+                assert reached.wait(60)
+            for at in range(0, len(body) - 100, 65536):
+                connection.sendall(body[at:min(at + 65536, len(body) - 100)])
+                sent.append((name, time.monotonic()))
+            if name == "one":
+                reached.set()
+                assert released.wait(60)
+            connection.sendall(body[-100:])
+
+        for name in bodies:
+            origin.answers[f"/{name}.xml"] = lambda connection, _, name=name: send(name, connection)
+        source = '[source "{0}"]\nupstream = {1}/{0}.xml\ncheck = no\nindex = {1}/sitemap_index.xml\n'
+        server = start(sites=(), config=f'[fetch]\nallow_address = 127.0.0.2\nrate = 1000\nper_host = 32\n[site "m"]\norigin = {base}\nindex = /sitemap_index.xml\n' + "".join(source.format(name, base) for name in bodies))
+        members = lambda name: server.api("GET", f"/v1/sources/{name}").json()["members"]
+        try:
+            assert reached.wait(60)
+            at = time.monotonic()
+            pieces = len(range(0, len(bodies["two"]) - 100, 65536))
+            stands = lambda: sent[-1][0] == "two" and sum(name == "two" for name, _ in sent) < pieces and time.monotonic() - sent[-1][1] > 1
+            eventually(lambda: members("two") or stands(), "the second is read, or waits")
+            assert not members("two") or time.monotonic() - at > 40, "it waits so long"
+        finally:
+            released.set()
+        eventually(lambda: members("one") == members("two") == 24000, "both are read")
+
+
 def test_a_scan_beside_a_server_ends_what_the_guard_held(start, tmp_path):
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"

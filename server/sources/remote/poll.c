@@ -108,10 +108,30 @@ static unsigned count_other_sites(const struct poll *p)
     return others;
 }
 
+/* A large list needs twice its size in memory, so that they are read one after another. Where one
+ * takes long the others go on, lest a slow origin keeps them from being read. */
+#define LARGE_LIST_BYTES   (8u << 20)
+#define LARGE_LIST_MOST_MS 45000
+
+static bool waits_for_list(struct poll *p)
+{
+    if (!p->list || p->large_at_ms != 0 || upstream_count(p->upstream).bytes < LARGE_LIST_BYTES)
+        return false;
+    int64_t now_ms = clock_now_ms();
+    if (p->waits_since_ms == 0)
+        p->waits_since_ms = now_ms;
+    for (const struct poll *at = p->remote->polls; at != NULL; at = at->next)
+        if (at->large_at_ms != 0 && now_ms - at->large_at_ms < LARGE_LIST_MOST_MS &&
+            now_ms - p->waits_since_ms < LARGE_LIST_MOST_MS)
+            return true;
+    p->large_at_ms = now_ms;
+    return false;
+}
+
 static bool waits_for_others(void *context)
 {
-    const struct poll *p = context;
-    return p->remote->rests_until_ns[poll_group(p)] > clock_now_ns();
+    struct poll *p = context;
+    return p->remote->rests_until_ns[poll_group(p)] > clock_now_ns() || waits_for_list(p);
 }
 
 static bool read_piece(struct poll *p, const char *bytes, size_t len)

@@ -200,10 +200,11 @@ struct poll {
     struct trace_end end; /* what its span says once it is over */
     /* Of a list. */
     struct upstream *upstream;
-    bool dry_run;                       /* dry runs alone asked for it: nothing comes of it */
-    bool scans;                         /* it was read, and its scan waits or is under way */
-    uint32_t failures;                  /* its source's, before */
-    struct remote_ask *asks, *dry_asks; /* that it is the answer for, once it was read */
+    int64_t large_at_ms, waits_since_ms; /* see poll.c; 0: it is not large, never waited */
+    bool dry_run;                        /* dry runs alone asked for it: nothing comes of it */
+    bool scans;                          /* it was read, and its scan waits or is under way */
+    uint32_t failures;                   /* its source's, before */
+    struct remote_ask *asks, *dry_asks;  /* that it is the answer for, once it was read */
     /* Of a sitemap. */
     struct check_record record;
     struct record_list texts; /* of the record, and these */
