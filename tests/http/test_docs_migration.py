@@ -110,7 +110,7 @@ def test_from_http_to_https(tmp_path, managed):
     config = tmp_path / "site.conf"
     config.write_text('[site "www"]\norigin = http://www.example.com\n' if managed else "")
     (tmp_path / "text.txt").write_text("User-agent: *\nDisallow: /private/\n")
-    copy, move, release, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[7:])
+    copy, release, move, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[7:])
     to_begin = f"""
         ready() {{ until test -s $1; do kill -0 $2; sleep 0.1; done; }}
         serve() {{ rm -f ready.txt; sitemapd serve --listen 127.0.0.1:{public} --admin-listen 127.0.0.1:{admin} >ready.txt 2>>serve.log & server=$!
