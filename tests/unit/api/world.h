@@ -7,7 +7,7 @@
 
 /* ---- setup ------------------------------------------------------------------------------- */
 
-static int64_t world_ahead_s; /* of the catalogue's clock */
+static _Atomic int64_t world_ahead_s; /* of the catalogue's clock */
 
 static inline int64_t world_clock(void)
 {
