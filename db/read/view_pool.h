@@ -67,8 +67,7 @@ sqlite3_stmt *view_statement(struct catalogue_view *v, const char *sql);
 /* Binds the parameters from the first on: 'i' exactly an int64_t, 't' a text (borrowed; NULL:
  * NULL). A result code of the engine; SQLITE_ERROR where `row` is NULL. */
 int view_bind(sqlite3_stmt *row, const char *types, ...);
-/* The first column of the first row, 0 where there is none; resets. `rc` is the result of binding.
- */
+/* The first column of the first row, 0 without a row; resets. `rc` is the result of binding. */
 enum catalogue_status view_number(struct catalogue_view *v, sqlite3_stmt *row, int rc,
                                   int64_t *out);
 /* Maps a result, and remembers where it means that the connection is not to be used again. */

@@ -306,7 +306,7 @@ static void give_up(int signal)
 }
 
 /* The sites, lists or sources of the catalogue that the line names, or of the configured one;
- * nothing where there is none. */
+ * nothing without a catalogue. */
 static void offer_names(struct cli *cli, enum offer kind, const char *typed, const char *before)
 {
     const json_t *all = NULL, *one;

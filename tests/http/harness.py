@@ -178,6 +178,19 @@ class Connection:
         return reply
 
 
+def slow_reader(address, request, source=None):
+    """A socket that has sent the request and has little room for its reply: what is longer waits in the server."""
+    host, _, port = address.rpartition(":")
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.settimeout(seconds(60))
+    if source:
+        reader.bind((source, 0))
+    reader.connect((host, int(port)))
+    reader.sendall(request)
+    return reader
+
+
 def request_bytes(method, target, headers=(), body=b"", host=HOST, version="HTTP/1.1", length=True):
     lines = [f"{method} {target} {version}"]
     if host is not None:

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from harness import BIN, HOST, INDEX, ORIGIN, RFC3339, TOKEN, Connection, Server, ask, eventually, problem, q, request_bytes, seconds, sitemapd
+from harness import BIN, HOST, INDEX, ORIGIN, RFC3339, TOKEN, Connection, Server, ask, eventually, problem, q, request_bytes, seconds, sitemapd, slow_reader
 
 GOOGLE = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 BING = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)"
@@ -151,12 +151,7 @@ class SlowReader:
     """Asks for the page as it is uncompressed, and takes no more than a little of it."""
 
     def __init__(self, server):
-        host, port = server.public.rsplit(":", 1)
-        self.socket = socket.socket()
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.socket.settimeout(120)
-        self.socket.connect((host, int(port)))
-        self.socket.sendall(request_bytes("GET", PAGE, [("User-Agent", GOOGLE), ("Connection", "close")], host=HOST))
+        self.socket = slow_reader(server.public, request_bytes("GET", PAGE, [("User-Agent", GOOGLE), ("Connection", "close")], host=HOST))
         assert self.socket.recv(1000).startswith(b"HTTP/1.1 200")
 
     def rest(self):

@@ -15,7 +15,7 @@ import time
 
 import harness
 import pytest
-from harness import HOST, ORIGIN, PLAIN, Connection, eventually, q, request_bytes, seconds
+from harness import HOST, ORIGIN, PLAIN, Connection, eventually, q, request_bytes, seconds, slow_reader
 from hostile import REFUSED, Generator
 
 XML = "/sitemap_index.xml"
@@ -132,14 +132,8 @@ def test_slow_readers_of_old_pages_are_cut_off(start):
     readers = []
     try:
         for number in range(8):
-            reader = socket.socket()
-            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            reader.settimeout(seconds(60))
-            host, _, port = server.public.rpartition(":")
-            reader.connect((host, int(port)))
-            readers.append(reader)
-            reader.sendall(request_bytes("GET", XML, {"Accept-Encoding": "gzip", "Connection": "close"}))
-            assert reader.recv(1) == b"H"
+            readers.append(slow_reader(server.public, request_bytes("GET", XML, {"Accept-Encoding": "gzip", "Connection": "close"})))
+            assert readers[-1].recv(1) == b"H"
             assert server.register(locs[0], lastmod=f"2026-01-{number + 1:02}").status == 200
         eventually(lambda: server.metrics()["sitemapd_snapshot_bytes"] <= budget + page_bytes, "the budget holds")
         # Who asked last gets the whole page, the longest at it got less, and the page is served.
@@ -200,13 +194,7 @@ def test_replies_that_nobody_reads_keep_no_more_than_their_share(start):
     readers = []
     try:
         for _ in range(10):
-            reader = socket.socket()
-            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            reader.settimeout(seconds(60))
-            host, _, port = server.admin.rpartition(":")
-            reader.connect((host, int(port)))
-            readers.append(reader)
-            reader.sendall(asked)
+            readers.append(slow_reader(server.admin, asked))
         eventually(lambda: cut_for_memory(server) >= 5, "the longest are cut off")
         assert server.api("GET", "/v1/urls?urlset=/urls.xml&limit=1000").status == 200
     finally:

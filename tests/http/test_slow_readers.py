@@ -5,11 +5,10 @@ import base64
 import contextlib
 import gzip
 import random
-import socket
 import time
 
 import pytest
-from harness import ORIGIN, Connection, eventually, request_bytes, seconds
+from harness import ORIGIN, Connection, eventually, request_bytes, slow_reader
 
 LARGE = "/sitemap_index.xml"
 SMALL = "/small.xml"
@@ -29,15 +28,7 @@ def locs(count, seed=1):
 
 def begin(address, target, headers=(), source=None):
     """Asks for what is more than the system takes into a socket's buffer."""
-    host, _, port = address.rpartition(":")
-    reader = socket.socket()
-    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    reader.settimeout(seconds(60))
-    if source:
-        reader.bind((source, 0))
-    reader.connect((host, int(port)))
-    reader.sendall(request_bytes("GET", target, list(headers)))
-    return reader
+    return slow_reader(address, request_bytes("GET", target, list(headers)), source)
 
 
 def all_begun(crowd):
