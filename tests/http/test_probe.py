@@ -401,7 +401,10 @@ def test_migrate_a_single_urlset(origin, tmp_path):
         assert run_commands(migrate(origin, "--commands").out, tmp_path) == {HOST + named}
     origin.answers["/robots.txt"] = answer(200, b"")
     origin.answers["/sitemap.xml"] = answer(200, PAGE)
-    assert "sitemap of 1 URL" in migrate(origin).out, "found at a usual address as well"
+    found = migrate(origin, "--serve").out
+    assert "sitemap of 1 URL" in found, "found at a usual address as well"
+    assert f"\nindex = {HOST}/sitemap_index.xml\n" in found, "a usual address with nothing is free"
+    assert "wp-sitemap" not in found, "and the rules do not pass it on"
 
 
 def test_migrate_names_sections_by_the_whole_host(origin, tmp_path):

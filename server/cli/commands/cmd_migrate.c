@@ -525,24 +525,39 @@ static bool found_any(const struct old_site *s)
     return false;
 }
 
-/* False when out of memory. */
-static bool look_at_all(struct visit *v)
+/* Of the usual addresses the first that answers; one with nothing is free for ours. False when out
+ * of memory. */
+static bool look_at_usual(struct visit *v)
 {
     struct old_site *s = &v->site;
-    bool guesses = v->named == 0;
 
-    v->why_not[0] = '\0';
-    for (size_t i = 0; guesses && i < sizeof usual / sizeof *usual; i++) {
+    for (size_t i = 0; !found_any(s) && i < sizeof usual / sizeof *usual; i++) {
+        size_t number = s->index_count;
         char text[LOC_MAX_CHARS + 32];
         struct url url;
 
         snprintf(text, sizeof text, "%.*s%s", s->robots.origin_len, s->robots.text, usual[i]);
-        if (url_parse(text, strlen(text), &url, NULL) == RULE_OK && add_index(v, &url, SIZE_MAX))
-            s->indexes[s->index_count - 1].guessed = true;
+        if (url_parse(text, strlen(text), &url, NULL) != RULE_OK || !add_index(v, &url, SIZE_MAX))
+            continue;
+        s->indexes[number].guessed = true;
+        if (!look_at(v, number))
+            return false;
+        if (s->indexes[number].notes.len == 0)
+            s->index_count = number;
     }
+    return true;
+}
+
+/* False when out of memory. */
+static bool look_at_all(struct visit *v)
+{
+    struct old_site *s = &v->site;
+
+    v->why_not[0] = '\0';
+    if (v->named == 0 && !look_at_usual(v))
+        return false;
     for (size_t i = 0; i < s->index_count; i++)
-        /* Of the usual addresses the first that answers. */
-        if (!(s->indexes[i].guessed && found_any(s)) && !look_at(v, i))
+        if (!s->indexes[i].guessed && !look_at(v, i))
             return false;
     return true;
 }
