@@ -7,14 +7,11 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "http"))
-sys.path.insert(0, str(ROOT / "tests" / "lib"))
 
 from harness import ORIGIN, TOKEN, Server, eventually, locs, seconds
 from origin import urlset

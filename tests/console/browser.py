@@ -2,18 +2,15 @@
 """What drives a browser at the console: Debian's chromium, by its driver."""
 
 import json
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../http"))
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common import utils
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
-from harness import eventually  # noqa: E402
-from selenium import webdriver  # noqa: E402
-from selenium.webdriver.chrome.options import Options  # noqa: E402
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common import utils  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+from harness import eventually
 
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """Makes docs/console-overview.png, console-undo.png and console-crawler.png again, of a server with a little of everything.
 
-usage: SITEMAPD_BIN=PROGRAM PYTHONPATH=tests/http:tests/lib python3 tests/console/pictures.py FOLDER
+usage: SITEMAPD_BIN=PROGRAM python3 tests/console/pictures.py FOLDER
 """
 
 import pathlib

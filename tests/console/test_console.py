@@ -9,17 +9,15 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-
 import pytest
-from engines import Google
-from browser import HOSTILE, URLSET, Console, write
-from origin import Origin, answer, index, urlset
-from harness import INDEX, ORIGIN, Server, ask, eventually, q, sitemapd
 from selenium.webdriver.common.keys import Keys
+
+from browser import HOSTILE, URLSET, Console, write
+from engines import Google
+from harness import INDEX, ORIGIN, Server, ask, eventually, q, sitemapd
+from origin import Origin, answer, index, urlset
 
 FILES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../server/console")
 VIEWS = ("overview", "entries", f"entries?index={q(ORIGIN)}/empty.xml", "sites", "index/1", "urlset/2", "sources", "checks", "problems", "crawlers", "crawler/googlebot", "history", "change/2", "access", "charts")

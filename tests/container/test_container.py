@@ -8,12 +8,11 @@ import re
 import subprocess
 import tarfile
 import threading
-import time
 
 import pytest
 
-from container import FOLDER, IMAGE, OLD_IMAGE, Container, docker, inspect, until
-from harness import HOST, ORIGIN, TOKEN, locs
+from container import IMAGE, OLD_IMAGE, Container, docker, inspect, until
+from harness import ORIGIN, locs
 
 XML = "/sitemap_index.xml"
 MAX_BYTES = 30 << 20  # beyond what the C library needs

@@ -1,22 +1,12 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""The fixtures of tests/http, and a program whose disk fails as configured (shim.h)."""
+"""A program whose disk fails as configured (shim.h)."""
 
 import errno
-import importlib.util
 import mmap
 import os
 import struct
-import sys
 
 import pytest
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-HTTP = os.path.join(os.path.dirname(HERE), "http")
-sys.path[:0] = [HERE, HTTP]
-spec = importlib.util.spec_from_file_location("http_conftest", os.path.join(HTTP, "conftest.py"))
-http_conftest = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(http_conftest)
-start = http_conftest.start
 
 OPS = ("none", "open", "read", "write", "sync", "cut", "unlink", "statfs")
 RULE = struct.Struct("=IiIIIII36s")

@@ -8,7 +8,6 @@ what a disk may have kept (powercut.py). Every FRESH rounds the catalogue begins
 
 import argparse
 import collections
-import json
 import os
 import random
 import shutil
@@ -17,7 +16,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "lib"), os.path.join(os.path.dirname(HERE), "http")]
 
 from harness import BIN, ORIGIN, Server, eventually, gunzip, render_export  # noqa: E402
 from load import MANY, CrashLoad, Source  # noqa: E402

@@ -6,15 +6,12 @@ import email.utils
 import os
 import re
 import sqlite3
-import sys
 import time
 
 import pytest
 
 from harness import ORIGIN, Clock, eventually, faster
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer  # noqa: E402
+from origin import Origin, answer
 
 XML = "/sitemap_index.xml"
 YEARS = 10 * 366 * 86400

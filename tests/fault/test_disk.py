@@ -6,16 +6,13 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 from harness import ORIGIN, ask, eventually, locs, problem, render_export, seconds, sitemapd
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer, index, urlset  # noqa: E402
+from origin import Origin, answer, index, urlset
 
 XML = "/sitemap_index.xml"
 WAL, DB = ".db-wal", ".db"

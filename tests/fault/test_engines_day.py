@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """A day under a set clock: how often search engines are asked, and that a token is renewed."""
 
-import sys
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from engines import Google
 from harness import ORIGIN, Clock, eventually

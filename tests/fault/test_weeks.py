@@ -5,14 +5,10 @@ and a clock that is set ahead. Also: a server killed in mid-poll, and a clock th
 import email.utils
 import re
 import signal
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import Clock, ask, eventually
 from origin import Origin, answer, index, urlset

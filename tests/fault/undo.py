@@ -15,7 +15,7 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "lib")]
 
 from harness import INDEX, ORIGIN, Server, q  # noqa: E402
 

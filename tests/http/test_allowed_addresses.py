@@ -5,12 +5,8 @@ import contextlib
 import os
 import socket
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import BIN, Clock, Server, eventually, q, sitemapd
 from origin import Origin, answer, index, urlset

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import INDEX, ORIGIN, PLAIN, TOKEN, Connection, ask, eventually, locs, problem, q, request_bytes, seconds
+from harness import INDEX, ORIGIN, PLAIN, TOKEN, Connection, eventually, locs, problem, q, request_bytes, seconds
 
 XML = "/sitemap_index.xml"
 NDJSON = "application/x-ndjson"

@@ -5,7 +5,6 @@ import contextlib
 import gzip
 import re
 import shutil
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
@@ -13,8 +12,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import ask, eventually, q
 from nodes import joined

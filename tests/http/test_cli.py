@@ -9,16 +9,13 @@ import socket
 import sqlite3
 import stat
 import subprocess
-import sys
 
 import pytest
 
 from harness import (
     BIN, HOST, INDEX, ORIGIN, Server, environment, eventually, locs, render, render_export, seconds, sitemapd,
 )
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from postgres import free_port  # noqa: E402
+from postgres import free_port
 
 XML = "/sitemap_index.xml"
 COMMANDS = [

@@ -11,14 +11,10 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import BIN, environment, INDEX, ORIGIN, TOKEN, Connection, eventually, request_bytes, sitemapd
 from origin import Origin, answer

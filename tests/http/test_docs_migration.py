@@ -6,16 +6,13 @@ import contextlib
 import os
 import re
 import subprocess
-import sys
 import threading
 
 import pytest
 
 from harness import BIN, HOST, ask, environment, locs, seconds
+from postgres import free_port
 from test_doctor import Proxy, URLSET
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from postgres import free_port  # noqa: E402
 
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/migration.md")
 

@@ -5,7 +5,6 @@ index or a sitemap can have is found, with what to do."""
 import gzip
 import http.client
 import http.server
-import json
 import os
 import re
 import socket
@@ -15,7 +14,7 @@ import time
 
 import pytest
 
-from harness import DATA, Server, eventually, seconds, sitemapd
+from harness import DATA, Server, seconds, sitemapd
 
 XML = "/sitemap_index.xml"
 URLSET = '<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>\n'

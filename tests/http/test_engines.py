@@ -4,13 +4,10 @@
 import contextlib
 import json
 import sqlite3
-import sys
 import time
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from engines import BING_KEY, TOKEN, Bing, Google
 from harness import ORIGIN, eventually, sitemapd

@@ -3,12 +3,8 @@
 
 import gzip
 import re
-import sys
 import time
-from pathlib import Path
 from urllib.parse import quote
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import ask, eventually, sitemapd
 from origin import Origin, answer, index, urlset

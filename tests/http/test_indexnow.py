@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from engine import KEY, config, endpoint, positions, told_to, with_urlset  # noqa: F401
+from indexnow import KEY, config, endpoint, positions, reported_to, with_urlset  # noqa: F401
 from harness import ORIGIN, Server, eventually, faster, sitemapd
 
 
@@ -37,7 +37,7 @@ def test_what_the_history_has_no_longer_is_said_once(endpoint, tmp_path):
     gaps = lambda: server.log().count("indexnow-gap")
     told = lambda: [url for _, body in endpoint.told for url in body["urlList"]]
     try:
-        position, = told_to(server)
+        position, = reported_to(server)
         server.stop()
         assert add("lost") == 0
         with sqlite3.connect(server.database) as db:  # as after [history] keep
@@ -45,7 +45,7 @@ def test_what_the_history_has_no_longer_is_said_once(endpoint, tmp_path):
             db.execute("UPDATE catalogue SET history_from = ?", [position + 1])
         db.close()
         server.start()
-        eventually(lambda: gaps() == 1 and told_to(server)[0] > position, "it is said")
+        eventually(lambda: gaps() == 1 and reported_to(server)[0] > position, "it is said")
         for name in ("one", "two"):
             assert add(name) == 0
             eventually(lambda: f"{ORIGIN}/{name}" in told(), "what comes is reported")
@@ -59,7 +59,7 @@ def test_a_gap_that_cannot_be_passed_is_said_once(endpoint, tmp_path):
     server = with_urlset(endpoint, tmp_path)
     gaps = lambda: server.log().count("indexnow-gap")
     try:
-        position, = told_to(server)
+        position, = reported_to(server)
         with sqlite3.connect(server.database, timeout=60) as db:  # beneath the server, which opens no file with another's trigger
             db.execute("UPDATE catalogue SET history_from = ?", [position + 1])
             db.execute("CREATE TABLE tried(position INTEGER)")
@@ -67,7 +67,7 @@ def test_a_gap_that_cannot_be_passed_is_said_once(endpoint, tmp_path):
         db.close()
         eventually(lambda: len(positions(server, "tried")) >= 3, "it is tried again")
         server.told("indexnow-gap")
-        assert gaps() == 1 and told_to(server) == (position,)
+        assert gaps() == 1 and reported_to(server) == (position,)
     finally:
         server.stop()
 

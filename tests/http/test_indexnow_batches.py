@@ -3,7 +3,7 @@
 
 import pytest
 
-from engine import KEY, config, endpoint, told_to, with_urlset  # noqa: F401
+from indexnow import KEY, config, endpoint, reported_to, with_urlset  # noqa: F401
 from harness import ORIGIN, Server, eventually, faster, sitemapd
 
 
@@ -20,7 +20,7 @@ def test_what_is_no_news_is_passed_once(endpoint, tmp_path):
         before = told()
         changed = put("2").json()
         assert changed["updated"] == 70_000, changed
-        eventually(lambda: told_to(server)[0] > changed["revision"], "it is passed", 60)
+        eventually(lambda: reported_to(server)[0] > changed["revision"], "it is passed", 60)
         assert told() == before
     finally:
         server.stop()
@@ -37,7 +37,7 @@ def test_page_urls_are_sent(endpoint, tmp_path):
     del endpoint.told[:]
     server.start()
     try:
-        eventually(lambda: told_to(server), "it begins with what comes next")
+        eventually(lambda: reported_to(server), "it begins with what comes next")
         put(rows)
         taken = lambda: [body for answered, body in endpoint.told if answered == 200]
         locs = lambda: sorted(loc for body in taken() for loc in body["urlList"])
@@ -73,7 +73,7 @@ def test_killed_in_mid_batch(endpoint, tmp_path):
         assert sitemapd(*made, database=server.database).code == 0
     server.start()
     try:
-        eventually(lambda: told_to(server), "it begins with what comes next")
+        eventually(lambda: reported_to(server), "it begins with what comes next")
         assert server.bulk([{"loc": loc} for loc in rows], f"/v1/urls?urlset={ORIGIN}/all.xml", "PUT").status == 200
         eventually(lambda: len(endpoint.told) == 3, "the third batch is on its way", 120)
         server.kill()

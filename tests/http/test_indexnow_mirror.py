@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """IndexNow of mirrored sitemaps: pages that a poll finds added, changed or removed in one that this server serves."""
 
-import sys
 from pathlib import Path
 from urllib.parse import quote
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
-
 import pytest
 
-from engine import KEY, endpoint  # noqa: F401
+from indexnow import KEY, endpoint  # noqa: F401
 from harness import eventually
-from origin import Origin, answer, index, urlset
+from origin import Origin, answer, index
 
 pytestmark = pytest.mark.faster(10)
 
@@ -144,7 +141,7 @@ def test_copies_that_vanish_meanwhile_block_nothing(start, endpoint):  # noqa: F
     with Origin() as origin:
         m = Mirror(start, origin, endpoint, "indexnow_bulk = yes\n")
         m.put("/none")
-        server = m.serve()
+        m.serve()
         eventually(lambda: "/a.xml" in origin.paths(), "it is read")
         m.poll()
         endpoint.answer = 503

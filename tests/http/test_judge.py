@@ -7,11 +7,8 @@ import gzip
 import io
 import lzma
 import re
-import sys
 import tarfile
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import eventually, sitemapd
 from origin import Origin, answer

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from exposition import Values
-from harness import HOST, ORIGIN, Connection, ask, eventually, request_bytes, seconds, write_gzip
+from harness import ORIGIN, Connection, ask, eventually, request_bytes, seconds, write_gzip
 
 XML = "/sitemap_index.xml"
 GZIP = {"Accept-Encoding": "gzip"}

@@ -5,14 +5,12 @@ what it exports is documented: names, and labels with their values."""
 import json
 import os
 import re
-import sys
 
 import pytest
 
+from engines import Bing
 from exposition import SUFFIXES, Values
 from harness import INDEX, eventually, request_bytes, write_gzip
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from engines import Bing
 from test_tls import ask as tls_ask
 from test_tls import TlsConnection, make_pair, settings
 

@@ -3,13 +3,9 @@
 the web server's rules. All sitemaps are then served here, word for word, also once the old server is gone."""
 
 import re
-import sys
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import ask, eventually, locs, sitemapd
 from origin import Origin, answer, index, urlset

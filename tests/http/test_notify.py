@@ -3,15 +3,11 @@
 
 import itertools
 import json
-import os
-import sys
 
 import pytest
 
 from harness import ORIGIN, Server, eventually, faster
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer, urlset  # noqa: E402
+from origin import Origin, answer, urlset
 
 
 @pytest.fixture(scope="module")

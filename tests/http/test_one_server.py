@@ -9,9 +9,7 @@ import time
 
 import pytest
 
-from harness import BIN, ORIGIN, environment, eventually, seconds, sitemapd
-
-FREE = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+from harness import BIN, FREE, ORIGIN, environment, eventually, seconds, sitemapd
 
 
 def refused(database, words, *before, args=()):

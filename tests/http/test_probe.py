@@ -8,15 +8,12 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import time
 
 import pytest
 
 from harness import BIN, environment, seconds, sitemapd
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer, bomb, index, urlset  # noqa: E402
+from origin import Origin, answer, bomb, index, urlset
 
 HOST = "http://www.example.com"
 

@@ -13,8 +13,8 @@ import time
 import pytest
 
 from exposition import Values
+from harness import HOST, ORIGIN, Connection, ask, eventually, request_bytes, seconds
 from test_page import valid
-from harness import HOST, ORIGIN, TOKEN, Connection, ask, eventually, request_bytes, seconds
 
 XML = "/sitemap_index.xml"
 SITE = f'[site "main"]\norigin = {ORIGIN}\n'

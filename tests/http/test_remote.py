@@ -6,17 +6,12 @@ import random
 import re
 import signal
 import sqlite3
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
 from harness import Clock, ask, eventually, seconds, sitemapd
 from origin import Origin, answer, bomb, index, urlset
@@ -335,7 +330,7 @@ def test_large_lists_are_read_one_after_another(start):
         reached, released, sent = threading.Event(), threading.Event(), []
 
         def send(name, connection):
-            body, began = bodies[name], time.monotonic()
+            body = bodies[name]
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
             if name == "two":
                 assert reached.wait(60)

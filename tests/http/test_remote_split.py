@@ -10,18 +10,15 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
-
 from harness import PLAIN, Server, ask, eventually, seconds, sitemapd
-from test_split import killed_while_it_splits
 from origin import Origin, answer, index, urlset
+from test_split import killed_while_it_splits
 
 COUNT = 50_400
 ROW = re.compile(r"<sitemap><loc>(.*?)</loc>(?:<lastmod>(.*?)</lastmod>)?</sitemap>")

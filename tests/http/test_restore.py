@@ -15,17 +15,14 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
+from harness import BIN, INDEX, ORIGIN, ask, eventually, locs, problem, sitemapd
+from postgres import free_port
 import saved
-from harness import BIN, INDEX, ORIGIN, Server, ask, eventually, locs, problem, q, sitemapd
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from postgres import free_port  # noqa: E402
 
 XML = "/sitemap_index.xml"
 NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")

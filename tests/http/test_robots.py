@@ -2,12 +2,11 @@
 """A site's own robots.txt: set by API, command line and configuration, served with the Sitemap lines
 behind it, each URL once."""
 
-import gzip
 import json
 
 import pytest
 
-from harness import INDEX, ORIGIN, Server, eventually, problem, sitemapd
+from harness import INDEX, ORIGIN, eventually, problem
 from test_sites import SHOP, site_add, site_id
 
 OWN = "User-agent: *\nDisallow: /cart\n"

@@ -15,14 +15,11 @@ import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
-
-from postgres import free_port  # noqa: E402
-from harness import BIN, HOST, ORIGIN, READY, TOKEN, Connection, environment, environment_of_another, eventually, request_bytes, seconds, sitemapd
+from harness import BIN, ORIGIN, READY, TOKEN, Connection, environment, environment_of_another, eventually, request_bytes, seconds, sitemapd
+from postgres import free_port
 
 NEXT = os.environ.get("SITEMAPD_NEXT_BIN", BIN)
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

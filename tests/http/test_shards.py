@@ -3,11 +3,8 @@
 
 import json
 import os
-import sys
 
 import pytest
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 from harness import TOKEN, Server, sitemapd
 from origin import Origin, answer

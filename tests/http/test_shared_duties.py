@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """What one node does for all of a shared catalogue (folders, upstreams, IndexNow), and nodes whose configurations differ."""
 
-import os
 import pathlib
 import signal
 import sqlite3
-import sys
 import threading
 
-import pytest
-
+from engines import Google
 from harness import ORIGIN, Server, ask, eventually, faster, problem, sitemapd, write_gzip
 from nodes import equal, joined, loc, no_list_begins, ready, reasons, served
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from engines import Google  # noqa: E402
-from origin import Origin, answer, index, urlset  # noqa: E402
+from origin import Origin, answer, index, urlset
 
 URLSET = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://www.example.com/%s</loc></url></urlset>'
 

@@ -2,24 +2,20 @@
 """Servers without PostgreSQL that follow a node of a shared catalogue, or one another."""
 
 import contextlib
-import os
 import re
 import select
 import socket
 import sqlite3
-import sys
 import time
 
 import pytest
 
 from harness import ORIGIN, Server, ask, eventually, faster, problem, sitemapd
 from nodes import Cluster, applied, equal, joined, loc, page, ready, reasons, served, until_its_end
+from origin import Origin, answer
+from postgres import free_port
 from test_shared_peers import SECRET, fill, peer
 from test_tls import make_pair
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer  # noqa: E402
-from postgres import free_port  # noqa: E402
 
 
 def follower(cluster, name, followed, config="", shared="", secret=SECRET, start=True):

@@ -8,18 +8,15 @@ import json
 import os
 import signal
 import socket
-import sys
 import threading
 
 import pytest
 
 from harness import ORIGIN, ask, eventually, faster, problem, q, sitemapd
 from nodes import equal, joined, loc, ready, served
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer  # noqa: E402
-from postgres import free_port  # noqa: E402
-from relay import Relay  # noqa: E402
+from origin import Origin, answer
+from postgres import free_port
+from relay import Relay
 
 
 class Pair:

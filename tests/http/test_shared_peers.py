@@ -7,16 +7,13 @@ import os
 import re
 import socket
 import sqlite3
-import sys
 
 import pytest
 
 from harness import ORIGIN, ask, eventually, faster, problem, sitemapd
-from nodes import equal, joined, loc, ready, served
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer  # noqa: E402
-from postgres import free_port  # noqa: E402
+from nodes import equal, joined, loc, ready
+from origin import Origin, answer
+from postgres import free_port
 
 SECRET = "a-secret-of-the-nodes-0123456789abcdef"
 MANY = 20_000  # some MiB of file

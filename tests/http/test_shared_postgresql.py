@@ -5,17 +5,14 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 import threading
 
 import pytest
 
 from harness import eventually, faster, problem, seconds, sitemapd
 from nodes import equal, joined, loc, page, ready, reasons, served
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from pooler import Pooler  # noqa: E402
-from postgres import Server as PostgreSQL, binary  # noqa: E402
+from pooler import Pooler
+from postgres import Server as PostgreSQL, binary
 
 NEXT = os.environ.get("SITEMAPD_NEXT_BIN", "")  # the program as if its catalogue had a newer form
 

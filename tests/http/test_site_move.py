@@ -16,8 +16,6 @@ import threading
 
 import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-
 from harness import BIN, TOKEN, Server, ask, environment, eventually, problem, q, sitemapd
 from origin import urlset
 

@@ -8,19 +8,15 @@ import signal
 import socket
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
-
 from engines import BING_KEY
-from origin import Origin
 from harness import BIN, ORIGIN, TOKEN, Connection, Server, environment_of_another, eventually, locs, request_bytes, seconds, sitemapd
+from origin import Origin
 
 XML = "/sitemap_index.xml"
 

@@ -3,17 +3,13 @@
 
 import itertools
 import json
-import os
 import re
-import sys
 import threading
 
 import pytest
 
 from harness import ORIGIN, Server, eventually, faster
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer, index, urlset  # noqa: E402
+from origin import Origin, answer, index
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 HEADER = f"00-{TRACE}-{PARENT}-01"

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import INDEX, ORIGIN, PLAIN, ask, eventually, q, seconds
+from harness import INDEX, ORIGIN, PLAIN, eventually, q, seconds
 
 SHOP = "https://shop.example.org"
 KEY = "abcdef0123456789"

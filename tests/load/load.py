@@ -20,7 +20,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "http"))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 
 import attacks  # noqa: E402
 import harness  # noqa: E402

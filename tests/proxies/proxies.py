@@ -7,14 +7,12 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import time
+
+from harness import HOST, Connection, Server, request_bytes, seconds
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "deploy", "proxies")
-sys.path.insert(0, os.path.join(HERE, "..", "http"))
-
-from harness import HOST, Connection, Server, request_bytes, seconds  # noqa: E402
 
 PATIENCE = 60
 NAMES = ["nginx", "haproxy", "caddy"]

@@ -6,17 +6,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 import time
 
 import pytest
 
-from proxies import PATIENCE, Server, free_port  # first: it makes the harness known
-
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from origin import Origin  # noqa: E402
-
 from harness import ask, environment, eventually, locs, seconds, sitemapd
+from origin import Origin
+from proxies import PATIENCE, Server, free_port
 from test_moves import KINDS, sitemap
 
 SPIDER = """

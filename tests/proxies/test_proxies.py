@@ -15,12 +15,9 @@ import time
 
 import pytest
 
-from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server, TlsConnection, example, free_port  # first: it makes the harness known
-
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from origin import Origin, answer, index, urlset  # noqa: E402
-
 from harness import ETAG, ORIGIN, TOKEN, ask, gunzip, locs, request_bytes, seconds, sitemapd
+from origin import Origin, answer, index, urlset
+from proxies import EXAMPLES, NAMES, PATIENCE, Proxy, Server, TlsConnection, example, free_port
 
 XML = "/sitemap_index.xml"
 GZ = XML + ".gz"

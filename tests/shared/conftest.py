@@ -4,14 +4,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
-for folder in ("lib", "http"):
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), folder))
-
-import postgres  # noqa: E402
+import postgres
 
 DRIVER = os.environ.get("LOG_DRIVER") or os.path.join(os.path.dirname(os.environ.get("SITEMAPD_BIN", "")), "tests/shared/log_driver")
 EPOCH = "0123456789abcdef0123456789abcdef"

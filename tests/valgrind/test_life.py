@@ -4,11 +4,8 @@ that is lost, or a read of what was never written, ends it with status 99, and `
 
 import os
 import signal
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "http"))
-
-from harness import ORIGIN, Server, eventually, locs  # noqa: E402
+from harness import ORIGIN, Server, eventually, locs
 
 XML = "/sitemap_index.xml"
 URLSET = (

@@ -4,7 +4,6 @@
 import hashlib
 import pathlib
 import sqlite3
-import time
 
 from harness import INDEX, ORIGIN, Server, q, sitemapd
 

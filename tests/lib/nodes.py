@@ -4,13 +4,10 @@
 import contextlib
 import hashlib
 import os
-import sys
 import threading
 
 from harness import ORIGIN, Server, eventually, locs, sitemapd
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from postgres import Server as PostgreSQL  # noqa: E402
+from postgres import Server as PostgreSQL
 
 
 def loc(name):

@@ -2,17 +2,13 @@
 """An engine that accepts IndexNow's page URLs, and servers that send them."""
 
 import json
-import os
 import sqlite3
-import sys
 import threading
 
 import pytest
 
 from harness import ORIGIN, Server, eventually, faster, sitemapd
-
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "lib"))
-from origin import Origin, answer  # noqa: E402
+from origin import Origin, answer
 
 KEY = "5f1c6a0e7d2b49c8"
 
@@ -46,7 +42,7 @@ def config(endpoint, key=KEY):
     )
 
 
-def told_to(server):
+def reported_to(server):
     with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
         return db.execute("SELECT revision FROM indexnow").fetchone()
 
@@ -64,5 +60,5 @@ def with_urlset(endpoint, folder, more=""):
     for made in (("site", "add", ORIGIN), ("urlset", "add", ORIGIN + "/all.xml")):
         assert sitemapd(*made, database=server.database).code == 0
     server.start()
-    eventually(lambda: told_to(server), "it begins with what comes next")
+    eventually(lambda: reported_to(server), "it begins with what comes next")
     return server

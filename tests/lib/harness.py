@@ -19,7 +19,7 @@ import zlib
 BIN = os.environ.get("SITEMAPD_BIN", "")
 SLOWNESS = float(os.environ.get("SITEMAPD_SLOWNESS", "1"))
 PLAIN = SLOWNESS <= 2  # no build with sanitizers: full sizes
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "http", "data")
 ORIGIN = "https://www.example.com"
 HOST = "www.example.com"
 INDEX = ORIGIN + "/sitemap_index.xml"
@@ -310,10 +310,15 @@ class Command:
         return f"<exit {self.code} out={self.out[:2000]!r} err={self.err[:2000]!r}>"
 
 
+FREE = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+
+
 def sitemapd(*args, database=None, env=None, input=None, cwd=None, binary=BIN):
     """Runs the program to its end. Its end by a signal or a sanitizer is never expected."""
     assert binary, "SITEMAPD_BIN is not set"
     args = list(args)
+    if args[:1] == ["serve"] and "--listen" not in args:  # whatever else listens on this machine
+        args += FREE
     if database:
         args += ["--database", str(database)]
     if isinstance(input, str):
