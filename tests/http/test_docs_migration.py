@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """docs/migration.md is true: its commands are run in their order by a shell, against a site whose index a
-plug-in makes. Names and ports of the page are replaced by those of the test."""
+plug-in makes, then those of docs/pipeline.md for one sitemap more. Names and ports of the page are replaced by those of the test."""
 
 import contextlib
 import os
@@ -14,11 +14,21 @@ from harness import BIN, HOST, ask, environment, locs, seconds
 from postgres import free_port
 from test_doctor import Proxy, URLSET
 
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/migration.md")
+DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
 
-with open(PAGE, encoding="utf-8") as file:
-    TEXT = file.read()
-BLOCKS = [re.sub(r"^  ", "", b, flags=re.M) for b in re.findall(r"^ *```sh\n(.*?)^ *```$", TEXT, re.M | re.S)]
+
+def blocks(page):
+    with open(f"{DOCS}/{page}", encoding="utf-8") as text:
+        return [re.sub(r"^  ", "", b, flags=re.M) for b in re.findall(r"^ *```sh\n(.*?)^ *```$", text.read(), re.M | re.S)]
+
+
+BLOCKS = blocks("migration.md")
+RULE = r"""location ~ "^(/robots\.txt|/sitemap_index(-([2-9]|[1-9][0-9]+))?\.xml(\.gz)?)$" {
+    proxy_pass http://127.0.0.1:8080;
+    proxy_set_header Host $http_host;
+    gzip off;
+}
+"""
 
 
 @pytest.mark.parametrize("second, end", [("", "\n"), ("https://shop.example.org", "\n"), ("", "\r"), ("", "\r\n")], ids=["one site", "two sites", "CR", "CRLF"])
@@ -35,7 +45,8 @@ def test_the_page(tmp_path, second, end):
         urls = f"<url><loc>https://www.example.com/{name}</loc></url>"
         site.pages[f"/{name}-sitemap.xml"] = (200, {"Content-Type": "text/xml"}, URLSET.format(urls).encode())
     ports = {"8080": free_port(), "8081": free_port()}
-    look, mirror, beside, probe, switch, hook, cron = BLOCKS[:7]
+    look, mirror, beside, probe, switch, cron = BLOCKS[:6]
+    token, one, several = blocks("pipeline.md")
 
     def named(text):
         text = text.replace("www.example.com-robots.txt", site.origin.split("//")[1].replace(":", "_") + "-robots.txt")
@@ -56,10 +67,12 @@ def test_the_page(tmp_path, second, end):
             named(beside),
             named(probe).replace("10.0.0.5:443", site.origin.split("//")[1]).rstrip() + " >probe.txt",
             named(switch).rstrip() + " >switch.txt",
-            "TOKEN=$(sitemapd token add test)",
-            named(hook),
+            "TOKEN=$(" + named(token) + ")",
+            named(one),
             named(cron),
             "sitemapd list --json >list.txt",
+            f"echo '{{\"loc\": \"{site.origin}/sitemaps/more.xml\"}}' >list.ndjson",
+            named(several).rstrip() + " >several.txt",
             named(next(line for line in beside.splitlines() if "-o new.xml" in line)),
             "sitemapd import new.xml 2>own.txt",
         ]
@@ -71,12 +84,10 @@ def test_the_page(tmp_path, second, end):
     assert done.returncode == 0, done
     assert "ETag and Last-Modified are missing" in (tmp_path / "doctor.txt").read_text()
     listed = (tmp_path / "list.txt").read_text()
-    assert all(loc in listed for loc in [*locs, f"{site.origin}/news-sitemap.xml"]) and len(listed.splitlines()) == 3
+    assert all(loc in listed for loc in [*locs, f"{site.origin}/sitemaps/news.xml"]) and len(listed.splitlines()) == 3
     assert "good as an upstream: a sitemap index of 2 sitemaps, 2 with a date\n" in (tmp_path / "probe.txt").read_text()
-    # The page's own block is what is printed; the port of sitemapd is this run's.
-    block = re.search(r"^```nginx\n(.*?)^```$", TEXT, re.M | re.S).group(1)
-    assert block.count("Host $host;") == 1  # of an origin without a port; the test's has one
-    assert (tmp_path / "switch.txt").read_text().endswith("with ~\n" + block.replace("Host $host;", "Host $http_host;"))
+    assert '"created":1,"updated":0,"unchanged":0,"removed":1,' in (tmp_path / "several.txt").read_text(), "a dry run: nothing of the mirror"
+    assert (tmp_path / "switch.txt").read_text().endswith("with ~\n" + RULE)
     assert "0 wrong" in done.stdout
     assert (tmp_path / "new-robots.txt").read_text().split() == virtual.split(), "nothing lost, no line twice"
     told = (tmp_path / "own.txt").read_text()
@@ -107,7 +118,7 @@ def test_from_http_to_https(tmp_path, managed):
     config = tmp_path / "site.conf"
     config.write_text('[site "www"]\norigin = http://www.example.com\n' if managed else "")
     (tmp_path / "text.txt").write_text("User-agent: *\nDisallow: /private/\n")
-    copy, release, move, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[7:])
+    copy, release, move, switch = (block.replace(":8080", f":{public}") for block in BLOCKS[6:])
     to_begin = f"""
         ready() {{ until test -s $1; do kill -0 $2; sleep 0.1; done; }}
         serve() {{ rm -f ready.txt; sitemapd serve --listen 127.0.0.1:{public} --admin-listen 127.0.0.1:{admin} >ready.txt 2>>serve.log & server=$!
