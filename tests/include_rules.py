@@ -77,6 +77,7 @@ MAIN = ("server/main", ("server/cli", "server/serve"), ())
 # Tests may include every part; what stays with one folder in the tree stays with its tests too.
 TEST_LIBRARIES = {
     "tests/unit/db": ("sqlite3",),
+    "tests/unit/lib": ("sqlite3",),
     "tests/unit/alloc": ("sqlite3",),
     "tests/unit/pages": ("zlib", "xxhash"),
     "tests/unit/http": ("microhttpd", "zlib"),

@@ -4,6 +4,8 @@
 
 #include "db/catalogue.h"
 #include "tests/unit/alloc/alloc.h"
+#include "tests/unit/lib/catalogue_fixture.h"
+#include "tests/unit/lib/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 #define INDEX  ORIGIN "/sitemap_index.xml"
@@ -18,14 +20,10 @@ struct world {
 static inline enum catalogue_status open_world(struct world *w, bool server)
 {
     char why[256] = "untouched";
-    struct catalogue_options options = {.path = w->path,
-                                        .server = server,
-                                        .write_timeout_ms = 60000,
-                                        .max_queued = 100,
-                                        .shrink_percent = 30,
-                                        .history_keep_ms = 3600000,
-                                        .history_max_bytes = 1 << 20,
-                                        .default_max_pages = LIMIT_SITE_PAGES};
+    struct catalogue_options options = fixture_options(w->path);
+    options.server = server;
+    options.history_keep_ms = 3600000;
+    options.history_max_bytes = 1 << 20;
     enum catalogue_status status = catalogue_open(&options, &w->c, why, sizeof why);
     if (status != CATALOGUE_OK) {
         assert_null(w->c);
@@ -46,12 +44,7 @@ static inline bool fine(enum catalogue_status status)
 
 static inline uint64_t entries(struct world *w)
 {
-    struct catalogue_view *v;
-    struct catalogue_revisions now = {.entries = 0};
-    assert_int_equal(catalogue_view_begin(w->c, &v), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_revisions(v, &now), CATALOGUE_OK);
-    catalogue_view_end(v);
-    return now.entries;
+    return fixture_revisions(w->c).entries;
 }
 
 static inline bool apply(struct world *w, const struct change *change)
@@ -70,13 +63,6 @@ static inline void report_problem(void *context, const char *sentence)
     print_error("%s\n", sentence);
 }
 
-static inline void assert_whole(struct world *w)
-{
-    uint64_t count = 1;
-    assert_int_equal(catalogue_check(w->c, report_problem, NULL, &count), CATALOGUE_OK);
-    assert_int_equal(count, 0);
-}
-
 static inline struct world *world_make(void)
 {
     static struct world w;
@@ -91,9 +77,7 @@ static inline struct world *world_make(void)
 
 static inline void world_remove(struct world *w)
 {
-    char command[256];
-    snprintf(command, sizeof command, "rm -rf '%s'", w->folder);
-    assert_int_equal(system(command), 0);
+    scratch_remove(w->folder);
 }
 
 static inline void fill(struct world *w)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "server/cli/cli.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define ORIGIN    "https://www.example.com"
 #define INDEX     ORIGIN "/sitemap_index.xml"
@@ -130,15 +130,12 @@ static void test_commands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands)};
-    char remove_all[80];
-    scratch_name(folder, "sitemapd-alloc-cli");
-    if (mkdtemp(folder) == NULL)
-        return 1;
+    scratch_make(folder, "sitemapd-alloc-cli");
     snprintf(database, sizeof database, "%s/catalogue.db", folder);
     snprintf(heard, sizeof heard, "%s/stderr", folder);
     snprintf(copied, sizeof copied, "%s/copy.db", folder);
     unsetenv("SITEMAPD_CONFIG");
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(remove_all, sizeof remove_all, "rm -rf %s", folder);
-    return system(remove_all) == 0 ? failed : 1;
+    scratch_remove(folder);
+    return failed;
 }

@@ -4,7 +4,7 @@
 #include "tests/unit/alloc/alloc.h"
 
 #include "config/config.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 struct mistake_list {
     unsigned count;
@@ -54,8 +54,7 @@ static bool read_all(void *context)
 static void test_config(void **state)
 {
     char path[SCRATCH_MAX_BYTES];
-    scratch_name(path, "sitemapd-alloc");
-    int fd = mkstemp(path);
+    int fd = scratch_file(path, "sitemapd-alloc");
     (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, sizeof text - 1), (ssize_t)sizeof text - 1);

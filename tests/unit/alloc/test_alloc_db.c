@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 /* ---- open */
 
@@ -253,7 +253,7 @@ static void test_writes(void **state)
     fill(w);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         alloc_sweep(rows[i].what, rows[i].run, w);
-        assert_whole(w);
+        fixture_assert_sound(w->c);
     }
     assert_true(put_list(w, CHANGE_REPLACE, 0));
     uint64_t before = entries(w);

@@ -9,7 +9,7 @@
 #include "server/input/reader.h"
 #include "server/input/sitemap_file.h"
 #include "server/rules/http/query.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define NOW 1800000000
 

@@ -6,8 +6,8 @@
 #include <sqlite3.h>
 
 #include "server/base/str.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/pages/publish_world.h"
-#include "tests/unit/scratch.h"
 
 struct world {
     char folder[64], path[96];
@@ -140,8 +140,7 @@ static void test_publisher(void **state)
 {
     static struct world w;
     (void)state;
-    scratch_name(w.folder, "sitemapd-alloc");
-    assert_non_null(mkdtemp(w.folder));
+    scratch_make(w.folder, "sitemapd-alloc");
     snprintf(w.path, sizeof w.path, "%s/c.db", w.folder);
     w.c = open_catalogue(w.path, true);
     add_site(w.c, ORIGIN PAGE);
@@ -151,7 +150,7 @@ static void test_publisher(void **state)
     alloc_sweep("put and get", put_and_get, &w);
     stop(&w);
     catalogue_close(w.c);
-    remove_folder(w.folder);
+    scratch_remove(w.folder);
 }
 
 int main(void)

@@ -16,7 +16,7 @@
 
 #include "server/cli/cli.h"
 #include "server/serve.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 
@@ -178,13 +178,10 @@ static void test_serve(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_serve)};
-    char remove_all[80];
-    scratch_name(folder, "sitemapd-alloc-serve");
-    if (mkdtemp(folder) == NULL)
-        return 1;
+    scratch_make(folder, "sitemapd-alloc-serve");
     unsetenv("SITEMAPD_CONFIG");
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(remove_all, sizeof remove_all, "rm -rf %s", folder);
     signal(SIGCHLD, SIG_DFL); /* the server leaves children to the kernel; system() wants its own */
-    return system(remove_all) == 0 ? failed : 1;
+    scratch_remove(folder);
+    return failed;
 }

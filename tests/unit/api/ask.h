@@ -21,7 +21,7 @@
 #include "server/api/routes.h"
 #include "server/crypto/token.h"
 #include "server/http/headers.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define TOKEN   "a-token-of-the-environment"
 #define ORIGIN  "https://www.example.com"

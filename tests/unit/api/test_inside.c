@@ -2,6 +2,7 @@
 /* The API without a listener, as the command line runs it: on a catalogue that no server has
  * opened. */
 #include "tests/unit/api/ask.h"
+#include "tests/unit/lib/catalogue_fixture.h"
 
 #include "db/source.h"
 #include "server/api/inside.h"
@@ -25,19 +26,14 @@ static int setup(void **state)
     static const struct source_settings configured = {
         .name = "maps", .directory = "/nowhere/maps", .url = ORIGIN "/"};
     struct inside_world *w = calloc(1, sizeof *w);
-    char why[256] = "";
 
-    scratch_name(w->folder, "sitemapd-inside");
-    assert_non_null(mkdtemp(w->folder));
+    scratch_make(w->folder, "sitemapd-inside");
     snprintf(w->path, sizeof w->path, "%s/catalogue.db", w->folder);
-    const struct catalogue_options options = {.path = w->path,
-                                              .write_timeout_ms = 60000,
-                                              .max_queued = 100,
-                                              .shrink_percent = 30,
-                                              .default_max_pages = 500,
-                                              .history_keep_ms = 86400000,
-                                              .history_max_bytes = 1u << 26};
-    assert_int_equal(catalogue_open(&options, &w->catalogue, why, sizeof why), CATALOGUE_OK);
+    struct catalogue_options options = fixture_options(w->path);
+    options.default_max_pages = 500;
+    options.history_keep_ms = 86400000;
+    options.history_max_bytes = 1u << 26;
+    w->catalogue = fixture_catalogue(&options);
     w->inside = inside_new(&(struct inside_options){.catalogue = w->catalogue,
                                                     .database = w->path,
                                                     .user = "alice",
@@ -53,13 +49,12 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct inside_world *w = *state;
-    char command[96];
 
     inside_free(w->inside);
     catalogue_close(w->catalogue);
-    snprintf(command, sizeof command, "rm -rf '%s'", w->folder);
+    scratch_remove(w->folder);
     free(w);
-    return system(command) == 0 ? 0 : -1;
+    return 0;
 }
 
 #define wanted(status_, text_, method_, target_, body_)                                            \

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "tests/unit/api/ask.h"
+#include "tests/unit/lib/catalogue_fixture.h"
 
 /* ---- setup ------------------------------------------------------------------------------- */
 
@@ -24,24 +25,17 @@ static inline bool attach_nothing(void *context, struct resource *s)
 static inline int world_setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
-    char path[96], why[256] = "";
+    char path[96];
     struct publisher_options publisher = {
         .compression_level = 6, .build_threads = 1, .attach = attach_nothing};
 
-    scratch_name(w->folder, "sitemapd-routes");
-    assert_non_null(mkdtemp(w->folder));
+    scratch_make(w->folder, "sitemapd-routes");
     snprintf(path, sizeof path, "%s/catalogue.db", w->folder);
-    const struct catalogue_options options = {.path = path,
-                                              .server = true,
-                                              .clock = world_clock,
-                                              .write_timeout_ms = 60000,
-                                              .max_queued = 100,
-                                              .shrink_percent = 30,
-                                              .default_max_pages = 500};
-    if (catalogue_open(&options, &w->app.catalogue, why, sizeof why) != CATALOGUE_OK) {
-        print_error("%s\n", why);
-        return -1;
-    }
+    struct catalogue_options options = fixture_options(path);
+    options.server = true;
+    options.clock = world_clock;
+    options.default_max_pages = 500;
+    w->app.catalogue = fixture_catalogue(&options);
     publisher.catalogue = w->app.catalogue;
     w->cache = cache_new(&(struct cache_options){.budget_bytes = 1u << 26});
     assert_non_null(w->cache);
@@ -64,7 +58,6 @@ static inline int world_setup(void **state)
 static inline int world_teardown(void **state)
 {
     struct world *w = *state;
-    char command[96];
 
     publisher_quiesce(w->app.publisher);
     workers_free(w->app.readers);
@@ -73,9 +66,7 @@ static inline int world_teardown(void **state)
     cache_free(w->cache);
     catalogue_close(w->app.catalogue);
     auth_free(w->app.auth);
-    snprintf(command, sizeof command, "rm -rf '%s'", w->folder);
-    if (system(command) != 0)
-        return -1;
+    scratch_remove(w->folder);
     free(w);
     return 0;
 }

@@ -14,7 +14,8 @@
 
 #include "server/keepers.h"
 #include "server/rules/limits.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/catalogue_fixture.h"
+#include "tests/unit/lib/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 
@@ -37,38 +38,26 @@ static void wait_for(struct catalogue *c, uint64_t entries)
     }
 }
 
-static void apply(struct catalogue *c, const struct change *change)
-{
-    struct change_result result;
-    assert_int_equal(catalogue_apply(c, change, &result), CATALOGUE_OK);
-    change_result_done(&result);
-}
-
 static void each_change_is_seen_at_a_later_look(void **state)
 {
-    char folder[SCRATCH_MAX_BYTES], path[SCRATCH_MAX_BYTES + 16], why[256];
-    struct catalogue *c;
+    char folder[SCRATCH_MAX_BYTES], path[SCRATCH_MAX_BYTES + 16];
     (void)state;
-    scratch_name(folder, "days");
-    assert_non_null(mkdtemp(folder));
+    scratch_make(folder, "days");
     snprintf(path, sizeof path, "%s/c.db", folder);
-    const struct catalogue_options options = {
-        .path = path, .write_timeout_ms = 20000, .default_max_pages = LIMIT_SITE_PAGES};
-    assert_int_equal(catalogue_open(&options, &c, why, sizeof why), CATALOGUE_OK);
-    apply(c, &(struct change){.kind = CHANGE_SITE_ADD, .site_add = {.origin = ORIGIN}});
-    apply(c, &(struct change){.kind = CHANGE_INDEX_ADD,
-                              .index_add = {.url = ORIGIN "/sitemap_index.xml"}});
+    const struct catalogue_options options = fixture_options(path);
+    struct catalogue *c = fixture_catalogue(&options);
+    fixture_add_site(c, ORIGIN, "/sitemap_index.xml");
     struct day_keeper *keeper = day_keeper_start(c, 20);
     assert_non_null(keeper);
     wait_for(c, 0);
-    apply(c, &(struct change){.kind = CHANGE_ENTRY_PUT,
-                              .source = "tests",
-                              .entry = {.loc = ORIGIN "/a.xml", .position = POSITION_NONE}});
+    fixture_apply(c,
+                  &(struct change){.kind = CHANGE_ENTRY_PUT,
+                                   .source = "tests",
+                                   .entry = {.loc = ORIGIN "/a.xml", .position = POSITION_NONE}});
     wait_for(c, 1);
     day_keeper_stop(keeper);
     catalogue_close(c);
-    unlink(path);
-    rmdir(folder);
+    scratch_remove(folder);
 }
 
 int main(void)

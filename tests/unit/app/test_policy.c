@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "server/configured.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 static struct publish_policies *policy_of(char *robots_file)
 {
@@ -32,8 +32,7 @@ static void test_robots_files(void **state)
     char folder[SCRATCH_MAX_BYTES], path[SCRATCH_MAX_BYTES + 10];
     (void)state;
 
-    scratch_name(folder, "policy");
-    assert_non_null(mkdtemp(folder));
+    scratch_make(folder, "policy");
     snprintf(path, sizeof path, "%s/robots", folder);
     assert_null(policy_of(path)); /* gone */
     assert_null(policy_of(folder));

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "server/privileges.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 static const char *link_to; /* where not NULL: what is in the new folder's place at once */
 
@@ -60,8 +60,7 @@ static void the_folder_alone_changes_hands(void **state)
     (void)state;
     if (geteuid() != 0 || nobody == NULL)
         skip();
-    scratch_name(top, "sitemapd-privileges");
-    assert_non_null(mkdtemp(top));
+    scratch_make(top, "sitemapd-privileges");
     snprintf(other, sizeof other, "%s/other", top);
     assert_int_equal(mkdir(other, 0700), 0);
 

@@ -17,7 +17,7 @@
 
 #include "config/config.h"
 #include "config/settings.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define ROWS(table) (sizeof(table) / sizeof(table)[0])
 
@@ -44,8 +44,7 @@ static inline bool read_bytes(struct config *c, const char *bytes, size_t len,
                               struct mistake_list *mistakes)
 {
     char path[SCRATCH_MAX_BYTES];
-    scratch_name(path, "sitemapd-config");
-    int fd = mkstemp(path);
+    int fd = scratch_file(path, "sitemapd-config");
     bool good;
 
     assert_true(fd >= 0);

@@ -134,8 +134,7 @@ static void test_credentials(void **state)
     char path[SCRATCH_MAX_BYTES], secret[CONFIG_CREDENTIALS_SIZE], why[256];
 
     (void)state;
-    scratch_name(path, "sitemapd-secret");
-    int fd = mkstemp(path);
+    int fd = scratch_file(path, "sitemapd-secret");
     struct config_source source = {.credentials_file = path};
     for (size_t i = 0; i < ROWS(rows); i++) {
         assert_int_equal(ftruncate(fd, 0), 0);

@@ -17,7 +17,7 @@ static inline void count_released(void *context, size_t bytes)
 static inline void await_released(size_t bytes)
 {
     for (int i = 0; i < 1000 && atomic_load(&released) < bytes; i++)
-        live_sleep_ms(5);
+        usleep(5000);
     assert_int_equal(atomic_load(&released), bytes);
 }
 

@@ -24,22 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/base/clock.h"
 #include "server/http/listener.h"
 
 #define LIVE_PATIENCE_MS 60000
-
-static inline void live_sleep_ms(long ms)
-{
-    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    nanosleep(&t, NULL);
-}
-
-static inline int64_t live_now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static inline struct listener_options live_options(const struct route *routes, size_t count)
 {
@@ -98,15 +86,15 @@ static inline int live_connect(const struct listener *l)
 /* Until the listener has so many connections, and so many requests that wait; -1: however many. */
 static inline void live_await_load(const struct listener *l, int64_t connections, int64_t suspended)
 {
-    int64_t end = live_now_ms() + LIVE_PATIENCE_MS;
+    int64_t end = clock_now_ms() + LIVE_PATIENCE_MS;
     uint32_t open, waiting;
 
     do {
         listener_load(l, &open, &waiting);
         if ((connections < 0 || open == connections) && (suspended < 0 || waiting == suspended))
             return;
-        live_sleep_ms(1);
-    } while (live_now_ms() < end);
+        usleep(1000);
+    } while (clock_now_ms() < end);
     fail_msg("%u connections, %u wait", open, waiting);
 }
 

@@ -62,7 +62,7 @@ static uint64_t of_a_new_thread(void)
     assert_int_equal(pthread_create(&thread, NULL, measure, &one), 0);
     pthread_join(thread, NULL);
     for (int i = 0; i < LIVE_PATIENCE_MS && slice_of(one.thread) != 0; i++)
-        live_sleep_ms(1);
+        usleep(1000);
     return one.slice;
 }
 

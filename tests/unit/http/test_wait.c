@@ -175,7 +175,7 @@ static void test_stop_with_waiters(void **state)
     live_await_load(l, -1, 6);
     listener_quiesce(l);
     /* A connection that is open may ask; after a while (STOP_IDLE_MS) it may no longer wait. */
-    live_sleep_ms(1600);
+    usleep(1600000);
     live_text(idle, "GET /later" HEAD);
     live_read(idle, false, &a);
     assert_int_equal(a.status, 503);

@@ -2,6 +2,7 @@
 /* A listener whose handlers suspend and resume in every way, for the tests of waiting. */
 #pragma once
 
+#include "server/base/clock.h"
 #include "tests/unit/http/live.h"
 
 static atomic_uint resumers, done_count, in_hook;
@@ -14,8 +15,8 @@ static inline void *resume_soon(void *context)
     const char *query = request->query;
 
     while (query != NULL && strcmp(query, "held") == 0 && !atomic_load(&released))
-        live_sleep_ms(1);
-    live_sleep_ms(query == NULL ? 0 : atoi(query));
+        usleep(1000);
+    usleep(query == NULL ? 0 : (useconds_t)atoi(query) * 1000);
     if (request->reply.status == 0 && request->route->body == NULL) {
         request->reply.status = 200;
         str_append_text(&request->reply.body, "late");
@@ -42,7 +43,7 @@ static inline enum handled slowly(void *context, struct request *request)
 {
     (void)context;
     hand_over(request);
-    live_sleep_ms(30);
+    usleep(30000);
     return HANDLE_LATER;
 }
 
@@ -147,9 +148,9 @@ static inline struct listener *start(uint32_t max_suspended)
 
 static inline void settle(void)
 {
-    int64_t end = live_now_ms() + LIVE_PATIENCE_MS;
-    while (atomic_load(&resumers) > 0 && live_now_ms() < end)
-        live_sleep_ms(1);
+    int64_t end = clock_now_ms() + LIVE_PATIENCE_MS;
+    while (atomic_load(&resumers) > 0 && clock_now_ms() < end)
+        usleep(1000);
     assert_int_equal(atomic_load(&resumers), 0);
 }
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "server/log/access_log.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define NASTY "a\nb\r\x1b[31m\"\\\x80\xc3\xa9"
 
@@ -22,8 +22,7 @@ static char path[64];
 
 static void choose_path(void)
 {
-    scratch_name(path, "test_access_log");
-    int fd = mkstemp(path);
+    int fd = scratch_file(path, "test_access_log");
     assert_true(fd >= 0);
     close(fd);
     unlink(path);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "server/log/log.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define NASTY "a\nb\r\x1b[31m\"\\\x80\xc3\xa9"
 
@@ -25,8 +25,7 @@ static int saved;
 /* Sends stderr into a file. */
 static void divert(void)
 {
-    scratch_name(path, "test_log");
-    int fd = mkstemp(path);
+    int fd = scratch_file(path, "test_log");
     assert_true(fd >= 0);
     saved = dup(STDERR_FILENO);
     dup2(fd, STDERR_FILENO);

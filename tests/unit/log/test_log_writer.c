@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "server/log/log_writer.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define THREADS 12u /* more than there are lanes */
 #define LINES   3000u
@@ -30,9 +30,7 @@ static char folder[64], path[96], moved[96];
 static int make_folder(void **state)
 {
     (void)state;
-    scratch_name(folder, "test_log_writer");
-    if (mkdtemp(folder) == NULL)
-        return -1;
+    scratch_make(folder, "test_log_writer");
     snprintf(path, sizeof path, "%s/log", folder);
     snprintf(moved, sizeof moved, "%s/log.1", folder);
     return 0;

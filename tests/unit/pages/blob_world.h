@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "server/pages/served_file.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define LEVEL 6
 
@@ -81,8 +81,7 @@ static inline int setup(void **state)
 {
     struct world *w = calloc(1, sizeof *w);
     pthread_mutex_init(&w->gate, NULL);
-    scratch_name(w->folder, "sitemapd-blobs");
-    assert_non_null(mkdtemp(w->folder));
+    scratch_make(w->folder, "sitemapd-blobs");
     *state = w;
     return 0;
 }
@@ -90,13 +89,11 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
     struct world *w = *state;
-    char command[100];
     end(w);
     pthread_mutex_destroy(&w->gate);
-    snprintf(command, sizeof command, "rm -rf '%s'", w->folder);
-    int status = system(command);
+    scratch_remove(w->folder);
     free(w);
-    return status;
+    return 0;
 }
 
 /* Writes a file of source 0 again, as tools do, with a date so many seconds ago (negative: none

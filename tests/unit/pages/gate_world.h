@@ -6,8 +6,8 @@
 #include <zlib.h>
 
 #include "server/base/str.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/pages/publish_world.h"
-#include "tests/unit/scratch.h"
 
 struct fixture {
     char folder[64], path[96];
@@ -107,8 +107,7 @@ static inline void stop_publisher(struct fixture *f)
 static inline int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    scratch_name(f->folder, "test_publisher");
-    assert_non_null(mkdtemp(f->folder));
+    scratch_make(f->folder, "test_publisher");
     snprintf(f->path, sizeof f->path, "%s/catalogue.db", f->folder);
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->moved, NULL);
@@ -124,7 +123,7 @@ static inline int teardown(void **state)
     struct fixture *f = *state;
     stop_publisher(f);
     catalogue_close(f->catalogue);
-    remove_folder(f->folder);
+    scratch_remove(f->folder);
     free(f);
     return 0;
 }

@@ -4,8 +4,8 @@
 
 #include <sys/stat.h>
 
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/pages/publish_world.h"
-#include "tests/unit/scratch.h"
 
 struct fixture {
     char folder[64], path[96], pages[112];
@@ -68,8 +68,7 @@ static inline void restart(struct fixture *f)
 static inline int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    scratch_name(f->folder, "test_page_keeper");
-    assert_non_null(mkdtemp(f->folder));
+    scratch_make(f->folder, "test_page_keeper");
     snprintf(f->path, sizeof f->path, "%s/catalogue.db", f->folder);
     snprintf(f->pages, sizeof f->pages, "%s.pages", f->path);
     f->level = 6;
@@ -92,7 +91,7 @@ static inline int teardown(void **state)
 {
     struct fixture *f = *state;
     stop(f);
-    remove_folder(f->folder);
+    scratch_remove(f->folder);
     free(f);
     return 0;
 }
@@ -168,5 +167,5 @@ static inline bool is_stored(struct fixture *f, const char *name)
 static inline void wait_stored(struct fixture *f, const char *name, bool there)
 {
     while (is_stored(f, name) != there)
-        sleep_ms(5);
+        usleep(5000);
 }

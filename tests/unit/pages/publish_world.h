@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "server/pages/publisher.h"
+#include "tests/unit/lib/catalogue_fixture.h"
+#include "tests/unit/lib/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 #define PAGE   "/sitemap_index.xml"
@@ -29,33 +31,14 @@ static inline struct cache *make_cache(uint64_t budget)
 
 static inline struct catalogue *open_catalogue(const char *path, bool server)
 {
-    struct catalogue *c;
-    char why[256];
-    struct catalogue_options options = {
-        .path = path,
-        .server = server,
-        .write_timeout_ms = 60000,
-        .max_queued = 1000,
-        .shrink_percent = 30,
-        .history_keep_ms = 3600000,
-        .history_max_bytes = 1 << 20,
-        .default_max_pages = LIMIT_SITE_PAGES,
-    };
-    if (catalogue_open(&options, &c, why, sizeof why) != CATALOGUE_OK)
-        fail_msg("%s", why);
-    return c;
+    struct catalogue_options options = fixture_options(path);
+    options.server = server;
+    options.history_keep_ms = 3600000;
+    options.history_max_bytes = 1 << 20;
+    return fixture_catalogue(&options);
 }
 
-static inline uint64_t apply(struct catalogue *c, const struct change *change)
-{
-    struct change_result result;
-    enum catalogue_status status = catalogue_apply(c, change, &result);
-    if (status != CATALOGUE_OK)
-        fail_msg("%s: %s: %s", catalogue_status_word(status), rule_code_word(result.code),
-                 result.detail);
-    change_result_done(&result);
-    return result.revision;
-}
+#define apply fixture_apply
 
 static inline uint64_t put(struct catalogue *c, const char *name, const char *lastmod)
 {
@@ -90,19 +73,6 @@ static inline void add_site(struct catalogue *c, const char *url)
 {
     apply(c, &(struct change){.kind = CHANGE_SITE_ADD, .site_add = {.origin = ORIGIN}});
     add_index(c, url);
-}
-
-static inline void remove_folder(const char *folder)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    assert_int_equal(system(command), 0);
-}
-
-static inline void sleep_ms(long ms)
-{
-    struct timespec time = {0, ms * 1000000};
-    nanosleep(&time, NULL);
 }
 
 /* ---- waiting for callbacks ---- */

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "server/pages/page_store.h"
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/pages/page_world.h"
-#include "tests/unit/scratch.h"
 
 struct fixture {
     char top[64], folder[96];
@@ -47,8 +47,7 @@ static inline struct page_store *open_store(struct fixture *f, uint64_t budget)
 static inline int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    scratch_name(f->top, "test_page_store");
-    assert_non_null(mkdtemp(f->top));
+    scratch_make(f->top, "test_page_store");
     snprintf(f->folder, sizeof f->folder, "%s/catalogue.db.pages", f->top);
     f->page = page_world_snapshot(6, 5);
     page_world_key(f->page, &f->key);
@@ -60,12 +59,10 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
     struct fixture *f = *state;
-    char command[128];
     page_store_free(f->store);
     resource_unref(f->page);
     str_done(&f->buffer);
-    snprintf(command, sizeof command, "rm -rf %s", f->top);
-    assert_int_equal(system(command), 0);
+    scratch_remove(f->top);
     free(f);
     return 0;
 }

@@ -20,7 +20,7 @@ static void a_restart_renders_nothing(void **state)
     assert_true(loads(f));
     assert_true(is_stored(f, "1-1.page"));
     while (stats_of(f->publisher).page_store_bytes == 0) /* counted by the keeper's thread */
-        sleep_ms(5);
+        usleep(5000);
     /* What was loaded is spliced as what was built is. */
     put_entry(f, "two", NULL);
     await_revision(f->publisher, f->last);
@@ -188,7 +188,7 @@ static void a_page_that_stood_is_stored(void **state)
     assert_false(loads(f));
     wait_stored(f, "1-1.page", true);
     while (stats_of(f->publisher).page_store_bytes == 0)
-        sleep_ms(5);
+        usleep(5000);
 
     /* A page that goes takes its file with it. */
     struct change change = {
@@ -196,7 +196,7 @@ static void a_page_that_stood_is_stored(void **state)
     await_revision(f->publisher, apply(f->catalogue, &change));
     wait_stored(f, "1-1.page", false);
     while (stats_of(f->publisher).page_store_bytes > 0)
-        sleep_ms(5);
+        usleep(5000);
 }
 
 static void an_evicted_page_comes_back_from_the_store(void **state)
@@ -212,7 +212,7 @@ static void an_evicted_page_comes_back_from_the_store(void **state)
     wait_stored(f, "1-1.page", true);
     resource_unref(get_path(f, "/b/b.xml"));
     while (stats_of(f->publisher).evictions == 0) /* after the reply */
-        sleep_ms(5);
+        usleep(5000);
     wait_stored(f, "2-1.page", true);
     assert_int_equal(stats_of(f->publisher).pages_built_cold, 2);
     assert_true(loads(f));

@@ -143,13 +143,11 @@ static void one_process_writes(void **state)
 static void the_folder_may_go_at_any_time(void **state)
 {
     struct fixture *f = *state;
-    char command[256];
     bool fresh;
     assert_int_equal(save(f), PAGE_STORE_SAVED);
     assert_true(page_store_ready(f->store, &fresh));
     assert_false(fresh);
-    snprintf(command, sizeof command, "rm -rf %s", f->folder);
-    assert_int_equal(system(command), 0);
+    scratch_remove(f->folder);
     assert_int_equal(load(f), PAGE_STORE_NONE);
     assert_true(page_store_ready(f->store, &fresh));
     assert_true(fresh);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The publisher where another catalogue takes the place of its own: a reader who found a page of
  * the old one gets the new one's page of the same URL, and never another page that has its id. */
+#include "tests/unit/lib/scratch.h"
 #include "tests/unit/pages/publish_world.h"
-#include "tests/unit/scratch.h"
 
 static struct catalogue *make_catalogue(const char *path, const char *index, const char *name)
 {
@@ -23,11 +23,10 @@ static enum await_result await_and_drop(struct place *page)
 /* The file that comes has one index, `theirs`; the one before has /a.xml. */
 static void replace(const char *theirs, enum await_result expected)
 {
-    char folder[SCRATCH_MAX_BYTES], path[96], other[96], command[128];
+    char folder[SCRATCH_MAX_BYTES], path[96], other[96];
     struct publisher *p;
     struct site_target found;
-    scratch_name(folder, "test_replaced");
-    assert_non_null(mkdtemp(folder));
+    scratch_make(folder, "test_replaced");
     snprintf(path, sizeof path, "%s/catalogue.db", folder);
     snprintf(other, sizeof other, "%s/other.db", folder);
     char index[64];
@@ -50,7 +49,7 @@ static void replace(const char *theirs, enum await_result expected)
     const struct site_map *now = publisher_site_map(p);
     while (now == old) {
         publisher_site_map_done(now);
-        sleep_ms(5);
+        usleep(5000);
         now = publisher_site_map(p);
     }
     /* Both files call their index number 1. */
@@ -67,8 +66,7 @@ static void replace(const char *theirs, enum await_result expected)
     publisher_stop(p);
     cache_free(cache);
     catalogue_close(c);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
+    scratch_remove(folder);
 }
 
 static void an_old_page_is_not_filled_from_another_index(void **state)

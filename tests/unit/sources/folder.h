@@ -20,7 +20,7 @@
 /* cmocka.h needs some of these. */
 #include <cmocka.h>
 
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 struct temp_folder {
     char path[64];
@@ -29,10 +29,8 @@ struct temp_folder {
 
 static inline void folder_make(struct temp_folder *f)
 {
-    scratch_name(f->path, "sitemapd-source");
-    scratch_name(f->outside, "sitemapd-beside");
-    assert_non_null(mkdtemp(f->path));
-    assert_non_null(mkdtemp(f->outside));
+    scratch_make(f->path, "sitemapd-source");
+    scratch_make(f->outside, "sitemapd-beside");
 }
 
 /* A command in the folder. */

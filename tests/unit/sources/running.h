@@ -2,6 +2,7 @@
 /* A source that runs, and the events that it told. */
 #pragma once
 
+#include "server/base/clock.h"
 #include "tests/unit/sources/world.h"
 
 #include <pthread.h>
@@ -25,18 +26,11 @@ struct running {
     struct source_health seen; /* lock: when that event came */
 };
 
-static inline int64_t clock_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static inline void on_applied(void *context, size_t number)
 {
     struct running *r = context;
     (void)number;
-    atomic_store(&r->applied_at, clock_ms());
+    atomic_store(&r->applied_at, clock_now_ms());
     atomic_fetch_add(&r->applied, 1);
     while (atomic_load(&r->hold))
         usleep(1000);
@@ -45,7 +39,7 @@ static inline void on_applied(void *context, size_t number)
 /* Waits for scan number `count` since the start. */
 static inline void await_applied(struct running *r, unsigned count)
 {
-    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(1000))
+    for (int64_t end = clock_now_ms() + LONG_MS; clock_now_ms() < end; usleep(1000))
         if (atomic_load(&r->applied) >= count)
             return;
     fail_msg("%u scans, not %u", atomic_load(&r->applied), count);

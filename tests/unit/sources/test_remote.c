@@ -21,6 +21,7 @@
 #include "server/rules/lastmod.h"
 #include "server/sources/remote/remote.h"
 #include "server/sources/sources.h"
+#include "tests/unit/lib/catalogue_fixture.h"
 #include "tests/unit/sources/folder.h"
 
 #define PAGES    16
@@ -149,12 +150,8 @@ static struct {
 
 static void open_catalogue(void)
 {
-    char why[256];
-    struct catalogue_options options = {.path = world.database,
-                                        .write_timeout_ms = 20000,
-                                        .shrink_percent = 30,
-                                        .default_max_pages = LIMIT_SITE_PAGES};
-    assert_int_equal(catalogue_open(&options, &world.c, why, sizeof why), CATALOGUE_OK);
+    struct catalogue_options options = fixture_options(world.database);
+    world.c = fixture_catalogue(&options);
 }
 
 static void on_moved(void *context, const struct remote_moved *moved)

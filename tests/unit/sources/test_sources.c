@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Sources as they run: settling, subfolders, requests, failures, the end. */
+#include "server/base/clock.h"
 #include "tests/unit/sources/running.h"
 
 static bool has_scanned(struct running *r)
@@ -16,7 +17,7 @@ static void await_entries(struct running *r, uint64_t count)
 {
     char none[1];
     uint64_t found = 0;
-    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(5000)) {
+    for (int64_t end = clock_now_ms() + LONG_MS; clock_now_ms() < end; usleep(5000)) {
         found = world_list(&r->w, none, sizeof none);
         if (found == count && has_scanned(r))
             return;
@@ -26,7 +27,7 @@ static void await_entries(struct running *r, uint64_t count)
 
 static void await_revision(struct running *r, uint64_t revision)
 {
-    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(5000))
+    for (int64_t end = clock_now_ms() + LONG_MS; clock_now_ms() < end; usleep(5000))
         if (world_revision(&r->w) >= revision)
             return;
     fail_msg("revision %" PRIu64 "; %s", world_revision(&r->w), r->events);
@@ -34,7 +35,7 @@ static void await_revision(struct running *r, uint64_t revision)
 
 static void await_event(struct running *r, const char *event)
 {
-    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end; usleep(5000))
+    for (int64_t end = clock_now_ms() + LONG_MS; clock_now_ms() < end; usleep(5000))
         if (count_events(r, event) > 0)
             return;
     fail_msg("no %s: %s", event, r->events);
@@ -57,9 +58,9 @@ static int64_t rewrite(struct running *r, unsigned night)
         "for n in 1 2; do mkdir -p $OUT/$n && cp *.xml $OUT/$n/ && cp f1.xml $OUT/$n/g.xml && "
         "sed -i s,com/,com/%u-$n-, $OUT/$n/*.xml || exit 1; done",
         night);
-    int64_t began = clock_ms();
+    int64_t began = clock_now_ms();
     folder_do(&r->w.folder, "cp $OUT/1/*.xml . && cp $OUT/2/*.xml .");
-    return clock_ms() - began;
+    return clock_now_ms() - began;
 }
 
 static void a_nightly_rewrite_is_one_revision(void **state)
@@ -97,7 +98,7 @@ static void nothing_goes_before_the_rest(void **state)
     await_applied(r, 1);
     usleep(200000);
     folder_sitemap(&r->w.folder, "a.xml", "a", "", DAY);
-    int64_t released = clock_ms();
+    int64_t released = clock_now_ms();
     atomic_store(&r->hold, false);
     await_applied(r, 2);
     assert_true(atomic_load(&r->applied_at) - released >= 800);
@@ -111,8 +112,8 @@ static void a_folder_without_rest_is_scanned_all_the_same(void **state)
     start(r);
     await_entries(r, 0);
     uint64_t before = world_revision(&r->w);
-    for (int64_t end = clock_ms() + LONG_MS; clock_ms() < end && world_revision(&r->w) == before;
-         usleep(20000))
+    for (int64_t end = clock_now_ms() + LONG_MS;
+         clock_now_ms() < end && world_revision(&r->w) == before; usleep(20000))
         folder_sitemap(&r->w.folder, "a.xml", "a", "", 100);
     assert_true(world_revision(&r->w) > before);
 }
@@ -167,7 +168,7 @@ static void a_scan_is_made_on_request(void **state)
     sources_scan(r->s, 1, MAX_REMOVED_GUARDED, false, on_scanned, r);
     sources_scan(r->s, 1, 1, false, on_scanned, r);
     await_entries(r, 1);
-    for (int64_t end = clock_ms() + LONG_MS; scanned(r) < 2 && clock_ms() < end;)
+    for (int64_t end = clock_now_ms() + LONG_MS; scanned(r) < 2 && clock_now_ms() < end;)
         usleep(5000);
     assert_int_equal(scanned(r), 2);
     assert_true(r->succeeded);
@@ -182,10 +183,11 @@ static void a_scan_is_made_on_request(void **state)
 static struct source_health seen_at(struct running *r, const char *event, bool scans)
 {
     unsigned before = scanned(r), events = count_events(r, event);
-    int64_t end = clock_ms() + LONG_MS;
+    int64_t end = clock_now_ms() + LONG_MS;
     if (scans)
         sources_scan(r->s, 1, MAX_REMOVED_GUARDED, false, on_scanned, r);
-    while ((count_events(r, event) == events || scanned(r) < before + scans) && clock_ms() < end)
+    while ((count_events(r, event) == events || scanned(r) < before + scans) &&
+           clock_now_ms() < end)
         usleep(5000);
     pthread_mutex_lock(&r->lock);
     struct source_health seen = r->seen;
@@ -303,10 +305,10 @@ static void the_end_is_quick(void **state)
     start(r);
     usleep(10000);
     sources_scan(r->s, 1, MAX_REMOVED_GUARDED, false, on_scanned, r);
-    int64_t began = clock_ms();
+    int64_t began = clock_now_ms();
     sources_stop(r->s);
     r->s = NULL;
-    assert_true(clock_ms() - began < 20000);
+    assert_true(clock_now_ms() - began < 20000);
     assert_int_equal(r->scanned, 1);
     if (!r->succeeded)
         assert_true(strlen(r->failure) > 5);

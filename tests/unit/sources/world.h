@@ -6,6 +6,7 @@
 
 #include "server/rules/lastmod.h"
 #include "server/sources/folder/folder.h"
+#include "tests/unit/lib/catalogue_fixture.h"
 
 #define ORIGIN "https://www.example.com"
 #define INDEX  "/sitemap_index.xml"
@@ -27,20 +28,13 @@ struct world {
 
 static inline void world_open(struct world *w, uint32_t shrink_percent)
 {
-    char why[256];
-    struct change_result result;
     memset(w, 0, sizeof *w);
     folder_make(&w->folder);
     snprintf(w->database, sizeof w->database, "%s/c.db", w->folder.outside);
-    struct catalogue_options options = {.path = w->database,
-                                        .write_timeout_ms = 20000,
-                                        .shrink_percent = shrink_percent,
-                                        .default_max_pages = LIMIT_SITE_PAGES};
-    assert_int_equal(catalogue_open(&options, &w->c, why, sizeof why), CATALOGUE_OK);
-    struct change site = {.kind = CHANGE_SITE_ADD, .site_add = {.origin = ORIGIN}};
-    assert_int_equal(catalogue_apply(w->c, &site, &result), CATALOGUE_OK);
-    struct change index = {.kind = CHANGE_INDEX_ADD, .index_add = {.url = ORIGIN INDEX}};
-    assert_int_equal(catalogue_apply(w->c, &index, &result), CATALOGUE_OK);
+    struct catalogue_options options = fixture_options(w->database);
+    options.shrink_percent = shrink_percent;
+    w->c = fixture_catalogue(&options);
+    fixture_add_site(w->c, ORIGIN, INDEX);
     w->max_removed = MAX_REMOVED_GUARDED;
     w->settings = (struct source_settings){
         .name = "products",
@@ -144,12 +138,7 @@ static inline void world_scan(struct world *w, const char *told)
 
 static inline uint64_t world_revision(struct world *w)
 {
-    struct catalogue_view *view;
-    struct catalogue_revisions revisions;
-    assert_int_equal(catalogue_view_begin(w->c, &view), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_revisions(view, &revisions), CATALOGUE_OK);
-    catalogue_view_end(view);
-    return revisions.revision;
+    return fixture_revisions(w->c).revision;
 }
 
 struct world_listing {

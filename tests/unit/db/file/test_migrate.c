@@ -8,8 +8,8 @@
 
 #include "db/file/schema.h"
 #include "tests/unit/db/read/read_fixture.h"
-#include "tests/unit/own_program.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/catalogue_fixture.h"
+#include "tests/unit/lib/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 
@@ -19,8 +19,7 @@ static int make_folder(void **state)
 {
     static struct fixture f;
     memset(&f, 0, sizeof f);
-    scratch_name(f.folder, "sitemapd-migrate");
-    assert_non_null(mkdtemp(f.folder));
+    scratch_make(f.folder, "sitemapd-migrate");
     snprintf(f.path, sizeof f.path, "%s/c.db", f.folder);
     *state = &f;
     return 0;
@@ -67,35 +66,10 @@ static int64_t version_of(const char *path, const char *what)
     return number;
 }
 
-static struct catalogue_options options_for(const char *path)
-{
-    return (struct catalogue_options){.path = path,
-                                      .write_timeout_ms = 60000,
-                                      .shrink_percent = 30,
-                                      .default_max_pages = LIMIT_SITE_PAGES};
-}
-
 static struct catalogue *open_catalogue(const char *path)
 {
-    struct catalogue_options options = options_for(path);
-    struct catalogue *c;
-    char why[256];
-    if (catalogue_open(&options, &c, why, sizeof why) != CATALOGUE_OK)
-        fail_msg("%s", why);
-    return c;
-}
-
-static void print_problem(void *context, const char *sentence)
-{
-    (void)context;
-    print_message("check: %s\n", sentence);
-}
-
-static void assert_sound(struct catalogue *c)
-{
-    uint64_t problems = 1;
-    assert_int_equal(catalogue_check(c, print_problem, NULL, &problems), CATALOGUE_OK);
-    assert_int_equal(problems, 0);
+    struct catalogue_options options = fixture_options(path);
+    return fixture_catalogue(&options);
 }
 
 static bool append(void *context, uint32_t position, const char *loc, size_t loc_len,
@@ -140,12 +114,12 @@ static void an_older_file_is_brought_forward(void **state)
     assert_int_equal(version_of(f->path, "PRAGMA user_version"), 1);
     struct catalogue *c = open_catalogue(f->path);
     assert_serves(c);
-    assert_sound(c);
+    fixture_assert_sound(c);
     struct change change = {.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = ORIGIN "/b.xml"}};
     struct change_result r;
     assert_int_equal(catalogue_apply(c, &change, &r), CATALOGUE_OK);
     entry_record_done(&r.entry);
-    assert_sound(c);
+    fixture_assert_sound(c);
     catalogue_close(c);
     assert_int_equal(version_of(f->path, "PRAGMA user_version"), SCHEMA_VERSION);
     assert_int_equal(version_of(f->path, "PRAGMA application_id"), SCHEMA_APPLICATION_ID);
@@ -176,7 +150,7 @@ static void both_ways_lead_to_the_same_tables(void **state)
 static void a_newer_file_is_refused_and_left_alone(void **state)
 {
     struct fixture *f = *state;
-    struct catalogue_options options = options_for(f->path);
+    struct catalogue_options options = fixture_options(f->path);
     struct catalogue *c;
     char why[256];
     make_version_1(f->path);
@@ -194,7 +168,7 @@ static void a_newer_file_is_refused_and_left_alone(void **state)
 static void a_development_file_is_refused_and_left_alone(void **state)
 {
     struct fixture *f = *state;
-    struct catalogue_options options = options_for(f->path);
+    struct catalogue_options options = fixture_options(f->path);
     struct catalogue *c;
     char why[512];
     make_version_1(f->path);
@@ -212,7 +186,7 @@ static void a_development_file_is_refused_and_left_alone(void **state)
 static void a_migration_that_fails_leaves_the_file_as_it_was(void **state)
 {
     struct fixture *f = *state;
-    struct catalogue_options options = options_for(f->path);
+    struct catalogue_options options = fixture_options(f->path);
     struct catalogue *c;
     char why[256];
     make_version_1(f->path);
@@ -237,7 +211,7 @@ enum { PROCESSES = 4, ROUNDS = 5 };
 /* Another program that waits for the signal (its input ends), then opens the catalogue. */
 static int open_main(const char *path)
 {
-    struct catalogue_options options = options_for(path);
+    struct catalogue_options options = fixture_options(path);
     struct catalogue *c;
     char why[256], byte;
     if (read(0, &byte, 1) != 0)
@@ -283,7 +257,7 @@ static void processes_at_once_migrate_once(void **state)
         }
         struct catalogue *c = open_catalogue(path);
         assert_serves(c);
-        assert_sound(c);
+        fixture_assert_sound(c);
         catalogue_close(c);
     }
 }
@@ -302,7 +276,7 @@ static void a_backup_of_version_1_is_migrated_when_it_takes_the_place(void **sta
         result = catalogue_wait(c, 1000);
     assert_int_equal(result, CATALOGUE_WAIT_REOPENED);
     assert_serves(c);
-    assert_sound(c);
+    fixture_assert_sound(c);
     catalogue_close(c);
 }
 

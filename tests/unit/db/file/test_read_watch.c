@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* catalogue_wait: own commits, other processes, and a file that goes and comes back. The handle has
  * no writer: writer_reopen and writer_has_followed are this test's. */
+#include "server/base/clock.h"
 #include "tests/unit/db/read/read_handle.h"
 
 #include <pthread.h>
@@ -59,14 +60,6 @@ static void close_all(struct fixture *f, struct catalogue *c)
     fixture_close(f);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Asked again where it took longer: whatever else a machine does, it does not do it each time. */
 #define TRIES 20
 
@@ -90,9 +83,9 @@ static void nothing_new_times_out(void **state)
     for (uint32_t wait_ms = 0; wait_ms <= 250; wait_ms += 250) {
         int64_t took = INT64_MAX;
         for (int i = 0; i < TRIES && took >= wait_ms + 100; i++) {
-            int64_t began = now_ms();
+            int64_t began = clock_now_ms();
             assert_int_equal(catalogue_wait(&c, wait_ms), CATALOGUE_WAIT_TIMEOUT);
-            took = now_ms() - began;
+            took = clock_now_ms() - began;
             assert_true(took + 5 >= wait_ms);
         }
         assert_true(took < wait_ms + 100);
@@ -110,7 +103,7 @@ static void *wake_soon(void *context)
     struct waker *waker = context;
 
     usleep(30000);
-    waker->woke_ms = now_ms();
+    waker->woke_ms = clock_now_ms();
     catalogue_wake(waker->catalogue);
     return NULL;
 }
@@ -122,16 +115,16 @@ static void a_nudge_ends_the_wait(void **state)
     (void)state;
 
     open_all(&f, &c);
-    int64_t began = now_ms();
+    int64_t began = clock_now_ms();
     catalogue_nudge(&c);
     assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_TIMEOUT);
-    assert_true(now_ms() - began < 30000);
+    assert_true(clock_now_ms() - began < 30000);
     catalogue_nudge(&c); /* beside a wake it counts for nothing */
     catalogue_wake(&c);
     assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
-    began = now_ms();
+    began = clock_now_ms();
     assert_int_equal(catalogue_wait(&c, 150), CATALOGUE_WAIT_TIMEOUT);
-    assert_true(now_ms() - began >= 145);
+    assert_true(clock_now_ms() - began >= 145);
     close_all(&f, &c);
 }
 
@@ -154,7 +147,7 @@ static void a_wake_ends_the_wait(void **state)
         c.watch->moved_ms -= 60000;
         assert_int_equal(pthread_create(&thread, NULL, wake_soon, &waker), 0);
         assert_int_equal(catalogue_wait(&c, 60000), CATALOGUE_WAIT_CHANGED);
-        took = now_ms();
+        took = clock_now_ms();
         pthread_join(thread, NULL);
         took -= waker.woke_ms;
     }
@@ -185,12 +178,12 @@ static int64_t foreign_commit(struct fixture *f, struct catalogue *c)
         if (connection_open(f->path, CONNECTION_WRITE, &db, why, sizeof why) != CATALOGUE_OK ||
             sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
             _exit(1);
-        committed = now_ms();
+        committed = clock_now_ms();
         _exit(write(done[1], &committed, sizeof committed) != (ssize_t)sizeof committed);
     }
     assert_true(child > 0);
     assert_int_equal(catalogue_wait(c, 60000), CATALOGUE_WAIT_CHANGED);
-    int64_t seen = now_ms();
+    int64_t seen = clock_now_ms();
     assert_int_equal(read(done[0], &committed, sizeof committed), sizeof committed);
     assert_int_equal(revision_now(c), before + 1);
     assert_int_equal(waitpid(child, &status, 0), child);

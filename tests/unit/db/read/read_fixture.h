@@ -21,7 +21,8 @@
 #include "db/read/row.h"
 #include "server/rules/page/render.h"
 #include "server/rules/scope.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
+#include "tests/unit/lib/sql_fixture.h"
 
 /* Of an entry, in every version. */
 #define FIXTURE_COLUMNS                                                                            \
@@ -32,30 +33,6 @@ struct fixture {
     char path[96];
     sqlite3 *db; /* a writing connection */
 };
-
-static inline void fixture_sql(sqlite3 *db, const char *format, ...)
-{
-    va_list arguments;
-    char *error = NULL;
-
-    va_start(arguments, format);
-    char *sql = sqlite3_vmprintf(format, arguments);
-    va_end(arguments);
-    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK)
-        fail_msg("%s: %s", sql, error);
-    sqlite3_free(sql);
-}
-
-static inline int64_t fixture_number(sqlite3 *db, const char *sql)
-{
-    sqlite3_stmt *row = NULL;
-
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &row, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
-    int64_t number = sqlite3_column_int64(row, 0);
-    sqlite3_finalize(row);
-    return number;
-}
 
 static inline sqlite3 *fixture_make_file(const char *path)
 {
@@ -71,19 +48,15 @@ static inline sqlite3 *fixture_make_file(const char *path)
 
 static inline void fixture_open(struct fixture *f)
 {
-    scratch_name(f->folder, "sitemapd-read");
-    assert_non_null(mkdtemp(f->folder));
+    scratch_make(f->folder, "sitemapd-read");
     snprintf(f->path, sizeof f->path, "%s/c.db", f->folder);
     f->db = fixture_make_file(f->path);
 }
 
 static inline void fixture_close(struct fixture *f)
 {
-    char command[128];
-
     connection_close(f->db);
-    snprintf(command, sizeof command, "rm -r '%s'", f->folder);
-    assert_int_equal(system(command), 0);
+    scratch_remove(f->folder);
 }
 
 static inline void fixture_site(sqlite3 *db, int id, const char *origin)

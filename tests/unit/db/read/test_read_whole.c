@@ -2,55 +2,28 @@
 /* The read side under the real writer: what it writes is found sound, watched, and survives a
  * restore while everything runs. */
 #include "tests/unit/db/read/read_fixture.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/catalogue_fixture.h"
+#include "tests/unit/lib/scratch.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #define S1 "https://www.example.com"
 
-static void apply(struct catalogue *c, const struct change *change)
-{
-    struct change_result result;
-
-    if (catalogue_apply(c, change, &result) != CATALOGUE_OK)
-        fail_msg("%s: %s", catalogue_status_word(result.status), result.detail);
-    entry_record_done(&result.entry);
-}
-
 static void put(struct catalogue *c, const char *name, const char *index)
 {
     char loc[256];
 
     snprintf(loc, sizeof loc, S1 "%s", name);
-    apply(c, &(struct change){.kind = CHANGE_ENTRY_PUT,
-                              .source = "tests",
-                              .entry = {.loc = loc, .index = index, .position = POSITION_NONE}});
-}
-
-static void print_problem(void *context, const char *sentence)
-{
-    (void)context;
-    print_error("%s\n", sentence);
-}
-
-static void is_sound(struct catalogue *c)
-{
-    uint64_t count;
-
-    assert_int_equal(catalogue_check(c, print_problem, NULL, &count), CATALOGUE_OK);
-    assert_int_equal(count, 0);
+    fixture_apply(
+        c, &(struct change){.kind = CHANGE_ENTRY_PUT,
+                            .source = "tests",
+                            .entry = {.loc = loc, .index = index, .position = POSITION_NONE}});
 }
 
 static uint64_t entries_now(struct catalogue *c)
 {
-    struct catalogue_revisions revisions;
-    struct catalogue_view *v;
-
-    assert_int_equal(catalogue_view_begin(c, &v), CATALOGUE_OK);
-    assert_int_equal(catalogue_view_revisions(v, &revisions), CATALOGUE_OK);
-    catalogue_view_end(v);
-    return revisions.entries;
+    return fixture_revisions(c).entries;
 }
 
 struct whole {
@@ -60,33 +33,21 @@ struct whole {
 
 static void open_whole(struct whole *w)
 {
-    char why[256] = "";
-
-    scratch_name(w->folder, "sitemapd-whole");
-    assert_non_null(mkdtemp(w->folder));
+    scratch_make(w->folder, "sitemapd-whole");
     snprintf(w->path, sizeof w->path, "%s/c.db", w->folder);
     snprintf(w->backup, sizeof w->backup, "%s/backup.db", w->folder);
-    struct catalogue_options options = {.path = w->path,
-                                        .server = true,
-                                        .write_timeout_ms = 60000,
-                                        .max_queued = 100,
-                                        .default_max_pages = LIMIT_SITE_PAGES};
-    if (catalogue_open(&options, &w->c, why, sizeof why) != CATALOGUE_OK)
-        fail_msg("%s", why);
-    apply(w->c, &(struct change){.kind = CHANGE_SITE_ADD,
-                                 .site_add = {.origin = S1, .fields = {.max_pages = 500}}});
-    apply(w->c, &(struct change){.kind = CHANGE_INDEX_ADD,
-                                 .index_add = {.url = S1 "/sitemap_index.xml"}});
-    apply(w->c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_add = {.url = S1 "/shop/i.xml"}});
+    struct catalogue_options options = fixture_options(w->path);
+    options.server = true;
+    w->c = fixture_catalogue(&options);
+    fixture_add_site(w->c, S1, "/sitemap_index.xml");
+    fixture_apply(
+        w->c, &(struct change){.kind = CHANGE_INDEX_ADD, .index_add = {.url = S1 "/shop/i.xml"}});
 }
 
 static void close_whole(struct whole *w)
 {
-    char command[128];
-
     catalogue_close(w->c);
-    snprintf(command, sizeof command, "rm -r '%s'", w->folder);
-    assert_int_equal(system(command), 0);
+    scratch_remove(w->folder);
 }
 
 static void what_the_writer_wrote_is_sound(void **state)
@@ -96,21 +57,22 @@ static void what_the_writer_wrote_is_sound(void **state)
     (void)state;
 
     open_whole(&w);
-    is_sound(w.c);
+    fixture_assert_sound(w.c);
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "/shop/%d&%d", i % 30, i % 30);
         put(w.c, name, i % 3 == 0 ? S1 "/sitemap_index.xml" : NULL);
     }
     for (int i = 0; i < 30; i += 4) {
         snprintf(name, sizeof name, S1 "/shop/%d&%d", i, i);
-        apply(w.c, &(struct change){.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = name}});
+        fixture_apply(w.c,
+                      &(struct change){.kind = CHANGE_ENTRY_REMOVE, .entry_remove = {.loc = name}});
     }
     assert_int_equal(entries_now(w.c), 22);
-    is_sound(w.c);
-    apply(w.c, &(struct change){.kind = CHANGE_INDEX_REMOVE,
-                                .index_remove = {.index_id = 2},
-                                .max_removed = 100});
-    is_sound(w.c);
+    fixture_assert_sound(w.c);
+    fixture_apply(w.c, &(struct change){.kind = CHANGE_INDEX_REMOVE,
+                                        .index_remove = {.index_id = 2},
+                                        .max_removed = 100});
+    fixture_assert_sound(w.c);
     for (int i = 0; i < 30 && entries_now(w.c) > 0; i++) {
         snprintf(name, sizeof name, S1 "/shop/%d&%d", i, i);
         struct change_result result;
@@ -120,10 +82,11 @@ static void what_the_writer_wrote_is_sound(void **state)
         entry_record_done(&result.entry);
     }
     assert_int_equal(entries_now(w.c), 0);
-    is_sound(w.c);
-    apply(w.c, &(struct change){
-                   .kind = CHANGE_SITE_REMOVE, .site_remove = {.site_id = 1}, .max_removed = 100});
-    is_sound(w.c);
+    fixture_assert_sound(w.c);
+    fixture_apply(w.c, &(struct change){.kind = CHANGE_SITE_REMOVE,
+                                        .site_remove = {.site_id = 1},
+                                        .max_removed = 100});
+    fixture_assert_sound(w.c);
     close_whole(&w);
 }
 
@@ -216,11 +179,11 @@ static void a_backup_is_restored_while_it_runs(void **state)
         reach(&watcher.lost, round);
         reach(&watcher.reopened, round);
         assert_int_equal(entries_now(w.c), backed_up);
-        is_sound(w.c);
+        fixture_assert_sound(w.c);
         for (int i = 0; i < 12000 && !is_writable(w.c); i++)
             usleep(10000);
         assert_true(is_writable(w.c));
-        is_sound(w.c);
+        fixture_assert_sound(w.c);
     }
     atomic_store(&watcher.stop, true);
     catalogue_wake(w.c);

@@ -50,19 +50,15 @@ static void node_open(struct node *n, const char *name)
 {
     memset(n, 0, sizeof *n);
     n->name = name;
-    scratch_name(n->f.folder, "sitemapd-shared");
-    assert_non_null(mkdtemp(n->f.folder));
+    scratch_make(n->f.folder, "sitemapd-shared");
     snprintf(n->f.path, sizeof n->f.path, "%s/c.db", n->f.folder);
-    n->f.options = (struct catalogue_options){
-        .path = n->f.path,
-        .server = true,
-        .write_timeout_ms = 300000,
-        .shrink_percent = 30,
-        .history_keep_ms = 3600000,
-        .history_max_bytes = 200000,
-        .clock = fixture_now,
-        .default_max_pages = LIMIT_SITE_PAGES,
-        .shared = {.database = "memory", .node = name, .release = "test"}};
+    n->f.options = fixture_options(n->f.path);
+    n->f.options.server = true;
+    n->f.options.history_keep_ms = 3600000;
+    n->f.options.history_max_bytes = 200000;
+    n->f.options.clock = fixture_now;
+    n->f.options.shared =
+        (struct catalogue_shared){.database = "memory", .node = name, .release = "test"};
 }
 
 static void node_start(struct node *n)
@@ -207,10 +203,8 @@ static void cluster_close(struct cluster *k)
 {
     all_agree(k);
     for (int i = 0; i < NODES; i++) {
-        char command[128];
         node_stop(&k->nodes[i]);
-        snprintf(command, sizeof command, "rm -rf '%s'", k->nodes[i].f.folder);
-        assert_int_equal(system(command), 0);
+        scratch_remove(k->nodes[i].f.folder);
     }
     memory_clear();
 }

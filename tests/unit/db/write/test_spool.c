@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "db/spool.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/scratch.h"
 
 #define FOLDER scratch_folder()
 

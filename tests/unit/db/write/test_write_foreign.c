@@ -7,8 +7,9 @@
 
 #include "db/file/handle.h"
 #include "db/write/writer.h"
+#include "server/base/clock.h"
 #include "tests/unit/db/write/write_answers.h"
-#include "tests/unit/own_program.h"
+#include "tests/unit/lib/scratch.h"
 
 /* A child that holds the lock until it is stopped. */
 static pid_t hold_lock(const char *path, int *end)
@@ -64,9 +65,9 @@ static void a_foreign_lock_is_waited_for_so_long(void **state)
     fixture_reopen(f);
     int end;
     pid_t child = hold_lock(f->path, &end);
-    int64_t before = now_ms();
+    int64_t before = clock_now_ms();
     struct change_result r = put(f, ORIGIN "/a.xml", NULL);
-    int64_t took = now_ms() - before;
+    int64_t took = clock_now_ms() - before;
     assert_int_equal(r.status, CATALOGUE_BUSY);
     assert_true(took >= 250 && took < 60000);
     struct catalogue_stats stats;

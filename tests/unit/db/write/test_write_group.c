@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "db/write/writer.h"
+#include "server/base/clock.h"
 #include "tests/unit/db/write/write_answers.h"
 
 /* ---- many threads */
@@ -291,10 +292,10 @@ static bool bulk_before(struct write_fixture *f, const char *loc)
     usleep(30000);
     struct change small = put_change(loc, NULL);
     small.context = &single;
-    int64_t before = now_ms();
+    int64_t before = clock_now_ms();
     catalogue_submit(f->c, &small, record_turn);
     answers_wait(&single.answers, 1);
-    int64_t took = now_ms() - before;
+    int64_t took = clock_now_ms() - before;
     answers_wait(&bulk.answers, 1);
     bool had_turn = bulk.answers.ok == 1;
     assert_int_equal(bulk.answers.busy, !had_turn);

@@ -47,10 +47,3 @@ static inline void answers_done(struct answers *a)
     pthread_mutex_destroy(&a->lock);
     pthread_cond_destroy(&a->more);
 }
-
-static inline int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}

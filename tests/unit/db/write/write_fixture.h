@@ -21,7 +21,8 @@
 #include "db/catalogue.h"
 #include "db/read/row.h"
 #include "server/rules/page/render.h"
-#include "tests/unit/scratch.h"
+#include "tests/unit/lib/catalogue_fixture.h"
+#include "tests/unit/lib/scratch.h"
 
 #define ORIGIN "https://www.example.com"
 #define INDEX  "/sitemap_index.xml"
@@ -60,33 +61,10 @@ static inline struct change_result apply_plain(struct write_fixture *f, const st
     return result;
 }
 
-static inline int64_t number_of(struct write_fixture *f, const char *format, ...)
-{
-    sqlite3_stmt *row = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    char *sql = sqlite3_vmprintf(format, arguments);
-    va_end(arguments);
-    assert_int_equal(sqlite3_prepare_v2(f->db, sql, -1, &row, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
-    int64_t number = sqlite3_column_int64(row, 0);
-    sqlite3_finalize(row);
-    sqlite3_free(sql);
-    return number;
-}
-
 /* Writes behind the catalogue's back, as a foreign process would. */
-static inline void run_sql(struct write_fixture *f, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    char *sql = sqlite3_vmprintf(format, arguments);
-    va_end(arguments);
-    char *error = NULL;
-    if (sqlite3_exec(f->db, sql, NULL, NULL, &error) != SQLITE_OK)
-        fail_msg("%s: %s", sql, error);
-    sqlite3_free(sql);
-}
+#define run_sql(f, ...) fixture_sql((f)->db, __VA_ARGS__)
+
+#define number_of(f, ...) fixture_number((f)->db, __VA_ARGS__)
 
 static inline int64_t add_site(struct write_fixture *f, const char *origin, uint32_t max_pages)
 {
@@ -156,25 +134,19 @@ static inline int64_t position_of(struct write_fixture *f, const char *loc)
 
 static inline void fixture_reopen(struct write_fixture *f)
 {
-    char why[256];
     if (f->c)
         catalogue_close(f->c);
-    if (catalogue_open(&f->options, &f->c, why, sizeof why) != CATALOGUE_OK)
-        fail_msg("%s", why);
+    f->c = fixture_catalogue(&f->options);
 }
 
 static inline void fixture_open_bare(struct write_fixture *f)
 {
     memset(f, 0, sizeof *f);
     fixture_clock = 0;
-    scratch_name(f->folder, "sitemapd-write");
-    assert_non_null(mkdtemp(f->folder));
+    scratch_make(f->folder, "sitemapd-write");
     snprintf(f->path, sizeof f->path, "%s/c.db", f->folder);
-    f->options = (struct catalogue_options){.path = f->path,
-                                            .write_timeout_ms = 300000,
-                                            .shrink_percent = 30,
-                                            .clock = fixture_now,
-                                            .default_max_pages = LIMIT_SITE_PAGES};
+    f->options = fixture_options(f->path);
+    f->options.clock = fixture_now;
     fixture_reopen(f);
     assert_int_equal(sqlite3_open(f->path, &f->db), SQLITE_OK);
     sqlite3_busy_timeout(f->db, 10000);
@@ -273,23 +245,13 @@ static inline void assert_consistent(struct write_fixture *f)
                 " c.serial");
 }
 
-static inline void print_problem(void *context, const char *sentence)
-{
-    (void)context;
-    print_message("check: %s\n", sentence);
-}
-
 static inline void fixture_close(struct write_fixture *f)
 {
-    char command[128];
-    uint64_t problems = 0;
     assert_consistent(f);
-    assert_int_equal(catalogue_check(f->c, print_problem, NULL, &problems), CATALOGUE_OK);
-    assert_int_equal(problems, 0);
+    fixture_assert_sound(f->c);
     catalogue_close(f->c);
     sqlite3_close(f->db);
-    snprintf(command, sizeof command, "rm -r '%s'", f->folder);
-    assert_int_equal(system(command), 0);
+    scratch_remove(f->folder);
 }
 
 static inline int fixture_setup(void **state)
