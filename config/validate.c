@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What only the whole shows: sites that contradict each other or themselves, listeners in each
- * other's way. */
+/* Checks what no single line shows: settings, sites, sources and tokens that contradict each other,
+ * and files that cannot be read. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,16 +95,22 @@ static void check_repeated(const char *const *texts, size_t count, const char *w
             }
 }
 
-static void check_robots_file(const struct config_site *site, struct mistakes *m)
+static void check_file(const char *key, const char *path, struct mistakes *m)
 {
     struct stat found;
 
+    if (stat(path, &found) != 0 || access(path, R_OK) != 0)
+        mistakes_add(m, "%s %s cannot be read: %s", key, path, strerror(errno));
+    else if (!S_ISREG(found.st_mode))
+        mistakes_add(m, "%s %s is not a file", key, path);
+}
+
+static void check_robots_file(const struct config_site *site, struct mistakes *m)
+{
     if (!site->robots)
         mistakes_add(m, "robots_file cannot be combined with robots = no");
-    else if (stat(site->robots_file, &found) != 0 || access(site->robots_file, R_OK) != 0)
-        mistakes_add(m, "robots_file %s cannot be read: %s", site->robots_file, strerror(errno));
-    else if (!S_ISREG(found.st_mode))
-        mistakes_add(m, "robots_file %s is not a file", site->robots_file);
+    else
+        check_file("robots_file", site->robots_file, m);
 }
 
 /* https://www.indexnow.org/documentation: what a key may be. */
@@ -129,6 +135,38 @@ static void check_indexnow(const struct config *c, const struct config_site *sit
 /* Each is in the table that requests are looked up in, rebuilt with every change of a site. */
 #define SITE_ALIASES_MAX 1000u
 
+/* The place of the alias for this path; alias_count where there is none. */
+static size_t find_alias(const struct config_site *site, const char *path)
+{
+    size_t at = 0;
+
+    while (at < site->alias_count && strcmp(site->aliases[at].from, path) != 0)
+        at++;
+    return at;
+}
+
+/* A client would be redirected for ever. A loop is reported at its first alias. */
+static void check_alias_loops(const struct config_site *site, struct mistakes *m)
+{
+    size_t next[SITE_ALIASES_MAX];
+
+    for (size_t i = 0; i < site->alias_count; i++)
+        next[i] = find_alias(site, site->aliases[i].to);
+    for (size_t i = 0; i < site->alias_count; i++) {
+        size_t at = next[i];
+
+        if (at == i)
+            mistakes_add(m, "alias %s redirects to itself", site->aliases[i].from);
+        for (size_t steps = 1; at > i && at < site->alias_count && steps < site->alias_count;
+             steps++) {
+            at = next[at];
+            if (at == i)
+                mistakes_add(m, "alias %s redirects to itself through %s", site->aliases[i].from,
+                             site->aliases[i].to);
+        }
+    }
+}
+
 static void check_aliases(const struct config_site *site, struct mistakes *m)
 {
     if (site->alias_count > SITE_ALIASES_MAX) {
@@ -143,12 +181,11 @@ static void check_aliases(const struct config_site *site, struct mistakes *m)
             mistakes_add(m, "alias %s is the path of an index", alias->from);
         else if (strcmp(alias->from, "/robots.txt") == 0)
             mistakes_add(m, "alias /robots.txt: write robots = no to leave that path to others");
-        else if (strcmp(alias->from, alias->to) == 0)
-            mistakes_add(m, "alias %s redirects to itself", alias->from);
         for (size_t j = 0; j < i; j++)
             if (strcmp(alias->from, site->aliases[j].from) == 0)
                 mistakes_add(m, "alias %s occurs twice", alias->from);
     }
+    check_alias_loops(site, m);
 }
 
 /* A folder is opened by its name: relative to where the server happened to be started it would be
@@ -464,12 +501,6 @@ static void check_map(const struct config *c, const struct config_source *source
     free(text);
 }
 
-static void check_readable(const char *ca_file, struct mistakes *m)
-{
-    if (ca_file != NULL && access(ca_file, R_OK) != 0)
-        mistakes_add(m, "ca_file %s cannot be read: %s", ca_file, strerror(errno));
-}
-
 static void check_upstream(const struct config *c, const struct config_source *source,
                            struct mistakes *m)
 {
@@ -481,7 +512,8 @@ static void check_upstream(const struct config *c, const struct config_source *s
                      "what polls have read",
                      source->named.name);
     check_map(c, source, m);
-    check_readable(source->is.ca_file, m);
+    if (source->is.ca_file != NULL)
+        check_file("ca_file", source->is.ca_file, m);
     if (source->credentials_file == NULL)
         return;
     if (strncmp(source->is.upstream, "https://", 8) != 0)
@@ -614,7 +646,8 @@ static void evaluate_shared(const struct config *c, struct mistakes *m)
     if (c->shared_follow != NULL && c->peer_token_file == NULL)
         mistakes_add(m, "follow needs peer_token_file");
     blame(m, c, "shared", "ca_file");
-    check_readable(c->shared_ca_file, m);
+    if (c->shared_ca_file != NULL)
+        check_file("ca_file", c->shared_ca_file, m);
     evaluate_peers(c, m);
     evaluate_forward(c, m);
 }
