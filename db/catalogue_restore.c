@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Puts a backup in the place of a catalogue. The copy is proved before anything of the old file is
- * touched, and begins a new life of its own:
+/* Replaces a catalogue by a backup. The copy is checked before the old file is touched, and differs
+ * from the backup:
  *
- * - another epoch, since cursors of changes that the backup does not have would count on (410);
+ * - another epoch, so that cursors of changes that the backup does not have are rejected (410);
  * - serials and ids above those of the file that it replaces, so that no id is ever given again;
- * - revisions above the old ones, and every page changed now: a visitor who holds a later page than
- *   the backup's must not get 304 by its date (the tags, made of content, hold on). */
+ * - revisions above the old ones, and every page dated now: a client with a later page than the
+ *   backup's must not get 304 by its date (ETags, hashes of content, stay valid). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -302,6 +302,10 @@ static enum catalogue_status check_place(struct restore *r)
 
     if (stat(r->path, &st) != 0)
         return errno == ENOENT ? CATALOGUE_OK : restore_fail_errno(r, r->path);
+    /* The rename would replace a device or a pipe, too. */
+    if (!S_ISREG(st.st_mode))
+        return restore_fail(r, CATALOGUE_REFUSED, r->path,
+                            "is not a regular file; name another path");
     if (!r->options->replace && !is_blank(r->path))
         return restore_fail(r, CATALOGUE_CONFLICT, r->path, "is there already");
     user = user_of(r->path);

@@ -477,6 +477,15 @@ def test_through_a_link(start, tmp_path):
     done(sitemapd("check", database=server.database))
 
 
+def test_what_is_no_file_is_never_replaced(tmp_path, copy):
+    pipe, backup = tmp_path / "pipe", str(copy("backup.db"))
+    os.mkfifo(pipe)
+    for place in (pipe, tmp_path):
+        for option in ([], ["--replace"]):
+            refused(sitemapd("restore", backup, *option, database=place), f"{place}: is not a regular file; name another path")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_restores_for_the_owner(start, tmp_path, copy):
     folder = tmp_path / "state"
