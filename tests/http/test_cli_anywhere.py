@@ -424,6 +424,9 @@ def test_the_token(served, tmp_path):
     assert TOKEN not in told.err and "XXX" not in told.err
     token.write_text("a\r\nHost: elsewhere")
     assert served.run(f"list --token-file {token}").code == 1
+    for file, why in ((tmp_path / "none", "No such file or directory"), (tmp_path, "Is a directory")):
+        told = served.run(f"list --token-file {file}")
+        assert told.code == 1 and told.err == f"sitemapd: {file}: cannot be read: {why}\n", told
     alone = sitemapd("list", "--token-file", str(token))
     assert alone.code == 2 and "can only be used with --server" in alone.err
 

@@ -135,11 +135,14 @@ static int read_token_file(const char *name, char out[TOKEN_MAX])
     FILE *file = fopen(name, "re");
 
     if (file == NULL)
-        return cli_fail(name, "cannot be read");
+        return cli_fail(name, "cannot be read: %s", strerror(errno));
     if (fgets(out, TOKEN_MAX, file) == NULL)
         out[0] = '\0';
-    out[strcspn(out, "\r\n")] = '\0';
+    int error = ferror(file) ? errno : 0;
     fclose(file);
+    if (error != 0)
+        return cli_fail(name, "cannot be read: %s", strerror(error));
+    out[strcspn(out, "\r\n")] = '\0';
     return out[0] != '\0'
                ? EXIT_DONE
                : cli_fail(name,
