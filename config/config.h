@@ -23,8 +23,8 @@ struct config_named {
     unsigned *seen; /* config's own: the line of each key, to find repeated ones */
 };
 
-/* [site "name"]: made at start and the file's own. Origins and hosts, here and below, are as
- * server/rules/url.h writes them. */
+/* [site "name"]: created at start and managed by the file. Origins and hosts, here and below, are
+ * in the normal form of server/rules/url.h. */
 struct config_site {
     struct config_named named;
     char *origin;
@@ -40,23 +40,22 @@ struct config_site {
     bool robots;          /* false: /robots.txt is left to others (404) */
     uint32_t max_indexes; /* index files over all its indexes */
     char *page_pattern;   /* NULL: the default */
-    bool check;           /* what the API registers is read where it is */
-    char *connect; /* address and port in place of where the host's name leads; NULL: there */
-    bool
-        public_check; /* sitemaps that are polled past the web server are looked at publicly, too */
-    char *indexnow_key; /* NULL: no notification */
+    bool check;           /* sitemaps that the API registers are fetched and checked */
+    char *connect;        /* address and port to connect to; NULL: what DNS says */
+    bool public_check;    /* compare what polls read (`connect`, `map`) with what crawlers get */
+    char *indexnow_key;   /* NULL: no notification */
     char *indexnow_endpoint;
-    bool indexnow_bulk; /* also when much of a mirrored sitemap changes at once */
+    bool indexnow_bulk; /* notify even if most of a mirrored sitemap changes at once */
     size_t source_root_count;
     const char *const
-        *source_roots; /* beneath these the site's own tokens may make folder sources */
+        *source_roots; /* in these folders the site's own tokens may create folder sources */
 };
 
-/* [source "name"]: a folder of sitemap files, or a sitemap index elsewhere (`upstream`), that the
- * server reads by itself. */
+/* [source "name"]: a folder of sitemap files, or a remote sitemap index (`upstream`), that the
+ * server keeps its entries in step with. */
 struct config_source {
     struct config_named named;
-    struct source_settings is; /* as the file has it: but for what config_source_settings fills */
+    struct source_settings is; /* from the file; config_source_settings completes a copy */
     const char *const *map;    /* of an upstream: origins in pairs */
     char *credentials_file;    /* NULL: none */
     size_t pattern_count, exclude_count, map_count, split_count;
@@ -66,7 +65,7 @@ struct config_source {
 struct config_token {
     struct config_named named;
     char *sha256_file;
-    char *site;   /* an origin; NULL: that of the prefix, or every site */
+    char *site;   /* an origin; NULL: that of `prefix`, or every site if there is none */
     char *prefix; /* as written; NULL: every loc */
     char *role;
     bool own;
@@ -82,25 +81,25 @@ struct config_crawler {
     const char *const *range_files;
 };
 
-/* [engine "google"], [engine "bing"]: asked what they say of the sitemaps of all sites. */
+/* [engine "google"], [engine "bing"]: search engines whose reports on all sites are fetched. */
 struct config_engine {
     struct config_named named;
     char *credentials_file, *api_key_file; /* google's; bing's */
     char *endpoint;                        /* NULL: the engine's own */
     size_t property_count;
-    const char *const *properties; /* as the engine names sites; others are named by their origin */
+    const char *const *properties; /* the engine's names of sites; default: a site's origin */
 };
 
 struct config {
     atomic_uint references;
-    bool no_pipe;                 /* its file must be one: for a reload, and where it is checked */
+    bool no_pipe;                 /* its file must not be a pipe: for a reload and check-config */
     char *file;                   /* that was read; NULL: none */
     struct config_set_by *set_by; /* config's own: where each setting's value came from */
 
-    size_t origin_count; /* SITEMAPD_SITE, --site: sites to make sure of */
+    size_t origin_count; /* SITEMAPD_SITE, --site: sites to create if they are missing */
     const char *const *origins;
 
-    char *user;       /* whom root becomes; NULL: stays root */
+    char *user;       /* user to switch to when started as root; NULL: stay root */
     char *listen;     /* [server] listen = 0.0.0.0:8080 */
     uint32_t threads; /* 0: one for each core */
     uint32_t max_connections;
@@ -109,7 +108,7 @@ struct config {
     uint32_t shutdown_delay_ms;
     bool strict_host;
     bool page_style;
-    bool crawlers; /* whether it is kept who fetched which page */
+    bool crawlers; /* whether fetches by crawlers are counted */
     char *cache_control;
     char *cdn_cache_control; /* NULL: none */
     char *cache_tag;         /* a header's name, or "off" */
@@ -124,21 +123,21 @@ struct config {
     char *token;                          /* SITEMAPD_TOKEN; NULL: none */
     size_t allowed_host_count;
     const char *const *allowed_hosts; /* names that the admin listener also answers to */
-    uint32_t max_suspended;           /* connections waiting at once */
+    uint32_t max_suspended;           /* connections whose request may wait at once */
 
     char *database; /* [catalogue] database = … */
     uint32_t write_timeout_ms;
     uint32_t max_queued_writes;
     uint32_t shrink_guard_percent;
 
-    char *shared_database;  /* [shared] database = postgresql://…; NULL: this machine's alone */
-    char *shared_follow;    /* origin of the node that is followed in its place; or NULL */
+    char *shared_database;  /* [shared] database = postgresql://…; NULL: not in PostgreSQL */
+    char *shared_follow;    /* origin of the node to follow instead of it; or NULL */
     char *shared_schema;    /* of PostgreSQL */
-    char *shared_node;      /* NULL: made once and kept in the file */
+    char *shared_node;      /* NULL: a random name, kept in the catalogue's file */
     char *shared_upgrade;   /* auto or manual */
     char *shared_advertise; /* origin at which other nodes reach the admin listener; or NULL */
     char *shared_forward;   /* "auto", "no", or the origin of a node */
-    char *peer_token_file;  /* NULL: nodes ask each other nothing */
+    char *peer_token_file;  /* NULL: nodes send each other no requests */
     char *shared_ca_file; /* PEM: signs the certificates of other nodes; NULL: the system's trust */
 
     uint64_t history_keep_ms; /* [history]; 0: none is kept */
@@ -151,7 +150,7 @@ struct config {
     uint64_t max_body_bytes; /* [limits] single-document bodies */
     uint64_t max_bulk_bytes; /* bulk bodies, decoded */
     uint64_t max_bulk_entries;
-    uint64_t max_spool_bytes; /* of all lists that are being sent, on disk */
+    uint64_t max_spool_bytes; /* of all lists that are being received, on disk */
     uint32_t max_header_bytes;
     uint32_t max_rejections; /* listed in one reply */
 
@@ -163,7 +162,7 @@ struct config {
     uint64_t fetch_store_bytes; /* of all copies of sitemaps that are served */
     uint32_t fetch_max_interval_ms, fetch_min_interval_ms;
     size_t allow_address_count;
-    const char *const *allow_addresses; /* ranges beside the public internet */
+    const char *const *allow_addresses; /* ranges allowed in addition to the public internet */
     size_t source_root_count;
     const char *const
         *source_roots; /* beneath these tokens for all sites may make folder sources */
@@ -192,18 +191,17 @@ struct config {
  * name is then in the message. */
 typedef void config_report(void *context, const char *file, unsigned line, const char *message);
 
-/* With the defaults. The database's is in the platform's state directory: $STATE_DIRECTORY,
- * else /var/lib/sitemapd for root and its owner, else $XDG_STATE_HOME/sitemapd or
- * ~/.local/state/sitemapd, in it catalogue.db. Shared by reference: code that keeps a pointer, or
- * any string in it, beyond a call holds one. A reload makes another and changes nothing in this
- * one. NULL when out of memory.
- */
+/* A configuration with the defaults. The default database is catalogue.db in $STATE_DIRECTORY, else
+ * /var/lib/sitemapd (root and the owner of that folder), else $XDG_STATE_HOME/sitemapd or
+ * ~/.local/state/sitemapd. Shared by reference: code that keeps a pointer to it, or to any string
+ * in it, beyond a call holds a reference. A reload creates another configuration and does not
+ * change this one. NULL when out of memory. */
 struct config *config_new(void);
 struct config *config_ref(struct config *c);
-/* The last one frees all. Takes NULL. */
+/* The last unref frees all. Accepts NULL. */
 void config_unref(struct config *c);
-/* Reads `file`; reports every mistake it can find and goes on. True where there was none. Where
- * c->no_pipe is set a pipe is a mistake, and never waited for. */
+/* Reads `file`; reports every mistake that it finds and continues. True if there was none. With
+ * c->no_pipe a pipe is a mistake and is not waited for. */
 bool config_read_file(struct config *c, const char *file, config_report *report, void *context);
 /* Reads SITEMAPD_… of the environment (all settings: SITEMAPD_LISTEN, SITEMAPD_ADMIN_LISTEN,
  * SITEMAPD_DATABASE, SITEMAPD_SITE, SITEMAPD_TOKEN, SITEMAPD_<SECTION>_<KEY> for the rest). An
@@ -223,7 +221,7 @@ bool config_source_settings(const struct config *c, const struct config_source *
                             struct source_settings *out, char **map);
 /* Checks the whole (what no single line can show). True where it is fit to serve. */
 bool config_validate(const struct config *c, config_report *report, void *context);
-/* Whether this server is a node of a catalogue that several machines have. */
+/* Whether this server is a node of a shared catalogue. */
 static inline bool config_is_shared(const struct config *c)
 {
     return c->shared_database != NULL || c->shared_follow != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads the file, line by line: `[section]`, `[section "name"]`, `key = value`, and comments, which
- * begin with ; or # and have a line of their own. Nothing is guessed, cut or joined: what could be
- * meant in two ways is a mistake, and every mistake is reported with its line. */
+ * begin with ; or # and have a line of their own. Nothing is guessed, cut or joined: what is
+ * ambiguous is a mistake, and every mistake is reported with its line. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

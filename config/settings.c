@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The table of settings: its rows are the only description of a setting. config/sitemapd.conf and
- * sitemapd.conf(5) are made of them, environment variables and flags are named in them. */
-
 #define KIB    1024ull
 #define MIB    (1024 * KIB)
 #define GIB    (1024 * MIB)

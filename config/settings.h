@@ -42,8 +42,8 @@ struct setting {
     const char *environment; /* NULL: the section is repeated, so there is none */
     const char *choices;
     const char *example; /* a value to show where there is no default */
-    const char *of;  /* the only kind of source that has it: "a directory", "an upstream", or the
-                        only  engine; else NULL */
+    const char *of;  /* the only kind of source ("a directory", "an upstream") or engine that has
+                        it; NULL: all */
     bool in_file;    /* false: environment or flag only */
     bool live;       /* a reload changes it in a running server (server/reload.c) */
     const char *doc; /* a noun phrase or an imperative, then the default where it has no value */
@@ -65,7 +65,7 @@ struct config_set_by {
 extern const struct setting config_settings[]; /* of struct config */
 extern const size_t config_settings_count;
 
-/* A section that stands many times, each with a name of its own. */
+/* A section that may be repeated, each time with another name. */
 struct section_table {
     const char *section;
     const char *example; /* a name to show */
@@ -84,7 +84,7 @@ const struct section_table *section_find(const char *section, size_t len);
 const struct setting *section_setting(const struct section_table *t, const char *key);
 size_t section_count(const struct config *c, const struct section_table *t);
 struct config_named *section_at(const struct config *c, const struct section_table *t, size_t at);
-/* One section more, with its defaults; NULL when out of memory. Moves those before it. */
+/* Adds a section with its defaults; NULL when out of memory. Invalidates pointers to its array. */
 struct config_named *section_new(struct config *c, const struct section_table *t, const char *name,
                                  unsigned line);
 void sections_done(struct config *c, const struct section_table *t);
@@ -104,19 +104,20 @@ void mistakes_add(struct mistakes *m, const char *format, ...)
 
 /* The setting with this section and key; NULL where there is none. */
 const struct setting *setting_find(const char *section, const char *key);
-/* Puts `text` into the field of `base` (a struct config or a section): a list grows by it,
- * one of words (SETTING_WORDS) by each. Mistakes are reported; the field then keeps its value. */
+/* Puts `text` into the field of `base` (a struct config or a section). A list grows by one element,
+ * a list of words (SETTING_WORDS) by each word. Mistakes are reported; the field then keeps its
+ * value. */
 void setting_assign(const struct setting *s, void *base, const char *text, struct mistakes *m);
 /* Frees what the field holds and zeroes it. */
 void setting_clear(const struct setting *s, void *base);
 
-/* Puts `text`, of a list its elements between blanks, into `c` unless a stronger level has set it.
- */
+/* Puts `text` (of a list: elements separated by blanks) into `c` unless a stronger level has set
+ * it. */
 void config_assign(struct config *c, const struct setting *s, enum setting_level level,
                    const char *text, struct mistakes *m);
 
-/* ---- the little grammars of values that others read, too; false where `text` is malformed, and
- * `*out` is left alone then. Pure, thread safe. */
+/* ---- grammars that other modules use, too. False: `text` is malformed, and `*out` unchanged.
+ * Pure, thread safe. */
 
 /* yes, no, on, off, true, false, in any case. */
 bool value_bool(const char *text, bool *out);

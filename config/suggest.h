@@ -9,7 +9,7 @@
  * Words longer than 63 bytes are far from everything (SIZE_MAX). Thread safe. */
 size_t suggest_distance(const char *a, const char *b);
 
-/* True where `b` may be meant by `a`: at most a third of it differs, and not more than two. */
+/* True if `a` may be a mistyped `b`: at most a third of its letters differ, and at most two. */
 bool suggest_is_close(const char *a, const char *b);
 
 struct suggestion {

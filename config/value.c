@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* From a value's text to the field of its setting: the little grammars, a table of kinds, which is
- * behind reading a value, comparing two and freeing one, and the message for a mistake. */
+/* Puts a value's text into the field of its setting: the grammars; a table of the kinds, with how
+ * to read, compare and free a value; and the messages for mistakes. */
 #include "config/settings.h"
 
 #include <arpa/inet.h>

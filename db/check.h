@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the catalogue keeps of sitemaps that are read where they are: a row for each URL that is
- * watched, with how its last poll went and when the next one is due, and one for each list of a
- * remote source. Part of db/catalogue.h: read through a view, written by CHANGE_CHECK. Rows make no
- * revision; the dates of entries that a poll moves do. */
+/* What the catalogue keeps of sitemaps that are polled: a row for each watched URL, with the result
+ * of its last poll and the time of the next one, and one for each list of a remote source. Part of
+ * db/catalogue.h: read through a view, written by CHANGE_CHECK. Rows make no revision; the dates of
+ * entries that a poll moves do. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,15 +11,15 @@
 
 #include "db/status.h"
 
-/* How a sitemap was found by its last poll that said anything. Numbers are kept: append. */
+/* The result of the last poll that had one. The numbers are stored: append only. */
 enum check_state {
     CHECK_NEW,           /* not polled yet */
     CHECK_GOOD,          /* read and verified, or not modified since */
     CHECK_EMPTY,         /* a sitemap without URLs */
     CHECK_GONE,          /* 404 or 410 */
     CHECK_NOT_A_SITEMAP, /* HTML, an index, another file */
-    CHECK_BROKEN,        /* meant as a sitemap, and no crawler takes it */
-    CHECK_REFUSED,       /* 401, 403, 451, 429, a wall against bots: says nothing about crawlers */
+    CHECK_BROKEN,        /* a sitemap that no crawler accepts */
+    CHECK_REFUSED,       /* 401, 403, 451, 429, a bot check: crawlers may get another answer */
     CHECK_UNREACHABLE,   /* no connection, no whole answer, a 5xx */
     CHECK_STATES
 };
@@ -45,17 +45,17 @@ bool check_state_read(const char *word, enum check_state *out);
 #define CHECK_ETAG_MAX_BYTES     256u /* longer validators are not kept */
 #define CHECK_MODIFIED_MAX_BYTES 64u
 
-/* What is remarked of a sitemap that is served well enough. A set of bits, kept as a number; 16
- * is in the schema (fetch_dropped) and in the query that goes by it. */
+/* Remarks on a sitemap that is good enough. A set of bits, stored as a number; 16 is written out in
+ * the schema (fetch_dropped) and in its query. */
 enum check_remark {
-    CHECK_REDIRECTED = 1,        /* it is elsewhere: a crawler may follow or not */
-    CHECK_CLAIMS_ARE_NOW = 2,    /* the list dates it with the moment of each answer */
-    CHECK_VALIDATORS_LIE = 4,    /* 304 though its content was another */
+    CHECK_REDIRECTED = 1,        /* its URL redirects, which crawlers may not follow */
+    CHECK_CLAIMS_ARE_NOW = 2,    /* the list's date for it is always the time of the answer */
+    CHECK_VALIDATORS_LIE = 4,    /* it got a 304 although its content had changed */
     CHECK_LASTMOD_UNFOUNDED = 8, /* its registered date moved and its content did not */
     CHECK_DROPPED = 16, /* three polls agree that it is not a sitemap: its entry left the index */
     CHECK_DATE_STALE = 32,   /* its content changed, and its date in the index could not be moved */
     CHECK_SPLIT = 64,        /* it is past the limits: its page URLs are a urlset */
-    CHECK_REMARKS_END = 128, /* the first number that is not a remark: */
+    CHECK_REMARKS_END = 128, /* above the remarks; the next one is a fact: */
     CHECK_FEED = 128,        /* its last good content is RSS or Atom */
 };
 /* "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded", "dropped",

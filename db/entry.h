@@ -7,8 +7,8 @@
 
 #define ENTRY_ID_SIZE 40 /* an id with its NUL */
 
-/* What a list lists: sitemaps, it is an index; or page URLs, it is a urlset: a sitemap that the
- * catalogue keeps, whose pages with rows are entries of an index. As in sitemap_index.kind. */
+/* What a list lists: an index has sitemaps; a urlset has page URLs, and its pages with rows are
+ * entries of an index. As in sitemap_index.kind. */
 enum list_kind { LIST_INDEX, LIST_URLSET };
 
 /* One entry, or one page URL of a urlset, as the catalogue holds it. Strings are owned by the one
@@ -23,10 +23,10 @@ struct entry_record {
     int64_t registered_at, changed_at;
 };
 
-/* The state of an index's entries: the catalogue's epoch, the revision of the last change of any of
- * them, be it of a digest alone (0: there was none), and the random stamp of its transaction, with
- * hyphens between. Two states never share one, also where PostgreSQL has lost records whose
- * revisions are given again. (What shared a transaction has its last revision.) */
+/* The state of an index's entries: the catalogue's epoch, the revision of the last change of any
+ * entry, even of a digest alone (0: none), and the random stamp of its transaction, separated by
+ * hyphens. Two states never have the same text, even if PostgreSQL has lost records and revisions
+ * are used again. (Changes of one transaction have its last revision here.) */
 #define INDEX_STATE_SIZE 80
 
 /* Frees the strings, not the struct. Takes NULL. */

@@ -33,17 +33,15 @@ struct history_change {
     bool whole;         /* it touched nothing but what was asked for */
 };
 
-/* From which revision on the history has all that is kept of a site; 0: of any. What a site took
- * the most room with may have gone sooner than what others did: see below. */
+/* The first revision from which on the history of a site (0: of any) is complete. Changes of a site
+ * that needs the most space may be dropped sooner: see below. */
 enum catalogue_status catalogue_view_history_from(struct catalogue_view *v, int64_t site_id,
                                                   uint64_t *from);
-/* Describes in one sentence that there is no such change, where the history begins at
- * `from`.
- */
+/* Writes a sentence: there is no such change, and the history begins at `from`. */
 #define HISTORY_GONE_SIZE 128u
 void history_report_dropped(char out[HISTORY_GONE_SIZE], uint64_t from);
-/* The sites of which it begins later, for want of room; 0: changes of several sites, or of none.
- * The latest first, and no more than so many. */
+/* The sites whose history begins later, because changes were dropped for space (site 0: changes of
+ * several sites, or of none). The latest beginning first, HISTORY_SHORTENED_MAX at most. */
 #define HISTORY_SHORTENED_MAX 100u
 typedef void history_each_shortened(void *context, int64_t site_id, uint64_t from);
 enum catalogue_status catalogue_view_history_shortened(struct catalogue_view *v,
@@ -62,7 +60,7 @@ struct history_query {
     uint64_t after;       /* only before this revision; 0: from the newest */
     size_t limit;
 };
-/* So many changes and parts of changes one call looks at: about ten milliseconds. */
+/* How many changes and parts of changes one call reads at most: about ten milliseconds. */
 #define HISTORY_LOOK_MAX 2000u
 /* Calls `each` for what is found. It ends at the limit, or where it has looked at HISTORY_LOOK_MAX:
  * then `*next` is where to go on (`after`), else 0. */

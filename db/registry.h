@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The registry: an immutable picture of the catalogue's small things (sites, hosts, indexes, which
- * pages exist, tokens) at one revision. Built by catalogue_view_registry, shared by reference
+/* The registry: an immutable snapshot of all but the entries (sites, hosts, lists, which pages
+ * exist, tokens, sources) at one revision. Built by catalogue_view_registry, shared by reference
  * counting, never changed. All read functions are thread safe. */
 #pragma once
 
@@ -18,18 +18,18 @@
 
 /* A list of either kind: an index, or a urlset. */
 struct registry_index {
-    int64_t id; /* of all lists one row of numbers */
+    int64_t id; /* unique among the lists of both kinds */
     int64_t site_id;
     enum list_kind kind;
     const char *path;         /* "/sitemap_index.xml" */
     const char *page_pattern; /* "{stem}-{n}{suffix}" */
-    enum freeze frozen;       /* nothing changes in it, see registry_freeze */
+    enum freeze frozen;       /* its own; see registry_freeze */
     size_t page_count;        /* pages with entries */
     const uint32_t *pages;    /* their numbers, ascending */
     /* Of a urlset alone: */
     int64_t of_index; /* the index, of the same site, whose entries its pages are */
     unsigned with;    /* EXTENSION_…: what its rows may bear, and its frame declares */
-    URLSET_SETTINGS(URLSET_MEMBER) /* as they count */
+    URLSET_SETTINGS(URLSET_MEMBER) /* in effect */
 };
 
 struct registry_site {
@@ -38,10 +38,10 @@ struct registry_site {
     struct url origin_url;     /* the same, parsed */
     bool managed;              /* made by the configuration file */
     enum freeze frozen;        /* all its indexes are */
-    bool check;                /* what is registered is read where it is */
+    bool check;                /* registered sitemaps are fetched and checked */
     uint32_t max_pages;        /* cap of index files over all its indexes (max_indexes) */
     const char *robots;        /* its own robots.txt; NULL: none */
-    size_t robots_len;         /* known, so that nobody goes through all sites' texts */
+    size_t robots_len;         /* saves a strlen over the texts of all sites */
     bool robots_off;           /* /robots.txt is left to others */
     uint64_t robots_revision;  /* of the last change of these two, 0: there was none */
     int64_t robots_changed_at; /* Unix seconds */
@@ -55,7 +55,7 @@ struct registry_site {
     const struct registry_index *urlsets; /* the same */
 };
 
-/* The lists of a site, of either kind, from 0 on; NULL past the last. */
+/* List number `i` of a site, of either kind, from 0; NULL past the last. */
 static inline const struct registry_index *registry_site_list(const struct registry_site *site,
                                                               size_t i)
 {
@@ -65,7 +65,8 @@ static inline const struct registry_index *registry_site_list(const struct regis
     return i < site->urlset_count ? &site->urlsets[i] : NULL;
 }
 
-/* The same, both kinds together by path; *at is {0} at first. NULL past the last. */
+/* The next list of a site, in order of path over both kinds; NULL past the last. `*at` begins as
+ * {0}. */
 struct registry_list_at {
     size_t index, urlset;
 };
@@ -82,22 +83,22 @@ struct registry_token {
 
 struct registry {
     char epoch[33];    /* of the catalogue: hex, random, made once */
-    uint64_t revision; /* it was read at; it holds as long as registry_revision stays */
+    uint64_t revision; /* at which it was read; valid while registry_revision does not change */
     uint64_t registry_revision;
     size_t site_count;
     const struct registry_site *sites; /* by origin, bytes ascending */
     size_t token_count;
     const struct registry_token *tokens;
     size_t source_count;
-    const struct source_settings *sources; /* by name, bytes ascending; none of a configuration's */
+    const struct source_settings *sources; /* by name, bytes ascending; not the configuration's */
 };
 
-/* Takes and drops a reference. The last unref frees. NULL is taken. Thread safe. */
+/* Add and drop a reference. The last unref frees. Both accept NULL. Thread safe. */
 struct registry *registry_ref(const struct registry *r);
 void registry_unref(const struct registry *r);
 
-/* A registry of what `plain` holds, which was put together elsewhere: sites by origin, their
- * indexes by path; pointers that no site or index has are NULL. Its tokens are not taken. The
+/* A registry of what `plain`, built by the caller, holds: sites by origin, their indexes by path;
+ * pointers of what a site or index does not have are NULL. Its tokens are not copied. The
  * caller owns the one reference; NULL when out of memory, or where an origin or a path is invalid.
  */
 struct registry *registry_copy(const struct registry *plain);
@@ -106,10 +107,10 @@ struct registry *registry_copy(const struct registry *plain);
 const struct registry_site *registry_site_by_origin(const struct registry *r, const char *origin);
 const struct registry_site *registry_site_by_id(const struct registry *r, int64_t id);
 /* The site that answers for a request's host ("www.example.com" or with ":8080"; any case): its
- * origin's host, then host aliases. Ports are compared only where the origin or alias writes one.
- * NULL where none does. */
+ * origin's host, then host aliases. Ports are compared only if the origin or alias has one.
+ * NULL: no site. */
 const struct registry_site *registry_site_by_host(const struct registry *r, const char *host);
-/* Whether that site answers as the one of its origin, and not by an alias. */
+/* Whether the host is that of the site's origin, not an alias. */
 bool registry_is_origin_host(const struct registry *r, const char *host);
 /* An index; a list of either kind. */
 const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id);
@@ -124,15 +125,15 @@ const struct registry_index *registry_list_by_name(const struct registry *r, con
                                                    const struct registry_site **site);
 /* Whether the name of an unknown list can be only of this site: a path, or a URL of its origin. */
 bool registry_is_name_of(const struct registry *r, const char *name, int64_t site_id);
-/* How many pages of it there may be: of an index as many as its site may have. */
+/* How many pages the list may have: an index as many as its site. */
 uint32_t registry_max_pages(const struct registry *r, const struct registry_index *list);
 
-/* Whether writes to the list are to be refused, since it or its site or, of a urlset, its index is
- * frozen, and by whom at most. FREEZE_NONE: no. */
+/* The strongest freeze of the list, its site or, of a urlset, its index: writes to it are rejected.
+ * FREEZE_NONE: they are not. */
 enum freeze registry_freeze(const struct registry *r, const struct registry_index *index);
 bool registry_is_frozen(const struct registry *r, const struct registry_index *index);
 
-/* NULL where nobody made one of this name. */
+/* The source of this name that API or command line created; NULL: none. */
 const struct source_settings *registry_source(const struct registry *r, const char *name);
 
 struct site_declaration;
@@ -151,14 +152,13 @@ struct placement {
 
 /* Finds site and index of `loc`. With `index_name` the index is that one, and the loc must be
  * allowed there; without, it is the deepest index of its own origin's site that holds it. Refuses
- * with RULE_SITE_UNKNOWN,
- * RULE_INDEX_UNKNOWN, RULE_INDEX_NEEDED, RULE_OUTSIDE_SITE, RULE_OUTSIDE_DIRECTORY or
- * RULE_LOC_IS_PAGE (the URL of a page, present or possible, of the site that answers for its host;
- * an alias of a site other than the index's does not count). A loc of
+ * with RULE_SITE_UNKNOWN, RULE_INDEX_UNKNOWN, RULE_INDEX_NEEDED, RULE_OUTSIDE_SITE,
+ * RULE_OUTSIDE_DIRECTORY or RULE_LOC_IS_PAGE (the URL of a page, present or possible, of the site
+ * that answers for its host; an alias of a site other than the index's does not count). A loc of
  * the same host but another scheme is RULE_OUTSIDE_SITE unless the host is a cross host. */
 enum rule_code registry_place(const struct registry *r, const struct url *loc,
                               const char *index_name, struct placement *out);
-/* The index of the site that is the deepest in whose directory the path lies; NULL: none. */
+/* The index of the site with the longest directory that holds the path; NULL: none. */
 const struct registry_index *registry_deepest_index(const struct registry *r,
                                                     const struct registry_site *site,
                                                     const char *path);
@@ -168,19 +168,19 @@ const struct registry_site *registry_next_cross_site(const struct registry *r,
                                                      const struct url *loc, int64_t only,
                                                      const struct registry_site *after);
 /* The site to whose origin the host belongs ("www.example.com", normalised; with or without port),
- * whatever the scheme; `besides` (NULL: none) does not count. Who writes no port means every port
- * of the host. NULL: nobody's. */
+ * whatever the scheme, except `besides` (NULL: none). Without a port the host means all of its
+ * ports. NULL: no site. */
 const struct registry_site *registry_site_of_host(const struct registry *r, const char *host,
                                                   const struct registry_site *besides);
 /* The same for a host alias. */
 const struct registry_site *registry_site_of_alias(const struct registry *r, const char *host,
                                                    const struct registry_site *besides);
 
-/* The same of a list that is at hand: OK or why the loc must not be there. */
+/* The same for a given list: OK, or why the loc must not be in it. */
 enum rule_code registry_place_in(const struct registry *r, const struct url *loc,
                                  const struct registry_index *index);
 
-/* A record as it is shown, without remarks; its strings are the record's and the registry's. */
+/* A record as the API shows it, without remarks; its strings are borrowed from both. */
 struct entry_shown registry_describe_entry(const struct registry *r,
                                            const struct entry_record *record);
 

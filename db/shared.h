@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A catalogue that several machines share: what others see of it. Part of db/catalogue.h; what lies
- * behind is in db/shared/. Each node keeps the whole catalogue in a file of its own; PostgreSQL
- * gives the lock, the order and durability. A catalogue of one machine pays nothing for it: all
- * here is then false, empty and OK. */
+/* A catalogue that several machines share: the interface. Part of db/catalogue.h; the
+ * implementation is in db/shared/. Each node keeps the whole catalogue in a file of its own;
+ * PostgreSQL gives the lock, the order and durability. For a catalogue of one machine all functions
+ * here return false, empty and OK. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@ struct catalogue;
 
 #define SHARED_NODE_NAME_SIZE 129
 
-/* Other nodes, of which a node that joins copies the catalogue in place of PostgreSQL's snapshot.
- * The catalogue checks what it gets. One thread of the catalogue's calls them, and may wait;
- * borrowed until the catalogue is closed. */
+/* How a node that joins copies the catalogue from another node instead of PostgreSQL's snapshot.
+ * The catalogue checks what it gets. One thread of the catalogue calls these functions, which may
+ * wait; borrowed until the catalogue is closed. */
 struct shared_member;
 struct shared_peers {
     void *context;
@@ -58,10 +58,10 @@ struct shared_followed {
 /* How a catalogue is shared; in struct catalogue_options. */
 struct catalogue_shared {
     const char *database; /* postgresql://…; NULL: it is not */
-    bool follows;         /* in place of it: the log is another node's; nothing is written */
-    const struct shared_followed *followed; /* of one that follows; NULL: a command, asks nobody */
+    bool follows;         /* instead of `database`: the log is another node's; read-only */
+    const struct shared_followed *followed; /* if `follows`; NULL: a command, which only reads */
     const char *schema;   /* of PostgreSQL, a-z 0-9 _: one catalogue; NULL: sitemapd */
-    const char *node;     /* NULL: the host's name and 8 hex digits, made once, kept in the file */
+    const char *node;     /* NULL: the host's name and 8 random hex digits, kept in the file */
     const char *release;  /* of this program, for people */
     bool upgrade_by_hand; /* no migration but by catalogue_share_upgrade */
     const struct shared_peers *peers; /* NULL: only PostgreSQL has snapshots */
@@ -72,7 +72,7 @@ struct catalogue_shared {
 };
 #define SHARED_KEY_BYTES 32
 
-/* What this node does beside reading and writing, and fails to do. */
+/* A failure of what this node does beside reading and writing. */
 struct shared_failing {
     int64_t ms;        /* since when; 0: it does not fail */
     char trouble[256]; /* as that of struct shared_state */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What the catalogue keeps of directory sources: each file as it was last read, and how the last
- * scan went. A scan is one change: entries and files move in one transaction, or not at all. */
+ * scan went. A scan is one change (in steps if other writes wait: db/change.h); entries and their
+ * files always change together. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +10,7 @@
 
 #include "server/rules/source_settings.h"
 
-/* What a file is to the index. */
+/* The state of a file. */
 enum source_file_state {
     SOURCE_FILE_LISTED,      /* a good sitemap: it has an entry */
     SOURCE_FILE_EMPTY,       /* a sitemap without URLs: no entry, no fault */
@@ -20,19 +21,19 @@ enum source_file_state {
 };
 
 /* One file of a source. Strings are borrowed in a scan, and valid for the call in a view; they
- * stand first (spool.h). Sent by a scan is what differs from what the catalogue keeps (new,
- * changed, gone), each path once; and though the file itself is as it was, a LISTED one without
- * `has_entry` (somebody removed the entry, or its index went and is back), and a `refused` one. */
+ * stand first (spool.h). A scan sends the files that differ from the stored ones (new, changed,
+ * gone), each path once. It also sends unchanged LISTED files without `has_entry` (the entry or its
+ * index was removed), and `refused` ones. */
 struct source_file {
     const char *path;           /* relative to the folder, UTF-8, '/' between names */
     const char *loc;            /* its URL, normalised; NULL where it has none */
     const char *lastmod;        /* LISTED: what its entry shows; NULL: none */
     const char *newest_lastmod; /* of its pages; NULL: none */
-    const char *remarks;        /* LISTED: what is wrong with some of its pages, in the words of who
-                                   sends it; NULL: nothing */
-    const char *problem;        /* QUARANTINED: a stable word; NULL otherwise */
-    const char *detail;         /* a sentence for people; NULL */
-    const char *claim;          /* the lastmod that a list gives it; NULL: none, or no list */
+    const char *remarks; /* LISTED: what is wrong with some page URLs, in the sender's format;
+                            NULL: nothing */
+    const char *problem; /* QUARANTINED: a stable word; NULL otherwise */
+    const char *detail;  /* a sentence for people; NULL */
+    const char *claim;   /* the lastmod that a list gives it; NULL: none, or no list */
     enum source_file_state state;
     uint64_t device, inode, size;
     int64_t mtime_ns;      /* as the file system has it */
@@ -48,7 +49,7 @@ struct source_file {
                      was sent. Sent again as LISTED it is checked again, without being read. */
 };
 
-/* How a source stands. */
+/* The state of a source. */
 struct source_state {
     int64_t scanned_at; /* of the last scan that was applied, Unix seconds; 0: never */
     int64_t good_at;    /* of the last one that held nothing back */
@@ -59,9 +60,9 @@ struct source_state {
     int64_t hosts;     /* a digest of the hosts that the last scan checked pages by; 0: unknown */
 };
 
-/* A source that API or command line made is kept in the catalogue, of one site. What a source may
- * read only a configuration opens, so such a one has nothing of SOURCE_SETTINGS_CONFIGURED but its
- * name and site. */
+/* A source that API or command line create is stored in the catalogue and belongs to one site. Only
+ * a configuration may say what a source may read, so such a source has none of
+ * SOURCE_SETTINGS_CONFIGURED but its name and site. */
 #define SOURCE_COLUMN(bit, kind, c, member, option, column, ...) ", " column
 
 /* A folder is a thread, and the registry holds them all. */

@@ -12,7 +12,7 @@
 enum spool_status {
     SPOOL_OK,
     SPOOL_FULL,    /* the list is larger than any may be */
-    SPOOL_CROWDED, /* it would fit if there were not the others' */
+    SPOOL_CROWDED, /* it would fit without the lists of others */
     SPOOL_NO_SPACE,
     SPOOL_FAILED,
     SPOOL_NO_MEMORY
@@ -21,8 +21,8 @@ enum spool_status {
 /* Sites whose ids differ by a multiple of it share one part of the room. */
 #define SPOOL_SITES 256u
 
-/* What the files of several spools may take together, and those of one site: half of it, so that
- * who keeps lists open leaves room for others. Starts with what is used 0; thread safe. */
+/* How much the files of all spools may use together. Those of one site may use half, so that one
+ * that keeps lists open leaves room for others. Starts with nothing used; thread safe. */
 struct spool_room {
     _Atomic uint64_t max_bytes, used_bytes;
     _Atomic uint64_t used_by[SPOOL_SITES];

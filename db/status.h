@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* What a call of the catalogue returns, in one table: the stable word, the HTTP status of a reply
  * with it, its Retry-After in seconds (0: none), and a sentence for people. Part of db/catalogue.h.
- * 503 always means: not applied, nothing of it; repeat the request. 504: it is not known. */
+ * After 503 nothing was applied: repeat the request. After 504 it may have been. */
 #pragma once
 
 #define CATALOGUE_STATUSES(X)                                                                      \
+    /* Its HTTP status is for a result that nobody expected: catalogue_status_row. */              \
     X(CATALOGUE_OK, "ok", 500, 0, "internal server error")                                         \
     /* A rule rejected it: see result.code; nothing was written. */                                \
     X(CATALOGUE_REFUSED, "refused", 422, 0, "a validation rule rejected it")                       \
@@ -33,15 +34,15 @@
     X(CATALOGUE_FOLLOWS, "follower", 503, 60,                                                      \
       "this node follows another and takes no writes: send them to the node that it follows; "     \
       "nothing was applied")                                                                       \
-    /* Shared: an older release works on it, too; reads go on. */                                  \
+    /* Shared: a node with an older release is connected; reads go on. */                          \
     X(CATALOGUE_UPGRADE_PENDING, "upgrade-pending", 503, 30,                                       \
       "upgrade pending: another node runs an older release, which cannot read this; nothing was "  \
       "applied")                                                                                   \
-    /* Shared: this node's past is not the log's; it replaces its file. */                         \
+    /* Shared: this node's history differs from the log's; it replaces its file. */                \
     X(CATALOGUE_DIVERGED, "diverged", 503, 5,                                                      \
       "this node has diverged and is copying the cluster's state; nothing was applied")            \
-    /* Shared: applied or not, it could not be found out in time; the change's `detail` names it.  \
-     * The only one that does not mean: not applied. */                                            \
+    /* Shared: it may have been applied, which could not be found out in time; `detail` of the     \
+     * result names it. After all other failures nothing was applied. */                           \
     X(CATALOGUE_OUTCOME_UNKNOWN, "outcome-unknown", 504, 5,                                        \
       "timeout: PostgreSQL did not confirm the change, which may have been applied; retry with "   \
       "the same Idempotency-Key, or check first")                                                  \

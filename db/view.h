@@ -28,15 +28,14 @@ struct catalogue_revisions {
     char epoch[33];
     uint64_t revision;
     uint64_t registry_revision;
-    uint64_t entries; /* all indexes not removed */
-    uint64_t urls;    /* all urlsets */
+    uint64_t entries; /* of all indexes */
+    uint64_t urls;    /* of all urlsets */
 };
 enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
                                                struct catalogue_revisions *out);
 /* The registry at the view's revision; the caller owns a reference. */
 enum catalogue_status catalogue_view_registry(struct catalogue_view *v, struct registry **out);
-/* The registry as it is now, by a view that is over when this returns; NULL where it cannot be
- * read. */
+/* The newest registry, read by a view of its own. On failure `*out` is NULL. */
 enum catalogue_status catalogue_registry(struct catalogue *c, struct registry **out);
 
 struct page_record {
@@ -45,11 +44,10 @@ struct page_record {
     uint32_t entries;
     uint64_t bytes; /* as counted for the limit, see render_entry_bytes */
     int64_t changed_at;
-    bool same_second; /* another content may have been reported with changed_at, at its addresses */
+    bool same_second; /* other content may have been served at its addresses with this changed_at */
     uint64_t revision;
-    /* Drawn at random with every change of the page, so that two states of it never share one, not
-     * even where a copy of the file was restored and goes through the same revisions again. 0:
-     * none was drawn. */
+    /* A random number for each state of the page: two states never share one, even if a restored
+     * copy of the file passes the same revisions again. 0: none. */
     uint64_t stamp;
     bool removed; /* its list or site was removed, or it has no entries */
     enum list_kind kind;
@@ -57,12 +55,12 @@ struct page_record {
 };
 
 /* Calls `each` for every page with revision > `since`, by revision, then index and number.
- * Tombstones of removed indexes included; for those the index may be unknown to the registry: `url`
- * is the page's URL all the same. A false from `each` ends it (OK). */
+ * Includes pages of removed indexes, which the registry may not have any more; `url` is the page's
+ * URL in any case. A false from `each` ends it (OK). */
 enum catalogue_status catalogue_view_pages_since(
     struct catalogue_view *v, uint64_t since,
     bool (*each)(void *context, const struct page_record *page, const char *url), void *context);
-/* One page. NOT_FOUND where it never was. A page of a removed index has `removed` set. */
+/* One page. NOT_FOUND: there never was one. A page of a removed index has `removed` set. */
 enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
                                           uint32_t number, struct page_record *out);
 /* The state of the index's entries. NOT_FOUND where there never was such an index. */
@@ -74,8 +72,9 @@ enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, in
                                                     uint32_t number, uint64_t since,
                                                     uint64_t changed[PAGE_SEGMENT_BITS]);
 /* Calls `each` for every row of the list with first <= position < first + count, in order. Strings
- * are valid for the call; `extensions` is NULL but for page URLs that have some. The publisher's
- * hot path: one clustered scan. A false from `each` ends it with CATALOGUE_NO_MEMORY. */
+ * are valid for the call; `extensions` is NULL except for page URLs that have some. The publisher's
+ * hot path: one scan in the order of the primary key. A false from `each` ends it with
+ * CATALOGUE_NO_MEMORY. */
 enum catalogue_status catalogue_view_positions(
     struct catalogue_view *v, int64_t index_id, uint32_t first, uint32_t count,
     bool (*each)(void *context, uint32_t position, const char *loc, size_t loc_len,
@@ -121,9 +120,9 @@ void catalogue_entry_cursor(const struct entry_list *list, const struct entry_re
 
 /* Looks through one index for what the filter holds, in the order of a list with the same `list`
  * (whose index_id and site_id are set: an index of the view's registry, and its site), until
- * `limit` (0: all) were found or the `effort` is spent: a row costs 1, a long loc more, and 10
- * where a prefix is combined with what is not a matter of the loc alone. `out` says how far it
- * came. A false from `each` ends it. CONFLICT: malformed cursor. */
+ * `limit` (0: all) were found or the `effort` is spent: a row costs 1, a long loc more, and 10 if a
+ * prefix is combined with a filter of anything but the loc. `out` says how far it got. A false from
+ * `each` ends it. CONFLICT: malformed cursor. */
 struct entry_search {
     struct entry_list list;
     struct entry_filter filter;
@@ -132,39 +131,39 @@ struct entry_search {
 };
 struct entry_searched {
     uint64_t looked_at;           /* rows */
-    bool more;                    /* it ended before the index did, and goes on behind `next` */
+    bool more;                    /* it ended before the end of the index: continue at `next` */
     char next[ENTRY_CURSOR_SIZE]; /* where there is more */
 };
 enum catalogue_status catalogue_view_search(struct catalogue_view *v,
                                             const struct entry_search *search, entry_each *each,
                                             void *context, struct entry_searched *out);
 
-/* When somebody asked this node with the token last, to the hour, but not before the token was made
- * (Unix seconds); 0: never. */
+/* When the token was last used at this node, in whole hours but not before it was created (Unix
+ * seconds); 0: never. */
 enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,
                                                 int64_t *out);
 
-/* What is kept of crawlers, in this catalogue's epoch: since when (0: nothing is) and whose it is,
- * and all rows. */
+/* Counts of crawlers in this catalogue's epoch: when counting began (0: no counts) and of which
+ * node; then all rows. */
 enum catalogue_status catalogue_view_crawlers_begun(struct catalogue_view *v,
                                                     struct crawlers_begun *out);
 typedef void crawler_page_each(void *context, const struct crawler_page_kept *row);
 typedef void crawler_day_each(void *context, const struct crawler_day_kept *row);
 enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_page_each *page,
                                               crawler_day_each *day, void *context);
-/* What the nodes of a shared catalogue reported of them: how often (a number that differs whenever
- * the rows do; 0: nothing) and since when they count; and all rows, those of this node, too. Pages
- * have no counts. */
-/* What this node kept of sitemaps beside the pages, by the last fetch. */
+/* The same for sitemaps that are served beside the pages, of this node, by the last fetch. */
 typedef void crawler_child_each(void *context, const struct crawler_child_kept *child);
 enum catalogue_status catalogue_view_crawler_children(struct catalogue_view *v,
                                                       crawler_child_each *each, void *context);
+/* Counts that the nodes of a shared catalogue, this one included, reported: `*times` changes
+ * whenever the rows do (0: none), `*since` is when they began; then all rows. Pages have no counts
+ * of requests. */
 enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, int64_t *times,
                                                     int64_t *since);
 enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,
                                                        crawler_page_each *page,
                                                        crawler_day_each *day, void *context);
-/* Whether anything that is kept was not reported yet. Of a catalogue of this release's form. */
+/* Whether there are counts that were not reported yet. The schema must be this release's. */
 enum catalogue_status catalogue_view_crawlers_unreported(struct catalogue_view *v, bool *any);
 
 /* The visits that the ledger is to import, in this catalogue's epoch; `*last` is the id of the
@@ -179,9 +178,9 @@ enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
                                                                const struct crawler_log *log),
                                                   void *context);
 
-/* The files of a source, by path (bytes): all, or only those with remarks or that are refused (the
- * time is that of as many as `each` takes), or that are split (all are looked at). A false from
- * `each` ends it (OK). A name that is not a source has none. */
+/* The files of a source, by path (bytes): all; or those with remarks, or rejected ones (it reads no
+ * more rows than it passes to `each`); or split ones (it reads all rows). A false from `each` ends
+ * it (OK). A name that is not a source has none. */
 enum source_files {
     SOURCE_FILES_ALL,
     SOURCE_FILES_REMARKED,
@@ -197,12 +196,11 @@ enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, cons
 enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
                                                  const char *path, struct source_file *out,
                                                  bool *found);
-/* Calls `each` for every source that a scan or a poll left something of, by name, no matter who has
- * it read: `remote` where its list is polled. Not those that were removed. False from `each` ends
- * it. */
+/* Calls `each`, by name, for every source that was scanned or polled, in whichever configuration it
+ * is. `remote`: its list is polled. Removed sources are left out. False from `each` ends it. */
 typedef bool source_name_each(void *context, const char *name, bool remote);
 enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                                                      source_name_each *each, void *context);
-/* How a source stands; all zero for a name that is not a source. */
+/* The state of a source; all zero for a name that is not a source. */
 enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
                                                   struct source_state *out);

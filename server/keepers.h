@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Keeps what the crawlers' ledger knows in the catalogue: read at the start, written behind by a
- * thread, once a minute while there is anything new, and at the stop. */
+/* Saves the crawlers' ledger in the catalogue: it is read at the start, and written by a thread,
+ * once a minute if anything is new, and at the stop. */
 #pragma once
 
 #include "db/catalogue.h"
@@ -8,15 +8,14 @@
 
 struct crawler_keeper;
 /* Reads what is kept, once the pages are known and before anything is served; then starts the
- * thread. Both are borrowed. NULL, with the error reported, where it cannot: then nothing is kept.
- */
+ * thread. Both are borrowed. NULL, with the error reported: nothing is saved. */
 struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct crawlers *crawlers);
 /* Ends the thread and writes what is new, once nothing is served and while the catalogue still
  * takes writes. Takes NULL. */
 void crawler_keeper_stop(struct crawler_keeper *k);
 
-/* Keeps in the catalogue how large each site was on each day: looked at now and then where anything
- * has changed, and at the stop. */
+/* Saves in the catalogue how large each site was on each day: every few minutes if anything has
+ * changed, and at the stop. */
 
 #define DAY_KEEPER_MS (5 * 60 * 1000)
 

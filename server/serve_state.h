@@ -36,36 +36,37 @@ struct app {
     struct listener *public_listener, *admin_listener;
 };
 
-/* Takes what a reload may change of `config` too: log, limits. */
+/* Apply the settings of `config` that a reload may change: log, limits. */
 void app_setup_log(const struct config *config);
 void app_set_limits(struct app *app, const struct config *config);
-/* Reads the certificates' files. False is logged; `out` is for app_free_tls in any case. */
+/* Reads the certificates' files. False is logged; `out` is to be freed by app_free_tls in any case.
+ */
 bool app_load_tls(const struct config *config, struct tls_pairs *out);
 void app_free_tls(struct tls_pairs *pairs);
-/* Handshakes use them from now on; takes them over, and leaves `pairs` empty. */
+/* Uses `pairs` for handshakes from now on; takes them over and leaves `pairs` empty. */
 void app_use_tls(struct app *app, struct tls_pairs *pairs);
-/* Reports whom `config` names from now on, where that is somebody else than before. */
+/* Use what `config` names from now on, if it differs: notification targets, engines, traces. */
 void app_retune_indexnow(struct app *app, struct config *config);
 void app_retune_engines(struct app *app, struct config *config);
 void app_retune_trace(struct app *app, const struct config *config);
 void app_retune_notify(struct app *app, const struct config *config);
-/* Has the listeners take what a reload may change. */
+/* Applies to the listeners what a reload may change. */
 void app_retune_listeners(struct app *app, const struct config *config);
 /* What the service manager shows of a server that runs. */
 void app_notify_ready(const struct app *app);
 /* A reload begins; notify_ready ends it. */
 void notify_reloading(void);
 
-/* SIGHUP: the configuration is read again (reload.c), on the main thread, once the server is up. A
- * bad one is refused whole, every mistake logged, and the old one stays. What cannot change in a
- * running server is logged. */
+/* SIGHUP: the configuration is read again (reload.c), on the main thread, once the server is up. An
+ * invalid one is rejected as a whole, with every mistake logged, and the old one stays. Changes
+ * that need a restart are logged. */
 void reload(struct app *app);
 
 /* The bound of a stop: whatever the disk or a write does, the process ends. */
 
-/* Work that was accepted is finished, for so long: with what is left to do behind that it is under
- * the 10 s after which Docker kills. */
+/* How long accepted work may take to finish. With the rest of the stop it is less than the 10 s
+ * after which Docker kills. */
 #define STOP_LIMIT_ABANDON_MS 7000u
-/* Then what is not committed is given up and answered; and after this the process ends as it is,
+/* Then uncommitted writes are given up and answered. After this time the process exits at once,
  * which loses nothing that was acknowledged. */
 #define STOP_LIMIT_END_MS 2000u

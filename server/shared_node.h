@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A server as a node of a shared catalogue: what waits until it has joined, which is what the
- * configuration declares; what it says of itself to the other nodes; and what the log reports
- * PostgreSQL. */
+/* A server as a node of a shared catalogue: applies what the configuration declares once the node
+ * has joined, reports the node's state to the others, and logs what happens to PostgreSQL. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,17 +11,17 @@
 struct forward;
 struct shared_node;
 
-/* Starts its thread; holds a reference of `config`. With forward = auto it aims `forward`
- * (borrowed; else NULL will do): writes of a node that is far from PostgreSQL go to one that is
- * near, and leads the writes of such nodes. NULL: no memory. */
+/* Starts its thread; holds a reference of `config`. With forward = auto (else `forward` may be
+ * NULL) a node far from PostgreSQL aims `forward` (borrowed) at the near node that leads writes,
+ * and a near node tries to lead them. NULL: no memory. */
 struct shared_node *shared_node_start(struct catalogue *c, struct config *config,
                                       struct forward *forward);
-/* Declares what `config` says, now where the node has joined, else when it has. False, reported,
- * where it is refused; then the old one stays. */
+/* Applies what `config` declares, now or once the node has joined. False, with the error reported:
+ * it was rejected, and the old declaration stays. */
 bool shared_node_reconfigure(struct shared_node *n, struct config *config);
-/* Whether the configuration of another node has a remote source of this name, as far as nodes
- * reported; one that has not reported yet, or reported too much, may have any. Thread safe, never
- * waits. */
+/* Whether the configuration of another node has, or may have, a remote source of this name: a node
+ * that has not reported its sources yet, or has too many to report, may have any. Thread safe,
+ * never waits. */
 bool shared_node_others_want(struct catalogue *c, const char *source);
 /* Takes NULL. */
 void shared_node_stop(struct shared_node *n);

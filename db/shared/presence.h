@@ -18,11 +18,11 @@ struct presence *presence_start(struct catalogue *c);
 void presence_stop(struct presence *p);
 void presence_free(struct presence *p);
 
-/* A snapshot costs as much as the file is large, to take and to keep: so the log since the last one
- * is to have grown by a quarter of the file, and by so much at least. What a node that joins has to
- * apply is bounded by the same, and by the age. The log keeps two: who copies one then is not
- * robbed of it by the next. Where nodes give each other their files (`peers`) that of the log is
- * for the loss of all of them: it is due by as much as the file is large, and the log keeps one. */
+/* A snapshot costs as much as the file is large, so it is due once the log has grown by a quarter
+ * of the file since the last one, and by this much at least. This, and the age, also bound what a
+ * node that joins has to apply. The log keeps two snapshots, so that a new one does not end a copy
+ * of the old one. If nodes give each other their files (`peers`), PostgreSQL's snapshot is only for
+ * the loss of all nodes: it is due once the log has grown by the whole file, and one is kept. */
 #define PRESENCE_SNAPSHOT_BYTES  ((uint64_t)64 << 20)
 #define PRESENCE_SNAPSHOT_AGE_MS (7 * 24 * 3600 * INT64_C(1000)) /* where anything was written */
 /* Pure. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How a node stands to the log of its shared catalogue (member.h): what it may do, how far its file
- * and the log are, and what is wrong. The writer's thread and the lookout's (member.c) say what
- * they saw, any thread asks; nothing here waits but standing_pause. Internal to db/. */
+/* The state of a node of a shared catalogue (member.h): what it may do, how far its file and the
+ * log are, and what is wrong. The threads of the writer and the lookout (member.c) write it, any
+ * thread reads it; only standing_pause waits. Internal to db/. */
 #pragma once
 
 #include <pthread.h>
@@ -21,7 +21,7 @@
 
 struct standing {
     struct standing_line {
-        const struct shared_log *_Atomic log; /* whose it is, once it has failed */
+        const struct shared_log *_Atomic log; /* the connection, once it has failed */
         _Atomic int64_t away_since_ms;        /* 0: it does not fail */
     } lines[STANDING_LINES];
     pthread_mutex_t lock; /* guards what follows */
@@ -33,7 +33,7 @@ struct standing {
     int64_t refused_since_ms;
     bool has_fetched;      /* a snapshot lies ready, brought to the log's head */
     bool has_lost;         /* the log has lost records that are here */
-    uint64_t replacements; /* how often one took the place of what was here, also of nothing */
+    uint64_t replacements; /* how often the file was replaced by a snapshot, or created from one */
     struct digests digests;
     bool has_differed;
     int64_t trips_us[STANDING_TRIPS]; /* a ring */
@@ -48,7 +48,7 @@ void standing_done(struct standing *s);
 
 /* ---- what any thread may ask and say */
 
-/* What is so now. */
+/* The present state. */
 struct standing_now {
     enum shared_phase phase;
     struct shared_position at;
@@ -66,12 +66,12 @@ void standing_on_move(struct standing *s, void (*moved)(void *context), void *co
 bool standing_digest(struct standing *s, uint64_t *seq, uint8_t digest[DIGEST_BYTES]);
 /* As digests_compare. */
 int standing_compare_digest(struct standing *s, uint64_t seq, const uint8_t digest[DIGEST_BYTES]);
-/* The others agree, and this node differs: once, it takes their state. */
+/* This node differs from all others: it copies their state (only once). */
 void standing_differs(struct standing *s);
 
 /* ---- what member and lookout say */
 
-/* Until the phase is set, at most; at once where it has ended. */
+/* Waits for `ms`, or until a phase is set or standing_end was called. */
 void standing_pause(struct standing *s, int64_t ms);
 void standing_end(struct standing *s);
 void standing_know(struct standing *s, const char *node, const char *epoch);

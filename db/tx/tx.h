@@ -2,10 +2,9 @@
 /* A write transaction, and what the writer remembers between two of them: the file's revision,
  * its registry and the occupancy. Internal to db/; one thread, the writer's.
  *
- * Functions here and those named apply_ return CATALOGUE_OK or a failure of the engine (or of
- * memory), after which the whole transaction is rolled back. What a rule refuses is not a failure:
- * it is written into the change's result, and nothing into the file.
- */
+ * Functions here and those named apply_ return CATALOGUE_OK or a failure of SQLite (or of memory),
+ * after which the whole transaction is rolled back. A rejection by a rule is not a failure: it is
+ * written into the change's result, and nothing into the file. */
 #pragma once
 
 #include <stdatomic.h>
@@ -16,10 +15,11 @@
 #include "db/registry.h"
 #include "db/tx/statements.h"
 
-/* Names come checked (entry_check_name), but an empty one means "none". */
+/* Longest source name that is cached. Names were checked (entry_check_name); "" means none. */
 #define TX_SOURCE_CACHE 128
 
-/* Stamps that the lineage keeps: as many as leave the catalogue's row on its page of 4 KiB. */
+/* Stamps that the lineage (the file's last transactions) keeps: the catalogue's row then still fits
+ * on its page of 4 KiB. */
 #define TX_LINEAGE 200
 
 /* What happens to a change that takes long: see rehearsal.c. */
@@ -39,7 +39,7 @@ struct tx;
 /* Of a shared catalogue (db/shared/member.h): where a transaction is published to others. */
 struct tx_log {
     struct effects *effects; /* records from tx_begin on; borrowed */
-    /* Between the stamp and COMMIT: makes what was recorded everybody's. */
+    /* Between the stamp and COMMIT: publishes the effects to the other nodes. */
     enum catalogue_status (*append)(void *context, struct tx *tx);
     /* The transaction was rolled back. */
     void (*drop)(void *context);
@@ -48,8 +48,8 @@ struct tx_log {
     void *context;
 };
 
-/* What records the rows that a transaction writes (the history, the effects): it may have to write
- * some of them itself before the next statement, and what fails in it fails the transaction. */
+/* The recorders of the rows that a transaction writes (history, effects). `relieve` is called
+ * before a statement and may write recorded rows to the file; a failure fails the transaction. */
 struct tx_listeners {
     enum catalogue_status (*relieve)(struct tx *tx);
     enum catalogue_status (*status)(const struct tx *tx);
@@ -59,7 +59,7 @@ struct tx_listeners {
 struct tx_shared {
     /* Every statement begun, all in all: what changes cost, whatever the clock says. */
     atomic_uint_fast64_t statements;
-    /* From now on no statement is given: whatever is under way fails and is rolled back. */
+    /* Only COMMIT and ROLLBACK may begin: a change under way fails and is rolled back. */
     atomic_bool abandoned;
 };
 
@@ -85,7 +85,7 @@ struct tx {
     /* Of this transaction. */
     bool open;               /* it began, and was neither committed nor rolled back */
     uint64_t found_revision; /* of the file, when it began */
-    int64_t drawn;           /* random: the stamp of all that it writes */
+    int64_t drawn;           /* random: its stamp, and that of the pages that it writes */
     int64_t now;             /* tx_clock's, which may have been set back since changed_at */
     int64_t first_serial;    /* entries with a greater one were made in this transaction */
     int64_t stamped_at;      /* the date of what it changes (tx_date); 0: nobody asked yet */
@@ -98,12 +98,12 @@ struct tx {
     bool registry_stale;
 
     struct tx_shared *shared; /* borrowed; may be NULL */
-    /* True where what a site's token sent is to end, since others wait; NULL: nobody does. */
+    /* True if changes of this site's token must end, since others wait; NULL: never. */
     bool (*is_pressed)(void *context, int64_t token_site_id);
-    /* True where the step of a change in steps is to end, since others wait; NULL: nobody does. */
+    /* True if the current step of a change must end, since others wait; NULL: never. */
     bool (*gives_way)(void *context);
     void *pressed_context; /* of both */
-    /* What the engine said when a transaction was rolled back for its sake. */
+    /* SQLite's message, if its failure rolled the transaction back. */
     char why[160];
 
     /* Of the row that was read last (put_row_read). */
@@ -113,31 +113,30 @@ struct tx {
 
     enum tx_turn rehearsal; /* of the change under way */
 
-    size_t expire_turn; /* of the registry's sites: whose page URLs expire first the next time */
+    size_t expire_turn; /* place in registry.sites of the site that expiry begins with next */
 
     /* The last source name resolved. */
     char source_name[TX_SOURCE_CACHE];
     int64_t source_id; /* 0: none cached */
 };
 
-/* Whether a change in steps is to end the one at hand, so that other writes have their turn. */
+/* Whether a change in steps should end the current step, so that other writes have their turn. */
 bool tx_should_yield(const struct tx *tx);
-/* Adds the revision that the change under way will get to the group of a change in steps; `*group`
- * 0: it is the first of it, and is filled. */
+/* Adds the revision that the current step will get to the change's group. `*group` 0: it is the
+ * first step; `*group` is then filled. */
 enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group);
-/* What the catalogue's clock says: where it is shared the log's, which all nodes have in common.
- * What one node dates (idempotency keys, the history, page URLs that expire) another checks by age.
- */
+/* The catalogue's clock, Unix seconds: the log's if it is shared, since one node checks the age of
+ * what another dated (idempotency keys, history, page URLs that expire). */
 int64_t tx_clock(const struct tx *tx);
-/* At a transaction's beginning: how far the log's clock is from this node's. */
+/* Measures clock_offset at the beginning of a transaction. */
 void tx_check_clock(struct tx *tx);
-/* The date that all pages bear that the transaction changes: the clock's when it was first asked
- * for, as late as can be. */
+/* The date of all pages that the transaction changes: the clock at the first call, which is as late
+ * as possible. */
 int64_t tx_date(struct tx *tx);
 /* The statement, ready to bind. NULL: return tx_failure(). */
 sqlite3_stmt *tx_statement(struct tx *tx, enum statement which);
-/* Runs a statement whose parameters are all numbers: these, as many as it has. tx_number writes the
- * first column of its only row, or `missing`. */
+/* Runs a statement with these numbers as its parameters. tx_number writes the first column of its
+ * only row, or `missing`. */
 #define tx_run(tx, which, ...) tx_run_with((tx), (which), TX_NUMBERS(__VA_ARGS__))
 #define tx_number(tx, which, missing, out, ...)                                                    \
     tx_number_with((tx), (which), (missing), (out), TX_NUMBERS(__VA_ARGS__))

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The shrink guard, one rule for whatever acts on sets of entries: what would leave an index with
- * too little of its peak of the last days, or with nothing, is refused unless that many removals
- * were approved. A single removal is never refused; it lowers the peak instead, and an approved
- * set starts it again. What an index loses to another by a move is lost to it all the same: the
- * only move of a registration, a list or a replace is a single removal, several are a set. Internal
- * to db/; one thread, the writer's. */
+/* The shrink guard, one rule for all changes of several entries: a change is rejected if it would
+ * leave an index empty, or with too little of its peak of the last days, unless that many removals
+ * were approved. A single removal is never rejected; it lowers the peak instead. An approved change
+ * sets the peak to what it leaves. A move to another index counts as a removal, and the only move
+ * of a change as a single removal. Internal to db/; one thread, the writer's. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +14,8 @@
 
 struct tx;
 
-/* What a set would do to one index, to all of a site together, or to the share of an index that a
- * replace acts on. */
+/* What a change would do to one index, to a whole site, or to the share of an index that a replace
+ * replaces. */
 struct guard_case {
     uint64_t peak;    /* occupancy_peak */
     uint64_t before;  /* entries now */
@@ -24,16 +23,15 @@ struct guard_case {
     uint64_t removed; /* how many of those now would be gone */
     int64_t max_removed;
     bool of_urlset; /* they are page URLs */
-    bool of_share;  /* what a replace acts on: .peak is .before, and a share that has entries is
-                       never  emptied without an approval, whatever the guard is set to */
+    bool of_share; /* a replace of a share: .peak is .before, and only an approval lets it empty the
+                      share, even if the guard is off */
 };
 
-/* True where it is let through. Otherwise `result` becomes REFUSED, RULE_SHRINK_GUARD. */
+/* True: it is allowed. Otherwise `result` becomes REFUSED, RULE_SHRINK_GUARD. */
 bool guard_check(const struct tx *tx, const struct guard_case *c, struct change_result *result);
 /* True where it passes only because max_removed approves it: then set index->peak_reset. */
 bool guard_approved(const struct tx *tx, const struct guard_case *c);
-/* Holds a list to the guard for what it moved out of indexes (occupancy_index.moved), at its end:
- * what max_removed approves is all that it removed and moved. False where `result` became REFUSED.
- */
+/* Checks, at the end of a list, what it moved out of indexes (occupancy_index.moved); max_removed
+ * approves removals and moves together. False: `result` became REFUSED. */
 bool guard_moves(struct tx *tx, const struct change *change, struct change_result *result,
                  enum catalogue_status *status);

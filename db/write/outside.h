@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What other processes commit while a server has the catalogue open: commands on its file, mostly.
+/* Reports what other processes, mostly commands, commit while a server has the catalogue open.
  * Each transaction of the writer begins with a look at the revision, and an idle writer looks once
  * a second; revisions that it did not make itself are reported (catalogue_options.event) with the
  * indexes that they changed. Internal to the writer: its thread only. */
@@ -10,9 +10,9 @@
 
 #include "db/tx/tx.h"
 
-/* How often it is reported at most: what comes between goes into one line. */
+/* Shortest time between two reports: later commits are collected for the next one. */
 #define OUTSIDE_REPORT_MS 1000
-/* Indexes that are named, and how long a name may be; beyond, there are "more". */
+/* Most indexes in a report (then: "more"), and the size of a name. */
 #define OUTSIDE_NAMES     3
 #define OUTSIDE_NAME_SIZE 256
 
@@ -30,5 +30,5 @@ struct outside {
 enum catalogue_status outside_check(struct outside *o, struct tx *tx);
 /* After an own commit. */
 void outside_committed(struct outside *o, const struct tx *tx);
-/* Hands over what was seen, unless it did so just now. */
+/* Reports what was seen, unless the last report is newer than OUTSIDE_REPORT_MS. */
 void outside_report(struct outside *o, const struct catalogue_options *options, int64_t now_ms);

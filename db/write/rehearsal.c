@@ -6,12 +6,12 @@
  * and where others wait after apply_step_ms, and the change has written nothing so far, rolls it
  * back and hands it to this thread. It is applied here to a private connection (file/overlay.h),
  * and then
- *   - a dry run is answered, and so is what was refused or wrote nothing: at the revision that the
- *     private connection saw, which is newer than the request, the answer was true;
- *   - what wrote nothing and has an idempotency key goes back to the writer, which keeps the
- * answer;
- *   - what would write goes back to the writer at once, and is carried out there without another
- * stop. Sites have turns here as they have in the writer's queue. */
+ *   - a dry run, and a change that was rejected or wrote nothing, is answered: the answer was
+ *     true at the revision of the private connection, which is newer than the request;
+ *   - a change that wrote nothing and has an Idempotency-Key returns to the writer, which keeps the
+ *     answer;
+ *   - a change that would write returns to the writer at once, which applies it to the end.
+ * Sites take turns here as in the writer's queue. */
 #include "db/write/writer.h"
 
 #include <string.h>
@@ -31,8 +31,7 @@ struct stage {
     struct tx tx;
 };
 
-/* As the writer's own: what a site's token sent may keep others from this thread for half of the
- * time that these may wait. */
+/* As in the writer: a change of a site's token may make others wait for half of their timeout. */
 static bool is_pressed(void *context, int64_t site_id)
 {
     struct rehearsal *r = context;

@@ -19,12 +19,12 @@
 #include "db/write/commit.h"
 #include "server/base/clock.h"
 
-/* QUEUE_BATCH_MAX by time: what has not had its turn then waits for the next transaction, and can
- * expire meanwhile. */
+/* Bounds a batch in time, as QUEUE_BATCH_MAX does in number: later changes wait for the next
+ * transaction, and may expire meanwhile. */
 #define WRITER_BATCH_MS 100
 /* Between two looks at a lock that another process holds. */
 #define WRITER_LOCK_STEP_MS 5
-/* Shared: how long a list waits between two looks whether it is its turn. */
+/* Shared: how often a list checks whether it is its turn. */
 #define WRITER_LIST_MS 100
 /* Shared: how long a write waits for a PostgreSQL that fails over, and for one of its calls; and
  * how long a stop waits for the result of a write. */

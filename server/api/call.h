@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A call of the API: what a handler keeps between its hooks, and the two ways in which it is
- * answered later: a read on a worker thread, a write by the catalogue's writer. No HTTP thread ever
- * waits for either. Internal to server/api/.
+/* A call of the API: what a handler keeps between its hooks, and the two ways to answer it later: a
+ * read on a worker thread, a write by the catalogue's writer. No HTTP thread ever waits for either.
+ * Internal to server/api/.
  *
  * 1. request->state is the call from call_begin on; call_done frees it. The listener runs `done`
- *    once and never while an answer is pending, so whether the client is still there changes
- *    nothing.
+ *    once and never while an answer is pending, so a client that has
+ *    gone changes nothing.
  * 2. After request_resume neither the call nor the request is touched. */
 #pragma once
 
@@ -41,9 +41,9 @@ struct repeat {
     struct token_digest *digest;     /* owned: of method, target and body so far */
     uint8_t sha256[32];              /* of them all */
     const struct registry *registry; /* as the change under way sees it; NULL: none is */
-    bool brief;         /* `answer` is to leave lists and texts away: there is no room for them */
-    bool answered;      /* the reply is made, and stands once the change is durable */
-    const char *action; /* call_audit's, for then */
+    bool brief;         /* `answer` must leave out lists and texts: there is no room for them */
+    bool answered;      /* the reply is made, and sent once the change is durable */
+    const char *action; /* call_audit's, written then */
     char *subject;      /* owned */
 };
 
@@ -66,7 +66,7 @@ struct call {
     const struct site_map *routing; /* of call_registry; NULL: it was not asked for */
     void (*answer)(struct call *call);
     void (*refuse)(struct call *call);
-    /* The write is answered once the sources that run are as it left them. */
+    /* Answer the write only when the running sources are as it set them. */
     bool settles_sources;
     struct trace_span span; /* of a request that may write */
     struct repeat repeat;   /* what Idempotency-Key asks for, see repeat.c */

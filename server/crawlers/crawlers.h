@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Who fetches what: for each crawler and page the version that it holds, and since when it lacks a
+/* What crawlers fetch: for each crawler and page the version that it has, and since when it lacks a
  * newer one; sums for each day and site; counts for metrics.
  *
- * A fetch counts for what is held where it was completed, a GET, answered 200 or 304, and came from
- * the crawler's own addresses as far as these are configured. A HEAD, an error or a reply that was
- * cut off is a visit and moves nothing. No address, user agent or URL is kept.
+ * A crawler has a version after a complete GET with 200 or 304 from one of its own addresses (if
+ * these are configured). A HEAD, an error or a reply that was cut off only counts as a visit. No
+ * address, user agent or URL is stored.
  *
- * All in memory of a fixed size, which the sites share; what finds no room is counted (untracked).
- * Thread safe; nothing that a request calls allocates, waits for anything but short locks, or reads
- * the disk or the clock. Times are Unix seconds, passed in. */
+ * All is in memory of a fixed size, which the sites share; what has no room is only counted
+ * (untracked). Thread safe; nothing that a request calls allocates, waits for anything but short
+ * locks, or reads the disk or the clock. Times are Unix seconds, passed in. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The ledger: for each page its present version, and for each crawler that came the one it holds.
- * Internal to server/crawlers/. */
+/* The ledger (ledger.c): for each page its present version, and for each crawler that fetched it
+ * the version that it has. Below: sums of days (days.c), other sitemaps (children.c). Internal to
+ * server/crawlers/. */
 #pragma once
 
 #include "server/crawlers/crawlers.h"
@@ -21,19 +22,18 @@ bool ledger_page_is(struct ledger *l, int64_t site_id, const struct ledger_page 
 void ledger_page_removed(struct ledger *l, int64_t index_id, uint32_t number);
 
 enum ledger_visit { VISIT_OK, VISIT_NOT_MODIFIED, VISIT_OTHER };
-/* A visit that was sent `page`; OTHER moves nothing but counts. *lag_s: how long the crawler had
- * lacked the present version that it holds now, -1: it had not, or does not. False: no room. */
+/* A visit that was sent `page`; OTHER only counts. *lag_s: how long the crawler had lacked the
+ * present version that it has now; -1: it had it before, or still lacks it. False: no room. */
 bool ledger_visit(struct ledger *l, const struct ledger_page *page, uint8_t crawler,
                   enum ledger_visit kind, uint16_t status, int64_t now, int64_t *lag_s);
-/* Imports visits that a log reports: `page` is as it was then, held from held_at on (0: it was
- * not).
- */
+/* Imports visits from a log: `page` as it was then, which the crawler has had since held_at (0: it
+ * has not). */
 bool ledger_import(struct ledger *l, const struct ledger_page *page, uint8_t crawler,
                    const struct crawler_visits *visits, int64_t *lag_s);
 size_t ledger_rows_of(struct ledger *l, int64_t index_id, uint32_t number, int64_t *changed_at,
                       struct crawler_row rows[CRAWLERS_MAX]);
-/* As crawlers_collect_pages and the like. ledger_restore: what is newer of it is taken over; false
- * where it is passed over. */
+/* As crawlers_collect_pages and its neighbours. ledger_restore takes over what is newer; false: it
+ * is skipped. */
 size_t ledger_collect(struct ledger *l, size_t *at, struct crawler_held out[], size_t max);
 void ledger_retry(struct ledger *l);
 bool ledger_restore(struct ledger *l, const struct crawler_held *held);
@@ -57,9 +57,9 @@ bool days_import(struct days *d, uint8_t crawler, const struct crawler_visits *v
 /* As crawlers_collect_days and the like. */
 size_t days_collect(struct days *d, size_t *at, struct crawler_day out[], size_t max);
 void days_retry(struct days *d);
-/* In the place of a sum that counts less. */
+/* Replaces a sum that counts less. */
 void days_restore(struct days *d, const struct crawler_day *day, int64_t now);
-/* To it. False: no room. */
+/* Adds to the sum. False: no room. */
 bool days_add(struct days *d, const struct crawler_day *day, int64_t now);
 void days_clear(struct days *d);
 void days_each(struct days *d, void (*each)(void *context, const struct crawler_day *day),
@@ -83,5 +83,5 @@ size_t children_rows_of(struct children *c, int64_t site_id, uint64_t child,
 /* As crawlers_collect_pages and the like. */
 size_t children_collect(struct children *c, size_t *at, struct crawler_child out[], size_t max);
 void children_retry(struct children *c);
-/* At the start, the longest ago first: back to its place. Nothing where another row has that. */
+/* At the start, oldest row first: puts a row at its place, unless another row has it. */
 void children_restore(struct children *c, const struct crawler_child *row);

@@ -25,7 +25,7 @@ struct visit {
     unsigned *counts;
     bool no_memory;
     struct url url;             /* of the index, redirects followed */
-    struct fetch_reply page;    /* its gzip answer */
+    struct fetch_reply page;    /* the answer to Accept-Encoding: gzip */
     struct str body;            /* decoded */
     struct visit_robots robots; /* of the index's own host */
     uint64_t unindexed;         /* children with X-Robots-Tag: noindex, and the first of them */
@@ -53,8 +53,8 @@ enum fetch_status visit_follow(struct visit *v, struct url *url, const char *hea
                                uint64_t max_bytes, struct fetch_reply *reply, unsigned *hops);
 /* What to do about a fetch that failed; NULL: nothing helps. */
 const char *visit_fetch_todo(enum fetch_status status);
-/* Past a proxy that ends TLS (--connect, and an index asked for by http), what the index's own host
- * has by https is asked for as the index was: `url` becomes that. Any other stays. */
+/* With --connect to a server behind a proxy that ends TLS (the index is requested by http), changes
+ * an https `url` of the index's host to http. Leaves any other as it is. */
 void visit_own(const struct visit *v, struct url *url);
 /* What the reply's Content-Encoding says. */
 void visit_coding(const struct fetch_reply *r, struct content_coding *out);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Connections, from their start to their end, and who ends them. Four concepts share the list under
- * connections_lock:
+/* Connections, from their start to their end. Four concepts share the list under connections_lock:
  *
- * - what each address holds (address.h), for max_connections_per_address;
- * - deadlines: a connection's thread sets one for what it does at the moment, and one thread of the
- *   listener looks at all of them a few times a second (scan);
- * - room: a full listener ends those that have kept it waiting longest (connections_make_room);
- * - a stop ends those that wait for a request of which nothing has come (connections_end_idle).
+ * - how many each address has (address.h), for max_connections_per_address;
+ * - deadlines: a connection's thread sets one for each thing it does, and one thread of
+ *   the listener checks all of them a few times a second (scan);
+ * - room: a full listener ends the connections that it has waited for longest
+ *   (connections_make_room);
+ * - a stop ends connections without a request under way (connections_end_idle).
  *
  * Each of them ends a connection in one way: shutdown(2). Its thread then sees the end of the
  * stream, and libmicrohttpd frees it (connection_notify, CLOSED). */
@@ -37,16 +37,16 @@
 /* How long a header or body may go on arriving once the listener stops. */
 #define STOP_BODY_MS 3000
 
-/* A request that is pipelined follows its predecessor at once: who is idle for so long has none. */
+/* A pipelined request follows its predecessor at once: a connection idle for this long has none. */
 #define IDLE_LOOK_MS 200
-/* The library does not report every byte of a header or body: how soon it is looked at again. */
+/* The library does not report every byte of a header or body: the time between two looks at it. */
 #define BUSY_LOOK_MS 2000
 
-/* A crowd that has left gives its memory back: the allocator keeps it for the next one, as many MiB
- * as there were hundreds of connections. */
+/* After a crowd has left, its memory is returned to the system: the allocator would keep about 1
+ * MiB for each hundred connections. */
 #define CROWD_LEAST  1024u
-#define CROWD_PART   4u    /* gone where there are less than one in so many left */
-#define TRIM_EACH_MS 10000 /* it holds up who allocates for some milliseconds */
+#define CROWD_PART   4u    /* it has left if less than a quarter is there */
+#define TRIM_EACH_MS 10000 /* a trim blocks allocations for some milliseconds */
 
 #define RATE_BYTES 1048576u /* each so many bytes add one timeout to a deadline */
 

@@ -25,12 +25,11 @@ enum http_method {
     HTTP_OTHER = 1 << 7, /* 501 */
 };
 
-/* ---- its header, parsed in one pass: its known fields, and whether all of it is well-formed (RFC
- * 9110 5.1, 5.5). Thread safe for each scan. */
+/* ---- its header (RFC 9110 5.1, 5.5). One thread at a time for each scan. */
 
-/* The header fields that the listener, a handler or a log needs: found in one pass. */
+/* The header fields that the listener, a handler or a log needs; found in one pass. */
 enum known_header {
-    /* Lists: given on several lines they are one (RFC 9110 5.3). */
+    /* Lists: several lines are one list (RFC 9110 5.3). */
     HEADER_ACCEPT_ENCODING,
     HEADER_ACCEPT,
     HEADER_IF_NONE_MATCH,
@@ -39,7 +38,7 @@ enum known_header {
     HEADER_X_FORWARDED_FOR,
     HEADER_CDN_LOOP,              /* through whom the request came (RFC 8586) */
     HEADER_SITEMAPD_FORWARDED_BY, /* the nodes that have forwarded it (server/api/forward.h) */
-    HEADER_LISTS,                 /* so many */
+    HEADER_LISTS,                 /* their number */
     HEADER_HOST = HEADER_LISTS,
     HEADER_CONTENT_LENGTH,
     HEADER_TRANSFER_ENCODING,
@@ -52,22 +51,22 @@ enum known_header {
     HEADER_EXPECT,
     HEADER_X_FORWARDED_HOST,
     HEADER_X_REQUEST_ID,
-    HEADER_SITEMAPD_VIA, /* which door a client says it is, and who: "cli; user=NAME" */
+    HEADER_SITEMAPD_VIA, /* interface and user, as the client states them: "cli; user=NAME" */
     HEADER_REFERER,
     HEADER_USER_AGENT,
     HEADER_IDEMPOTENCY_KEY,
     HEADER_TRACEPARENT,
-    HEADER_COUNT, /* none of them */
+    HEADER_COUNT, /* their number; also: not a known field */
 };
 
 /* All zero at first; small, since it is cleared for each request. */
 struct header_scan {
     const char *value[HEADER_COUNT]; /* of the first line; borrowed; NULL: absent */
-    uint8_t lines[HEADER_COUNT];     /* 255: or more */
+    uint8_t lines[HEADER_COUNT];     /* 255 means 255 or more */
     uint32_t fields;                 /* lines of any name */
     bool malformed;                  /* a name is not a token, or a value holds a NUL */
-    bool failed;                     /* no memory to join a list: what it says is not known */
-    struct str *joined; /* [HEADER_LISTS], of those on several lines; owned, mostly NULL */
+    bool failed;                     /* no memory to join a list: its value is unknown */
+    struct str *joined;              /* [HEADER_LISTS], lists of several lines; owned; NULL: none */
 };
 
 /* Adds one header line; lengths are the parser's, and the text ends with a NUL behind them. `value`
@@ -76,8 +75,8 @@ void header_scan_add(struct header_scan *scan, const char *name, size_t name_len
                      size_t value_len);
 /* Frees the lists; the scan is to be cleared before it is used again. */
 void header_scan_done(struct header_scan *scan);
-/* What a known field says: a list whole, of others the value above. Borrowed. NULL: it is absent
- * (or the scan failed). */
+/* The value of a known field: a whole list, else the first line. Borrowed. NULL: it is absent (or
+ * the scan failed). */
 static inline const char *header_scan_value(const struct header_scan *scan, enum known_header which)
 {
     if (which >= HEADER_LISTS || scan->lines[which] < 2)
@@ -99,8 +98,8 @@ struct reply_header {
 struct cache_fields {
     const char *cache_control;
     const char *cdn_cache_control; /* RFC 9213; NULL: none */
-    /* The header that names site and index for purges by tag, as its CDN separates them: with
-     * spaces (Surrogate-Key) or commas. NULL: none. */
+    /* Name of the header with the tags of site and index, for purges by tag; the name decides
+     * whether spaces (Surrogate-Key) or commas separate them. NULL: none. */
     const char *tag;
 };
 
@@ -113,7 +112,7 @@ struct reply {
     /* Owned reference; NULL: `body` is the reply. Filled by resource_reply, with what follows. */
     struct resource *resource;
     enum representation represent;
-    enum coding offered;              /* by the client, where it was looked at */
+    enum coding offered;              /* by the client, if Accept-Encoding was read */
     size_t first, len;                /* the bytes of it that are sent, or that a 304 refers to */
     const struct cache_fields *cache; /* borrowed for the process's life */
     int64_t site_id;                  /* whose it is; 0: not known */
@@ -122,28 +121,28 @@ struct reply {
     uint64_t file_first, file_bytes;
     bool close; /* close the connection behind it */
     size_t header_count, text_len;
-    /* Last: not cleared, so many count. */
+    /* The last members are not cleared. header_count of these are set. */
     struct reply_header headers[REPLY_MAX_HEADERS];
     char text[REPLY_TEXT_BYTES];
 };
 
 void reply_init(struct reply *reply);
 /* Adds a header; `name` is static, `value` is copied. Out of memory sets body.failed (the listener
- * then answers 500). CR, LF and other controls in the value are refused the same way. */
+ * then answers 500). CR, LF or another control character in the value does the same. */
 void reply_header(struct reply *reply, const char *name, const char *value);
 /* An RFC 9457 problem: sets status, type, Cache-Control: no-store and the body, in place of
  * whatever was filled before. `code` is a stable word, static; `field` may be NULL. */
 void reply_problem(struct reply *reply, unsigned status, const char *code, const char *field,
                    const char *detail);
-/* A short text/plain error, for listeners whose clients are crawlers: likewise. */
+/* A short text/plain error for crawlers; replaces all that was filled before. */
 void reply_text(struct reply *reply, unsigned status, const char *text);
 /* A JSON body that `reply->body` already holds: status, type, no-store. */
 void reply_json(struct reply *reply, unsigned status);
-/* The body is these many bytes of `fd`, which is the reply's from here on: for what is too long for
- * memory; from its start, or where reply->file_first says. Status and type are the caller's. */
+/* The body is `bytes` bytes of `fd`, which the reply takes over, from reply->file_first on: for
+ * what is too long for memory. The caller sets status and type. */
 void reply_file(struct reply *reply, int fd, uint64_t bytes);
 void reply_done(struct reply *reply);
-/* `to` has nothing to free; then it has all of `from`, which is as reply_init leaves it. */
+/* Moves `from` to `to`, which must own nothing; `from` is then as after reply_init. */
 void reply_move(struct reply *to, struct reply *from);
 
 /* ---- the request */
@@ -158,13 +157,13 @@ struct request {
     const struct header_scan *header; /* borrowed; NULL: none (tests) */
     int64_t now;                      /* Unix seconds */
     const struct route *route;        /* that matched */
-    int64_t site_id;       /* of the site that was asked; 0: none, or not a request of the public */
+    int64_t site_id;       /* of the site of the host; 0: none, or not the public listener */
     const char *path_tail; /* what the route's trailing {…} matched, percent-decoded, or NULL */
-    bool undated; /* what another site or file served at this address, or will serve, may bear any
-                     date: none is compared */
+    bool undated; /* another site or file was or will be served at this address, with any date:
+                     dates are not compared */
     void *state;  /* the handler's, between begin, body and finish */
-    /* Who resumes a whole request leaves the making of its reply to the listener's own thread by
-     * setting this before request_resume: called once, fills the reply. NULL: it is filled. */
+    /* Fills the reply on the listener's thread; set before request_resume, called once. NULL: the
+     * reply is already filled. */
     void (*answer)(struct request *request);
     struct str body; /* collected body of routes without a `body` hook */
     /* The token's name, where the route needs one; set by the authorise hook. */
@@ -186,8 +185,7 @@ static inline const char *request_header(const struct request *request, enum kno
     return request->header == NULL ? NULL : header_scan_value(request->header, which);
 }
 
-/* The trace that the client says the request belongs to; "" where it says none, or says it wrong.
- */
+/* The trace in the client's traceparent; "" if there is none, or a malformed one. */
 static inline void request_traceparent(const struct request *request, struct traceparent *out)
 {
     bool once = request->header != NULL && request->header->lines[HEADER_TRACEPARENT] == 1;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Who reads which page or file, and what requests keep for themselves, so that what slow clients
- * keep can be taken back: the memory that they hold, and the places of those for whom a page is
- * inflated. Knows connections by their descriptor only; no microhttpd here. Thread safe.
+/* Which client reads which page or file, and what memory requests use, so that it can be taken back
+ * from slow clients: memory, and *places* (of which there are as many as pages may be inflated at
+ * once). Knows connections by their descriptor only; no microhttpd here. Thread safe.
  *
- * Four rules, each ending connections of those that have been at it longest first:
+ * Four rules. Each ends the connections of the longest readers first:
  * 1. Of an address no more than READERS_PER_ADDRESS are slow (READERS_SLOW_MS) at a time.
- * 2. There are so many places. An address that keeps half of them has one more only for a slow one
- *    of its own, if there is any. Where all are taken, the address that keeps the most gives one up
- *    to an address that keeps fewer; else a slow one goes. Only where nobody is slow and nobody
- * keeps more than others, no place is to be had.
+ * 2. The number of places is bounded. An address that has half of them gets another only in
+ *    exchange for a slow one of its own, if there is any. If all are taken, the address with the
+ *    most loses one to an address with fewer; otherwise a slow reader loses its place. A place is
+ *    refused only if nobody is slow and no address has more than the others.
  * 3. Memory that is wanted back: from retired pages, or from files that are read slowly.
  * 4. What requests keep for themselves alone, a body that arrives and a reply of the API, has
- *    `own_most` bytes together. Beyond that it is taken from the site whose tokens keep the most;
+ *    `own_most` bytes together. Beyond that the site whose tokens use the most loses some;
  *    requests without a token count as one more site.
- * A reader that was cut keeps neither a place nor its address's count, nor own bytes, from then on.
+ * A reader that was cut no longer counts for places, for its address or for own bytes.
  *
  * A descriptor is used between enter and leave alone; the listener leaves when the request is
  * completed, before its connection is closed, so that it is never another's. */
@@ -30,7 +30,7 @@
 /* Replies up to here are not looked at: they leave with one write into the socket's buffer, or hold
  * as little as the connection itself does. */
 #define READERS_MIN_BYTES   16384u
-#define READERS_SLOW_MS     2000 /* who has been at a reply for so long may have to make room */
+#define READERS_SLOW_MS     2000 /* a reader of one reply is slow after this time */
 #define READERS_PER_ADDRESS 64u
 #define READERS_OWN_MOST    ((uint64_t)256 << 20)
 #define READERS_NO_TOKEN    SITE_GROUPS /* behind the groups of sites */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The cache of resources: the pages and the served files that are in memory, in one table, against
- * one budget, with one list of who waits and one eviction. What a kind is made of, its loader
- * knows: the publisher builds pages, served_file.c reads files.
+ * one budget, with one list of waiters and one eviction. Each kind has a loader: the publisher
+ * builds pages, served_file.c reads files.
  *
- * A *place* is one page or file, in memory or not. It is loaded once however many ask, on
- * its loader's threads, while those who ask wait.
+ * A *place* is one page or file, in memory or not. However many requests wait for it, it is loaded
+ * once, on its loader's threads.
  *
- * The budget covers whatever lives: what is in a place, what was replaced but is still being sent,
- * what is being loaded. Of it CACHE_FILES_SHARE at most is the files'. Where it does not hold,
- * files go before pages, of each the least used that nobody reads; what somebody reads frees
- * nothing by going. Last of all the readers of replaced pages, or slow ones of files, are cut off.
+ * The budget covers all resources: those in places, replaced ones that are still being sent, and
+ * those being loaded. Files may use 1/CACHE_FILES_SHARE of it. Beyond the budget files are evicted
+ * before pages, of each kind the least used that nobody reads: evicting one that is read would free
+ * nothing. At last the readers of replaced pages, and slow readers of files, are cut off.
  *
  * Thread safe: any thread may call anything but cache_free. */
 #pragma once
@@ -22,7 +22,7 @@
 
 #include "server/pages/resource.h"
 
-#define CACHE_FILES_SHARE 4u /* one part of so many of the budget is the files' at most */
+#define CACHE_FILES_SHARE 4u /* files may use a quarter of the budget */
 /* Files that are in memory or remembered; the least used are forgotten. */
 #define CACHE_MAX_FILES 16384u
 
@@ -31,16 +31,16 @@ struct workers;
 
 struct cache_options {
     uint64_t budget_bytes;
-    /* What is read holds too much: takes back at least `bytes` of the kind from those who have been
-     * reading longest, soon: replaced pages, or files. What it is about to take back already
-     * counts. Must not block. NULL: nobody is cut off. */
+    /* Resources that are being read use too much memory: cuts off those who have read longest,
+     * until at least `bytes` of the kind (replaced pages, or files) will be free, with what earlier
+     * calls will free. Must not block. NULL: nobody is cut off. */
     void (*cut_slow_readers)(void *context, enum held_kind kind, uint64_t bytes);
     void *cut_context;
 };
 
 /* NULL when out of memory. */
 struct cache *cache_new(const struct cache_options *options);
-/* No loader, place or resource of it is left. Takes NULL. */
+/* No loader, place or resource of it may be left. Accepts NULL. */
 void cache_free(struct cache *c);
 
 struct cache_stats {
@@ -59,12 +59,12 @@ struct place_key {
     const char *name; /* of a page its catalogue's epoch; of a file its path */
 };
 
-/* The first member of what its kind keeps of it. */
+/* The first member of a larger struct of its kind. */
 struct place {
     struct place_key key; /* the name is owned */
     struct cache *cache;
     atomic_uint references;
-    atomic_bool used; /* since the eviction last came by */
+    atomic_bool used; /* since the last pass of the eviction */
     /* Guards `current` alone, for place_resource. */
     pthread_mutex_t lock;
     /* Under the cache's lock, as is all below; changed under both locks, so read under either. */
@@ -73,7 +73,7 @@ struct place {
     uint64_t wanted;                 /* nothing older may be installed */
     int64_t fresh_until_ms;          /* of a file; later it is loaded again. clock_now_ms */
     bool loading;                    /* a loader has it */
-    bool listed;                     /* in the table and in a list; never again once it is not */
+    bool listed;                     /* in the table and in a list; once removed it stays so */
     struct resource_waiter *waiters; /* the newest first */
     struct place *newer, *older;
     uint64_t hash;
@@ -99,8 +99,8 @@ struct resource *cache_fresh(struct cache *c, const struct place_key *key);
  * NULL. `is` is called under the cache's lock. Places that come or go meanwhile may be missed. */
 struct place *cache_next(struct cache *c, enum held_kind kind, size_t *at,
                          bool (*is)(void *context, struct place *p), void *context);
-/* Takes all places of the kind out for which `keep` is false, and their resources from memory. They
- * live on for who has a reference, and hold nothing any more. */
+/* Removes all places of the kind for which `keep` is false, with their resources. A place lives as
+ * long as somebody has a reference, without a resource. */
 void cache_sweep(struct cache *c, enum held_kind kind, bool (*keep)(void *context, struct place *p),
                  void *context);
 
@@ -116,21 +116,21 @@ enum cache_install {
     CACHE_OUTDATED,   /* older than what is wanted: load again */
     CACHE_SUPERSEDED, /* the current one is as new or newer, or the place is gone */
 };
-/* Makes `r` the current one if the rule allows (publisher.h, invariant 3), taking over the caller's
- * reference then; else the caller keeps it. */
+/* Makes `r` the current one, and takes over the caller's reference, if publisher.h (invariant 3)
+ * allows it; else the caller keeps the reference. */
 enum cache_install cache_install(struct place *p, struct resource *r, uint64_t version);
 /* Takes from memory what is there. */
 void cache_drop(struct place *p);
 /* Evicts until the budget holds, but not from `keep` (NULL: from all). */
 void cache_enforce(struct cache *c, const struct place *keep);
 
-/* Makes room for a file of which `bytes` will be loaded; other loads are waited for. False where
- * what is read holds too much; `cut`: its slow readers are ended first, and waited for some
- * seconds. A file that is alone always has room. Not on an HTTP thread. */
+/* Makes room to load `bytes` of a file; waits for other loads. False: files that are being read use
+ * too much. `cut`: first cuts off their slow readers and waits some seconds for their memory. There
+ * is always room for the only file. Not on an HTTP thread. */
 bool cache_reserve(struct cache *c, uint64_t bytes, bool cut);
 /* Ends what cache_reserve began, once what was loaded is counted. */
 void cache_settle(struct cache *c, uint64_t bytes);
-/* The last second in which a file that had been in memory was forgotten; 0: none was. */
+/* When a file that had been in memory was last forgotten (Unix seconds); 0: never. */
 int64_t cache_forgot_at(struct cache *c);
 /* Files of this source are loaded again before they are served. */
 void cache_invalidate(struct cache *c, int64_t source);
@@ -144,7 +144,7 @@ struct load {
     uint64_t version;       /* of what was found; in: the one that is wanted. UINT64_MAX ends it */
     int64_t fresh_until_ms; /* as in struct place */
     bool forget;            /* the place need not be remembered */
-    bool passing;           /* answers those who wait, and is not kept: the file was replaced */
+    bool passing;           /* for the waiters only, not kept: the file was replaced */
 };
 
 struct loader {
@@ -153,11 +153,10 @@ struct loader {
     void *context;
     struct workers *workers;
 };
-/* Before anybody asks for that kind. Who ends the workers takes the places out behind them. */
+/* Call it before the first use of that kind. After the workers have stopped, sweep its places. */
 void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader *loader);
 
-/* Asks for a place's resource, one that is not older than what is wanted of it now: at once where
- * it is in memory and fresh, else it is loaded. Where what is wanted no longer exists, since the
- * file went back to an earlier state, it is what the file has now; UNAVAILABLE where that is
- * nothing. */
+/* Calls `done` with a place's resource, not older than `wanted` is now: at once if it is in memory
+ * and fresh, else after loading it. If that version no longer exists, since the catalogue was set
+ * back to an earlier state, it is the present one; UNAVAILABLE if there is none. */
 void cache_await(struct place *p, resource_awaited *done, void *context);

@@ -23,7 +23,7 @@ struct publisher;
 struct site_map; /* hosts and paths of one registry; immutable, shared */
 
 /* What the configuration says of its sites, by normalised origin. The publisher takes it over and
- * gives it back by its own `free`, at the next one or at the end. */
+ * frees it by its own `free` when it gets the next one, and at the end. */
 struct publish_alias {
     const char *from, *to;
 };
@@ -37,7 +37,7 @@ struct publish_site {
 };
 struct publish_policies {
     bool strict_host;
-    bool page_style; /* pages say how browsers show them (rules/page/render.c) */
+    bool page_style; /* pages have a stylesheet for browsers (rules/page/render.c) */
     size_t count;
     struct publish_site *sites;
     void (*free)(struct publish_policies *p);
@@ -53,17 +53,17 @@ struct publisher_options {
     const char *page_store_folder;
     uint64_t page_store_bytes;
     uint32_t page_store_settle_ms, page_store_least_ms; /* 0: as page_store_writer.c says */
-    struct publish_policies *policies; /* taken over, whatever comes of it; NULL: none */
+    struct publish_policies *policies; /* taken over, also on failure; NULL: none */
     /* Fills s->attachment and s->attachment_free before `s` is installed. False: no memory. */
     bool (*attach)(void *context, struct resource *s);
     void *attach_context;
-    /* Called for each page as it is now, also of those that are not in memory, before it is served
-     * and before the change is answered; at first, and when another catalogue has taken the place,
-     * of all of them, behind one call with NULL for the page. The same may be reported again. Must
-     * not block; the publisher's threads. May be NULL. */
+    /* Called with the present state of each changed page, in memory or not, before it is served and
+     * before the change is answered. At the start, and after the catalogue was replaced: once with
+     * NULL for the page, then for all pages. A state may be reported twice. On the publisher's
+     * threads; must not block. May be NULL. */
     void (*page_is)(void *context, const char *epoch, const struct page_record *page);
     void *page_is_context;
-    /* Log hook: something went wrong or came right again; any thread. May be NULL. */
+    /* Log hook: something failed or works again; any thread. May be NULL. */
     void (*event)(void *context, const char *event, const char *detail);
     void *event_context;
     /* Tests only: called in a build between its read and its installation. May be NULL. */
@@ -74,13 +74,13 @@ struct publisher_options {
 /* Reads the registry once (failing if the catalogue cannot be read) and starts the thread. */
 enum catalogue_status publisher_start(const struct publisher_options *options,
                                       struct publisher **out);
-/* Resumes every waiter (with what there is), stops the threads, drops all snapshots. Nobody may
- * call anything else during or after it. */
+/* Resumes every waiter (with what is in memory), stops the threads, drops all snapshots. No other
+ * function may be called during or after it. */
 void publisher_stop(struct publisher *p);
 
-/* What a reload changes: the policies of the sites (taken over, whatever comes of it; NULL: none).
- * The next request finds the new ones. Waits for a pass; not on an HTTP thread. False: out of
- * memory or the catalogue cannot be read, and all is as before. */
+/* For a reload: replaces the policies of the sites (taken over, also on failure; NULL: none). The
+ * next request has the new ones. Waits for a pass; not on an HTTP thread. False: out of memory or
+ * the catalogue cannot be read, and nothing has changed. */
 bool publisher_reconfigure(struct publisher *p, struct publish_policies *policies);
 
 /* Whether pages are styled now. Any thread. */
@@ -110,35 +110,34 @@ void publisher_site_map_done(const struct site_map *shared);
 /* Looks up `host` (the request's, NULL: none) and `path`. No allocation, no lock. */
 void site_map_find(const struct site_map *r, const char *host, const char *path,
                    struct site_target *out);
-/* The last second in which a page or a site went from an address, or what is not the publisher's
- * may have; 0: none has since anything was served. A file that shows there now may bear a date that
- * was notified of what went. Any thread. */
+/* When a page or site, or perhaps something else, was last removed from an address (Unix seconds);
+ * 0: never since the start. A file that is served there now may have the date with which the
+ * removed one was served. Any thread. */
 int64_t publisher_moved_at(struct publisher *p);
-/* The registry that the table was made of. Borrowed while the table is held. */
+/* The registry that the map was made of. Borrowed while the map is held. */
 const struct registry *site_map_registry(const struct site_map *r);
 
-/* Whether a GET of the page with a query (a tracking parameter, a cache buster) is one of the page.
- * False where a child may be meant that another program makes: an entry of the site is the page's
- * URL with a query. Any thread. */
+/* Whether a GET of the page's path with a query (a tracking parameter, a cache buster) gets the
+ * page. False if an entry of the site is the page's URL with a query: another program may serve
+ * that. Any thread. */
 bool publisher_accepts_query(const struct place *page);
 
-/* Has the next reader build the page again. False while the catalogue cannot be read: what is in
- * memory is all that there is. Never waits for I/O; any thread. */
+/* Makes the next reader build the page again. False, and nothing is dropped, while the catalogue
+ * cannot be read. Never waits for I/O; any thread. */
 bool publisher_forget(struct publisher *p, struct place *page);
 
-/* Calls `done` once everything up to `revision` is published: at once or later, on another
- * thread. What acknowledges a write. UNAVAILABLE: it is not known when, or ever, or another file
- * has taken the place of the one that the catalogue has now; after a minute at
- * the latest. */
+/* Calls `done` once everything up to `revision` is published, at once or later on another thread:
+ * then a write is acknowledged. UNAVAILABLE, after a minute at the latest: the catalogue cannot be
+ * read, or its file was replaced. */
 typedef void await_revision_done(void *context, enum await_result result);
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context);
 
-/* Up to which everything is published. Any thread, never waits. */
+/* The revision up to which everything is published. Any thread, never waits. */
 uint64_t publisher_revision(struct publisher *p);
 
-/* Calls `done` when a revision newer than `since` is published, or with AWAIT_STOPPING; or, after
- * `timeout_ms`, all the same. `is_gone` is called about once a second, and ends the wait with
+/* Calls `done` when a revision newer than `since` is published, or after `timeout_ms`, or with
+ * AWAIT_STOPPING. `is_gone` is called about once a second, and ends the wait with
  * AWAIT_STOPPING where it is true. For long polls; thousands may wait. */
 typedef bool await_is_gone(void *context);
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
@@ -158,8 +157,8 @@ struct publisher_stats {
     uint64_t page_store_bytes; /* on disk */
     int64_t changed_at;        /* when a page last changed; 0: none has */
     uint64_t entries;          /* in all pages, at seen_revision */
-    /* How long ago what is served was known to be all that is committed: a tenth of a second,
-     * unless the catalogue cannot be read or a pass takes long. */
+    /* Time since the last check that found everything committed to be served: 100 ms, unless the
+     * catalogue cannot be read or a pass takes long. */
     uint64_t age_ms;
     uint64_t builds_queued; /* cold pages that wait for a thread */
     /* By histogram_times: passes that found a change, and pages built because they were asked for.

@@ -4,8 +4,8 @@
  *
  * A page's bytes are one gzip member made of independently deflated pieces (head, one for each
  * segment, tail), each ended on a byte boundary, so that a changed segment is spliced in without
- * touching the others; uncompressed it is only while it is sent. A file's are as they lie on disk,
- * and compressed once where that is worth it.
+ * touching the others; it is inflated only while it is sent. A file's bytes are as on disk,
+ * and compressed once if that makes them smaller.
  *
  * The sender of a resource's bytes holds a reference until the last byte has left (http: from
  * queueing to the completion of the request). So what is attached may point into its buffers

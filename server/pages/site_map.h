@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The site map: from a request's host and path to a page, robots.txt or an alias; made whole from
- * one registry and never changed. What HTTP asks of it is in publisher.h. Internal to pages. */
+/* The site map (no sitemap: the routing table): from a request's host and path to a page,
+ * robots.txt or an alias; built from one registry and immutable. What HTTP asks of it is in
+ * publisher.h. Internal to pages. */
 #pragma once
 
 #include "server/pages/publisher.h"
@@ -9,24 +10,25 @@
 struct page_place {
     struct place place;
     atomic_uint entries; /* in the page, as the last pass read it */
-    /* The page answers with a query, too: no child of the site is the page's URL with a query, as
-     * /sitemap.xml?page=1 is. As the last pass found it. */
+    /* A request with a query gets the page, too: no entry of the site is the page's URL with a
+     * query
+     * (/sitemap.xml?page=1). As of the last pass. */
     atomic_bool takes_query;
     atomic_uint_fast64_t mark; /* the pass that last found it in the registry */
     atomic_uint_fast64_t list; /* whose page it is: site_map_list_hash */
-    /* What is on disk of it (page_store): the stamp of the state that was stored or loaded, 0: none
-     * that is known; and that a file was found which is of no use. */
+    /* Of its file on disk (page_store): the stamp of the state that was stored or loaded (0:
+     * unknown), and whether a file was found that cannot be used. */
     atomic_uint_fast64_t stored;
     atomic_bool misfit;
-    /* The keeper's alone: the state that it last saw, since when, and when it last wrote. */
+    /* For page_store_writer.c alone: the state that it last saw, since when, when it last wrote. */
     uint64_t watched;
     int64_t watched_since_ms, tried_at_ms;
 };
 
 #define EPOCH_SIZE 33 /* of a catalogue, with its NUL */
 
-/* Which catalogue a map is of. The same epoch comes again where an older copy is restored, so each
- * time that another file, or an older state, is found at the path is another era. */
+/* Which catalogue a map is of. A copy that was moved to the path has the same epoch, so each other
+ * file or older state found there begins another era. */
 struct site_map_of {
     const struct registry *registry; /* a reference is taken */
     const char *epoch;               /* copied */
@@ -35,8 +37,8 @@ struct site_map_of {
 };
 
 /* Makes the map with a place in `cache` for each page. `policies` is NULL where there are none.
- * `before` is the map whose place it takes, NULL: none; it shares each robots.txt that is made of
- * the same. The caller owns the one reference. NULL: out of memory. */
+ * `before` is the map that it replaces, NULL: none; a robots.txt made of the same text is shared
+ * with it. The caller owns the one reference. NULL: out of memory. */
 struct site_map *site_map_new(const struct site_map_of *of, const struct publish_policies *policies,
                               struct cache *cache, const struct site_map *before);
 /* Whether all pages of `old` are pages here, and all its sites sites. */

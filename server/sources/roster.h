@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The remote sources that there are, as a picture that is never changed: who shows them or looks
- * one up holds it, whatever a reload does meanwhile. (Of folders that is struct source_list.) */
+/* The running remote sources as an immutable snapshot: callers hold it while they use it, so that a
+ * reload does not disturb them. (For folders: struct source_list.) */
 #pragma once
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 struct roster;
 
-/* Where the present one is. */
+/* Holds the current roster. */
 struct roster_place {
     pthread_mutex_t lock; /* for the pointer alone */
     struct roster *roster;
@@ -18,7 +18,7 @@ struct roster_place {
 
 /* An empty place. */
 void roster_place_init(struct roster_place *place);
-/* Nobody may come for it any more. */
+/* Nobody may use it any more. */
 void roster_place_done(struct roster_place *place);
 
 /* A picture of these settings, copied but for their credentials, with a reference for the caller.

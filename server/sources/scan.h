@@ -18,9 +18,9 @@
 /* ---- lists of files in memory, compactly --------------------------------------------------- */
 
 struct record {
-    struct source_file file; /* texts live in the list that holds the record; without `loc` */
-    bool moved;              /* kept: its URL is another now. found: its content is, or its URL */
-    bool seen;               /* kept: it is still there */
+    struct source_file file; /* its texts are owned by the list of the record; without `loc` */
+    bool moved;              /* stored: its URL has changed. found: its content or URL has */
+    bool seen;               /* stored: it still exists */
     bool nowhere;            /* it has no URL: a folder, an invalid name */
     const char *named; /* found: reported as this ("new", …), static; NULL: it is not reported */
 };
@@ -60,7 +60,8 @@ struct source_kind {
     void (*end)(void *place);
     /* The normalised URL of a path; a RULE_… where it has none. */
     enum rule_code (*loc)(const void *place, const char *path, struct url *out);
-    /* A path whose URL lies where all do: were that refused, each would be. NULL: there is none. */
+    /* A path whose URL is in the folder's directory: if an index rejects it, it rejects all. NULL:
+     * none. */
     const char *sample;
 };
 

@@ -50,30 +50,32 @@ struct source {
 /* Copies the settings; a reference for the caller. NULL with `why`. */
 struct source *source_new(const struct source_settings *settings,
                           const struct sources_options *options, char *why, size_t why_size);
-/* The same name, and all else. */
+
 void source_ref(struct source *s);
-/* Takes NULL. The last one answers requests that are left and frees it: its thread was joined. */
+/* Accepts NULL. The last unref answers requests that are left and frees the source: its thread must
+ * have been joined. */
 void source_unref(struct source *s);
 /* Answers requests that are left, after thread_end. */
 void source_answer_requests(struct source *s);
-/* Answers one, which was taken over: its source has ended, or is about to. */
+/* Answers and frees one request: its source has ended, or is about to. */
 void source_refuse_request(struct scan_request *request);
 /* Takes the request over; after thread_end it is answered at once. */
 void source_request(struct source *s, struct scan_request *request);
-/* Wakes the thread; nothing after source_release. Under the lock, or where that is called. */
+/* Wakes the thread; does nothing after source_release. Call it under the lock, or on the thread
+ * that calls source_release. */
 void source_wake(struct source *s);
-/* Gives back what only the thread, which was joined, needed: descriptors above all. */
+/* Frees what only the thread, which must have been joined, needed: mainly descriptors. */
 void source_release(struct source *s);
 
-/* Before the thread starts: how the source stands is what the catalogue knows of its last scan, so
- * that what was wrong before a restart is not well until the next one. */
+/* Before the thread starts: loads the state of the last scan from the catalogue, so that a problem
+ * is still reported between a restart and the next scan. */
 void source_recall(struct source *s);
 /* The thread: until thread_end. */
 void source_run(void *source);
 
-/* The sources that run, as a picture that is never changed: a reload makes another. A thread that
- * reads holds one, and with it every source in it: one that has ended is freed with the last
- * picture that shows it. Thread safe where nothing else is said. */
+/* The running sources as an immutable snapshot: a reload makes another. A reader holds one, and
+ * with it every source in it: one that has ended is freed with the last list that has it. Thread
+ * safe unless said otherwise. */
 
 struct source_list {
     atomic_uint references;

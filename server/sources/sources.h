@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Sources: how the catalogue learns of files without being called. A directory source watches a
- * folder of sitemap files, verifies each once per change, and publishes what changed in one
- * transaction.
+/* Sources: entries without calls of the API. A directory source watches a folder of sitemap files,
+ * verifies each file once for each change, and submits what changed as one scan.
  *
  * A kind of source is behind struct source_kind (scan.h). Sources never log: they report events. */
 #pragma once
@@ -23,10 +22,10 @@ struct source_problem {
     char *path, *code, *detail; /* owned by the report */
     uint64_t line, column;
     int64_t since;  /* Unix seconds */
-    bool has_entry; /* its last good entry is still listed */
+    bool has_entry; /* the entry of its last good state is still in the index */
 };
 
-/* A rule that some pages of a listed file break, or the file itself. */
+/* A rule that a listed file, or some page URLs in it, break. */
 struct source_remark {
     char *path, *detail; /* owned by the report */
     const char *code;    /* static */
@@ -50,8 +49,8 @@ struct source_report {
     bool scanning;
     struct source_state state; /* as the catalogue keeps it */
     uint64_t revision;         /* the catalogue's, at which it was read */
-    int64_t failed_at;         /* of the last scan, where it could not be made; 0: it could */
-    char failure[256];         /* why: the folder cannot be read, the catalogue refused, … */
+    int64_t failed_at;         /* when the last scan failed; 0: it did not */
+    char failure[256];         /* why: the folder cannot be read, the catalogue rejected it, … */
     size_t problems_listed;    /* the first of state.quarantined */
     struct source_problem problems[SOURCE_MAX_PROBLEMS];
     size_t remarks_listed; /* of as many files as fit; state.remarked counts the files */
@@ -78,30 +77,30 @@ struct sources_options {
 /* Starts one thread for each source; its first scan begins at once. `why` gets a sentence. */
 bool sources_start(const struct sources_options *options, struct sources **out, char *why,
                    size_t why_size);
-/* What location and settings show to be wrong; `why` gets a sentence. Reads nothing. */
+/* Checks the settings without reading the folder. False: `why` gets a sentence. */
 bool source_settings_check(const struct source_settings *settings, char *why, size_t why_size);
-/* Makes the sources those of `settings` while they run. One of the same name with the same settings
- * goes on undisturbed; any other ends as with sources_end, its entries staying, and what is new or
- * changed begins as another source. Until all have ended and begun the list is the one before.
- * False with `why`: out of memory, and nothing has changed; or of threads, and that source has
- * ended. One caller at a time, and none during sources_end. */
+/* Replaces the running sources by those of `settings`. A source of the same name and settings
+ * continues undisturbed; any other ends as with sources_end, and its entries stay; a new or changed
+ * one starts as another source. The list changes after all have ended and started. False with
+ * `why`: out of memory, and nothing has changed; or no thread, and that source has ended. One
+ * caller at a time, and none during sources_end. */
 bool sources_reconfigure(struct sources *s, size_t count, const struct source_settings *settings,
                          char *why, size_t why_size);
-/* Ends the threads; a scan under way ends at the next file, unapplied, and who waits for one is
- * answered. All but sources_scan may still be called. Takes NULL. */
+/* Ends the threads; a scan under way stops at the next file and is not applied, and waiting callers
+ * are answered. Only sources_scan may not be called any more. Accepts NULL. */
 void sources_end(struct sources *s);
 /* The same, and frees all. Takes NULL. */
 void sources_stop(struct sources *s);
 
-/* The sources that there are, held: what is borrowed of them stays until the list is released,
- * whatever a reload does meanwhile. Any thread; never waits for I/O. To be held briefly. */
+/* Holds the list of running sources: what is borrowed from it stays valid until the list is
+ * released, even during a reload. Any thread; never waits for I/O. Hold it briefly. */
 struct source_list;
 struct source_list *sources_hold(struct sources *s);
 void sources_release(struct source_list *list); /* takes NULL */
 size_t sources_count(const struct source_list *list);
 /* The place in the list of the source with this name; SIZE_MAX where there is none. */
 size_t sources_find(const struct source_list *list, const char *name);
-/* Names the source outside the list: never another one's, also after it has ended. */
+/* A number that names the source outside of the list; it is never used again. */
 size_t sources_number(const struct source_list *list, size_t at);
 /* Borrowed. */
 const struct source_settings *sources_settings(const struct source_list *list, size_t at);
@@ -109,9 +108,9 @@ const struct source_settings *sources_settings(const struct source_list *list, s
 const char *sources_url(const struct source_list *list, size_t at);
 /* Fills a report; reads the catalogue: not on an HTTP thread. False: no memory or unreadable. */
 bool sources_report(const struct source_list *list, size_t at, struct source_report *out);
-/* The part of a report that the catalogue has, of a source of any kind: its state, problems and
- * remarks, and what is split: with `splits` of all its files, else
- * of these `urls` (NULL-terminated; NULL: none) that are watched. The same. */
+/* The part of a report that the catalogue has, for a source of any kind: its state, problems and
+ * remarks, and what is split: of its files (`splits`), else of these watched `urls`
+ * (NULL-terminated; NULL: none). Reads the catalogue, and false, as sources_report. */
 bool source_report_read(struct catalogue *c, const char *name, bool splits, const char *const *urls,
                         struct source_report *out);
 void source_report_done(struct source_report *report);

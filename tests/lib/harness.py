@@ -36,9 +36,9 @@ def seconds(plain):
 
 
 def eventually(check, what, within=60.0, longest_pause=0.1):
-    """Polls until `check` is true; its value. The limit bounds a hang and claims nothing of how fast
-    that is: a loaded machine takes its time. What is smaller needs a reason. Who waits long looks less
-    often: each look costs the server, too. What passes soon needs a shorter `longest_pause`."""
+    """Polls until `check` is true; its value. The limit only bounds a hang: a loaded machine is slow,
+    so a smaller one needs a reason. Pauses grow to `longest_pause`, since each check costs the server, too; a
+    state that soon passes needs a shorter one."""
     end = time.monotonic() + seconds(within)
     pause = 0.01
     while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
-"""tests/load/run: see there. Each row of ATTACKS is a name, what it does, the processes it needs, and how many
+"""The program of tests/load/run. Each row of ATTACKS is a name, what it does, the processes it needs, and how many
 connections it holds at least while it is measured (none: what counts is how many come)."""
 
 import argparse

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LicenseRef-Undeclared
 """Rounds of what breaks (tests/shared/run): clients write through all three nodes, and in each round something is killed,
-promoted, cut, stands still, is full or is lost. Behind each round all is compared: what was acknowledged is there, with the
+promoted, cut off, frozen, full or lost. After each round all is compared: what was acknowledged is there, with the
 value that was last acknowledged, once; what was refused is not; all nodes hold the same rows and serve the same bytes; no
 GET of a node that ran has failed; the log has no gap. test_rounds.py is the short form."""
 

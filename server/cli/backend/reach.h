@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What commands ask of hosts elsewhere, as the polls of a remote source do: by the same client and
- * guard of addresses, redirects followed by hand. `probe`, `import URL`, `migrate`. Internal to
- * server/cli/. */
+/* Requests of commands (`probe`, `import URL`, `migrate`) to other hosts, made as the polls of a
+ * remote source are: by the same client and guard of addresses, following redirects one by one.
+ * Internal to server/cli/. */
 #pragma once
 
 #include "db/check.h"
@@ -11,8 +11,8 @@
 
 struct reach {
     const struct cli *cli;
-    struct url url;                     /* that is asked first */
-    const struct config_source *source; /* whose upstream that is; NULL: of none */
+    struct url url;                     /* of the first request */
+    const struct config_source *source; /* whose upstream it is; NULL: none */
     char secret[CONFIG_CREDENTIALS_SIZE];
     char agent[512];
     struct host_map *map; /* that source's; NULL: none */
@@ -21,13 +21,13 @@ struct reach {
     uint32_t timeout_ms;
 };
 
-/* Makes ready to ask `text`: a URL, or the name of a [source] with an upstream. Reads the
- * configuration unless that was done, and --connect, --timeout. An exit status, with the error
- * reported; reach_done is due all the same. */
+/* Prepares requests to `text`: a URL, or the name of a [source] with an upstream. Reads --connect,
+ * --timeout and, unless that was done, the configuration. Returns an exit status, with the error
+ * reported. Call reach_done in any case. */
 int reach_init(struct cli *cli, const char *text, struct reach *out);
 void reach_done(struct reach *r);
 
-/* What was asked and answered last. */
+/* The last request of a chain of redirects and its answer. */
 struct reach_answer {
     enum fetch_status status;
     struct fetch_reply reply;

@@ -20,7 +20,7 @@ int beneath_open(int top, const char *path, int flags);
 /* A regular file, for reading. ENXIO: it is not one (a folder, a FIFO, a device). */
 int beneath_open_file(int top, const char *path, struct stat *out);
 
-/* An errno that reports this process or machine, and nothing of the file. */
+/* An errno that is about this process or machine, not the file. */
 static inline bool beneath_is_shortage(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM;

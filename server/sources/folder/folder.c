@@ -15,21 +15,21 @@
 #include "server/sources/folder/beneath.h"
 #include "server/sources/split.h"
 
-/* A folder as a scan's kind: the walk (walk.h) names files, each is read only where what is kept of
- * it does not say all, and then checked.
+/* A folder as a scan's kind: the walk (walk.h) names files; a file is read and checked only if the
+ * stored state does not suffice.
  *
- * A file may be written to while it is read. What changed under the reader is read again within the
- * scan, some times; what still does, or is broken and was written to a moment ago, is left for the
- * next scan once, and refused if that finds it so again. A file whose time is too fresh to show the
- * next change is kept without its inode, so that the next scan reads it, as git does with its
- * index. */
+ * A file may be written to while it is read. It is then read again, up to CHANGING_ROUNDS times in
+ * one scan. If it still changes, or is broken and was written a moment ago, it is left for the next
+ * scan, which rejects it if that is still so. A file whose mtime is too recent to show the next
+ * change is stored without its inode, so that the next scan reads it, as git does with its index.
+ */
 
 #define CHANGING_ROUNDS   3
 #define CHANGING_PAUSE_MS 100
 #define READ_BYTES        (64u << 10)
 
-/* Where a file system may keep times coarsely (FAT, NFS): so long after its mtime a file may change
- * without showing it. */
+/* File systems with coarse times (FAT, NFS): for this long after its mtime a file may change
+ * without a new mtime. */
 #define RACY_MS 2000
 
 #define SPLIT_AGAIN_MS 5000 /* another file is being split, or the urlset is frozen */

@@ -28,7 +28,8 @@ struct due_heap {
 bool due_add(struct due_heap *h, struct due due); /* false: out of memory */
 /* Takes the first out. The heap is not empty. */
 struct due due_pop(struct due_heap *h);
-/* Those of `ids`, ascending, are due at `at`; with `at` 0 they go. How many were found. */
+/* Makes those of `ids` (ascending) due at `at`, or removes them if `at` is 0. Returns how many were
+ * found. */
 size_t due_move(struct due_heap *h, const int64_t *ids, size_t count, uint32_t at);
 /* The clock was set: all are due so many seconds later. */
 void due_shift(struct due_heap *h, int64_t seconds);
@@ -51,7 +52,7 @@ uint32_t interval_next(uint32_t interval_s, bool changed, struct interval_bounds
  * more each time for what is not a sitemap, else doubling from what the trouble deserves (5 min
  * unreachable, 15 min broken, 1 h refused). Within max_s. */
 uint32_t interval_trouble(enum check_state state, uint32_t failures, struct interval_bounds bounds);
-/* Within a tenth of it, up or down, by `chance`: what began together does not stay so. */
+/* Changes it by up to a tenth, up or down, by `chance`: what began together is spread. */
 uint32_t interval_jitter(uint32_t interval_s, uint32_t chance);
 
 /* When a sitemap is due that was to be at `at` after a wait of `wait_s`: what waits for an hour or

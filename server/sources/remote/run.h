@@ -2,12 +2,12 @@
 /* The thread of remote sources: what its parts share. Internal to server/sources/remote/.
  *
  * Invariants:
- * 1. All but what stands under `lock` is the thread's own.
+ * 1. All members that `lock` does not guard are the thread's own.
  * 2. A watched sitemap is in exactly one place: in its host's heap, in a poll under way, or in the
  *    change under way (its row may be older in the catalogue until that has landed; it is not
  *    polled before).
- * 3. One change at a time is with the catalogue; what polls come to meanwhile is gathered, and no
- *    poll begins where there is no room to gather it. */
+ * 3. The catalogue has one change at a time; results of polls are collected meanwhile, and no poll
+ *    begins without room to collect its result. */
 #pragma once
 
 #include <pthread.h>
@@ -25,7 +25,7 @@
 #include "server/trace/trace.h"
 
 #define RUN_TRANSFERS 32u /* polls at once */
-/* Of them lists, and sitemaps of one site: whose hosts keep one waiting leaves room for others. */
+/* At most for lists, and for sitemaps of one site: slow hosts leave room for others. */
 #define RUN_SHARE (RUN_TRANSFERS / 2)
 /* Of one poll. */
 #define POLL_TIMEOUT_MS      120000u

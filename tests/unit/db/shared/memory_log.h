@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The log that nodes share, in memory, with what can go wrong with it at will. One cluster for all
- * handles of the process; its lock is held from `begin` to `commit` or `rollback`, as PostgreSQL's
- * is. */
+/* The shared log in memory, with faults on demand. One cluster for all handles of the process; its
+ * lock is held from `begin` to `commit` or `rollback`, as PostgreSQL's is. */
 #pragma once
 
 #include <pthread.h>
@@ -20,14 +19,14 @@
 
 enum memory_fault {
     MEMORY_GOOD,
-    MEMORY_NO,          /* the commit is refused */
-    MEMORY_LOST,        /* nobody knows, and it is not there */
-    MEMORY_UNKNOWN,     /* nobody knows, and it is there */
-    MEMORY_NEVER_KNOWN, /* and nobody will say so in time */
-    MEMORY_BROKEN,      /* lost in the middle of a write, with the lock */
+    MEMORY_NO,          /* the commit is rejected */
+    MEMORY_LOST,        /* the commit's outcome is unknown; it was not applied */
+    MEMORY_UNKNOWN,     /* the commit's outcome is unknown; it was applied */
+    MEMORY_NEVER_KNOWN, /* the same, and it cannot be found out in time */
+    MEMORY_BROKEN,      /* the connection breaks during a write, which loses the lock */
     MEMORY_AWAY,        /* nothing can be reached */
-    MEMORY_NO_TAIL,     /* what is newer cannot be had, snapshots can */
-    MEMORY_NO_BEGIN,    /* no write begins, by what is wrong with this node alone */
+    MEMORY_NO_TAIL,     /* newer records cannot be read, snapshots can */
+    MEMORY_NO_BEGIN,    /* no write begins, by a fault of this node alone */
 };
 
 struct memory_record {

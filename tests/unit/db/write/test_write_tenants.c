@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What one site may do to others: whose hosts it may name, and how much its settings cost others
- * that writes. Costs are counted in statements, which no clock and no load moves. */
+/* What one site may do to others: which hosts it may name, and how much its settings cost others'
+ * writes. Costs are counted in statements, which do not depend on time or load. */
 #include "tests/unit/db/write/write_stream.h"
 
 #define B "https://b.example"
 
-/* The site of ORIGIN is A's; a token for it does what has `.grant.site_id = f->site`. */
+/* The site of ORIGIN is A's; a change with `.grant.site_id = f->site` is by a token for it. */
 static struct change_result set_hosts(struct write_fixture *f, int64_t site, int64_t token,
                                       unsigned which, const char *host)
 {
