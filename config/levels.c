@@ -119,7 +119,7 @@ static void assign_one(struct config *c, const struct setting *s, enum setting_l
     if (by->level > level)
         return;
     if (by->level == LEVEL_FILE && level == LEVEL_FILE && s->count_offset == 0) {
-        mistakes_add(m, "%s is set twice; first in line  %u", s->key, by->line);
+        mistakes_add(m, "%s is set twice; first in line %u", s->key, by->line);
         return;
     }
     if (by->level < level && s->count_offset != 0)

@@ -184,7 +184,7 @@ static void assign_named_key(struct file_reader *r, const char *key, const char 
     }
     seen = &section->seen[s - r->table->settings];
     if (*seen != 0 && s->count_offset == 0) {
-        mistakes_add(&r->mistakes, "%s is set twice; first in line  %u", key, *seen);
+        mistakes_add(&r->mistakes, "%s is set twice; first in line %u", key, *seen);
         return;
     }
     *seen = r->mistakes.line;

@@ -59,9 +59,10 @@ const struct setting config_settings[] = {
      .doc = "Longest time that a kept connection may wait for its next request."},
     {"server", "shutdown_delay", SETTING_DURATION, IN(shutdown_delay_ms), .max = 60 * SECOND,
      .fallback = "0", LIVE("SITEMAPD_SERVER_SHUTDOWN_DELAY"),
-     .doc = "Time between SIGTERM and the closing of the ports. Meanwhile requests are answered, "
-            "and /readyz answers 503 (stopping), so that load balancers choose another node. A "
-            "second SIGTERM ends it. Service managers must wait 10 s longer before they kill."},
+     .doc =
+         "Time between SIGTERM and the closing of the ports. Meanwhile requests are answered, and "
+         "/readyz answers 503 (stopping), so that load balancers choose another node. A second "
+         "SIGTERM ends the wait. Service managers must wait 10 s longer before they send SIGKILL."},
     {"server", "strict_host", SETTING_BOOL, IN(strict_host), .fallback = "no",
      LIVE("SITEMAPD_SERVER_STRICT_HOST"),
      .doc =
@@ -176,12 +177,11 @@ const struct setting config_settings[] = {
             "trusted by this node for them, beside those of the system."},
     {"shared", "forward", SETTING_WORD, IN(shared_forward), .fallback = "auto",
      FILE_AND("SITEMAPD_SHARED_FORWARD"),
-     .doc =
-         "Where the writes of this node are applied. auto: if PostgreSQL is more than 5 ms away, "
-         "by a node near it that advertises its address (needs peer_token_file); URL: by the node "
-         "with that admin "
-         "listener; no: here. If the other node cannot be reached, they are applied here. "
-         "A follower applies none: auto is the node that it follows, no rejects them."},
+     .doc = "Where the writes of this node are applied. auto: if PostgreSQL is more than 5 ms "
+            "away, by a node near it that advertises its address (needs peer_token_file); URL: by "
+            "the node with that admin listener; no: here. If the other node cannot be reached, "
+            "they are applied here. A follower applies none: auto forwards them to the node that "
+            "it follows, no rejects them."},
 
     {"history", "keep", SETTING_DURATION, IN(history_keep_ms), .max = 3650 * DAY, .fallback = "30d",
      FILE_AND("SITEMAPD_HISTORY_KEEP"),
@@ -319,8 +319,8 @@ static const struct setting site_settings[] = {
      .doc = "Address and port of the web server that has the site's sitemaps, if its name already "
             "points to this server; polls connect there."},
     {SITE_SETTING("public_check", SETTING_BOOL), IN_SITE(public_check), .fallback = "yes",
-     .doc = "Fetch sitemaps that are polled through connect by their public address, too, of a "
-            "source some each day, and report those that differ (public-differs)."},
+     .doc = "Also fetch sitemaps that are polled through connect by their public address, a few of "
+            "each source a day, and report those that differ (public-differs)."},
     {SITE_SETTING("indexnow_key", SETTING_WORD), IN_SITE(indexnow_key),
      .example = "5f1c6a0e7d2b49c8",
      .doc = "Key of 8 to 128 letters, digits and dashes. It is served as /KEY.txt, and IndexNow is "

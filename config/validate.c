@@ -129,7 +129,8 @@ static void check_indexnow(const struct config *c, const struct config_site *sit
         strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != len)
         mistakes_add(m, "indexnow_key is not 8 to 128 letters, digits and dashes");
     if (c->history_keep_ms == 0)
-        mistakes_add(m, "indexnow_key needs a history, which is off: [history] keep = 0");
+        mistakes_add(m,
+                     "indexnow_key needs a history, which [history] keep = 0 turns off; set keep");
 }
 
 /* Each is in the table that requests are looked up in, rebuilt with every change of a site. */
@@ -477,9 +478,9 @@ static void check_map_sites(const struct config *c, const struct config_source *
         for (size_t k = 0; k < site->cross_host_count; k++)
             is_listed = is_listed || strcmp(site->cross_hosts[k], host) == 0;
         if (other != NULL && other != site && !is_listed)
-            mistakes_add(m,
-                         "[source \"%s\"]: map leads to %s, which is another site's than its index",
-                         source->named.name, to);
+            mistakes_add(
+                m, "[source \"%s\"]: map leads to %s, which belongs to another site than its index",
+                source->named.name, to);
     }
 }
 
@@ -727,7 +728,7 @@ const char *config_token_read(const struct config_token *token, struct config_gr
     out->grant.own = token->own;
     /* The owner of entries is called by it, in URLs and on the command line. */
     if (entry_check_name(token->named.name, strlen(token->named.name)) != RULE_OK)
-        return "a token's name is made of A-Z a-z 0-9 . _ -";
+        return "a token's name may have only A-Z a-z 0-9 . _ -";
     if (token->role == NULL || !grant_role_read(token->role, &out->grant.role))
         return "role must be read, write or admin";
     if (token->prefix != NULL && (fault = grant_read_prefix(token->prefix, out->prefix)) != NULL) {

@@ -84,13 +84,14 @@ static void on_file(struct check *check, sqlite3_stmt *row)
         check_report(check, "source %s: file %.300s is listed in no site", source, path);
     if (state == SOURCE_FILE_LISTED &&
         (url_parse(loc, strlen(loc), &url, NULL) != RULE_OK || strcmp(url.text, loc) != 0))
-        check_report(check, "source %s: file %.300s is listed as \"%.300s\", no normal loc", source,
-                     path, loc);
+        check_report(
+            check, "source %s: file %.300s is listed as \"%.300s\", which is not a normalised loc",
+            source, path, loc);
 }
 
 static void on_count(struct check *check, sqlite3_stmt *row)
 {
-    check_report(check, "source %s: says %lld %s, has %lld", text_of(row, 0),
+    check_report(check, "source %s: counts %lld %s, but has %lld", text_of(row, 0),
                  (long long)sqlite3_column_int64(row, 2), text_of(row, 1),
                  (long long)sqlite3_column_int64(row, 3));
 }
@@ -137,7 +138,8 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
     struct url url;
 
     if (list < 0 || list > 1 || (list == 1) != (site == 0) || (list == 1 && source == 0))
-        check_report(check, "poll of %.300s: is neither of a list nor of a site's sitemap", loc);
+        check_report(check, "poll of %.300s: belongs neither to a list nor to a sitemap of a site",
+                     loc);
     if (source != 0 && sqlite3_column_int(row, 2) == 0)
         check_report(check, "poll of %.300s: its source does not exist", loc);
     if (state < CHECK_NEW || state >= CHECK_STATES)
@@ -313,8 +315,9 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
         check_report(s->check, "%s %lld of %.300s: the number does not exist", c->name, number,
                      s->url);
     if (said != (long long)entries)
-        check_report(s->check, "%s %lld of %.300s: says %lld %s, has %llu", c->name, number, s->url,
-                     said, plural((uint64_t)said, "entry", "entries"), (unsigned long long)entries);
+        check_report(s->check, "%s %lld of %.300s: counts %lld %s, but has %llu", c->name, number,
+                     s->url, said, plural((uint64_t)said, "entry", "entries"),
+                     (unsigned long long)entries);
     if (sqlite3_column_int64(c->row, 3) > s->check->revision)
         check_report(s->check, "%s %lld of %.300s: has a revision in the future", c->name, number,
                      s->url);
@@ -322,8 +325,8 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
         return;
     bytes += s->kind == LIST_URLSET ? render_urlset_frame_bytes(s->with) : render_frame_bytes();
     if (sqlite3_column_int64(c->row, 4) != (int64_t)bytes)
-        check_report(s->check, "page %lld of %.300s: says %lld bytes, has %llu", number, s->url,
-                     (long long)sqlite3_column_int64(c->row, 4), (unsigned long long)bytes);
+        check_report(s->check, "page %lld of %.300s: counts %lld bytes, but has %llu", number,
+                     s->url, (long long)sqlite3_column_int64(c->row, 4), (unsigned long long)bytes);
     if ((s->with & EXTENSION_NEWS) != 0 && entries > LIMIT_NEWS_ROWS)
         check_report(s->check, "page %lld of %.300s: has more than %u page URLs of news", number,
                      s->url, LIMIT_NEWS_ROWS);
@@ -703,7 +706,7 @@ static void on_index(struct check *check, sqlite3_stmt *row)
     if (scope_check_pattern(pattern) != RULE_OK)
         check_report(check, "index %.300s: \"%.300s\" is not a page pattern", url, pattern);
     if (sqlite3_column_int(row, 3) != 0)
-        check_report(check, "index %.300s: its site was removed, it was not", url);
+        check_report(check, "index %.300s: its site was removed, but the index was not", url);
     if (sqlite3_column_int(row, 4) != 0)
         check_report(check, "index %.300s: was purged, but not removed", url);
     if (sqlite3_column_int(row, 5) > LIST_URLSET)

@@ -216,7 +216,7 @@ static enum catalogue_status restore_prove(struct restore *r)
     }
     return r->problems == 0
                ? CATALOGUE_OK
-               : restore_fail(r, CATALOGUE_CORRUPT, r->backup, "is damaged; nothing was restored");
+               : restore_fail(r, CATALOGUE_CORRUPT, r->backup, "is corrupt; nothing was restored");
 }
 
 /* ---- the new life ---------------------------------------------------------------------- */
@@ -307,7 +307,7 @@ static enum catalogue_status check_place(struct restore *r)
         return restore_fail(r, CATALOGUE_REFUSED, r->path,
                             "is not a regular file; name another path");
     if (!r->options->replace && !is_blank(r->path))
-        return restore_fail(r, CATALOGUE_CONFLICT, r->path, "is there already");
+        return restore_fail(r, CATALOGUE_CONFLICT, r->path, "already exists");
     user = user_of(r->path);
     if (user == 0)
         return CATALOGUE_OK;
@@ -332,7 +332,7 @@ static enum catalogue_status hold_old(struct restore *r)
                           NULL, NULL, NULL);
     if (rc == SQLITE_BUSY)
         return restore_fail(r, CATALOGUE_BUSY, r->path,
-                            "another process works on it; stop it first");
+                            "another process is using it; stop it first");
     r->old_known = rc == SQLITE_OK;
     if (!r->old_known)
         return CATALOGUE_OK;

@@ -24,23 +24,23 @@
     X(CATALOGUE_NO_SPACE, "no-space", 503, 60,                                                     \
       "no space left on the disk of the catalogue; nothing was applied")                           \
     X(CATALOGUE_CORRUPT, "corrupt", 503, 60,                                                       \
-      "the catalogue is damaged; nothing was applied; `sitemapd check` shows more")                \
+      "the catalogue is corrupt; nothing was applied; `sitemapd check` shows more")                \
     X(CATALOGUE_NO_MEMORY, "no-memory", 503, 5, "out of memory; nothing was applied")              \
     /* Shared: the log of all nodes cannot be reached. */                                          \
     X(CATALOGUE_SHARED_AWAY, "shared-unavailable", 503, 2,                                         \
-      "the shared catalogue's PostgreSQL does not answer or rejects the write; nothing was "       \
+      "the shared catalogue's PostgreSQL cannot be reached or rejects the write; nothing was "     \
       "applied, retry")                                                                            \
     /* Shared: this node follows another, and writes nothing itself. */                            \
     X(CATALOGUE_FOLLOWS, "follower", 503, 60,                                                      \
-      "this node follows another and takes no writes: send them to the node that it follows; "     \
-      "nothing was applied")                                                                       \
+      "read-only: this node follows another; send writes to the node that it follows; nothing "    \
+      "was applied")                                                                               \
     /* Shared: a node with an older release is connected; reads go on. */                          \
     X(CATALOGUE_UPGRADE_PENDING, "upgrade-pending", 503, 30,                                       \
       "upgrade pending: another node runs an older release, which cannot read this; nothing was "  \
       "applied")                                                                                   \
     /* Shared: this node's history differs from the log's; it replaces its file. */                \
     X(CATALOGUE_DIVERGED, "diverged", 503, 5,                                                      \
-      "this node has diverged and is copying the cluster's state; nothing was applied")            \
+      "this node has diverged and is copying the shared catalogue again; nothing was applied")     \
     /* Shared: it may have been applied, which could not be found out in time; `detail` of the     \
      * result names it. After all other failures nothing was applied. */                           \
     X(CATALOGUE_OUTCOME_UNKNOWN, "outcome-unknown", 504, 5,                                        \

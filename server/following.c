@@ -64,7 +64,7 @@ static bool check_head(struct getting *g, const struct fetch_reply *reply)
     g->headed = true;
     g->announced = length != NULL ? strtoull(length, &end, 10) : 0;
     if (end == NULL || end == length || *end != '\0' || errno != 0)
-        return fail(g, "its answer has no length");
+        return fail(g, "its answer has no Content-Length");
     if (fstatvfs(g->fd, &disk) == 0 &&
         g->announced / disk.f_frsize + SPARE_BYTES / disk.f_frsize >= disk.f_bavail)
         return fail(g, "no space: its answer has %" PRIu64 " bytes", g->announced);
@@ -106,7 +106,7 @@ static void end_request(void *context, enum fetch_status status, struct fetch_re
         return;
     }
     if (reply->status == 200 && (!g->headed || g->out->bytes != g->announced)) {
-        fail(g, "its answer is empty, or cut short");
+        fail(g, "its answer is empty or truncated");
         return;
     }
     g->out->status = reply->status;
@@ -219,10 +219,10 @@ bool following_may(const struct following *f, char *why, size_t why_size)
         close(fd);
     if (reply.status != 404 && (reply.status != 421 || strcmp(reply.code, "host-not-allowed") == 0))
         return true;
-    snprintf(why, why_size,
-             "%s does not hand on a log: follow the admin listener of a node of a shared catalogue "
-             "that has peer_token_file in [shared]; the catalogue of a single machine cannot be "
-             "followed",
-             f->origin);
+    snprintf(
+        why, why_size,
+        "%s does not serve a log: follow the admin listener of a node of a shared catalogue that "
+        "has peer_token_file in [shared]; the catalogue of a single machine cannot be followed",
+        f->origin);
     return false;
 }

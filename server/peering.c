@@ -88,8 +88,7 @@ static void warn(struct peering *p, const char *name, const char *why)
     p->said_at = now;
     log_event(LOG_LEVEL_WARNING, "shared-peer-failed",
               "the catalogue could not be copied from node %s; %s", text,
-              p->following != NULL ? "it is asked again"
-                                   : "the next node is tried, then PostgreSQL");
+              p->following != NULL ? "retrying" : "the next node is tried, then PostgreSQL");
 }
 
 /* ---- a request ----------------------------------------------------------------------------- */
@@ -132,14 +131,14 @@ static bool check_head(struct download *d, const struct fetch_reply *reply)
                  d->bytes - 1, d->bytes);
         if (reply->status != 206 || range == NULL || strcmp(range, expected) != 0 ||
             strcmp(tag, d->tag) != 0)
-            return fail(d, "it does not go on where it broke off");
+            return fail(d, "it does not resume where the copy broke off");
         return true;
     }
     char *end = NULL;
     errno = 0;
     d->bytes = length != NULL ? strtoull(length, &end, 10) : 0;
     if (reply->status != 200 || end == NULL || *end != '\0' || errno != 0 || d->bytes == 0)
-        return fail(d, "its answer has no length");
+        return fail(d, "its answer has no Content-Length");
     if (!has_room(d))
         return fail(d, "no space: its file has %" PRIu64 " bytes", d->bytes);
     memcpy(d->tag, tag, 67);
@@ -261,7 +260,7 @@ static bool is_as_announced(struct download *d)
     d->digest = NULL;
     hex_write(hex, sha256, sizeof sha256);
     return memcmp(hex, d->tag + 1, 64) == 0 ||
-           fail(d, "its bytes do not have the hash that it says");
+           fail(d, "checksum mismatch: the copy does not have the hash that it announced");
 }
 
 /* Request after request. True: it is whole. */
@@ -280,7 +279,7 @@ static bool copy_file(struct download *d, const char *epoch)
             if (d->bytes > 0 && d->got == d->bytes)
                 return is_as_announced(d);
             if (d->pending && clock_now_ms() > pending_until)
-                return fail(d, "timeout: its copy does not get ready");
+                return fail(d, "timeout: its copy was not ready in time");
             tries = d->pending || d->got - before >= TRY_BYTES ? 0 : tries + 1;
             if (tries > TRIES)
                 return fail(d, "it broke off after %" PRIu64 " of %" PRIu64 " bytes", d->got,

@@ -436,9 +436,11 @@ static void log_catalogue_event(void *context, const char *event, const char *de
             detail);
     else if (strcmp(event, "clock-agrees") == 0)
         log_event(LOG_LEVEL_INFO, event,
-                  "the clock says %s, and no change of the catalogue is in the future", detail);
+                  "the clock skew is over: the clock says %s, and no change of the catalogue is in "
+                  "the future",
+                  detail);
     else if (strcmp(event, "clock-set") == 0)
-        log_event(LOG_LEVEL_WARNING, event, "the clock was set, to %s", detail);
+        log_event(LOG_LEVEL_WARNING, event, "the clock was set to %s", detail);
     else if (strcmp(event, "page-store-off") == 0)
         log_event(
             LOG_LEVEL_WARNING, event,

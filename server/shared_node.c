@@ -211,7 +211,7 @@ static void report_target(const struct forward_target *was, const struct forward
         log_event(LOG_LEVEL_INFO, "forwarding",
                   "writes are applied by this node: PostgreSQL is %.1f ms away%s",
                   (double)trip_us / 1000,
-                  trip_us > NEAR_US ? ", but no node near it leads the writes" : "");
+                  trip_us > NEAR_US ? ", but no node near it accepts forwarded writes" : "");
 }
 
 static void aim_writes(struct shared_node *n, const struct shared_state *state)
@@ -289,7 +289,7 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
     switch (now->phase) {
     case SHARED_JOINING:
         log_event(LOG_LEVEL_INFO, "shared-joining",
-                  "node %s has no catalogue yet and is fetching the cluster's", now->node);
+                  "node %s has no catalogue yet and is copying the shared catalogue", now->node);
         break;
     case SHARED_JOINED:
         log_event(LOG_LEVEL_INFO, "shared-joined", "node %s of catalogue %s, at record %" PRIu64,
@@ -297,8 +297,8 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
         break;
     case SHARED_LEFT:
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "%s. This node has diverged: it serves its old pages, %s, "
-                  "and is copying the cluster's state",
+                  "%s. This node has diverged: it serves its old pages, %s, and is copying the "
+                  "shared catalogue again",
                   now->diverged,
                   nodes_writes_word(now)); /* `trouble` may already say why the first copy failed */
         break;
@@ -393,7 +393,8 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
     /* It may have left and joined again since the last look. */
     if (replaced && n->logged.phase != SHARED_LEFT)
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "%s. This node had diverged, and its file was replaced by the cluster's state",
+                  "%s. This node had diverged, and its file was replaced by a copy of the shared "
+                  "catalogue",
                   now->diverged);
     if (!n->logged_any || now->phase != n->logged.phase || replaced)
         report_phase(n, now);

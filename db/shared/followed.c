@@ -96,10 +96,10 @@ static enum shared_outcome classify(struct followed_log *l,
                     "");
     if (reply->status == 404)
         return fail(l, SHARED_AWAY,
-                    "the followed node does not hand on its log: it needs peer_token_file and a "
-                    "shared catalogue, and its admin listener is to be followed",
+                    "the followed node does not serve its log: it needs peer_token_file and a "
+                    "shared catalogue, and `follow` must be its admin listener",
                     "");
-    return fail(l, SHARED_AWAY, "the followed node does not hand on its log now", reply->detail);
+    return fail(l, SHARED_AWAY, "the followed node does not serve its log now", reply->detail);
 }
 
 /* The file is nobody else's. */
@@ -116,7 +116,7 @@ static enum shared_outcome take_answer(struct followed_log *l, const struct shar
     if (l->expected[0] != '\0' && strcmp(l->expected, head.epoch) != 0)
         return fail(l, SHARED_TRIMMED, "the followed node has another catalogue", "");
     if (head.hops >= RELAY_HOPS_MOST)
-        return fail(l, SHARED_AWAY, "the followed nodes follow each other", "");
+        return fail(l, SHARED_AWAY, "loop: the followed nodes follow each other", "");
     pthread_mutex_lock(&u->lock);
     a->bytes = bytes;
     a->from = *from;
@@ -126,7 +126,7 @@ static enum shared_outcome take_answer(struct followed_log *l, const struct shar
     u->read = false;
     pthread_mutex_unlock(&u->lock);
     if (to.seq == from->seq && head.away_ms > 0)
-        return fail(l, SHARED_AWAY, "the followed node is cut off from the log itself", "");
+        return fail(l, SHARED_AWAY, "the followed node cannot reach the log itself", "");
     return SHARED_YES;
 }
 
@@ -369,7 +369,7 @@ static enum shared_outcome begin(struct shared_log *log, const struct shared_pos
     (void)site_group;
     (void)take;
     (void)deadline_ms;
-    return fail(log_of(log), SHARED_AWAY, "a follower writes nothing", "");
+    return fail(log_of(log), SHARED_AWAY, "read-only: this node is a follower", "");
 }
 
 static bool pass(struct shared_log *log, bool waits, int64_t deadline_ms)

@@ -427,7 +427,8 @@ static enum shared_outcome end_applying(struct catching_up *c, enum shared_outco
     if (*is_newer)
         return SHARED_YES;
     if (applied == CATALOGUE_CORRUPT)
-        snprintf(why, why_size, "a record of the log does not fit the log's snapshot: %.160s",
+        snprintf(why, why_size,
+                 "a record of the log cannot be applied to the log's snapshot: %.160s",
                  replay_why(c->replay));
     else if (applied != CATALOGUE_OK)
         snprintf(why, why_size, "the log's snapshot cannot be brought up to date: %s",

@@ -354,7 +354,8 @@ static enum catalogue_status end_applying(struct member *m, enum shared_outcome 
     enum catalogue_status applied = replay_end(m->replay);
     m->is_stuck = applied != CATALOGUE_OK;
     if (applied == CATALOGUE_CORRUPT)
-        snprintf(why, sizeof why, "a record of the log does not fit this node's file: %.180s",
+        snprintf(why, sizeof why,
+                 "a record of the log cannot be applied to this node's file: %.180s",
                  replay_why(m->replay));
     if (replay_migrated(m->replay)) {
         enum catalogue_status status = open_parts(m);

@@ -244,7 +244,7 @@ bool relay_scan(int fd, uint64_t bytes, const struct shared_position *from, stru
         }
     }
     if (!good)
-        snprintf(why, why_size, "its answer is not a log, or is cut short, behind record %" PRIu64,
+        snprintf(why, why_size, "its answer is not a log, or is truncated, after record %" PRIu64,
                  last->seq);
     free(r);
     return good;
@@ -320,7 +320,8 @@ enum shared_outcome relay_read(int fd, uint64_t bytes, const struct shared_posit
     if (outcome == SHARED_YES && !parse_done(r, &head))
         outcome = SHARED_DIVERGED;
     if (outcome == SHARED_DIVERGED)
-        snprintf(why, why_size, "record %" PRIu64 " of the log does not go on from the one here",
+        snprintf(why, why_size,
+                 "record %" PRIu64 " of the log does not continue from the last one here",
                  reached.seq + 1);
     free(h.part);
     free(r);

@@ -233,7 +233,7 @@ void standing_record_file(struct standing *s, const struct shared_position *at, 
     s->state.upgrade_pending = at != NULL && is_older;
     pthread_mutex_unlock(&s->lock);
     standing_set_phase(s, at != NULL ? SHARED_JOINED : SHARED_JOINING,
-                       at != NULL ? "" : "this node has nothing of the shared catalogue yet");
+                       at != NULL ? "" : "this node has not copied the shared catalogue yet");
 }
 
 void standing_keep_digest(struct standing *s, const struct digest_of *taken)

@@ -638,7 +638,7 @@ static void queue_next_step(struct writer *w, struct write_request *request)
 {
     if (queue_is_closed(&w->queue))
         writer_answer_failed(w, request, CATALOGUE_CANCELLED,
-                             "the server stops; the steps that were applied stay");
+                             "the server is stopping; the steps that were applied stay");
     else
         queue_requeue(&w->queue, request);
 }

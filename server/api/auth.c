@@ -258,7 +258,7 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
     publisher_site_map_done(routing);
     if (taken)
         errors_reply_rule(&request->reply, RULE_ALL_SITES, "source",
-                          "permission denied: is another token's name, and only a token for all "
+                          "permission denied: another token has this name; only a token for all "
                           "sites may use it");
     return !taken;
 }

@@ -202,7 +202,7 @@ const char *hop_sentence(enum hop_verdict verdict)
 {
     switch (verdict) {
     case HOP_TOO_MANY:
-        return "it redirects more than three times";
+        return "too many redirects: more than three";
     case HOP_NOWHERE:
         return "it redirects, but not to a URL of http or https";
     case HOP_PLAIN:

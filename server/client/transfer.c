@@ -73,7 +73,7 @@ static size_t stop_transfer(struct transfer *t, enum fetch_status status, const 
 
 /* ---- the head -------------------------------------------------------------------------- */
 
-static const char not_chunked[] = "a transfer encoding that is not chunked";
+static const char not_chunked[] = "unsupported Transfer-Encoding: not chunked";
 
 static bool read_field(struct transfer *t, char *line)
 {
@@ -158,7 +158,8 @@ static bool read_head(struct transfer *t)
         !fetch_header_lists(r, "Transfer-Encoding", "chunked"))
         return stop_transfer(t, FETCH_PROTOCOL, not_chunked) > 0;
     if (fetch_header(r, "Transfer-Encoding") == NULL && !is_one_length(r))
-        return stop_transfer(t, FETCH_PROTOCOL, "two different Content-Length") > 0;
+        return stop_transfer(t, FETCH_PROTOCOL,
+                             "malformed response: two different Content-Length") > 0;
     return true;
 }
 
@@ -198,7 +199,7 @@ static size_t parse_bytes(struct transfer *t, const char *bytes, size_t len)
     if (q->take_bytes > 0 && t->taken > q->take_bytes)
         return stop_transfer(t, FETCH_STOPPED, "the body is too large");
     return q->take(q->context, t->reply, bytes, len) ? len
-                                                     : stop_transfer(t, FETCH_STOPPED, "given up");
+                                                     : stop_transfer(t, FETCH_STOPPED, "cancelled");
 }
 
 static size_t on_body(char *bytes, size_t one, size_t len, void *context)
@@ -224,7 +225,7 @@ static size_t on_read(char *bytes, size_t one, size_t size, void *context)
     ssize_t n = q->give(q->context, bytes, one * size);
     if (n >= 0)
         return (size_t)n;
-    stop_transfer(t, FETCH_STOPPED, "given up");
+    stop_transfer(t, FETCH_STOPPED, "cancelled");
     return CURL_READFUNC_ABORT;
 }
 
@@ -378,7 +379,7 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
         return fail_fetch(r, FETCH_RESOLVE,
                           t->error[0] != '\0' ? t->error : curl_easy_strerror(code));
     case CURLE_OPERATION_TIMEDOUT:
-        return fail_fetch(r, FETCH_TIMEOUT, "no answer in time");
+        return fail_fetch(r, FETCH_TIMEOUT, "no answer before the timeout");
     case CURLE_OUT_OF_MEMORY:
         return report_no_memory(t);
     case CURLE_SSL_CONNECT_ERROR:

@@ -6,7 +6,7 @@ import {ago, badge, chart, count, el, further, link, none, number, outside, sect
 export const NAMES = {google: 'Google', bing: 'Bing'};
 const CRAWLER = {google: 'googlebot', bing: 'bingbot'};
 export const STATES = {
-  ok: ['good', 'Answers'], waiting: ['', 'Not queried yet'], refused: ['warn', 'Key refused'],
+  ok: ['good', 'Answers'], waiting: ['', 'Not queried yet'], refused: ['warn', 'Key rejected'],
   forbidden: ['warn', 'No access'], busy: ['', 'Rate limited'], failed: ['warn', 'No answer'],
 };
 

@@ -131,7 +131,7 @@ function sourceSection(context, source) {
       [source.upstream ? 'Sitemaps there' : 'Files', source.files === undefined ? null : `${number(source.files)}, ${number(source.listed)} ${source.upstream ? '' : 'good and '}in the index${source.split_files?.length ? `, ${number(source.split_files.length)} split into urlsets` : ''}`],
       ['Sitemaps', link(to('entries', {source: source.name, ...(source.index ? {index: source.index} : {})}), 'show')],
       ['Last good scan', ago(source.last_good_scan_at)], ['Next poll', source.next_poll_at ? time(source.next_poll_at) : null],
-      ['Changes are noticed', source.watching === 'inotify' ? 'at once' : source.watching === 'rescans-only' ? 'by rescans' : source.watching ? 'by rescans (the system has no watches left)' : null],
+      ['Changes are noticed', source.watching === 'inotify' ? 'at once' : source.watching === 'rescans-only' ? 'by rescans' : source.watching ? 'by rescans (the inotify watch limit is reached)' : null],
     ]),
     findings(source));
 }

@@ -318,7 +318,7 @@ const char *check_framing(const struct header_scan *scan, const char *version)
     /* libmicrohttpd takes 2^64-1, its mark for a length that it does not know. */
     uint64_t length;
     if (lines[HEADER_CONTENT_LENGTH] > 0 && !check_content_length(scan, &length))
-        return "Content-Length is not a length";
+        return "Content-Length is not a number";
     if (lines[HEADER_TRANSFER_ENCODING] == 0)
         return NULL;
     if (lines[HEADER_CONTENT_LENGTH] > 0)

@@ -54,7 +54,7 @@
     X(RULE_HOST, "host-malformed", "must be host[:port]")                                          \
     X(RULE_ROBOTS, "robots-malformed", "must be the text of a robots.txt")                         \
     X(RULE_SOURCE, "source-malformed", "is not a valid source")                                    \
-    X(RULE_DUPLICATE, "duplicate", "is more than once in this list; only the first is used")       \
+    X(RULE_DUPLICATE, "duplicate", "occurs more than once in this list; list it once")             \
     X(RULE_OWNED_BY_ANOTHER, "owned-by-another", "is owned by another source; it was not changed") \
     X(RULE_SHRINK_GUARD, "shrink-guard", "would remove too much of the index or urlset")           \
     X(RULE_CHANGED_SINCE, "changed-since", "conflict: has changed since that revision")            \

@@ -602,7 +602,7 @@ def test_backup_and_check(server, tmp_path):
     with sqlite3.connect(copy) as db:
         db.execute("UPDATE page SET entries = entries + 1")
     damaged = sitemapd("check", database=copy)
-    assert damaged.code == 1 and f"page 1 of {INDEX}: says 2001 entries, has 2000" in damaged.err + damaged.out, damaged
+    assert damaged.code == 1 and f"page 1 of {INDEX}: counts 2001 entries, but has 2000" in damaged.err + damaged.out, damaged
 
 
 def test_progress_only_on_a_terminal(database, tmp_path):

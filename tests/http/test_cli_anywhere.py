@@ -533,7 +533,7 @@ def test_a_freeze_is_seen(file, served):
     for place in (file, served):
         assert place.run(f"freeze {INDEX}").code == 0
         told = place.run("status")
-        assert told.code == 1 and ", not well\n" in told.out, told
+        assert told.code == 1 and ", unhealthy\n" in told.out, told
         assert f"  {INDEX} is frozen (read-only) until it is thawed (frozen)\n" in told.out, told
         assert place.run("index list").out.endswith("  (frozen)\n")
         assert place.run(f"thaw {INDEX}").code == 0 and place.run("status").code == 0

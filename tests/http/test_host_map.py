@@ -178,7 +178,7 @@ def test_bad_maps_are_refused(start, tmp_path):
             w.settings = more
             path.write_text(w.config() + other)
             done = sitemapd("check-config", "--config", str(path))
-            assert done.code == mistake and ("map leads to https://o.example, which is another site's than its index" in done.err) == mistake, done
+            assert done.code == mistake and ("map leads to https://o.example, which belongs to another site than its index" in done.err) == mistake, done
 
 
 def test_what_is_broken_at_the_cms_is_told_with_its_address(start):

@@ -61,8 +61,8 @@ FAULTS = {
     "html": (answer(200, b"<!doctype html><title>no</title>"), 1, 'not-a-sitemap: an HTML page, titled "no" (not-a-sitemap)'),
     # A body that is shorter than announced may hold a whole sitemap, but is not accepted.
     "short": (Origin.cut(answer(200, PAGE, length=5000)), 1, "unreachable: truncated response: the body is shorter than Content-Length (broken-answer)"),
-    "lengths": (answer(200, PAGE, Content_Length="7"), 1, "unreachable: two different Content-Length (broken-answer)"),
-    "list-of-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}, 7"), 1, "unreachable: two different Content-Length (broken-answer)"),
+    "lengths": (answer(200, PAGE, Content_Length="7"), 1, "unreachable: malformed response: two different Content-Length (broken-answer)"),
+    "list-of-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}, 7"), 1, "unreachable: malformed response: two different Content-Length (broken-answer)"),
     "same-lengths": (answer(200, PAGE, Content_Length=f"{len(PAGE)}"), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
     "folded": (answer(200, PAGE, X_A="b\r\n c\r\n\td", Content_Encoding="\r\n\tidentity"), 0, f"good: a sitemap of 1 URL, {len(PAGE)} bytes, the newest page of 2026-10-10"),
     "folded-status": (answer(200, PAGE).replace(b"\r\n", b"\r\n folded\r\n", 1), 1, "unreachable: malformed response: a header line without a colon (broken-answer)"),
@@ -104,7 +104,7 @@ def test_silence(origin):
     origin.answers["/mute.xml"] = origin.silent()
     origin.answers["/stops.xml"] = origin.silent(answer(200, PAGE, length=5000))
     for path in ("/mute.xml", "/stops.xml"):
-        assert verdict(probe(origin, path, "--timeout", "1")) == "unreachable: no answer in time (timeout)"
+        assert verdict(probe(origin, path, "--timeout", "1")) == "unreachable: no answer before the timeout (timeout)"
 
 
 def test_when_to_come_again(origin):
@@ -153,8 +153,8 @@ def test_redirects(origin, secret):
     assert done.code == 0 and done.out.count("\nurl ") == 4 and here in done.out, done
     assert origin.paths() == ["/three.xml", "/two.xml", "/one.xml", "/good.xml"]
     for path, why in (
-        ("/four.xml", "it redirects more than three times"),
-        ("/round.xml", "it redirects more than three times"),
+        ("/four.xml", "too many redirects: more than three"),
+        ("/round.xml", "too many redirects: more than three"),
         ("/secret.xml", "it redirects to a host that is not the site's"),
         ("/file.xml", "it redirects, but not to a URL of http or https"),
         ("/nowhere.xml", "it redirects, but not to a URL of http or https"),
@@ -513,7 +513,7 @@ def test_migrate_nothing(origin):
     assert done.code == 1 and f"names no sitemap, and none was found at {found}\n" in done.err, done
     origin.answers["/sitemap.xml"] = answer(302, Location="/sitemap.xml", Set_Cookie="seen=1")  # for who keeps cookies
     done = sitemapd("migrate", HOST, "--connect", f"{origin.address}:{origin.port}")
-    assert done.code == 1 and "(answers 404), /sitemap.xml (it redirects more than three times), /wp-sitemap.xml (" in done.err, done
+    assert done.code == 1 and "(answers 404), /sitemap.xml (too many redirects: more than three), /wp-sitemap.xml (" in done.err, done
     for named in ("www.example.com", "https://www.example.com/sitemap_index.xml"):
         done = sitemapd("migrate", named)
         assert done.code == 2 and "must be an origin; did you mean https://www.example.com?" in done.err, done

@@ -363,7 +363,7 @@ def test_a_bad_backup_changes_nothing(start, tmp_path, copy):
     database.commit()
     database.close()
     command = server.cli("restore", good, "--replace")
-    assert command.code == 1 and "damaged; nothing was restored" in command.err, command
+    assert command.code == 1 and "corrupt; nothing was restored" in command.err, command
     refused(server.cli("restore", tmp_path / "none.db", "--replace"), "No such file")
     refused(server.cli("restore", tmp_path, "--replace"), "")
     assert open(server.database, "rb").read() == before and left_over(tmp_path) == []
@@ -403,7 +403,7 @@ def test_objects_of_others_are_refused(start, tmp_path, kind):
     assert "the schema: " in command.err and "that sitemapd did not make; nothing was restored" in command.err, command
     for words in (["check"], ["site", "list"]):
         refused(server.cli(*words), "another program changed this file")
-    command = server.cli("serve")
+    command = server.cli("serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
     assert command.code == 1 and "another program changed this file" in command.err, command
     with open(server.database, "wb") as database:
         database.write(before)

@@ -301,7 +301,7 @@ def test_in_two_steps_with_the_map_between(pair):
     back = move(a, b, "--undo")
     assert back.code == 0 and "--undo --finish" in back.out and shop(a) == state and shop(b)["frozen_by"] == "arriving", back
     half = move(a, b, "--finish")
-    assert half.code == 1 and "an --undo did not end" in half.err, half
+    assert half.code == 1 and "an --undo did not finish" in half.err, half
     assert move(a, b, "--undo", "--finish").code == 0 and not shop(b)
     assert "stays on" in move(a, b, "--undo").out
     failed = move(a, b, "--switch", "exit 3")

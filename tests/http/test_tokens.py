@@ -405,7 +405,7 @@ def test_tokens_stand_in_the_configuration(start, tmp_path):
 
 @pytest.mark.parametrize("section, why", [
     ('[token "a"]\n', "needs a sha256_file"),
-    ('[token "a+b"]\nsha256_file = {good}\n', "a token's name is made of"),
+    ('[token "a+b"]\nsha256_file = {good}\n', "a token's name may have only"),
     ('[token "a"]\nsha256_file = {none}\n', "cannot be read"),
     ('[token "a"]\nsha256_file = {bad}\n', "has no SHA-256"),
     ('[token "a"]\nsha256_file = {good}\nprefix = https://www.example.com/blog\n', "must end with a slash"),

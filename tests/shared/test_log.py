@@ -144,7 +144,7 @@ def test_another_past_is_noticed(nodes, founder, database, server):
     founder("at", 2, server.sql("SELECT encode(chain, 'hex') FROM sitemapd.log WHERE seq = 2", where))
     assert founder.write("another") == "yes"  # and wrote on
     assert other("begin", 1 << 20) == "diverged" and other("tail", 1 << 20) == "diverged"
-    assert "differs from the one here" in other.last["why"]
+    assert "differs from that of this node" in other.last["why"]
 
 
 @pytest.mark.parametrize("damage", ["body = body || '\\x00'", "chain = sha256(chain)", "id = gen_random_uuid()"])
@@ -153,7 +153,7 @@ def test_a_damaged_record_is_not_taken(nodes, founder, database, server, damage)
     assert founder.write("one") == "yes" and founder.write("two") == "yes"
     server.sql(f"UPDATE sitemapd.log SET {damage} WHERE seq = 2", database_of(database))
     told = other.ask("tail", 1 << 20)
-    assert (told["outcome"], told["seq"], told["why"]) == ("diverged", 1, "record 2 of the log is damaged")
+    assert (told["outcome"], told["seq"], told["why"]) == ("diverged", 1, "record 2 of the log is corrupt")
 
 
 def test_a_gap_is_not_skipped(nodes, founder, database, server):
@@ -681,9 +681,9 @@ def test_a_record_that_was_shown_and_lost_is_noticed(nodes, pair):
     standby.start(database=False)
     standby.promote()
     standby.set(synchronous_standby_names="''")
-    assert follower("tail", 1 << 20) == "diverged" and "exists here but not there" in follower.last["why"]
+    assert follower("tail", 1 << 20) == "diverged" and "exists on this node but not in PostgreSQL" in follower.last["why"]
     assert late.write("two") == "yes"
-    assert follower("begin", 1 << 20) == "diverged" and "differs from the one here" in follower.last["why"]
+    assert follower("begin", 1 << 20) == "diverged" and "differs from that of this node" in follower.last["why"]
 
 
 def test_hosts_are_tried_in_turn(nodes, founder, database, server):
@@ -712,7 +712,7 @@ def test_a_silent_name_server_holds_nobody(nodes, tmp_path):
         for _ in range(2):  # the second finds the first's look-up under way
             told = node.ask("overview", 300)
             assert told["outcome"] == "away" and 300 <= told["took_ms"] < 30000, told
-        assert told["why"] == "database.example.com: the look-up of PostgreSQL's host was not answered in time"
+        assert told["why"] == "database.example.com: timeout: DNS did not answer for PostgreSQL's host in time"
 
 
 # ---- who is there -------------------------------------------------------------------------------

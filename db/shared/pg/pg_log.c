@@ -242,7 +242,7 @@ static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
         else if (outcome == SHARED_YES && PQntuples(r.at[0]) != 1)
-            outcome = diverged(l, seq, "is not whole");
+            outcome = diverged(l, seq, "is incomplete");
         if (outcome == SHARED_YES) {
             body = pg_get_bytes(r.at[0], 0, 0, &size);
             outcome = take_part(l, &taking, body, size);
@@ -254,7 +254,7 @@ static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int
     if (outcome == SHARED_YES)
         outcome = shared_unpacker_end(l->unpacker, hash);
     if (outcome == SHARED_DIVERGED && !l->session.why[0])
-        diverged(l, seq, "is damaged");
+        diverged(l, seq, "is corrupt");
     return outcome;
 }
 
@@ -283,7 +283,7 @@ static enum shared_outcome take_record(struct pg_log *l, const PGresult *tail, i
         return outcome;
     shared_chain(reached->chain, record.id, hash, chain);
     if (memcmp(chain, record.position.chain, sizeof chain) != 0)
-        return diverged(l, seq, "is damaged");
+        return diverged(l, seq, "is corrupt");
     if (!take->end(take->context, &record))
         return SHARED_STOPPED;
     *reached = record.position;
@@ -303,7 +303,7 @@ static enum shared_outcome check_missing(struct pg_log *l, const struct shared_p
     else if ((uint64_t)pg_get_integer(r.at[0], 0, 0) > at->seq)
         outcome = SHARED_TRIMMED;
     else
-        outcome = diverged(l, at->seq, "exists here but not there");
+        outcome = diverged(l, at->seq, "exists on this node but not in PostgreSQL");
     pg_results_clear(&r);
     return outcome;
 }
@@ -322,7 +322,7 @@ static enum shared_outcome take_tail(struct pg_log *l, const PGresult *tail,
     if (rows == 0 || (uint64_t)pg_get_integer(tail, 0, SEQ) != at->seq)
         return check_missing(l, at);
     if (!get_chain(tail, 0, chain) || memcmp(chain, at->chain, sizeof chain) != 0)
-        return diverged(l, at->seq, "differs from the one here");
+        return diverged(l, at->seq, "differs from that of this node");
     if (l->unpacker == NULL && (l->unpacker = shared_unpacker_new()) == NULL)
         return SHARED_NO_MEMORY;
     for (int row = 1; row < rows && outcome == SHARED_YES; row++)
@@ -807,12 +807,12 @@ struct shared_log *shared_log_open_postgresql(const struct shared_log_options *o
     struct pg_log *l = calloc(1, sizeof *l);
 
     if (l == NULL) {
-        snprintf(why_not, why_size, "no memory");
+        snprintf(why_not, why_size, "out of memory");
         return NULL;
     }
     l->log.calls = &calls;
     if (options->node != NULL && (l->node = strdup(options->node)) == NULL) {
-        snprintf(why_not, why_size, "no memory");
+        snprintf(why_not, why_size, "out of memory");
         free(l);
         return NULL;
     }

@@ -114,12 +114,12 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
     }
     *lookup = NULL;
     if (l == NULL && (l = lookup_start(name)) == NULL)
-        return "no memory";
+        return "out of memory";
     int error = await(l, deadline_ms, stop_fd);
 
     if (error == EAI_INPROGRESS) {
         *lookup = l;
-        return "the look-up of PostgreSQL's host was not answered in time";
+        return "timeout: DNS did not answer for PostgreSQL's host in time";
     }
     if (error == 0)
         take(l->request.ar_result, l->name, addresses, names);
@@ -170,14 +170,15 @@ const char *pg_session_gist(const struct pg_session *s)
     static const struct {
         const char *sqlstate, *gist; /* the beginning of one */
     } table[] = {
-        {"28", "it rejects this node: check password, role, certificates, pg_hba.conf"},
-        {"42501", "this node's role lacks permissions"},
+        {"28", "authentication failed: it rejects this node; check password, role, certificates, "
+               "pg_hba.conf"},
+        {"42501", "permission denied: this node's role lacks permissions"},
         {"3D000", "its database does not exist"},
         {"42P01", "there is no shared catalogue in its database"},
         {"3F000", "there is no shared catalogue in its database"},
         {"25006", "it accepts no writes: it is a standby, or read-only"},
         {"53100", "its disk is full"},
-        {"53300", "it has no free connection"},
+        {"53300", "too many connections: it has no free one"},
         {"53", "it is out of memory or of another resource"},
         {"57P", "it is starting or stopping"},
         {"", "it rejected the request"},
@@ -290,12 +291,12 @@ bool pg_session_init(struct pg_session *s, const struct shared_log_options *opti
         s->application = NULL;
     if (s->interrupt_fd < 0 || s->application == NULL ||
         (options->epoch != NULL && s->epoch == NULL)) {
-        say(s, "no memory or no descriptor");
+        say(s, "out of memory, or too many open files");
         return false;
     }
     s->options = PQconninfoParse(options->database, &why);
     if (s->options == NULL) {
-        say(s, why != NULL ? why : "no memory");
+        say(s, why != NULL ? why : "out of memory");
         PQfreemem(why);
         return false;
     }
@@ -824,11 +825,11 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
         if (is_missing)
             snprintf(s->why, sizeof s->why,
                      "there is no shared catalogue in schema %s of this database: `sitemapd share "
-                     "init` makes one",
+                     "init` creates one",
                      s->schema);
         if (is_denied)
-            say(s, "this role may not use the shared catalogue's tables: `sitemapd share init "
-                   "--if-absent --grant-to ROLE`, as the role that owns them, lets it");
+            say(s, "permission denied: this role may not use the shared catalogue's tables; run "
+                   "`sitemapd share init --if-absent --grant-to ROLE` as the role that owns them");
         outcome = is_missing || is_denied ? SHARED_FOREIGN : SHARED_AWAY;
     } else if (outcome == SHARED_YES && !s->is_founding) {
         char epoch[SHARED_EPOCH_SIZE] = "";

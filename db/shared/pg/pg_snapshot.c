@@ -234,7 +234,7 @@ static enum shared_outcome download_file(struct pg_log *l, const PGresult *last,
          memcmp(sha, hash, sizeof hash) != 0 || (uint64_t)download.at != found.bytes))
         outcome = SHARED_DIVERGED;
     if (outcome == SHARED_DIVERGED)
-        said(l, outcome, "the snapshot is damaged");
+        said(l, outcome, "the snapshot is corrupt");
     if (outcome != SHARED_YES)
         return outcome;
     memcpy(found.position.chain, chain, chain_size);

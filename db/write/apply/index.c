@@ -297,7 +297,8 @@ static enum catalogue_status evaluate_id(struct tx *tx, struct change_result *re
     int64_t last_id;
     enum catalogue_status status = statement_number(last, 0, &last_id);
     if (status == CATALOGUE_OK && last_id >= ID_MAX_INDEX)
-        result_decline(result, CATALOGUE_FULL, "the catalogue can number no more indexes");
+        result_decline(result, CATALOGUE_FULL,
+                       "limit exceeded: the catalogue can number no more indexes");
     return status;
 }
 

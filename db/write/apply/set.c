@@ -46,7 +46,7 @@ static enum catalogue_status evaluate_state(struct tx *tx, const struct change *
         negotiate_match_state(change->if_match, result->index_state))
         return status;
     result_decline(result, CATALOGUE_CONFLICT,
-                   "the index has changed: its tag is not the one that If-Match names");
+                   "conflict: the index has changed since the state given in If-Match");
     result->precondition_failed = true;
     return CATALOGUE_OK;
 }

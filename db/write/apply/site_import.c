@@ -24,7 +24,8 @@ struct pair {
 /* What is hidden is purged in so many seconds, unless another step comes before half of them. */
 #define LEFTOVER_S 600
 
-static const char COLLIDES[] = "something else here has the name or place of a part of it";
+static const char COLLIDES[] =
+    "conflict: this catalogue already uses the name or place of a part of it";
 
 struct import {
     struct tx *tx;
@@ -84,7 +85,8 @@ static void check_site(struct import *i, sqlite3_stmt *row, const struct registr
     }
     const struct registry_site *existing = registry_site_by_origin(r, text);
     if (existing) {
-        result_decline(result, CATALOGUE_CONFLICT, "there is a site of this origin");
+        result_decline(result, CATALOGUE_CONFLICT,
+                       "conflict: a site with this origin already exists");
         result->id = existing->id;
         return;
     }

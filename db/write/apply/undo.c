@@ -554,7 +554,7 @@ static enum catalogue_status undo_step(struct undo *u)
     if (status != CATALOGUE_OK)
         return status;
     if (!line.found) {
-        refuse(u, "not-undoable", "the history has lost steps of it");
+        refuse(u, "not-undoable", "the history no longer has all of its steps");
         return CATALOGUE_OK;
     }
     status = undo_rows(u, at, &line);

@@ -229,7 +229,8 @@ enum catalogue_status apply_indexnow(struct tx *tx, const struct change_indexnow
                (int64_t)w->from.revision, (int64_t)w->from.parts);
 
     if (status == CATALOGUE_OK && sqlite3_changes64(tx->db) == 0)
-        result_decline(result, CATALOGUE_CONFLICT, "another client has changed the site since");
+        result_decline(result, CATALOGUE_CONFLICT,
+                       "conflict: another client has changed the site since");
     return status;
 }
 

@@ -181,11 +181,11 @@ static void report_state(struct reason_list *t)
                        : "this node is still fetching the catalogue; nothing is served yet",
                    copied);
     else if (s->phase == SHARED_LEFT)
-        add_reason(
-            t, "diverged",
-            "%s; this node is copying the cluster's state; until it has, it serves the pages that "
-            "it has and %s%s",
-            trouble != NULL ? trouble : "this node has diverged", nodes_writes_word(s), copied);
+        add_reason(t, "diverged",
+                   "%s; this node is copying the shared catalogue again; until it has, it serves "
+                   "the pages that it has and %s%s",
+                   trouble != NULL ? trouble : "this node has diverged", nodes_writes_word(s),
+                   copied);
     else if (s->phase == SHARED_TOO_OLD)
         add_reason(
             t, "upgrade-needed",

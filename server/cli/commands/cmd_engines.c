@@ -52,7 +52,7 @@ static void print_engines(const json_t *engines)
 {
     size_t i;
     const json_t *engine;
-    print_heading("ENGINE   STATE      ASKED (UTC)       SITEMAPS  ERRORS  WARNINGS  OLDEST READ");
+    print_heading("ENGINE   STATE      QUERIED (UTC)     SITEMAPS  ERRORS  WARNINGS  OLDEST READ");
     json_array_foreach(engines, i, engine)
     {
         printf("%-7s  ", member_text(engine, "name"));
@@ -94,7 +94,7 @@ static void print_sites(const json_t *sites)
             putchar('\n');
         printf("%s  ", member_text(site, "site"));
         print_state(site);
-        print_time("  asked ", site, "asked_at");
+        print_time("  queried ", site, "asked_at");
         print_time(", again ", site, "next_at");
         putchar('\n');
         print_reason(site, "  reason");

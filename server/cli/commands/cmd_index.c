@@ -174,7 +174,7 @@ int command_index_remove(struct cli *cli)
     if (status == EXIT_DONE)
         status = change_list(cli, "DELETE", NULL, &answer);
     if (status == EXIT_DONE)
-        printf("%s: removed; %s that went with it: %" PRIu64 "\n", cli->arguments.words[0],
+        printf("%s: removed; %s removed with it: %" PRIu64 "\n", cli->arguments.words[0],
                names_kind(cli) == LIST_URLSET ? "page URLs" : "entries",
                member_number(answer, "removed"));
     json_decref(answer);

@@ -363,9 +363,10 @@ static int check_move(const struct move *m)
     if (to->site != NULL && !is(to, "arriving"))
         return cli_fail(m->origin, "conflict: %s has a site of this origin, too", name_of(to));
     if (to->site != NULL && !is(from, "leaving"))
-        return cli_fail(m->origin,
-                        "an --undo did not end: %s still has the copy. Repeat it, then move again",
-                        name_of(to));
+        return cli_fail(
+            m->origin,
+            "an --undo did not finish: %s still has the copy. Repeat it, then move again",
+            name_of(to));
     return EXIT_DONE;
 }
 

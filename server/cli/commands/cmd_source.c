@@ -212,13 +212,13 @@ static void append_source(struct str *out, const json_t *source, void *context)
     const char *index = member_text_or_null(source, "index");
 
     (void)context;
-    str_append_format(out, "%-24s  %-6s  %s", member_text(source, "name"),
-                      member_text(source, "kind"),
-                      upstream == NULL && directory == NULL
-                          ? "not declared here: of a running server (--server URL shows it), or no "
-                            "longer read (source remove forgets it)"
-                      : upstream != NULL ? upstream
-                                         : directory);
+    str_append_format(
+        out, "%-24s  %-6s  %s", member_text(source, "name"), member_text(source, "kind"),
+        upstream == NULL && directory == NULL
+            ? "not declared here: either a running server reads it (--server URL shows it), or it "
+              "is no longer read (`sitemapd source remove` forgets it)"
+        : upstream != NULL ? upstream
+                           : directory);
     if (url != NULL)
         str_append_format(out, " as %s", url);
     if (index != NULL)

@@ -217,7 +217,7 @@ static void print_text(struct backend *b, const struct overview *o)
 
     printf("%s%s%s: sitemapd %s, %s%s%s\n", ink_on(stdout, INK_HEADING), b->name, ink_off(stdout),
            o->version, ink_on(stdout, o->healthy ? INK_GOOD : INK_WARNING),
-           o->healthy ? "well" : "not well", ink_off(stdout));
+           o->healthy ? "healthy" : "unhealthy", ink_off(stdout));
     json_array_foreach(o->ready, i, reason)
     {
         fputs("  ", stdout);

@@ -160,7 +160,7 @@ int command_token_list(struct cli *cli)
     char heading[128];
 
     snprintf(heading, sizeof heading, "%-20s  %-20s  %-5s  %-24s  %s", "CREATED", "LAST USED",
-             "ROLE", "NAME", "GOOD FOR");
+             "ROLE", "NAME", "VALID FOR");
     if (status == EXIT_DONE)
         status = output_table(cli, tokens, heading,
                               "no tokens yet; create one with `sitemapd token add NAME`",

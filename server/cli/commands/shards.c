@@ -173,7 +173,7 @@ static void print_sum(const char *member, const char *name, const struct shard_s
         printf("%s%s%s: %s%s%s; %zu %s, %zu %s, %zu %s, %" PRIu64 " %s",
                ink_on(stdout, INK_HEADING), name, ink_off(stdout),
                ink_on(stdout, sum->healthy ? INK_GOOD : INK_WARNING),
-               sum->healthy ? "well" : "not well", ink_off(stdout), sum->sites,
+               sum->healthy ? "healthy" : "unhealthy", ink_off(stdout), sum->sites,
                plural(sum->sites, "site", "sites"), sum->indexes,
                plural(sum->indexes, "index", "indexes"), sum->urlsets,
                plural(sum->urlsets, "urlset", "urlsets"), sum->pages,

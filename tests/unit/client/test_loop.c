@@ -378,7 +378,7 @@ static void test_take(void **state)
     assert_int_equal(large.status, FETCH_STOPPED);
     assert_string_equal(large.why, "the body is too large");
     assert_int_equal(stopped.status, FETCH_STOPPED);
-    assert_string_equal(stopped.why, "given up");
+    assert_string_equal(stopped.why, "cancelled");
     fetch_loop_free(loop);
 }
 
@@ -415,7 +415,7 @@ static void test_waits(void **state)
     }
     assert_int_equal(whole.status, FETCH_OK);
     assert_int_equal(stopped.status, FETCH_STOPPED);
-    assert_string_equal(stopped.why, "given up");
+    assert_string_equal(stopped.why, "cancelled");
     assert_int_not_equal(cut.status, FETCH_OK);
     fetch_loop_free(loop);
 }

@@ -118,7 +118,7 @@ static void test_bad_values(void **state)
         {"[site \"a\"]\nmax_indexes = 85900\n",
          "2: max_indexes: \"85900\" must be from 1 to 85899\n"},
         {"[site \"a\"]\norigin = https://a\norigin = https://b\n",
-         "3: origin is set twice; first in line  2\n"},
+         "3: origin is set twice; first in line 2\n"},
         {"[site \"a\"]\npage_pattern = {n}\n",
          "2: page_pattern: \"{n}\" must contain {stem} first, then {n}, then {suffix} last, such "
          "as {stem}-{n}{suffix}\n"},

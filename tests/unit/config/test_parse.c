@@ -32,7 +32,7 @@ static void test_traps(void **state)
 {
     static const struct file_row rows[] = {
         {" [server]\n  listen = 127.0.0.1:1\n\tlisten = 127.0.0.1:2\n",
-         "3: listen is set twice; first in line  2\n"}, /* not more of the line above */
+         "3: listen is set twice; first in line 2\n"}, /* not more of the line above */
         {"[server]\ncache_control = public ; max-age=1\n", "2: " COMMENT "\n"},
         {"[server]\ncache_control =\t;x\n", "2: " COMMENT "\n"},
         {"[catalogue]\ndatabase = /a ;b/c.db\n", "2: " COMMENT "\n"},
@@ -48,9 +48,9 @@ static void test_traps(void **state)
         {"[server]\ncache_control = a\rb\n", "2: has a control character\n"},
         {"listen = 127.0.0.1:1\n", "1: \"listen\" is before the first section\n"},
         {"[server]\nlisten = 127.0.0.1:1\nlisten = 127.0.0.1:2\n",
-         "3: listen is set twice; first in line  2\n"},
+         "3: listen is set twice; first in line 2\n"},
         {"[server]\nthreads = 1\n[log]\n[server]\nthreads = 1\n",
-         "5: threads is set twice; first in line  2\n"},
+         "5: threads is set twice; first in line 2\n"},
     };
 
     (void)state;

@@ -98,11 +98,11 @@ static const struct {
     const char *damage, *found;
 } cases[] = {
     {"UPDATE page SET entries = 4 WHERE index_id = 1 AND number = 1",
-     "page 1 of " S1 "/sitemap_index.xml: says 4 entries, has 3\n"},
+     "page 1 of " S1 "/sitemap_index.xml: counts 4 entries, but has 3\n"},
     {"UPDATE page SET entries = 1 WHERE index_id = 1 AND number = 2",
-     "page 2 of " S1 "/sitemap_index.xml: says 1 entry, has 0\n"},
+     "page 2 of " S1 "/sitemap_index.xml: counts 1 entry, but has 0\n"},
     {"UPDATE page SET bytes = bytes + 1 WHERE index_id = 2",
-     "page 1 of " S1 "/shop/i.xml: says 238 bytes, has 237\n"},
+     "page 1 of " S1 "/shop/i.xml: counts 238 bytes, but has 237\n"},
     {"UPDATE page SET revision = 99 WHERE index_id = 2",
      "page 1 of " S1 "/shop/i.xml: has a revision in the future\n"},
     {"DELETE FROM page WHERE index_id = 3",
@@ -111,9 +111,9 @@ static const struct {
     {"INSERT INTO page VALUES(4, 0, 0, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
      "page 0 of " S1 "/empty.xml: the number does not exist\n"},
     {"INSERT INTO page VALUES(4, 9, 2, (SELECT bytes FROM page WHERE entries = 0), 1, 0, 1, 7)",
-     "page 9 of " S1 "/empty.xml: says 2 entries, has 0\n"},
+     "page 9 of " S1 "/empty.xml: counts 2 entries, but has 0\n"},
     {"UPDATE segment SET entries = 1 WHERE index_id = 1 AND number = 0",
-     "segment 0 of " S1 "/sitemap_index.xml: says 1 entry, has 2\n"},
+     "segment 0 of " S1 "/sitemap_index.xml: counts 1 entry, but has 2\n"},
     {"DELETE FROM segment WHERE index_id = 1 AND number = 599",
      "segment 599 of " S1 "/sitemap_index.xml: has 1 entry, but no row\n"},
     {"UPDATE segment SET revision = 7 WHERE index_id = 1 AND number = 1",
@@ -123,19 +123,19 @@ static const struct {
      "page 1 of " S1 "/shop/i.xml: has a revision in the future\n"
      "segment 0 of " S1 "/shop/i.xml: has a revision in the future\n"},
     {"DELETE FROM sitemap WHERE address = 1 << 32 | 3",
-     "segment 0 of " S1 "/sitemap_index.xml: says 2 entries, has 1\n"
-     "page 1 of " S1 "/sitemap_index.xml: says 3 entries, has 2\n"
-     "page 1 of " S1 "/sitemap_index.xml: says 469 bytes, has 342\n"},
+     "segment 0 of " S1 "/sitemap_index.xml: counts 2 entries, but has 1\n"
+     "page 1 of " S1 "/sitemap_index.xml: counts 3 entries, but has 2\n"
+     "page 1 of " S1 "/sitemap_index.xml: counts 469 bytes, but has 342\n"},
     {"UPDATE sitemap SET address = 77 << 32 WHERE address = 2 << 32",
      "index 77: does not exist, but has entries\n"
-     "page 1 of " S1 "/shop/i.xml: says 1 entry, has 0\n"
-     "page 1 of " S1 "/shop/i.xml: says 237 bytes, has 122\n"
-     "segment 0 of " S1 "/shop/i.xml: says 1 entry, has 0\n"},
+     "page 1 of " S1 "/shop/i.xml: counts 1 entry, but has 0\n"
+     "page 1 of " S1 "/shop/i.xml: counts 237 bytes, but has 122\n"
+     "segment 0 of " S1 "/shop/i.xml: counts 1 entry, but has 0\n"},
     {"UPDATE sitemap SET address = -5 WHERE address = 2 << 32",
      "index -1: does not exist, but has entries\n"
-     "page 1 of " S1 "/shop/i.xml: says 1 entry, has 0\n"
-     "page 1 of " S1 "/shop/i.xml: says 237 bytes, has 122\n"
-     "segment 0 of " S1 "/shop/i.xml: says 1 entry, has 0\n"},
+     "page 1 of " S1 "/shop/i.xml: counts 1 entry, but has 0\n"
+     "page 1 of " S1 "/shop/i.xml: counts 237 bytes, but has 122\n"
+     "segment 0 of " S1 "/shop/i.xml: counts 1 entry, but has 0\n"},
     {"UPDATE sitemap_index SET purged = 1 WHERE id = 5",
      "index 5: does not exist, but has entries\n"},
     {"UPDATE sitemap_index SET purged = 1 WHERE id = 4",
@@ -172,7 +172,7 @@ static const struct {
      "/u.xml, which does not have this page\n"
      "page 1 of " S1 "/u.xml: is not an entry of its index\n"},
     {"UPDATE site SET removed = 1 WHERE id = 2",
-     "index " S2 "/i.xml: its site was removed, it was not\n"},
+     "index " S2 "/i.xml: its site was removed, but the index was not\n"},
     {"UPDATE token SET sha256 = x'00'", "token a: its hash has 1 bytes\n"},
     {"UPDATE catalogue SET registry_revision = 8",
      "the catalogue: registry revision 8 is past revision 7\n"},
@@ -185,8 +185,8 @@ static const struct {
     {"PRAGMA foreign_keys = OFF; UPDATE token SET site = 77",
      "table token: 1 row has site 77, which does not exist in table site\n"},
     {INTO_FETCH "VALUES(1, 77, 1, 'x', 9, -1, NULL))",
-     "poll of x: is neither of a list nor of a site's sitemap\npoll of x: its source does not "
-     "exist\npoll of x: has an unknown state\npoll of x: has a time or a count below 0\n"},
+     "poll of x: belongs neither to a list nor to a sitemap of a site\npoll of x: its source does "
+     "not exist\npoll of x: has an unknown state\npoll of x: has a time or a count below 0\n"},
     {INTO_FETCH "VALUES(1, 0, 0, 'https://WWW.example.com/a', 1, 5, x'00'))",
      "poll of https://WWW.example.com/a: has an invalid hash\n"
      "poll of https://WWW.example.com/a: is not a normalised loc\n"},

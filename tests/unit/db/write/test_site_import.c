@@ -125,7 +125,7 @@ static void a_name_that_was_taken_meanwhile_is_kept(void **state)
     between.takes_name = true;
     struct change_result r = import(f, path);
     assert_int_equal(r.status, CATALOGUE_CONFLICT);
-    assert_string_equal(r.detail, "there is a site of this origin");
+    assert_string_equal(r.detail, "conflict: a site with this origin already exists");
     assert_int_equal(number_of(f, "SELECT count(*) FROM site WHERE origin = '" SHOP "'"
                                   " AND removed = 0"),
                      1);
