@@ -23,6 +23,7 @@ class World:
         self.clock, self.origin, self.ahead = Clock(str(folder)), origin, 0
         self.base = f"http://{origin.address}:{origin.port}"
         self.list, self.files, self.headers, self.made = {}, {}, {}, []
+        self.lock = threading.Lock()  # an answer is of one moment: its Date, and the dates that are made for it
         self.laid = threading.Event()  # all that the first list names; until then nobody is answered
         origin.answers = self
         settings = "".join(f"{key} = {value}\n" for key, value in more.items())
@@ -42,8 +43,9 @@ class World:
     def get(self, path, _):
         """What the origin answers, as a dict's get."""
         self.laid.wait(300)
-        made = self.make(path)
-        self.made.append(path)
+        with self.lock:
+            made = self.make(path)
+            self.made.append(path)
         return made
 
     def make(self, path):
@@ -60,11 +62,15 @@ class World:
             return answer(304, ETag=etag, **dated)
         return answer(200, body, **headers, **dated)
 
+    def set_clock(self, seconds):
+        with self.lock:
+            self.ahead += seconds
+            self.clock.set(int(self.ahead))
+
     def step(self, seconds, listed=True):
         """The clock is set; a reload makes the server look at it at once, where it would within a second."""
         self.laid.set()
-        self.ahead += seconds
-        self.clock.set(int(self.ahead))
+        self.set_clock(seconds)
         lists = len(self.polls("/list.xml"))
         self.server.process.send_signal(signal.SIGHUP)
         if listed:
@@ -72,11 +78,11 @@ class World:
         self.quiet()
 
     def quiet(self):
-        """Until nothing more is asked for."""
+        """Until nothing more is asked for, and all that was has its answer."""
         while True:
             asked = len(self.origin.asked)
             time.sleep(0.05)
-            if asked == len(self.origin.asked):
+            if asked == len(self.origin.asked) == len(self.made):
                 return
 
     def dates(self):
@@ -201,8 +207,7 @@ def test_a_clock_that_jumps_before_a_poll_is_kept(world):
     first = eventually(lambda: w.dates().get("/next.xml"), "it is dated")
     for _ in range(12):
         made = w.made.count("/next.xml")
-        w.ahead += 2 * DAY
-        w.clock.set(int(w.ahead))
+        w.set_clock(2 * DAY)
         # Not once it is asked for: an answer that is half of one day and half of the next does not look like a build's.
         eventually(lambda: w.made.count("/next.xml") > made, "it is due again", longest_pause=0.01)
     w.step(0, listed=False)
