@@ -117,6 +117,7 @@ static struct {
     struct thread thread;
     pthread_mutex_t lock;
     struct catalogue *catalogue; /* lock */
+    _Atomic(const char *) waits_for; /* for the log: a part of the program */
 } stop_limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Ends early where the stop does. */
@@ -126,17 +127,18 @@ static void stop_limit_run(void *context)
     if (!thread_wait(t, STOP_LIMIT_ABANDON_MS))
         return;
     log_event(LOG_LEVEL_WARNING, "stop-slow",
-              "timeout: requests are still running after %u s; uncommitted writes are "
+              "timeout: still waiting for %s after %u s; uncommitted writes are "
               "cancelled with 503, those that PostgreSQL may have committed get 504",
-              STOP_LIMIT_ABANDON_MS / 1000);
+              atomic_load(&stop_limit.waits_for), STOP_LIMIT_ABANDON_MS / 1000);
     pthread_mutex_lock(&stop_limit.lock);
     catalogue_abandon(stop_limit.catalogue);
     pthread_mutex_unlock(&stop_limit.lock);
     if (!thread_wait(t, STOP_LIMIT_END_MS))
         return;
     log_event(LOG_LEVEL_ERROR, "stop-forced",
-              "timeout: a thread does not stop (is the disk hanging?); the process exits "
-              "now, and the next start recovers all committed changes");
+              "timeout: still waiting for %s (is the disk hanging?); the process exits "
+              "now, and the next start recovers all committed changes",
+              atomic_load(&stop_limit.waits_for));
     thread_wait(t, LAST_LINES_MS);
     _exit(1);
 }
@@ -147,6 +149,12 @@ static void stop_limit_begin(struct catalogue *catalogue)
 {
     stop_limit.catalogue = catalogue;
     thread_start(&stop_limit.thread, "stop limit", stop_limit_run, &stop_limit.thread);
+}
+
+/* Names what the stop waits for from now on. */
+static void stop_limit_step(const char *waits_for)
+{
+    atomic_store(&stop_limit.waits_for, waits_for);
 }
 
 /* Nothing more can be given up: the catalogue may be closed. */
@@ -811,36 +819,49 @@ static bool fill_context(struct app *app)
  * before whom it hands to: an answer of the writer's may still wait for the publisher. */
 static void stop(struct app *app)
 {
+    stop_limit_step("new connections");
     stop_limit_begin(app->catalogue);
     atomic_store(&app->context.stopping, true);
     if (app->public_listener != NULL)
         listener_quiesce(app->public_listener);
     if (app->admin_listener != NULL)
         listener_quiesce(app->admin_listener);
+    stop_limit_step("pages that are being built");
     if (app->context.publisher != NULL)
         publisher_quiesce(app->context.publisher);
     peer_log_quiesce(app->context.peer_log);
+    stop_limit_step("notifications");
     stop_notify(app);
     indexnow_stop(app->indexnow);
+    stop_limit_step("search engines");
     engines_stop(app->engines);
+    stop_limit_step("sources");
     source_set_end(app->sources);
+    stop_limit_step("requests of the admin listener");
     listener_stop(app->admin_listener, STOP_TIMEOUT_MS);
+    stop_limit_step("requests of the public listener");
     listener_stop(app->public_listener, STOP_TIMEOUT_MS);
     tls_done();
+    stop_limit_step("other nodes");
     shared_node_stop(app->node);
     forwarder_free(app->forwarder);
     peer_files_free(app->context.peer_files);
     peer_log_free(app->context.peer_log);
+    stop_limit_step("counts of crawlers and days to be saved");
     crawler_keeper_stop(app->crawler_keeper);
     day_keeper_stop(app->day_keeper);
     source_set_free(app->sources);
+    stop_limit_step("writes to the catalogue");
     catalogue_finish(app->catalogue);
     stop_limit_written();
+    stop_limit_step("reads of the catalogue");
     workers_free(app->context.readers);
     workers_free(app->context.searchers);
     workers_free(app->context.copiers);
+    stop_limit_step("pages to be saved");
     publisher_stop(app->context.publisher);
     cache_free(app->cache);
+    stop_limit_step("the catalogue to be closed");
     catalogue_close(app->catalogue);
     peering_free(app->peering);
     forward_free(app->context.forward);
