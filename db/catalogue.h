@@ -137,6 +137,7 @@ struct catalogue_stats {
     uint64_t wal_bytes; /* in the WAL, not checkpointed yet; as of this handle's last step */
     /* As of the last second or two; 0: unknown. disk_free_bytes: for this user. */
     uint64_t file_bytes, wal_file_bytes, disk_bytes, disk_free_bytes;
+    bool disk_short; /* lists of tokens for one site are rejected, perhaps all that they add */
     /* When entries were last registered, replaced or removed through this handle, even if nothing
      * changed by it; scans and polls do not count. Unix time; 0: not yet. */
     int64_t registered_at;

@@ -273,6 +273,7 @@ static void read_space(const struct space *s, struct catalogue_stats *out)
     out->wal_file_bytes = atomic_load(&s->wal_bytes);
     out->disk_bytes = atomic_load(&s->disk_bytes);
     out->disk_free_bytes = atomic_load(&s->free_bytes);
+    out->disk_short = out->disk_free_bytes < file_reserve_of(out->disk_bytes);
 }
 
 void catalogue_stats_get(struct catalogue *c, struct catalogue_stats *out)

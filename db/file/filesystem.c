@@ -14,6 +14,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "server/base/file.h"
+
 /* Its mounts are local (ntfs-3g, virtiofs, an encrypted folder) or remote: their type says so. */
 #define FUSE_TYPE 0x65735546UL
 
@@ -160,4 +162,14 @@ void space_refresh(struct space *s, const char *path, int64_t now_ms)
         atomic_store(&s->disk_bytes, (uint64_t)disk.f_blocks * disk.f_frsize);
         atomic_store(&s->free_bytes, (uint64_t)disk.f_bavail * disk.f_frsize);
     }
+}
+
+bool space_is_short(const char *path, uint64_t file_bytes, uint64_t log_bytes)
+{
+    uint64_t now = size_of(path), growth = file_bytes > now ? file_bytes - now : 0;
+    struct statvfs disk;
+
+    return statvfs(path, &disk) == 0 &&
+           (uint64_t)disk.f_bavail * disk.f_frsize <
+               file_reserve_of((uint64_t)disk.f_blocks * disk.f_frsize) / 2 + growth + log_bytes;
 }

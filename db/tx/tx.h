@@ -102,7 +102,9 @@ struct tx {
     bool (*is_pressed)(void *context, int64_t token_site_id);
     /* True if the current step of a change must end, since others wait; NULL: never. */
     bool (*gives_way)(void *context);
-    void *pressed_context; /* of both */
+    /* True if the disk has no room for what a site's token adds; NULL: never. */
+    bool (*is_short)(void *context);
+    void *pressed_context; /* of all three */
     /* SQLite's message, if its failure rolled the transaction back. */
     char why[160];
 

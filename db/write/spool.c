@@ -148,6 +148,8 @@ static enum spool_status flush_tail(struct spool *s)
         if (status != SPOOL_OK)
             return status;
     }
+    if (s->site != NULL && !file_has_reserve(s->fd))
+        return SPOOL_NO_SPACE;
     for (size_t done = 0; done < s->tail_bytes;) {
         ssize_t wrote =
             pwrite(s->fd, s->tail + done, s->tail_bytes - done, (off_t)(s->file_bytes + done));

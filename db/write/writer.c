@@ -236,6 +236,20 @@ static bool is_pressed(void *context, int64_t site_id)
             (member != NULL && member_awaited_ms(member) >= half_ms));
 }
 
+/* What the engine has in memory is in the log with the commit, and what the log has is in the file
+ * with the next checkpoint. For tx; where the size cannot be read, the next statement says why. */
+static bool is_short(void *context)
+{
+    struct writer *w = context;
+    int64_t file_bytes = 0;
+    int cached = 0, most = 0;
+    sqlite3_stmt *row = tx_statement(&w->tx, ST_FILE_BYTES);
+    if (row == NULL || statement_number(row, 0, &file_bytes) != CATALOGUE_OK)
+        return false;
+    sqlite3_db_status(w->db, SQLITE_DBSTATUS_CACHE_USED, &cached, &most, 0);
+    return space_is_short(w->catalogue->path, (uint64_t)file_bytes, (uint64_t)cached);
+}
+
 /* A change in steps ends the one at hand where anybody waits, or the server stops. For tx. */
 static bool should_yield(void *context)
 {
@@ -305,6 +319,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     w->tx.shared = &w->shared;
     w->tx.is_pressed = is_pressed;
     w->tx.gives_way = should_yield;
+    w->tx.is_short = is_short;
     w->tx.pressed_context = w;
     checkpoint_attach(&w->checkpoint, w->db, w->catalogue->options.server);
     log_index_find(&w->index, w->db);

@@ -21,6 +21,7 @@
 #include "db/catalogue.h"
 #include "server/api/errors.h"
 #include "server/api/handlers/handlers.h"
+#include "server/base/file.h"
 
 #define PLACES_ALL_SITES 4u
 #define PLACES_ONE_SITE  1u
@@ -146,6 +147,9 @@ static bool reserve_room(struct copy *copy)
     uint64_t max = atomic_load(&room->max_bytes);
 
     if (!copy_goes_on(copy))
+        return false;
+    copy->full = copy->one_site && !file_has_reserve(fileno(copy->file));
+    if (copy->full)
         return false;
     copy->taken += ROOM_STEP;
     copy->crowded = atomic_fetch_add(&room->used_bytes, ROOM_STEP) + ROOM_STEP > max;
@@ -278,9 +282,10 @@ static void reply_failed(struct copy *copy)
     else if (atomic_load(&copy->call.app->stopping))
         errors_reply_status(reply, CATALOGUE_CANCELLED);
     else
-        errors_reply_status(reply, error == ENOSPC || error == EDQUOT || error == EFBIG
-                                       ? CATALOGUE_NO_SPACE
-                                       : CATALOGUE_UNAVAILABLE);
+        errors_reply_status(reply,
+                            copy->full || error == ENOSPC || error == EDQUOT || error == EFBIG
+                                ? CATALOGUE_NO_SPACE
+                                : CATALOGUE_UNAVAILABLE);
 }
 
 static void reply_whole(struct copy *copy)
@@ -317,7 +322,7 @@ static void run(void *context)
         call_look(&copy->call, copy->make);
         if (copy->call.request->reply.status == 0)
             reply_whole(copy);
-        else if (copy->gone || copy->crowded || ferror(copy->file) ||
+        else if (copy->gone || copy->crowded || copy->full || ferror(copy->file) ||
                  atomic_load(&copy->call.app->stopping))
             reply_failed(copy);
     }

@@ -17,6 +17,7 @@ struct copy {
     bool whole;       /* of the catalogue, not of entries */
     bool has_file;    /* one of the few files is its own, until it is sent */
     bool crowded;     /* it would take more than max_spool allows */
+    bool full;        /* what is left on the disk is not for tokens of one site */
     bool gone;        /* its client left */
     uint64_t bytes;   /* written */
     uint64_t taken;   /* of the spools' room */

@@ -104,13 +104,17 @@ int file_open_nameless(const char *folder)
 #define RESERVE_PART  16u /* of the disk */
 #define RESERVE_BYTES (256ull << 20)
 
+uint64_t file_reserve_of(uint64_t disk_bytes)
+{
+    uint64_t part = disk_bytes / RESERVE_PART;
+
+    return part < RESERVE_BYTES ? part : RESERVE_BYTES;
+}
+
 bool file_has_reserve(int fd)
 {
     struct statvfs disk;
 
-    if (fstatvfs(fd, &disk) != 0)
-        return true;
-    uint64_t reserve = (uint64_t)disk.f_blocks * disk.f_frsize / RESERVE_PART;
-    reserve = reserve < RESERVE_BYTES ? reserve : RESERVE_BYTES;
-    return (uint64_t)disk.f_bavail * disk.f_frsize >= reserve;
+    return fstatvfs(fd, &disk) != 0 || (uint64_t)disk.f_bavail * disk.f_frsize >=
+                                           file_reserve_of((uint64_t)disk.f_blocks * disk.f_frsize);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* What is accepted: a regular file (else EINVAL), all but a pipe (else ESPIPE), or anything. */
@@ -21,7 +22,8 @@ bool file_write(int fd, const void *bytes, size_t len);
  * descriptor, or -1 and errno. Only this process can read it. Thread safe. */
 int file_open_nameless(const char *folder);
 
-/* Whether the disk of an open file has more free space than is reserved for the catalogue: a
- * sixteenth of the disk, or 256 MiB. Dispensable files (a copy, a list that is being received) are
- * written only then. Thread safe. */
+/* What is reserved for the catalogue on a disk of so many bytes: a sixteenth, at most 256 MiB. */
+uint64_t file_reserve_of(uint64_t disk_bytes);
+/* Whether the disk of an open file has more free space than that. Dispensable files (a copy, a list
+ * that is being received) are written only then. Thread safe. */
 bool file_has_reserve(int fd);

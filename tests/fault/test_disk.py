@@ -2,6 +2,7 @@
 """The disk fails under the running server: the reason is reported, nothing is half done, crawlers are served
 from memory, /readyz reports it, and all is well again, without a restart, when the cause has gone."""
 
+import itertools
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ import time
 
 import pytest
 
-from harness import ORIGIN, ask, eventually, locs, problem, render_export, seconds, sitemapd
+from harness import ORIGIN, ask, eventually, locs, problem, q, render_export, seconds, sitemapd
 from origin import Origin, answer, index, urlset
 
 XML = "/sitemap_index.xml"
@@ -250,6 +251,64 @@ def test_copies_of_sitemaps_leave_room_for_the_catalogue(start, medium):
         disk = os.statvfs(medium)
         assert disk.f_bavail * disk.f_frsize > 1 << 20, "a sixteenth of it is 3 MiB; the log of writes has some of that"
         assert [reply for n in range(50) if (reply := server.register(f"{base}/n{n}.xml")).status != 201] == []
+
+
+def test_tokens_for_one_site_leave_room_to_remove_what_they_wrote(start, medium):
+    """However full one of them makes the disk, a token for all sites removes it."""
+    server = start(database=medium / "catalogue.db", config="[history]\nkeep = 0\n")
+    site = server.make_token("tenant", "--site", ORIGIN, "--role", "admin")
+    urlset = f"{ORIGIN}/products.xml"
+    made = server.api("POST", "/v1/urlsets", {"url": urlset, "with": ["images"]}, token=site)
+    assert made.status == 201 and server.register(loc("before")).status == 201
+    pages, lines = itertools.count(), 4096
+    while lines > 0:
+        body = [{"loc": f"{ORIGIN}/{next(pages)}", "images": [f"{ORIGIN}/{'x' * 1500}.jpg"]} for _ in range(lines)]
+        reply = server.api("POST", f"/v1/urls?urlset={q(urlset)}", body, token=site)
+        if reply.status != 200:
+            problem(reply, 503, "no-space")
+            lines //= 2
+    assert server.register(loc("after")).status == 201
+    assert server.api("DELETE", "/v1/tokens/tenant").status == 204
+    removed = server.api("DELETE", f"/v1/urlsets/{made.json()['id']}?max_removed=1000000000")
+    assert removed.status == 200 and removed.json()["removed"] > 1000, removed
+    assert server.cli("check").code == 0
+
+
+def leave(folder, left):
+    """Takes all the room but so many bytes; what it is to be freed by."""
+    with open(folder / "filler", "wb") as file:
+        file.write(bytes(shutil.disk_usage(folder).free - left))
+    return folder / "filler"
+
+
+def test_what_is_left_of_a_disk_is_for_tokens_for_all_sites(start, medium):
+    """A sixteenth is 3 MiB: below that, lists and exports of tokens for one site are rejected, below half of it all that they add."""
+    server = start(database=medium / "catalogue.db")
+    site = server.make_token("tenant", "--site", ORIGIN, "--role", "admin")
+    assert server.bulk([f"{ORIGIN}/{'x' * 1000}/{n}.xml" for n in range(3000)]).status == 200
+    server.restart()  # all of it is in the file: no checkpoint of an idle moment makes room
+    body = [{"loc": f"{ORIGIN}/{'y' * 1000}/{n}.xml"} for n in range(200)]
+    export = lambda token: server.api("GET", "/v1/sitemaps", headers=[("Accept", "application/x-ndjson")], token=token)
+    send = lambda token: server.api("POST", "/v1/sitemaps?dry_run=1", body, token=token)
+    assert export(site).status == 200 and send(site).status == 200
+    filler = leave(medium, 2 << 20)
+    problem(export(site), 503, "no-space")
+    problem(send(site), 503, "no-space")
+    assert send(server.token).status == 200
+    degraded(server, "disk-nearly-full")
+    os.unlink(filler)
+    assert export(site).status == 200 and send(site).status == 200
+    one = lambda name, token: server.api("POST", "/v1/sitemaps", {"loc": loc(name)}, token=token)
+    assert one("a", site).status == one("b", site).status == 201
+    filler = leave(medium, 1 << 20)
+    problem(one("c", site), 503, "no-space")
+    problem(server.api("POST", "/v1/urlsets", {"url": f"{ORIGIN}/more.xml"}, token=site), 503, "no-space")
+    # Who is for all sites, and what removes something, is not concerned.
+    assert one("c", server.token).status == 201
+    assert server.api("DELETE", f"/v1/sitemaps?loc={loc('a')}", token=site).status == 204
+    os.unlink(filler)
+    assert one("d", site).status == 201
+    eventually(lambda: reasons(server) == ("ok", []), "there is room again")
 
 
 def test_a_disk_that_the_log_filled(start, small):

@@ -175,7 +175,8 @@ def test_an_alias_in_another_sites_domain_needs_a_token_for_all_sites(start):
     tokens = {origin: server.make_token(f"t{n}", "--site", origin, "--role", "admin") for n, origin in enumerate((me, deep, shop))}
     claim = lambda origin, host: server.api("PATCH", f"/v1/sites/{ids[origin]}", {"add_host_aliases": [host]}, token=tokens[origin])
     for origin, host in ((me, "www.example.org"), (me, "WWW.example.org:8443"), (me, "a.b.example.org"), (me, "www.example.net"), (me, "www.blog.example.org"), (me, "org"), (deep, "www.example.org"), (shop, "www.blog.example.org")):
-        problem(claim(origin, host), 409, "host-taken", "host_aliases")
+        refused = problem(claim(origin, host), 409, "host-taken", "host_aliases")
+        assert "://" not in refused["detail"], "whose it is stays unknown"
     for origin, host in ((me, "example.com"), (me, "a.www.example.com"), (me, "badexample.org"), (deep, "www.blog.example.org"), (shop, "www.example.org"), (shop, "www.example.net")):
         assert claim(origin, host).status == 200, (origin, host)
     assert server.api("PATCH", f"/v1/sites/{ids[me]}", {"add_host_aliases": ["cdn.example.org"]}).status == 200, "a token for all sites may"

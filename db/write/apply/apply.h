@@ -38,6 +38,11 @@ bool apply_alone(enum change_kind kind);
  */
 bool apply_is_own(enum change_kind kind);
 
+/* NO_SPACE because the disk is nearly full, and the change of a token for one site may add to it.
+ * True where that is so: nothing more of it may be written. */
+bool apply_lacks_room(const struct tx *tx, const struct change *change,
+                      struct change_result *result);
+
 /* Dispatches by kind (dispatch.c has the table). Sets `*keep` to false where what is alone is to be
  * rolled back whole. */
 enum catalogue_status apply_change(struct tx *tx, const struct change *change,

@@ -152,6 +152,32 @@ bool apply_is_own(enum change_kind kind)
     return kinds[kind].how == OWN;
 }
 
+/* All but what removes something, or keeps others from adding to it. */
+static bool adds_rows(enum change_kind kind)
+{
+    switch (kind) {
+    case CHANGE_ENTRY_REMOVE:
+    case CHANGE_SITE_REMOVE:
+    case CHANGE_INDEX_REMOVE:
+    case CHANGE_INDEX_FREEZE:
+    case CHANGE_TOKEN_REVOKE:
+    case CHANGE_SOURCE_REMOVE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+bool apply_lacks_room(const struct tx *tx, const struct change *change,
+                      struct change_result *result)
+{
+    if (change->grant.site_id == 0 || change->dry_run || tx->is_short == NULL ||
+        !adds_rows(change->kind) || !tx->is_short(tx->pressed_context))
+        return false;
+    result_decline(result, CATALOGUE_NO_SPACE, "");
+    return true;
+}
+
 static enum catalogue_status dispatch(struct tx *tx, const struct change *change,
                                       struct change_result *result, bool *keep)
 {
@@ -170,7 +196,7 @@ static enum catalogue_status dispatch(struct tx *tx, const struct change *change
         status = repeat_find(tx, change, result);
     if (status != CATALOGUE_OK || result->repeated || result->status != CATALOGUE_OK)
         return status;
-    if (tx->rehearsal == TX_DECIDED)
+    if (tx->rehearsal == TX_DECIDED || apply_lacks_room(tx, change, result))
         return CATALOGUE_OK;
     return carry_out(tx, change, result, keep);
 }

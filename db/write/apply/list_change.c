@@ -87,6 +87,8 @@ bool list_ends(struct tx *tx, const struct change *change, struct change_result 
         result->undecided = true;
         return true;
     }
+    if (apply_lacks_room(tx, change, result))
+        return true;
     if (change->grant.site_id == 0 || !tx->is_pressed ||
         !tx->is_pressed(tx->pressed_context, change->grant.site_id))
         return false;

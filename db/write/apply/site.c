@@ -127,9 +127,10 @@ static bool is_nearer(struct name host, struct name other, struct name own)
            (lies_below(other, host) && !lies_below(own, host));
 }
 
-/* The other site to whose domain the host belongs rather than to the site's own; NULL: none. */
-static const struct registry_site *find_nearer_site(const struct registry *r, const char *host,
-                                                    const struct registry_site *site)
+/* Whether the host belongs to the domain of another site rather than to that of the site's own. To
+ * whose is not for a token for one site: "net" would be answered with a site that has it. */
+static bool belongs_to_another(const struct registry *r, const char *host,
+                               const struct registry_site *site)
 {
     const struct name name = name_of(host), own = own_name(site);
     for (size_t i = 0; i < r->site_count; i++) {
@@ -138,9 +139,9 @@ static const struct registry_site *find_nearer_site(const struct registry *r, co
         for (size_t k = 0; other != site && k < other->alias_host_count && !nearer; k++)
             nearer = is_nearer(name, name_of(other->alias_hosts[k]), own);
         if (nearer)
-            return other;
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 /* Whose hosts may be named. A host alias belongs to one site, and the host of an origin to the site
@@ -170,12 +171,11 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
             refuse_used_host(result, "alias_hosts", host, other->origin);
             return;
         }
-        if (!all_sites && site && (other = find_nearer_site(r, host, site)) != NULL) {
+        if (!all_sites && site && belongs_to_another(r, host, site)) {
             result_refuse(result, RULE_HOST_TAKEN, "alias_hosts");
             snprintf(result->detail, sizeof result->detail,
-                     "%.80s is in the domain of %.80s, another site; a token for all sites may "
-                     "add it",
-                     host, other->origin);
+                     "%.150s is in the domain of another site; a token for all sites may add it",
+                     host);
             return;
         }
     }

@@ -228,6 +228,10 @@ static void append_disk(struct reasons *r, const struct catalogue_stats *catalog
     else if (catalogue->disk_bytes != 0 && catalogue->disk_free_bytes < DISK_FULL_BYTES)
         append_reason(r, "catalogue-not-writable",
                       "no-space: the disk of the catalogue is full; writes are rejected");
+    else if (catalogue->disk_short)
+        append_reason(r, "disk-nearly-full",
+                      "no-space: what is left on the disk of the catalogue is for tokens for all "
+                      "sites; lists and soon all writes by tokens for one site are rejected");
 }
 
 /* It is intended, and easily forgotten. */
