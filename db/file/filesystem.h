@@ -48,6 +48,7 @@ struct space {
 /* Looks, at most once in SPACE_LOOK_MS; may wait for the file system. `now_ms`: monotonic. */
 void space_refresh(struct space *s, const char *path, int64_t now_ms);
 /* Whether the disk is too full for changes by tokens for one site that add rows, if the log still
- * grows by `log_bytes` and the file to `file_bytes`. The rest, half of file_reserve_of, is for tokens
- * for all sites: on a disk that is full to the last byte nobody could remove what filled it. */
+ * grows by `log_bytes` and the file to `file_bytes`. The rest, half of file_reserve_of, is for
+ * tokens for all sites: on a disk that is full to the last byte nobody could remove what filled it.
+ */
 bool space_is_short(const char *path, uint64_t file_bytes, uint64_t log_bytes);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -421,9 +422,14 @@ static void wait_for_something(struct source *s, int64_t due)
     }
 }
 
+/* Each folder has a thread of its own, and one site may have 20 that change all the time: crawlers
+ * and writes of others go first. */
+#define NICE 10
+
 void source_run(void *source)
 {
     struct source *s = source;
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
     scan_if_leads(s);
     while (!thread_stops(&s->thread)) {
         struct scan_request *request = source_next_request(s);

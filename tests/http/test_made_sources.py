@@ -298,3 +298,15 @@ def test_scans_that_wait_are_bounded(w):
     refused = [reply for reply in replies if reply.status != 200]
     assert 0 < len(refused) <= 4 and all("too many scans" in problem(reply, 503, "scan-failed")["detail"] for reply in refused), refused
     assert ORIGIN + "/shop/more.xml" in w.listed()
+
+
+def test_folders_give_way_to_crawlers_and_writers(w):
+    """Each has a thread of its own, and what lies in 20 of them may change all the time."""
+    assert w.post().status == 201 and w.scan("shop").status == 200
+    tasks = f"/proc/{w.server.process.pid}/task"
+
+    def priorities():
+        of = [task for task in os.listdir(tasks) if open(f"{tasks}/{task}/comm", encoding="ascii").read() == "folder\n"]
+        return [os.getpriority(os.PRIO_PROCESS, int(task)) for task in of]
+
+    eventually(lambda: priorities() == [10, 10], "both have a lower priority")
