@@ -233,6 +233,35 @@ def test_quickstart_with_a_slow_start(quickstart, tmp_path):
     assert quickstart(SERVE, "stop").stdout == "not running\n"
 
 
+def test_two_quickstarts_at_once(quickstart, tmp_path):
+    """The second waits for the first, and finds its server."""
+    os.mkfifo(tmp_path / "release")
+    (tmp_path / "tools" / "cmake").write_text(f'#!/bin/sh\n[ "$1" = --preset ] || [ -e "{tmp_path}/built" ] || read line <"{tmp_path}/release"\n')
+    found = {}
+
+    def first():
+        found["first"] = quickstart(SERVE)
+
+    def second():
+        with open(tmp_path / "second", "w") as out:
+            found["second"] = quickstart(SERVE, stdout=out, stderr=out)
+
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    threads[0].start()
+    with open(tmp_path / "release", "w") as release:  # opens once the first one builds
+        threads[1].start()
+        while "waiting for another deploy/quickstart in this tree\n" not in ((tmp_path / "second").read_text() if (tmp_path / "second").exists() else ""):
+            assert threads[1].is_alive(), (tmp_path / "second").read_text()
+            time.sleep(0.05)
+        (tmp_path / "built").touch()
+        release.write("\n")
+    for thread in threads:
+        thread.join(300)
+    said = (tmp_path / "second").read_text()
+    assert (found["first"].returncode, found["second"].returncode) == (0, 0), (found, said)
+    assert said == "waiting for another deploy/quickstart in this tree\n" + found["first"].stdout
+
+
 def test_quickstart_of_a_server_that_ends(quickstart):
     done = quickstart("echo sitemapd: no such thing >&2\nexit 1\n")
     assert done.returncode == 1 and done.stdout == BUILDING, done
