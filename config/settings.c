@@ -354,7 +354,7 @@ static const struct setting source_settings[] = {
     {FOLDER_SETTING("pattern", SETTING_WORDS), SOURCE_LIST(is.patterns, pattern_count),
      .example = "*.xml *.xml.gz",
      .doc = "Names of files to read, separated by spaces; with a slash, paths below the folder. "
-            "Repeatable. Default: *.xml *.xml.gz *.txt *.txt.gz."},
+            "Repeatable. Default: *.xml *.xml.gz *.txt *.txt.gz, in upper or lower case."},
     {FOLDER_SETTING("exclude", SETTING_WORDS), SOURCE_LIST(is.excludes, exclude_count),
      .example = "drafts/*", .doc = "Names or paths to ignore. Repeatable."},
     {FOLDER_SETTING("watch", SETTING_BOOL), IN_SOURCE(is.watch), .fallback = "yes",

@@ -759,7 +759,7 @@ static bool write_rows(struct split *s)
 static bool ends_in(const char *text, size_t len, const char *suffix)
 {
     size_t suffix_len = strlen(suffix);
-    return len > suffix_len && memcmp(text + len - suffix_len, suffix, suffix_len) == 0;
+    return len > suffix_len && strncasecmp(text + len - suffix_len, suffix, suffix_len) == 0;
 }
 
 /* Of all.xml and all.xml.gz it is all.xml, which has both; of all.txt too. */

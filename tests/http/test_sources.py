@@ -706,6 +706,22 @@ def test_renaming_all_files_is_no_loss(world):
     assert world.names() == {f"sub/many{i}.xml" for i in range(30)}
 
 
+def test_names_in_upper_case(world):
+    """As Windows writes them. Patterns of the configuration are compared as they are."""
+    names = {"SITEMAP.XML", "PACKED.XML.GZ", "List.TXT"}
+    world.folder.put("SITEMAP.XML", urlset("/a"))
+    world.folder.put("PACKED.XML.GZ", gzip.compress(urlset("/b")))
+    world.folder.put("List.TXT", f"{ORIGIN}/c\n".encode())
+    world.start(NOT_WATCHED + "serve = yes\n")
+    assert world.names() == names and world.problems() == {}
+    assert {world.server.get("/" + name).status for name in names} == {200}
+    config = world.tmp_path / "sitemapd.conf"
+    config.write_text(config.read_text().replace("serve = yes\n", "serve = yes\npattern = *.TXT *.xml\n"))
+    world.server.restart()
+    world.scan("?max_removed=3")
+    assert world.names() == {"List.TXT"}
+
+
 def test_odd_names(world):
     names = {"ü ö.xml": "%C3%BC%20%C3%B6.xml", "a&b<c>.xml": "a&b%3Cc%3E.xml", "100%.xml": "100%25.xml", "q?x#y.xml": "q%3Fx%23y.xml", "it's.xml": "it's.xml"}
     for name in names:

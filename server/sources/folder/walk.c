@@ -34,6 +34,7 @@ struct walk_names {
     size_t count, capacity;
 };
 
+/* Compared without regard to case: sitemaps that come from Windows are often SITEMAP.XML. */
 static const char *const usual_patterns[] = {"*.xml", "*.xml.gz", "*.txt", "*.txt.gz", NULL};
 
 static const char *name_of(const char *path)
@@ -69,8 +70,10 @@ static bool matches_any(const char *const *patterns, const char *path, int flags
 
 bool match_file(const struct match *m, const char *path)
 {
-    return matches_any(m->patterns != NULL ? m->patterns : usual_patterns, path, FNM_PERIOD) &&
-           !matches_any(m->excludes, path, 0);
+    bool wanted = m->patterns != NULL
+                      ? matches_any(m->patterns, path, FNM_PERIOD)
+                      : matches_any(usual_patterns, path, FNM_PERIOD | FNM_CASEFOLD);
+    return wanted && !matches_any(m->excludes, path, 0);
 }
 
 bool match_folder(const struct match *m, const char *path)

@@ -26,7 +26,7 @@ static bool may_request(void *context, const struct url *to)
 static bool ends_with(const struct url *url, const char *end)
 {
     size_t len = strlen(end), path_end = (size_t)url->origin_len + url->path_len;
-    return url->path_len >= len && memcmp(url->text + path_end - len, end, len) == 0;
+    return url->path_len >= len && strncasecmp(url->text + path_end - len, end, len) == 0;
 }
 
 static void add_header(struct poll *p, const char *name, const char *value)
