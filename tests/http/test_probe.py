@@ -404,6 +404,57 @@ def test_migrate_a_single_urlset(origin, tmp_path):
     assert "wp-sitemap" not in found, "and the rules do not pass it on"
 
 
+def test_migrate_of_a_site_that_lists_its_other_scheme(tmp_path):
+    """A CMS behind a TLS proxy lists http: as it is, all of it would be rejected. A map lists it with https."""
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", cert, "-subj", "/CN=www.example.com", "-addext", "subjectAltName=DNS:www.example.com"]
+    subprocess.run(command, check=True, capture_output=True)
+    with Origin(tls=(cert, key)) as made:
+        https = HOST.replace("http", "https")
+        made.answers["/robots.txt"] = answer(200, f"Sitemap: {https}/sitemap.xml\n".encode())
+        made.answers["/sitemap.xml"] = answer(200, index(f"{HOST}/a.xml", f"{https}/b.xml", f"{HOST}/nested.xml"))
+        made.answers["/nested.xml"] = answer(200, index(f"{https}/c.xml"))
+        for path in ("/a.xml", "/b.xml", "/c.xml"):
+            made.answers[path] = answer(200, urlset(f"{https}/page"))
+        done = migrate(made, "--ca-file", cert, site=https)
+        assert "; - 2 are http: map lists them as https\n" in done.out and "; - checked 3 of them: 2 good, with 2 URLs\n" in done.out, done
+        checked(done, tmp_path)
+        settings = tmp_path / "mirror.conf"
+        settings.write_text(done.out.replace("connect = ", f"ca_file = {cert}\nconnect = "))
+        sources = re.findall(r'\[source "(.*)"\]\nupstream = (.*)\n', done.out)
+        assert sources == [("www.example.com", f"{https}/sitemap.xml"), ("www.example.com-2", f"{https}/nested.xml")], done
+        assert done.out.count("map = ") == 1 and f"\nmap = {HOST} {https}\n" in done.out, done
+        mirror = tmp_path / "mirror.db"
+        assert sitemapd("site", "add", https, "--no-index", database=mirror).code == 0
+        assert sitemapd("index", "add", f"{https}/sitemap.xml", database=mirror).code == 0
+        for name, _ in sources:
+            assert sitemapd("scan", name, "--config", settings, database=mirror).code == 0
+        assert {line.split()[-1] for line in sitemapd("list", database=mirror).out.splitlines()[1:]} == {f"{https}/{name}.xml" for name in ("a", "b", "nested", "c")}
+        # Commands cannot: they say so, and import the rest.
+        done = migrate(made, "--ca-file", cert, "--commands", site=https)
+        assert "# - cannot be listed: 2 are http, and the site is https; " in done.out and " --skip-invalid " in done.out, done
+
+
+def test_migrate_of_an_http_site_that_lists_https(origin):
+    origin.answers["/sitemap.xml"] = answer(200, index(HOST.replace("http", "https") + "/a.xml", f"{HOST}/b.xml"))
+    done = migrate(origin, "--sample", "0")
+    assert "; - cannot be listed: 1 is https, and the site is http; if it answers by https, run migrate with https\n" in done.out and "map = " not in done.out, done
+
+
+def test_migrate_checks_sitemaps_as_polls_do(origin):
+    """Pages of other hosts alone are good for nothing, unless the site has those hosts; an index that another index lists is not listed."""
+    other = "http://app.example.net"
+    origin.answers["/robots.txt"] = answer(200, f"Sitemap: {HOST}/sitemap.xml\nSitemap: {HOST}/all.xml\n".encode())
+    origin.answers["/sitemap.xml"] = answer(200, index(f"{HOST}/a.xml"))
+    origin.answers["/all.xml"] = answer(200, index(f"{HOST}/a.xml", f"{HOST}/sitemap.xml"))
+    origin.answers["/a.xml"] = answer(200, urlset(f"{other}/page"))
+    done = migrate(origin)
+    assert f'; - {HOST}/a.xml: its one URL cannot be used: "{other}/page" is on another host' in done.out and "; - checked 1 of them: 0 good" in done.out, done
+    assert f"; - cannot be listed: {HOST}/sitemap.xml is an index itself, and an index may not list an index\n" in done.out, done
+    origin.answers["/sitemap.xml"] = answer(200, index(f"{HOST}/a.xml", f"{other}/b.xml"))
+    assert "; - checked 1 of them: 1 good, with 1 URL\n" in migrate(origin, "--sample", "1").out
+
+
 def test_migrate_names_sections_by_the_whole_host(origin, tmp_path):
     """Sites of one agency, appended to one file: no two sections have one name."""
     sites = ["http://shop.example.com", "http://shop.example.net", "http://shop.example.net:8080", "http://www.example.net", "http://example.net",

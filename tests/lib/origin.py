@@ -3,6 +3,7 @@
 
 import gzip
 import socket
+import ssl
 import threading
 
 
@@ -37,11 +38,15 @@ class Origin:
     """Listens on `address`, on a port of its own. `answers[path]`: bytes, or what is called with the
     connection and the request's head and sends them (`body` is what came behind the head). `asked` are the requests' heads. A context."""
 
-    def __init__(self, address="127.0.0.2", port=0):
+    def __init__(self, address="127.0.0.2", port=0, tls=None):
         self.answers, self.asked = {}, []
         self.came = threading.local()  # each connection has a thread
         self.listening = socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
         self.address, self.port = self.listening.getsockname()[:2]
+        if tls:  # certificate and key
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.listening = context.wrap_socket(self.listening, server_side=True)
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()

@@ -246,12 +246,15 @@ static bool report_broken(struct reach_verdict *v, const char *code, const char 
     return true;
 }
 
-static bool verify(const struct reach_answer *a, struct sitemap_file *out)
+static bool verify(const struct reach_answer *a, const char *const *hosts, size_t host_count,
+                   struct sitemap_file *out)
 {
     const struct url *url = &a->way.last;
     struct sitemap_expect expect = {
         .now = (int64_t)time(NULL),
         .url = url,
+        .hosts = hosts,
+        .host_count = host_count,
         .packing = sitemap_packing_of(url->text, (size_t)url->origin_len + url->path_len),
     };
     struct sitemap_verifier *verifier = sitemap_verifier_new(&expect);
@@ -270,7 +273,8 @@ static bool verify(const struct reach_answer *a, struct sitemap_file *out)
     return good;
 }
 
-bool reach_check(const struct reach_answer *a, struct reach_verdict *out)
+bool reach_check(const struct reach_answer *a, const char *const *hosts, size_t host_count,
+                 struct reach_verdict *out)
 {
     bool whole = a->status == FETCH_OK && a->way.verdict == HOP_END && a->reply.status == 200;
     struct child_answer answer = {
@@ -287,7 +291,7 @@ bool reach_check(const struct reach_answer *a, struct reach_verdict *out)
         return false;
     if (whole && a->reply.cut)
         return report_broken(out, "file-too-large", "is larger than 50 MiB");
-    if (whole && !verify(a, &out->file))
+    if (whole && !verify(a, hosts, host_count, &out->file))
         return false;
     child_check(&answer, &verdict);
     out->state = verdict.state;

@@ -52,5 +52,6 @@ struct reach_verdict {
     uint64_t line;            /* 0: none */
     struct sitemap_file file; /* of a 200 */
 };
-/* False when out of memory. */
-bool reach_check(const struct reach_answer *a, struct reach_verdict *out);
+/* `hosts` as in struct sitemap_expect. False when out of memory. */
+bool reach_check(const struct reach_answer *a, const char *const *hosts, size_t host_count,
+                 struct reach_verdict *out);

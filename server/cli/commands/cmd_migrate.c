@@ -41,7 +41,7 @@ struct visit {
 struct look {
     struct visit *visit;
     size_t number;
-    uint64_t members, bad, dated, now_dates, foreign;
+    uint64_t members, bad, dated, now_dates, foreign, other_scheme;
     size_t first; /* of its members */
     int64_t date; /* of the answer */
     char first_lastmod[LASTMOD_MAX_CHARS + 1];
@@ -254,7 +254,9 @@ static bool add_member(void *context, const struct entry *entry)
     struct url loc;
 
     count_date(l, entry->lastmod);
-    if (url_split(entry->loc, strlen(entry->loc), &loc) && !migrate_is_own(s, &loc)) {
+    bool known = url_split(entry->loc, strlen(entry->loc), &loc);
+    l->other_scheme += known && migrate_is_own(s, &loc) && loc.https != s->robots.https;
+    if (known && !migrate_is_own(s, &loc)) {
         l->foreign++;
         add_host(s, &loc);
         if (s->host_count == MIGRATE_HOSTS)
@@ -329,6 +331,20 @@ struct sampled {
     uint64_t looked, good, urls, nested;
 };
 
+/* Pages may be on the hosts that the site has as it is printed. */
+static bool check_member(const struct old_site *s, const struct reach_answer *a,
+                         struct reach_verdict *out)
+{
+    char own[HOST_MAX_CHARS + 7];
+    const char *hosts[MIGRATE_HOSTS + 1] = {own};
+
+    snprintf(own, sizeof own, "%.*s", s->robots.origin_len - s->robots.host_at,
+             s->robots.text + s->robots.host_at);
+    for (size_t i = 0; i < s->host_count; i++)
+        hosts[i + 1] = s->hosts[i];
+    return reach_check(a, hosts, s->host_count + 1, out);
+}
+
 static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
 {
     struct visit *v = l->visit;
@@ -342,8 +358,10 @@ static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
     if (l->looked[number] || !url_split(loc, strlen(loc), &url))
         return true;
     l->looked[number] = true;
+    if (v->site.indexes[l->number].http_members)
+        migrate_https(&v->site, &url);
     reach_fetch(&v->reach, &url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_check(&a, &verdict);
+    good = check_member(&v->site, &a, &verdict);
     sum->looked++;
     if (good && verdict.list) {
         sum->nested++;
@@ -352,6 +370,11 @@ static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
                 notes,
                 "- %s is an index itself, and an index may not list an index: its sitemaps are "
                 "listed instead",
+                loc);
+        else
+            add_note(
+                notes,
+                "- cannot be listed: %s is an index itself, and an index may not list an index",
                 loc);
     } else if (good && verdict.state == CHECK_GOOD) {
         sum->good++;
@@ -431,6 +454,33 @@ static void check_dates(struct look *l)
                  l->foreign == 1 ? "another host" : "other hosts");
 }
 
+/* An index lists its own scheme alone; a CMS behind a TLS proxy often writes http. */
+static void check_scheme(struct look *l)
+{
+    const struct old_site *s = &l->visit->site;
+    struct old_index *old = &l->visit->site.indexes[l->number];
+    uint64_t n = l->other_scheme;
+
+    if (n == 0)
+        return;
+    old->http_members = s->robots.https && !s->commands;
+    old->bad_members = old->bad_members || !old->http_members;
+    if (old->http_members)
+        add_note(&old->notes, "- %" PRIu64 " %s http: map lists %s as https", n,
+                 plural(n, "is", "are"), plural(n, "it", "them"));
+    else if (s->robots.https)
+        add_note(&old->notes,
+                 "- cannot be listed: %" PRIu64 " %s http, and the site is https; correct the "
+                 "program that writes the index, or use the configuration (without --commands), "
+                 "which lists %s as https",
+                 n, plural(n, "is", "are"), plural(n, "it", "them"));
+    else
+        add_note(&old->notes,
+                 "- cannot be listed: %" PRIu64 " %s https, and the site is http; if it answers by "
+                 "https, run migrate with https",
+                 n, plural(n, "is", "are"));
+}
+
 static bool look_at_members(struct look *l, const struct reach_answer *a)
 {
     struct old_index *old = &l->visit->site.indexes[l->number];
@@ -451,6 +501,7 @@ static bool look_at_members(struct look *l, const struct reach_answer *a)
         add_note(&old->notes, "- and %" PRIu64 " more that cannot be listed",
                  l->bad - SHOWN_REFUSED);
     check_dates(l);
+    check_scheme(l);
     return look_into_some(l);
 }
 
@@ -484,7 +535,7 @@ static bool look_at(struct visit *v, size_t number)
     bool good;
 
     reach_fetch(&v->reach, &old->url, "Accept-Encoding: gzip\r\n", NULL, &a);
-    good = reach_check(&a, &verdict);
+    good = reach_check(&a, NULL, 0, &verdict);
     v->lasts[number] = a.way.last;
     twice = good && verdict.state != CHECK_GONE ? double_of(v, number, &a.way.last) : NULL;
     if (twice != NULL && (verdict.list || verdict.state == CHECK_GOOD)) {

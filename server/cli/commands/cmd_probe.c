@@ -187,7 +187,7 @@ int command_probe(struct cli *cli)
             print_head(&answer.reply);
         if (answer.status == FETCH_OK)
             print_pace(&answer.reply);
-        if (reach_check(&answer, &verdict))
+        if (reach_check(&answer, NULL, 0, &verdict))
             status = print_verdict(&reach, &answer, &verdict);
         else
             status = cli_fail(text, "out of memory");

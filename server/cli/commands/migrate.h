@@ -13,14 +13,15 @@
 /* One of its addresses, named by robots.txt or found in an index. */
 struct old_index {
     struct url url;
-    size_t under;     /* the index that lists it, of which it takes part; its own number: none */
-    bool guessed;     /* looked for at a usual address */
-    bool index;       /* it can be taken over */
-    bool urlset;      /* it is a sitemap of pages, */
-    bool upstream;    /* in XML, which can be an upstream itself */
-    bool bad_members; /* it lists what is refused */
-    bool drop_dates;  /* they say nothing */
-    struct str notes; /* lines without the comment's sign */
+    size_t under;      /* the index that lists it, of which it takes part; its own number: none */
+    bool guessed;      /* looked for at a usual address */
+    bool index;        /* it can be taken over */
+    bool urlset;       /* it is a sitemap of pages, */
+    bool upstream;     /* in XML, which can be an upstream itself */
+    bool bad_members;  /* it lists what is refused */
+    bool drop_dates;   /* they say nothing */
+    bool http_members; /* some are http, which a map makes the https of their site */
+    struct str notes;  /* lines without the comment's sign */
     /* Of an index that no other lists, filled by migrate_plan. */
     char path[INDEX_PATH_MAX_CHARS + 1]; /* of ours */
     bool kept;                           /* it is answered at the old address */
@@ -53,6 +54,8 @@ struct old_site {
 
 /* True where the host, with its port, is the site's own. */
 bool migrate_is_own(const struct old_site *s, const struct url *url);
+/* Gives an http URL of the site's host the site's own origin, which is https. */
+void migrate_https(const struct old_site *s, struct url *url);
 /* Chooses the path of each index, so that what is printed is accepted: every sitemap is within the
  * directory of its index, and no page of an index has the address of a sitemap. */
 void migrate_plan(struct old_site *s);

@@ -20,6 +20,18 @@ bool migrate_is_own(const struct old_site *s, const struct url *url)
            memcmp(url->text + url->host_at, s->robots.text + s->robots.host_at, len) == 0;
 }
 
+void migrate_https(const struct old_site *s, struct url *url)
+{
+    char text[LOC_MAX_CHARS + 2];
+
+    if (url->https || !migrate_is_own(s, url))
+        return;
+    snprintf(text, sizeof text, "%.*s%s", s->robots.origin_len, s->robots.text,
+             url->text + url->origin_len);
+    if (url_parse(text, strlen(text), url, NULL) != RULE_OK) /* one character too long: it stays */
+        return;
+}
+
 static size_t root_of(const struct old_site *s, size_t number)
 {
     while (s->indexes[number].under != number)
@@ -396,6 +408,9 @@ static void append_source(const struct old_site *s, size_t number, size_t nth, s
                       old->url.text, s->robots.origin_len, s->robots.text,
                       s->indexes[root_of(s, number)].path);
     append_serve(s, out);
+    if (old->http_members)
+        str_append_format(out, "map = http://%.*s %.*s\n", s->robots.origin_len - s->robots.host_at,
+                          s->robots.text + s->robots.host_at, s->robots.origin_len, s->robots.text);
     append_map(s, number, out);
     append_connect(s, &old->url, out);
 }
