@@ -438,7 +438,7 @@ def test_a_site_that_keeps_one_waiting_leaves_room_for_others(start):
 
 
 def test_what_is_undone_is_read_anew_in_its_turn(start, tmp_path):
-    """A list and its sitemaps: validators are forgotten, and each is due when it was."""
+    """A list and its sitemaps: validators are forgotten. Each sitemap is due when it was, the list at the thaw."""
     clock = Clock(tmp_path)
     with Origin() as origin:
         base = f"http://{origin.address}:{origin.port}"
@@ -453,14 +453,33 @@ def test_what_is_undone_is_read_anew_in_its_turn(start, tmp_path):
         assert server.cli("freeze", base + "/sitemap_index.xml").code == 0
         undone = server.api("POST", f"/v1/history/{made[0]}/undo?max_removed=4&on_conflict=overwrite")
         assert undone.status == 200 and undone.json()["removed"] == 4, undone
-        assert server.cli("thaw", base + "/sitemap_index.xml").code == 0
         with sqlite3.connect(f"file:{server.database}?mode=ro", uri=True) as db:
             rows = db.execute("SELECT loc, list, next_at, etag FROM fetch").fetchall()
         # A look through what is watched may have removed those that are named no more; none has a validator left.
         assert all(etag is None for *_, etag in rows) and sum(row[1] for row in rows) == 1, rows
         assert all(at > time.time() + 3600 for _, is_list, at, _ in rows if not is_list), rows
-        clock.set(1200)
-        eventually(lambda: body(server, origin).count("<loc>") == 4, "its next poll lists them again", 100)
+        read = lambda: sum("/list.xml" in head for head in origin.asked)
+        count = read()
+        clock.set(1200)  # its next poll finds all of it, and may not write
+        eventually(lambda: read() > count and server.api("GET", "/v1/sources/shop").json()["members"] == 4, "it is read", 100)
+        assert "<loc>" not in body(server, origin)
+        assert server.cli("thaw", base + "/sitemap_index.xml").code == 0
+        eventually(lambda: body(server, origin).count("<loc>") == 4, "it lists them again")
+
+
+def test_a_list_is_read_after_an_undo_under_a_freeze(start):
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml", base + "/b.xml"))
+        origin.answers.update({name: answer(200, urlset(base + "/page")) for name in ("/a.xml", "/b.xml")})
+        server = start(sites=(), config=config(base, poll="24h"))
+        eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read")
+        made = [c["revision"] for c in server.api("GET", "/v1/history?kind=scan").json()["changes"] if c["created"] == 2]
+        assert server.cli("freeze", base + "/sitemap_index.xml").code == 0
+        assert server.api("POST", f"/v1/history/{made[0]}/undo?max_removed=2&on_conflict=overwrite").json()["removed"] == 2
+        assert "<loc>" not in body(server, origin)
+        assert server.cli("thaw", base + "/sitemap_index.xml").code == 0
+        eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read again at the thaw")
 
 
 def test_what_was_under_way_at_an_undo_brings_no_validators_back(start):

@@ -244,6 +244,7 @@ static void on_scan(struct poll *p, const struct list_found *found)
     s->full_at = p->now;
     list_works(p);
     record_scan(p, out);
+    s->frozen = out->result.frozen > 0;
     /* Frozen or held, all of it is to be seen again. */
     s->whole = out->result.frozen > 0 || out->result.would_remove > 0 || out->again_ms > 0;
     list_keep(&s->etag, poll_kept_header(&found->reply, "ETag", CHECK_ETAG_MAX_BYTES));

@@ -161,6 +161,26 @@ static const struct registry_site *site_of_source(const struct registry *registr
     return site;
 }
 
+static bool has_frozen_list(const struct registry *registry, const struct registry_site *site)
+{
+    struct registry_list_at at = {0};
+    const struct registry_index *list = registry_next_list(site, &at);
+    while (list != NULL && !registry_is_frozen(registry, list))
+        list = registry_next_list(site, &at);
+    return list != NULL;
+}
+
+bool remote_is_frozen(const struct registry *registry, const struct source_settings *source)
+{
+    const struct registry_site *site = site_of_source(registry, source);
+    if (site != NULL)
+        return has_frozen_list(registry, site);
+    for (size_t i = 0; i < registry->site_count; i++)
+        if (has_frozen_list(registry, &registry->sites[i]))
+            return true;
+    return false;
+}
+
 bool remote_may_request(const struct registry *registry, const struct registry_site *site,
                         const struct source_settings *source, const struct url *upstream,
                         const struct url *to)

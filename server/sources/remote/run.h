@@ -95,6 +95,7 @@ struct remote_source {
     unsigned public_left;    /* and how many are left of them */
     bool fresh;              /* its sitemaps are not in memory yet */
     bool whole;              /* the next one is read whatever validators say */
+    bool frozen;             /* a freeze held some of what the last one found */
     bool news;               /* of its sitemaps, which the list is to be read for: */
     uint64_t news_in;        /* once this batch has landed */
     int64_t split_removed;   /* how many page URLs may go of each of its splits, */
@@ -244,6 +245,9 @@ bool remote_plan_same_bounds(const struct remote_plan *a, const struct remote_pl
 const struct address_guard *remote_guard(const struct remote_plan *plan,
                                          const struct source_settings *source,
                                          const struct registry_site *site);
+/* Whether some of what the source lists may be frozen: a list of the site that it is for, or, where
+ * that may be any, of any. */
+bool remote_is_frozen(const struct registry *registry, const struct source_settings *source);
 /* Whether a redirect to this URL is followed: to a host of the upstream (NULL: none) or of the site
  * of the polled sitemap (`site`; NULL: the list of `source` is polled, of the site that it is for).
  */

@@ -183,6 +183,34 @@ static void look_at_held(struct remote *r, struct catalogue_view *view)
     }
 }
 
+/* Whether an undo took back what the list named: then its row has a revision in place of the time
+ * when it was read whole (FETCH_FORGET). */
+static bool is_undone(struct catalogue_view *view, const char *name, uint64_t revision)
+{
+    struct check_record k;
+    return catalogue_view_check_list(view, name, &k) == CATALOGUE_OK && k.full_at > 0 &&
+           (uint64_t)k.full_at <= revision;
+}
+
+/* What a freeze kept from the index is to be in it soon after the thaw: such lists are due. */
+static void look_at_thawed(struct remote *r, struct catalogue_view *view, uint64_t revision)
+{
+    struct registry *registry;
+    if (catalogue_view_registry(view, &registry) != CATALOGUE_OK)
+        return;
+    for (size_t i = 0; i < r->plan->count; i++) {
+        struct remote_source *s = &r->sources[i];
+        bool again = s->polling == NULL && s->list_id != 0 &&
+                     (s->frozen || is_undone(view, s->settings->name, revision));
+        if (!again || remote_is_frozen(registry, s->settings))
+            continue;
+        s->frozen = false;
+        s->whole = true;
+        s->next_at = run_now(r);
+    }
+    registry_unref(registry);
+}
+
 /* Whether there is a pass to begin. */
 static bool begin_pass(struct remote *r, struct catalogue_view *view)
 {
@@ -192,6 +220,7 @@ static bool begin_pass(struct remote *r, struct catalogue_view *view)
         (!asked && revisions.revision == r->look.revision))
         return false;
     look_at_held(r, view);
+    look_at_thawed(r, view, revisions.revision);
     r->look.revision = revisions.revision;
     r->look.removed = false;
     r->look.took_ms = 0;
