@@ -197,7 +197,8 @@ enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const
                                                  const char *path, struct source_file *out,
                                                  bool *found);
 /* Calls `each`, by name, for every source that was scanned or polled, in whichever configuration it
- * is. `remote`: its list is polled. Removed sources are left out. False from `each` ends it. */
+ * is. `remote`: its list is or was polled. Removed sources are left out. False from `each` ends it.
+ */
 typedef bool source_name_each(void *context, const char *name, bool remote);
 enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                                                      source_name_each *each, void *context);

@@ -590,12 +590,15 @@ static void report_unnamed(struct source_set *set, const struct source_plan *pla
         const struct source_settings *remote = folder ? NULL : roster_at(roster, at - folders);
         const char *name = folder ? sources_settings(list, at)->name : remote->name;
         bool managed = folder ? sources_settings(list, at)->managed : remote->managed;
+        bool serve = folder ? sources_settings(list, at)->serve : remote->serve;
         if (managed && !name_taken(plan, name))
             log_event(
                 LOG_LEVEL_WARNING, "source-no-longer-configured",
-                "%s: was removed from the configuration: %s is no longer read; its entries stay; "
-                "`sitemapd source remove %s` lets another source take them over",
-                name, folder ? "the folder" : "the upstream", name);
+                "%s: was removed from the configuration: %s is no longer read%s; its entries stay; "
+                "`sitemapd source remove %s` lets another source take them over%s",
+                name, folder ? "the folder" : "the upstream",
+                serve ? ", and its sitemaps are no longer served: crawlers get 404" : "", name,
+                serve ? " and serve them" : "");
     }
     roster_release(roster);
     sources_release(list);

@@ -108,9 +108,12 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                                                      source_name_each *each, void *context)
 {
     sqlite3_stmt *row = view_statement(
-        v, "SELECT name, EXISTS (SELECT 1 FROM fetch WHERE list = 1 AND source = s.id) AS listed"
-           " FROM source AS s WHERE (listed OR id IN (SELECT source FROM source_state))"
-           " AND name NOT IN (SELECT name FROM source_made WHERE removed <> 0) ORDER BY name");
+        v,
+        "SELECT name, EXISTS (SELECT 1 FROM fetch WHERE list = 1 AND source = s.id) AS listed,"
+        /* Of a remote source that was removed only rows of files are left, which have URLs. */
+        " coalesce((SELECT path FROM source_file_row WHERE source = s.id LIMIT 1) GLOB '*://*', 0)"
+        " FROM source AS s WHERE (listed OR id IN (SELECT source FROM source_state))"
+        " AND name NOT IN (SELECT name FROM source_made WHERE removed <> 0) ORDER BY name");
     bool ended = false;
 
     int rc = view_bind(row, "");
@@ -118,7 +121,8 @@ enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
         const char *name = row_text(row, 0);
         rc = name != NULL ? SQLITE_OK : SQLITE_NOMEM;
         if (rc == SQLITE_OK)
-            ended = !each(context, name, sqlite3_column_int(row, 1) != 0);
+            ended = !each(context, name,
+                          sqlite3_column_int(row, 1) != 0 || sqlite3_column_int(row, 2) != 0);
     }
     sqlite3_reset(row);
     return view_status(v, rc);

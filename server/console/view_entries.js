@@ -77,8 +77,8 @@ export const fileRemedy = ({code}) => REMEDIES[code] || WRITE;
 /* What to do about a file or a member of a list that the index may not have. */
 const PLACES = {
   'index-needed': 'Set the index of the source.', 'site-unknown': 'Add the site, or remove the URL from the list.',
-  'outside-site': 'Add its host to the cross hosts of the site, or set an index of its own site in the source.',
-  'owned-by-another': 'Remove the entry of the other owner, or leave it to that owner.',
+  'outside-site': 'Add its host to the cross hosts of the site, or set an index of its own site in the source. If only http and https differ: correct the list, or set a map in the source.',
+  'owned-by-another': 'If the owner is an old name of this source, remove that source. Else remove its entry, or leave it to its owner.',
 };
 export const placeRemedy = (found) => PLACES[found.code] || fileRemedy(found);
 

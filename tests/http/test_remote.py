@@ -482,6 +482,26 @@ def test_a_list_is_read_after_an_undo_under_a_freeze(start):
         eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read again at the thaw")
 
 
+def test_a_removed_source_is_still_called_remote(start):
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/list.xml"] = answer(200, index(base + "/a.xml"))
+        origin.answers["/a.xml"] = answer(200, urlset(base + "/page"))
+        server = start(sites=(), config=config(base, serve="yes"))
+        eventually(lambda: server.api("GET", "/v1/sources/shop").json()["checks"].get("good") == 1, "it is polled")
+        server.reload(config(base, serve="yes").replace('[source "shop"]', '[source "new"]'))
+        eventually(lambda: server.api("GET", "/v1/sources/new").json().get("problems"), "the other one is read")
+        assert [p["detail"] for p in server.api("GET", "/v1/sources/new").json()["problems"]] == [
+            f'is owned by "shop", in {base}/sitemap_index.xml; it was not changed; if that is an old name of this source, `sitemapd source remove` it']
+        told = [line for line in server.log().splitlines() if "source-no-longer-configured" in line]
+        assert told[-1].endswith("shop: was removed from the configuration: the upstream is no longer read, and its sitemaps are no longer served: crawlers get 404; its entries stay; "
+                                 "`sitemapd source remove shop` lets another source take them over and serve them"), told
+        eventually(lambda: re.search(r"^shop +remote  not declared here", server.cli("source", "list").out, re.M), "it is known as what it was")
+        server.stop()
+        server.start()
+        assert "shop: was read before, and no source has this name now: its upstream is not watched" in server.log()
+
+
 def test_what_was_under_way_at_an_undo_brings_no_validators_back(start):
     """A sitemap is asked for what is new, its date is set back meanwhile, and it says that nothing is: it is read in full nevertheless."""
     with Origin() as origin:

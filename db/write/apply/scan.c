@@ -661,6 +661,11 @@ static enum catalogue_status refuse(struct scan *s)
         put_explain(s->tx, &s->put, rejection.detail, sizeof rejection.detail);
     if (status != CATALOGUE_OK)
         return status;
+    if (s->put.code == RULE_OWNED_BY_ANOTHER) {
+        size_t len = strlen(rejection.detail);
+        snprintf(rejection.detail + len, sizeof rejection.detail - len,
+                 "; if that is an old name of this source, `sitemapd source remove` it");
+    }
     struct source_file file = *s->file;
     file.state = SOURCE_FILE_QUARANTINED;
     file.problem = rule_code_word(s->put.code);
