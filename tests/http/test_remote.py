@@ -502,6 +502,23 @@ def test_a_removed_source_is_still_called_remote(start):
         assert "shop: was read before, and no source has this name now: its upstream is not watched" in server.log()
 
 
+def test_a_sitemap_at_the_url_of_its_index_is_not_accepted(start):
+    """The index would lose all that it lists, and could not list it."""
+    with Origin() as origin:
+        base = f"http://{origin.address}:{origin.port}"
+        origin.answers["/sitemap_index.xml"] = answer(200, index(base + "/a.xml", base + "/b.xml"))
+        origin.answers.update({name: answer(200, urlset(base + "/page")) for name in ("/a.xml", "/b.xml")})
+        server = start(sites=(), config=config(base).replace("/list.xml", "/sitemap_index.xml"))
+        eventually(lambda: body(server, origin).count("<loc>") == 2, "it is read")
+        origin.answers["/sitemap_index.xml"] = answer(200, urlset(base + "/page"))
+        for query in ("", "?max_removed=2"):
+            assert server.api("POST", f"/v1/sources/shop/scan{query}").status == 503
+        assert server.api("GET", "/v1/sources/shop").json()["failure"] == (
+            "is a sitemap (urlset) at the URL of an index here, which cannot list itself: add an index at another path, set it as the index of the source, "
+            "and pass /sitemap_index.xml to the old server again")
+        assert body(server, origin).count("<loc>") == 2
+
+
 def test_what_was_under_way_at_an_undo_brings_no_validators_back(start):
     """A sitemap is asked for what is new, its date is set back meanwhile, and it says that nothing is: it is read in full nevertheless."""
     with Origin() as origin:

@@ -133,15 +133,33 @@ const char *upstream_finish(struct upstream *u, char *why, size_t why_size)
     return "empty";
 }
 
+static bool is_page_of_index(const struct registry *registry, const struct url *url)
+{
+    struct placement place;
+    return registry_place(registry, url, NULL, &place) == RULE_LOC_IS_PAGE;
+}
+
 const char *upstream_check_single(const struct upstream *u, struct catalogue *c, const char *source,
                                   int64_t max_removed, char *why, size_t why_size)
 {
     struct catalogue_view *view;
     struct source_state state = {0};
+    struct registry *registry = NULL;
     if (!u->single || catalogue_view_begin(c, &view) != CATALOGUE_OK)
         return NULL;
     bool known = catalogue_view_source_state(view, source, &state) == CATALOGUE_OK;
+    bool is_page = catalogue_view_registry(view, &registry) == CATALOGUE_OK &&
+                   is_page_of_index(registry, &u->url);
+    registry_unref(registry);
     catalogue_view_end(view);
+    if (is_page) {
+        snprintf(why, why_size,
+                 "is a sitemap (urlset) at the URL of an index here, which cannot list itself: add "
+                 "an index at another path, set it as the index of the source, and pass %.*s to "
+                 "the old server again",
+                 u->url.path_len, u->url.text + u->url.origin_len);
+        return is_urlset;
+    }
     /* One may be itself, also at the URL that the upstream had before. */
     if (known && (state.files <= 1 || max_removed >= (int64_t)state.files))
         return NULL;
