@@ -1039,7 +1039,7 @@ def there(console, driver, elsewhere):
     console.asked()
 
 
-def test_how_sitemaps_elsewhere_were_found(there, elsewhere):
+def test_how_remote_sitemaps_were_found(there, elsewhere):
     there.open("checks", elsewhere.token)
     rows = {row.text.split("\n")[0]: row.text for row in there.all("tbody tr")}
     assert len(rows) == 4

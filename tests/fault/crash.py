@@ -135,11 +135,11 @@ class Rounds:
             self.verify(load)  # a command recovers the file
         else:
             self.server.start()
-            self.judge_running(load)
+            self.verify_running(load)
             self.server.kill()
             self.cut()
 
-    def judge_running(self, load):
+    def verify_running(self, load):
         """The server recovers the file; it may have scanned the folder already."""
         for model in load.models():
             if isinstance(model, Source) and model.doubt is None:

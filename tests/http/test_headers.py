@@ -120,7 +120,7 @@ def test_one_reply_where_the_memory_ends(shared, shape):
 
 
 @pytest.mark.parametrize("length", ("x", "5x", "", "-1", "+5", "5 5", "9" * 30, str(2**63), str(2**64 - 1)))
-def test_a_length_that_is_none(shared, length):
+def test_an_invalid_length(shared, length):
     for listener, kind in ((shared.public, b"text/plain"), (shared.admin, b"application/problem+json")):
         for method in ("GET", "POST"):
             for expect in (b"", b"Expect: 100-continue\r\n"):

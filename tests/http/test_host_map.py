@@ -181,7 +181,7 @@ def test_bad_maps_are_refused(start, tmp_path):
             assert done.code == mistake and ("map leads to https://o.example, which belongs to another site than its index" in done.err) == mistake, done
 
 
-def test_what_is_broken_at_the_cms_is_told_with_its_address(start):
+def test_what_is_broken_at_the_cms_is_reported_with_its_address(start):
     with Origin() as cms:
         w = World(start, cms)
         w.put("/a.xml", urlset(w.base + "/page"))

@@ -50,7 +50,7 @@ class Mirror:
         return [url.removeprefix(self.base) for got, body in self.endpoint.told for url in body["urlList"] if got == code]
 
 
-def test_what_a_poll_finds_is_told_once(start, endpoint):  # noqa: F811
+def test_what_a_poll_finds_is_reported_once(start, endpoint):  # noqa: F811
     with Origin() as origin:
         m = Mirror(start, origin, endpoint)
         m.put(("/kept", "2025-01-01"), ("/changed", "2025-01-01"), "/gone")
@@ -74,7 +74,7 @@ def test_what_a_poll_finds_is_told_once(start, endpoint):  # noqa: F811
         eventually(lambda: m.told()[3:] == ["/last"], "only what is new is reported")
 
 
-def test_what_is_refused_outlives_a_kill_and_is_told_whole(start, endpoint):  # noqa: F811
+def test_what_is_refused_outlives_a_kill_and_is_reported_whole(start, endpoint):  # noqa: F811
     with Origin() as origin:
         m = Mirror(start, origin, endpoint)
         m.put("/one")
@@ -94,7 +94,7 @@ def test_what_is_refused_outlives_a_kill_and_is_told_whole(start, endpoint):  # 
         eventually(lambda: m.changed() == [], "once")
 
 
-def test_much_at_once_is_told_where_it_is_wanted(start, endpoint):  # noqa: F811
+def test_many_changes_at_once_need_indexnow_bulk(start, endpoint):  # noqa: F811
     with Origin() as origin:
         m = Mirror(start, origin, endpoint)
         m.put(*(f"/old/{i}" for i in range(12000)))

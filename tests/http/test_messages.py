@@ -59,7 +59,7 @@ def test_a_parameter_that_is_yes_or_no(server):
 
 
 @pytest.mark.parametrize("loc, code, words", WRONG, ids=[repr(w[0]) for w in WRONG])
-def test_a_loc_that_is_none(server, database, tmp_path, loc, code, words):
+def test_an_invalid_loc(server, database, tmp_path, loc, code, words):
     told = sitemapd("add", loc, database=database)
     assert told.code == 1 and words in told.err and f"({code})" in told.err, told
     reply = server.register(loc)

@@ -25,7 +25,7 @@ def shows(node, wanted, name="googlebot", within=MINUTES):
     eventually(lambda: sums(node, name) == wanted, f"{name} counts {wanted} everywhere, not {sums(node, name)}", within=within)
 
 
-def stop_and_tell(node, others, wanted):
+def stop_and_report(node, others, wanted):
     """The node stops, and the others have what it counted. It sends that at the stop, unless it cannot reach PostgreSQL
     at that moment: then it is in its file, and the next stop sends it."""
     for last in (False, False, True):
@@ -42,7 +42,7 @@ def stop_and_tell(node, others, wanted):
         joined(node)
 
 
-def told_by_commands(cluster, node, wanted):
+def reported_by_commands(cluster, node, wanted):
     """The file beside its server, and the server, say the same of Googlebot's sums."""
     of_server = sitemapd("crawlers", "--json", "--server", f"http://{node.admin}", env={"SITEMAPD_TOKEN": node.token})
     of_file = sitemapd("crawlers", "--json", "--shared", cluster.postgres.url(), database=node.database)
@@ -93,14 +93,14 @@ def test_each_node_reports_what_crawlers_got_from_all(cluster):
         page = pages(node)["pages"][0]
         assert page["status"] == 200 and page["held_changed_at"] == page["changed_at"] and page["stale_since"] is None
         assert crawler(node)["lag"]["changes"] == 1
-    told_by_commands(cluster, a, (4, 0, 0, 0))
+    reported_by_commands(cluster, a, (4, 0, 0, 0))
     b.kill()  # -9
     for node in (a, c):
         shows(node, (4, 0, 0, 0))
     b.start()
     got(b)
     shows(b, (5, 0, 0, 0))
-    stop_and_tell(b, (a, c), (5, 0, 0, 0))
+    stop_and_report(b, (a, c), (5, 0, 0, 0))
     before = head(cluster)
     a.stop(), c.stop()  # nothing is new
     assert head(cluster) == before
@@ -127,7 +127,7 @@ def test_what_is_counted_while_postgresql_is_away_is_reported_later(cluster):
     cluster.postgres.start()
     eventually(lambda: not reasons(b).get("shared-unavailable"), "it is back")
     for _ in range(2):  # the second time it has nothing to report
-        stop_and_tell(b, [a], (3, 0, 0, 0))
+        stop_and_report(b, [a], (3, 0, 0, 0))
         b.start()
 
 
@@ -137,7 +137,7 @@ def test_a_node_whose_disk_is_lost_goes_on_counting(cluster):
     assert a.register(loc("one")).status == 201
     all_serve((a, b), "one")
     got(b, times=3)
-    stop_and_tell(b, [a], (3, 0, 0, 0))
+    stop_and_report(b, [a], (3, 0, 0, 0))
     shutil.rmtree(cluster.folder / "b")
     b = cluster.node("b", env=faster(10))  # an empty disk, the same name
     joined(b)
@@ -145,7 +145,7 @@ def test_a_node_whose_disk_is_lost_goes_on_counting(cluster):
     eventually(lambda: kept(b) == 3, "it has its sums again: what it counts before that is lost", within=MINUTES)
     got(b)
     shows(b, (4, 0, 0, 0))
-    stop_and_tell(b, [a], (4, 0, 0, 0))
+    stop_and_report(b, [a], (4, 0, 0, 0))
     d = cluster.node("d", env=faster(10))  # another name
     joined(d)
     shows(d, (4, 0, 0, 0))
@@ -163,7 +163,7 @@ def test_what_was_counted_alone_is_reported(cluster):
     a, b = cluster.node("a"), cluster.node("b")
     joined(b)
     shows(a, (7, 5, 0, 0))
-    stop_and_tell(a, [b], (7, 5, 0, 0))
+    stop_and_report(a, [b], (7, 5, 0, 0))
     assert crawlers(b)["since"] == "2023-11-14T22:13:20Z"
     a.start()
     shows(a, (7, 5, 0, 0))
@@ -178,7 +178,7 @@ def test_a_sites_token_sees_its_site_alone(cluster):
     token = cluster.token("shop", "--site", shop)
     all_serve((a, b), "one")
     got(b)
-    stop_and_tell(b, [a], (1, 0, 0, 0))
+    stop_and_report(b, [a], (1, 0, 0, 0))
     told = a.api("GET", "/v1/crawlers", token=token)
     assert told.status == 200 and told.json()["crawlers"] == [], told
     assert json.loads(a.api("GET", "/v1/crawlers/googlebot/pages", token=token).body)["pages"] == []

@@ -262,7 +262,7 @@ def test_an_address_of_another_machine(tmp_path):
 
 
 @pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:99999", "127.0.0.1", "192.0.2.1:0", ":"])
-def test_an_address_that_is_none(tmp_path, address):
+def test_an_invalid_address(tmp_path, address):
     fails(tmp_path, "--listen", address, codes=(1, 2))
 
 

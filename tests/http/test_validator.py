@@ -214,7 +214,7 @@ FOREIGN = {
 }
 
 
-def test_what_is_named_like_a_sitemap_and_is_none_is_reported(tmp_path):
+def test_what_is_named_like_a_sitemap_but_is_not_one_is_reported(tmp_path):
     database, folder = tmp_path / "own.db", tmp_path / "files"
     folder.mkdir()
     for name, (body, _) in FOREIGN.items():
