@@ -342,7 +342,10 @@ static void finished_before_closed(void **state)
         catalogue_submit(f->c, &change, count_answer);
     }
     catalogue_finish(f->c);
-    assert_int_equal(taken.ok, WRITES);
+    if (taken.ok != WRITES)
+        fail_msg("%zu answers: %zu ok, %zu refused, %zu busy, %zu unavailable, %zu cancelled",
+                 taken.count, taken.ok, taken.refused, taken.busy, taken.unavailable,
+                 taken.cancelled);
     struct change change = put_change(ORIGIN "/late.xml", NULL);
     change.context = &late;
     catalogue_submit(f->c, &change, count_answer);
