@@ -116,7 +116,7 @@ _Static_assert(LISTENER_STOP_REPLY_MS + 2000 <= STOP_LIMIT_ABANDON_MS, "a reply 
 static struct {
     struct thread thread;
     pthread_mutex_t lock;
-    struct catalogue *catalogue; /* lock */
+    struct catalogue *catalogue;     /* lock */
     _Atomic(const char *) waits_for; /* for the log: a part of the program */
 } stop_limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -329,8 +329,8 @@ static bool add_headers(struct forwarded *w)
     /* Several keys are invalid there as they are here. */
     if (key != NULL && request->header->lines[HEADER_IDEMPOTENCY_KEY] > 1)
         key = "several keys";
-    good = good && add_header(w, "Idempotency-Key", key) &&
-           add_header(w, "X-Request-Id", request->id);
+    good =
+        good && add_header(w, "Idempotency-Key", key) && add_header(w, "X-Request-Id", request->id);
     if (traceparent_is_set(&w->span.context))
         add_header(w, "Traceparent", w->span.context.text);
     str_append_format(&w->headers, "Sitemapd-Forwarded-By: %s%s%s\r\n", by != NULL ? by : "",
