@@ -8,8 +8,8 @@
 #include "server/input/entry_validate.h"
 #include "server/input/frame.h"
 
-/* The registered codings beside gzip (IANA, "HTTP Content Coding Registry"), and their old names.
- */
+/* The registered codings other than gzip (IANA, "HTTP Content Coding Registry"), and their old
+ * names. */
 static bool is_registered(const char *word, size_t len)
 {
     static const char *const words[] = {"br",   "compress", "x-compress", "dcb",         "dcz",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a file is that does not begin as a sitemap does: damaged, packed in a way that crawlers do
- * not read, or of another kind. Declared in frame.h. */
+/* Detects what a file is that does not begin like a sitemap: damaged, packed in a format that
+ * crawlers do not read, or another kind of file. Declared in frame.h. */
 #include <stdint.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool is_name(char c)
     return ascii_is_alnum(c) || ascii_is_high(c) || c == '-' || c == '.' || c == '_' || c == ':';
 }
 
-/* Elements of HTML that have no end tag; PHP's warnings have some. */
+/* Elements of HTML without an end tag; PHP's warnings contain some. */
 static bool is_void(const char *name, size_t len)
 {
     static const char *const names[] = {"br", "hr", "img", "meta", "link", "input"};
@@ -36,7 +36,7 @@ static bool is_root(const char *name, size_t len)
            (len == 12 && memcmp(name, "sitemapindex", 12) == 0);
 }
 
-/* One past the end of the comment, declaration or instruction at `at`; 0: it is not one of them. */
+/* The offset after the comment, declaration or instruction at `at`; 0: there is none. */
 static size_t skip_declaration(const char *head, size_t len, size_t at)
 {
     static const struct {
@@ -165,7 +165,7 @@ const char *detect_format(const char *head, size_t len)
         size_t at, len;
         const char *bytes, *what;
     } formats[] = {
-        {0, 6, "\xfd\x37zXZ", "an xz archive"}, /* with the NUL behind it */
+        {0, 6, "\xfd\x37zXZ", "an xz archive"}, /* with the NUL that follows */
         {0, 3, "BZh", "a bzip2 archive"},
         {0, 4, "\x28\xb5\x2f\xfd", "a zstd archive"},
         {0, 4, "PK\x03\x04", "a ZIP archive"},

@@ -26,7 +26,7 @@ void validated_entry_done(struct validated_entry *v)
 
 void entry_validate_quote(char *out, size_t size, const char *text, size_t len)
 {
-    size_t room = size - 4; /* for "..." and the NUL */
+    size_t room = size - 4; /* room for "..." and the NUL */
     size_t used = 0;
     for (size_t at = 0; at < len;) {
         size_t step = utf8_char_len(text + at, len - at);
@@ -43,7 +43,7 @@ void entry_validate_quote(char *out, size_t size, const char *text, size_t len)
     out[used] = '\0';
 }
 
-/* Keeps the loc as it was given, cut at LOC_MAX_CHARS, but never within a character. */
+/* Copies the loc as given, cut at LOC_MAX_CHARS, but never within a character. */
 static const char *copy_given(struct validated_entry *out, const char *loc, size_t len)
 {
     if (loc == NULL)
@@ -82,7 +82,7 @@ static enum rule_code reject_loc(const struct raw_entry *raw, struct validated_e
         snprintf(why, sizeof why, "loc has a non-ASCII host; use its punycode form: %s", hint);
         return entry_validate_reject(raw, out, rejection, code, "loc", why);
     }
-    if (code == RULE_LOC_MISSING) /* its sentence names the loc already */
+    if (code == RULE_LOC_MISSING) /* its sentence already mentions the loc */
         return entry_validate_reject(raw, out, rejection, code, "loc", rule_code_sentence(code));
     snprintf(why, sizeof why, "loc %s", explain_loc(code, raw->loc, raw->loc_len));
     return entry_validate_reject(raw, out, rejection, code, "loc", why);
@@ -98,7 +98,7 @@ static enum rule_code check_loc(const struct raw_entry *raw, const struct reader
     if (raw->loc == NULL)
         return reject_loc(raw, out, rejection, RULE_LOC_MISSING);
     enum rule_code code = url_parse(raw->loc, raw->loc_len, &out->url, &out->entry.remarks);
-    /* Percent-encoded it would be a part of the path that nobody sees. */
+    /* Percent-encoded, it would be an invisible part of the path. */
     if (code == RULE_OK && explain_blank_back(raw->loc, raw->loc_len) > 0)
         code = RULE_LOC_SPACE;
     if (code != RULE_OK)
@@ -121,8 +121,7 @@ static enum rule_code reject_lastmod(const struct raw_entry *raw, struct validat
     return entry_validate_reject(raw, out, rejection, code, "lastmod", why);
 }
 
-/* A bad lastmod must not cost the loc where many come at once; a date in the future is dropped
- * everywhere. */
+/* In a list, an invalid lastmod must not reject the loc; a date in the future is always dropped. */
 static enum rule_code check_lastmod(const struct raw_entry *raw,
                                     const struct reader_options *options,
                                     struct validated_entry *out, struct rejection *rejection)
@@ -147,7 +146,7 @@ static enum rule_code check_lastmod(const struct raw_entry *raw,
     }
     if (code != RULE_LASTMOD_FUTURE && code != RULE_LASTMOD_OLD && !options->lenient)
         return reject_lastmod(raw, out, rejection, code);
-    /* What is dropped is not served: its granularity is no longer worth a remark. */
+    /* The lastmod is dropped, so its granularity is not worth a remark. */
     entry->remarks &= ~(RULE_BIT(RULE_LASTMOD_COARSE) | RULE_BIT(RULE_LASTMOD_DATE_ONLY));
     entry->remarks |= RULE_BIT(code);
     return RULE_OK;
@@ -169,14 +168,15 @@ static enum rule_code check_rest(const struct raw_entry *raw, struct validated_e
         entry->digest = out->digest;
     }
     if (raw->index != NULL) {
-        /* No index has such a name; with the NUL it might seem to have one. */
+        /* No index has such a name; cut at the NUL, it might look like one. */
         if (raw->index_len > LOC_MAX_CHARS || memchr(raw->index, '\0', raw->index_len) != NULL)
             return entry_validate_reject(raw, out, rejection, RULE_INDEX_UNKNOWN, "index", NULL);
         memcpy(out->index, raw->index, raw->index_len);
         out->index[raw->index_len] = '\0';
         entry->index = out->index;
     }
-    /* What an export has of a urlset's page is an entry as any where there is no such urlset. */
+    /* The entry of a urlset's page in an export becomes an ordinary entry if there is no such
+     * urlset. */
     bool of_urlset = raw->source_len > strlen(URLSET_OWNER) &&
                      memcmp(raw->source, URLSET_OWNER, strlen(URLSET_OWNER)) == 0;
     if (raw->source_len > 0 && !of_urlset) {

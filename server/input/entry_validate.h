@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The one check that every format's fields go through: raw text in, an entry or a rejection
- * out. Internal to input. */
+/* Validates the fields of an entry for all formats: raw text in, an entry or a rejection out.
+ * Internal to server/input/. */
 #pragma once
 
 #include "server/input/reader.h"
@@ -8,16 +8,17 @@
 #include "server/rules/page/fragment.h"
 #include "server/rules/url.h"
 
-/* What a format found, not NUL-terminated; all borrowed. Zero it, then fill what is there. */
+/* The fields that a format found, borrowed and not NUL-terminated. Zero it, then set what is there.
+ */
 struct raw_entry {
     const char *loc; /* NULL: none */
     size_t loc_len;
-    enum rule_code loc_fault; /* set by the format where it knows better than url_parse */
+    enum rule_code loc_fault; /* set by the format if it knows better than url_parse */
     const char *loc_why;      /* the sentence for loc_fault; NULL: the code's own */
     const char *lastmod;
     size_t lastmod_len;
     enum field_state lastmod_state;
-    const char *lastmod_why; /* not NULL: the lastmod is invalid, and this is why */
+    const char *lastmod_why; /* not NULL: why the lastmod is invalid */
     const char *digest;
     size_t digest_len;
     enum field_state digest_state;
@@ -28,11 +29,11 @@ struct raw_entry {
     uint32_t position; /* or POSITION_NONE */
     uint64_t line;
     rule_set remarks;
-    bool has_extensions; /* of a page URL: validated_entry.fragment has what it says of them */
-    enum rule_code extension_fault; /* and this is wrong with it; field and why say more */
+    bool has_extensions;            /* for a page URL: they are in validated_entry.fragment */
+    enum rule_code extension_fault; /* a fault in the fragment, which has field and reason */
 };
 
-/* Where the checked strings live; one for a whole document, so that no entry costs a malloc. */
+/* Storage for the validated strings; one for a whole document, so that an entry needs no malloc. */
 struct validated_entry {
     struct entry entry; /* strings point into this object */
     struct url url;
@@ -54,11 +55,12 @@ void validated_entry_done(struct validated_entry *v);
 enum rule_code entry_validate(const struct raw_entry *raw, const struct reader_options *options,
                               struct validated_entry *out, struct rejection *rejection);
 
-/* Fills `rejection` for this raw entry: its line, its loc (kept in `out`), the code, the field
- * and a sentence, the code's own where `why` is NULL. Returns `code`. */
+/* Fills `rejection` for this raw entry: line, loc (stored in `out`), code, field and a sentence
+ * (`why`, or if NULL that of the code). Returns `code`. */
 enum rule_code entry_validate_reject(const struct raw_entry *raw, struct validated_entry *out,
                                      struct rejection *rejection, enum rule_code code,
                                      const char *field, const char *why);
 
-/* Writes `text` for people: cut at a character, controls and bad bytes as `?`. `size` >= 8. */
+/* Writes `text` for people: cut at a character; controls and invalid bytes become `?`. `size` >= 8.
+ */
 void entry_validate_quote(char *out, size_t size, const char *text, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Removes content codings and gzip, splits lines, and bounds what input expands to. */
+/* Removes content codings and gzip, splits lines, and limits how far input expands. */
 #include "server/input/frame.h"
 
 #include <inttypes.h>
@@ -179,9 +179,9 @@ bool memory_failed(void)
 /* ---- gunzip ---- */
 
 #define OUT_BYTES        65536u
-#define RATIO_FREE_BYTES 1048576u /* small bodies may be as repetitive as they like */
-/* A stream may be so much longer than what it decodes to: padding, a member for each line. Beyond,
- * it is a hole, empty members or an endless header, which need not be read to their end. */
+#define RATIO_FREE_BYTES 1048576u /* no limit on the ratio below this size */
+/* How much longer a stream may be than its decoded bytes, for padding and a member for each line. A
+ * longer one consists of empty members or an endless header, and need not be read to its end. */
 #define WASTE_FREE_BYTES 1048576u
 #define WASTE_RATIO      4u
 #define GZIP_WINDOW_BITS (15 + 16)
@@ -189,7 +189,7 @@ bool memory_failed(void)
 enum gunzip_state {
     BETWEEN, /* before a member */
     MEMBER,
-    PADDING, /* zeros behind the last member, as tape archives have them (gzip(1) skips them) */
+    PADDING, /* zeros after the last member, as in tape archives (gzip(1) skips them) */
 };
 
 struct gunzip {
@@ -237,9 +237,9 @@ static bool check_ratio(struct gunzip *g)
                      (unsigned long long)g->in, (unsigned long)g->max_ratio);
 }
 
-/* One call of inflate. Its output ends at a multiple of OUT_BYTES of the decoded stream at the
- * latest, and only there, with all before it taken, the ratio is checked: so the verdict does not
- * depend on how the input happened to be cut. */
+/* One call of inflate. Its output ends at the next multiple of OUT_BYTES of the decoded stream at
+ * the latest. Only there, after all bytes before it were passed on, the ratio is checked, so that
+ * the verdict does not depend on how the input was cut. */
 static bool inflate_some(struct gunzip *g, bool *idle)
 {
     size_t room = OUT_BYTES - (size_t)(g->out % OUT_BYTES);
@@ -272,7 +272,7 @@ static bool inflate_some(struct gunzip *g, bool *idle)
     }
 }
 
-/* Skips zeros behind a member. False: something else follows them. */
+/* Skips zeros after a member. False: other bytes follow. */
 static bool skip_padding(struct gunzip *g)
 {
     while (g->z.avail_in > 0 && *g->z.next_in == 0) {
@@ -288,7 +288,7 @@ static bool feed_part(struct gunzip *g, const unsigned char *bytes, uInt len)
 {
     g->z.next_in = (z_const Bytef *)bytes;
     g->z.avail_in = len;
-    /* Even with all input taken, zlib may hold output that had no room. */
+    /* Even when all input is consumed, zlib may hold output that had no room. */
     for (bool idle = false; !idle;) {
         if (g->state != MEMBER) {
             if (g->any && !skip_padding(g))
@@ -309,8 +309,8 @@ static bool check_waste(struct gunzip *g)
            fail_gzip(g, "most of its bytes decode to nothing (zeros or empty members)");
 }
 
-/* Waste is checked where the input has come to a multiple of OUT_BYTES, and all before it is
- * decoded: so that verdict, too, does not depend on how the input happened to be cut. */
+/* Waste is checked at multiples of OUT_BYTES of the input, when all before is decoded, so that this
+ * verdict does not depend on how the input was cut either. */
 bool gunzip_feed(struct gunzip *g, const void *bytes, size_t len)
 {
     const unsigned char *at = bytes;
@@ -344,7 +344,7 @@ void gunzip_free(struct gunzip *g)
     free(g);
 }
 
-/* ---- what a text begins with ---- */
+/* ---- the beginning of a text ---- */
 
 size_t detect_space(const char *head, size_t len)
 {
@@ -363,7 +363,7 @@ size_t detect_space_behind(const char *text, size_t len)
     return len - end;
 }
 
-/* The column that a row begins with, and the separator behind it; NULL: there is none. */
+/* The separator after the first column of a row; NULL: there is none. */
 static const char *first_column(const char *line, size_t len)
 {
     const char *end = line + len, *at = line;
@@ -393,7 +393,7 @@ bool detect_table(const char *line, size_t len)
     while (digits < column && ascii_is_digit(separator[1 + digits]))
         digits++;
     if (*separator == ';' && column > 0 && digits == column)
-        return true; /* a status, a size */
+        return true; /* a number, such as a status or size */
     return column >= sizeof "2026-11-21" - 1 &&
            lastmod_parse(separator + 1, column, INT64_MAX / 2, &date, NULL) == RULE_OK;
 }
@@ -421,7 +421,7 @@ bool detect_binary(const char *head, size_t len)
     return controls * 10 > len;
 }
 
-/* Skips up to and with `end`; to the end where there is none. */
+/* Returns the offset after `end`, or `len` if there is none. */
 static size_t skip_past(const char *head, size_t len, const char *end)
 {
     const char *found = memmem(head, len, end, strlen(end));
@@ -435,7 +435,8 @@ static bool begins_with(const char *head, size_t len, const char *word)
            (len == size || (!ascii_is_alnum(head[size]) && head[size] != '-'));
 }
 
-/* The white space, comments and processing instructions that `head` begins with. */
+/* The length of the white space, comments and processing instructions at the beginning of `head`.
+ */
 static size_t skip_misc(const char *head, size_t len)
 {
     size_t at = 0;
@@ -484,7 +485,7 @@ bool detect_html(const char *head, size_t len)
 
 /* ---- the frame ---- */
 
-/* What is left of a broken gzip reports something from so many bytes on. */
+/* From so many decoded bytes on, the rest of a broken gzip file shows what it is. */
 #define REST_MIN_BYTES 16u
 
 void place_advance(struct place *place, const char *bytes, size_t len)
@@ -526,7 +527,7 @@ static void drop_bytes(struct frame *f, size_t len)
     f->block_len -= len;
 }
 
-/* Passes the block to the handler, which is opened first if `enough` is known to choose it. */
+/* Passes the block to the handler; first opens the handler if the block has `enough` bytes. */
 static bool hand_on(struct frame *f, size_t enough)
 {
     if (f->handler == NULL) {
@@ -551,7 +552,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Decoded bytes, whether they were gzip or not. */
+/* Takes decoded bytes. */
 static bool on_decoded(void *context, const char *bytes, size_t len)
 {
     struct frame *f = context;
@@ -591,7 +592,7 @@ bool frame_is_gzip(const struct frame *f)
     return f->layers[f->codings].stage == STAGE_GZIP;
 }
 
-/* The same, of what the host map has rewritten. */
+/* The same for bytes that the host map has rewritten. */
 static bool on_rewritten(void *context, const char *bytes, size_t len)
 {
     struct frame *f = context;
@@ -614,7 +615,7 @@ static bool parse_text(struct frame *f, const char *bytes, size_t len)
 
 static bool feed_layer(struct frame_layer *l, const char *bytes, size_t len);
 
-/* What is inside a layer: the next layer, or the text. */
+/* Takes the content of a layer: the next layer, or the text. */
 static bool on_inner(void *context, const char *bytes, size_t len)
 {
     struct frame_layer *l = context;
@@ -622,7 +623,8 @@ static bool on_inner(void *context, const char *bytes, size_t len)
     return l == &f->layers[f->codings] ? parse_text(f, bytes, len) : feed_layer(l + 1, bytes, len);
 }
 
-/* gunzip has failed. What it had decoded may still show that the input is not one of ours. */
+/* gunzip has failed. The bytes decoded before may still show that the input is not a sitemap or
+ * list. */
 static bool unpacking_failed(struct frame_layer *l)
 {
     struct frame *f = l->frame;
@@ -764,7 +766,7 @@ bool lines_feed(void *self, const char *bytes, size_t len)
             return true;
         }
         if (!l->pending && part <= sizeof l->buffer) {
-            /* Whole within this piece: no copy. */
+            /* The line is completely in this piece: no copy. */
             struct line line = {bytes, part, l->number, false};
             l->number++;
             if (!l->take(l->context, &line))

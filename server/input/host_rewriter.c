@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A byte-wise state machine over XML or text that replaces origins in places that hold URLs. */
+/* A byte-wise state machine over XML or text that replaces origins where a URL may be. */
 #include "server/input/host_rewriter.h"
 
 #include <stdint.h>
@@ -9,18 +9,18 @@
 #include "server/base/text.h"
 
 enum state {
-    START, /* white space so far, or a byte order mark */
-    LINE,  /* of a list, behind its URL's beginning */
+    START, /* only white space or a byte order mark so far */
+    LINE,  /* the rest of a line of a list, after the beginning of its URL */
     TEXT,
-    OPEN, /* behind "<" and what `word` has */
+    OPEN, /* after "<" and the bytes in `word` */
     NAME, /* of a start tag */
-    TAG,  /* of a start tag, behind its name, outside values */
+    TAG,  /* in a start tag, after its name, outside values */
     VALUE,
     END_TAG, /* or a declaration */
     COMMENT,
     CDATA,
     INSTRUCTION,
-    ORIGIN, /* it may be one of the map's */
+    ORIGIN, /* the bytes may be an origin of the map */
 };
 
 #define NAME_BYTES 16u
@@ -29,15 +29,15 @@ struct host_rewriter {
     const struct host_map *map;
     host_rewriter_take *take;
     void *context;
-    enum state state, behind; /* `behind`: in which the origin stands */
-    bool wants_text;          /* the text of the open element is a URL, which has not begun */
+    enum state state, behind; /* `behind`: the state to return to after the origin */
+    bool wants_text;          /* the open element contains a URL, which has not begun */
     bool is_link;             /* the open tag is a `link` */
-    bool slash;               /* the tag's last byte was one */
-    bool gap;                 /* white space is behind the word */
-    char quote;               /* of the open value */
-    char word[NAME_BYTES];    /* the last bytes of a name, or of what may end a construct */
+    bool slash;               /* the last byte of the tag was a slash */
+    bool gap;                 /* white space follows the word */
+    char quote;               /* of the current value */
+    char word[NAME_BYTES];    /* the last bytes of a name, or of a possible end of a construct */
     size_t word_len;
-    uint32_t left; /* of ORIGIN: the pairs, as bits, that `held` may be the first origin of */
+    uint32_t left; /* in ORIGIN: bits of the pairs whose first origin begins with `held` */
     size_t held_len;
     char held[LOC_MAX_CHARS];
 };
@@ -92,7 +92,7 @@ static void enter_origin(struct host_rewriter *w)
     w->left = (uint32_t)((UINT64_C(1) << w->map->count) - 1);
 }
 
-/* Behind "<": what begins is known by its first bytes. */
+/* After "<": determines the construct by its first bytes. */
 static void open_construct(struct host_rewriter *w, char c)
 {
     static const char cdata[] = "![CDATA[", comment[] = "!--";
@@ -114,7 +114,7 @@ static void open_construct(struct host_rewriter *w, char c)
     }
 }
 
-/* Prefixes are not looked at: a colon begins the name again. */
+/* Prefixes are ignored: the name begins again after a colon. */
 static void parse_name(struct host_rewriter *w, char c)
 {
     if (c == ':') {
@@ -136,7 +136,7 @@ static void parse_tag(struct host_rewriter *w, char c)
         w->quote = c;
         enter_state(w, VALUE);
         if (is_url) {
-            bool wants_text = w->wants_text; /* of a feed's link with both */
+            bool wants_text = w->wants_text; /* for a feed's link that has both */
             enter_origin(w);
             w->wants_text = wants_text;
         }
@@ -154,7 +154,7 @@ static void parse_tag(struct host_rewriter *w, char c)
     w->slash = c == '/';
 }
 
-/* A byte of what ends with these bytes. */
+/* Takes a byte of a construct that ends with `end`. */
 static void skip_until(struct host_rewriter *w, char c, const char *end)
 {
     add_to_word(w, c);
@@ -162,8 +162,7 @@ static void skip_until(struct host_rewriter *w, char c, const char *end)
         enter_state(w, TEXT);
 }
 
-/* A byte outside origins. */
-/* A byte of a byte order mark or white space, as may stand before the first. */
+/* Whether the byte may precede the first one: a byte order mark or white space. */
 static bool is_leading(char c)
 {
     return ascii_is_space(c) || memchr("\xef\xbb\xbf", c, 3) != NULL;
@@ -217,7 +216,7 @@ static void parse_byte(struct host_rewriter *w, char c)
     }
 }
 
-/* Whether an origin begins with this very byte. */
+/* Whether an origin may begin with this byte. */
 static bool begins_origin(struct host_rewriter *w, char c)
 {
     if (w->state == START && c != '<' && !is_leading(c)) {
@@ -228,13 +227,13 @@ static bool begins_origin(struct host_rewriter *w, char c)
            !ascii_is_space(c);
 }
 
-/* What may stand behind an origin. */
+/* Whether the byte may follow an origin. */
 static bool ends_origin(char c)
 {
     return ascii_is_space(c) || (c != '\0' && strchr("/?#<\"']", c) != NULL);
 }
 
-/* The pair whose first origin is held. */
+/* The pair whose first origin is exactly `held`. */
 static const struct host_map_pair *held_pair(const struct host_rewriter *w)
 {
     for (size_t i = 0; i < w->map->count; i++)
@@ -243,7 +242,7 @@ static const struct host_map_pair *held_pair(const struct host_rewriter *w)
     return NULL;
 }
 
-/* Holds a byte back. False: it does not go on as any origin does. */
+/* Holds a byte back if an origin of the map continues with it, else false. */
 static bool hold_byte(struct host_rewriter *w, char c)
 {
     uint32_t left = 0;
@@ -269,7 +268,7 @@ static bool end_origin(struct host_rewriter *w, bool ends)
     return w->held_len == 0 || w->take(w->context, w->held, w->held_len);
 }
 
-/* The first byte from `at` that says anything in this state; `end` where none does. */
+/* The first byte from `at` that matters in this state; `end`: none. */
 static const char *skip_plain(const struct host_rewriter *w, const char *at, const char *end)
 {
     const char *found = at;
@@ -280,8 +279,8 @@ static const char *skip_plain(const struct host_rewriter *w, const char *at, con
     return found != NULL ? found : end;
 }
 
-/* A byte where an origin may begin or go on. False: the taker stops. `*run`: from there on nothing
- * is handed on yet. */
+/* Takes a byte where an origin may begin or continue. False: `take` stops. The bytes from `*run` on
+ * were not passed on yet. */
 static bool parse_origin(struct host_rewriter *w, const char *at, const char **run)
 {
     size_t held = w->held_len;

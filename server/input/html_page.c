@@ -11,11 +11,11 @@
 
 struct marker {
     const char *text; /* in lower case */
-    const char *wall; /* NULL: of several */
+    const char *wall; /* NULL: used by several */
 };
 
-/* Names of scripts, cookies and paths of the challenges. What a wall also adds to good pages is not
- * among them. */
+/* Names of scripts, cookies and paths of challenges. Names that a wall also adds to good pages are
+ * not included. */
 static const struct marker walls[] = {
     {"anubis_challenge", "Anubis"},
     {"/.within.website/x/cmd/anubis", "Anubis"},
@@ -63,7 +63,7 @@ static const struct marker walls[] = {
     {"pardon our interruption", NULL},
 };
 
-/* What pages of other kinds say in their text, too. */
+/* Phrases that count only in the title, since other pages may have them in their text. */
 static const char *const wall_titles[] = {
     "just a moment",
     "attention required",
@@ -105,7 +105,8 @@ static bool has_any(const char *text, size_t len, const char *const *words, size
 
 #define HAS_ANY(text, len, words) has_any(text, len, words, sizeof(words) / sizeof((words)[0]))
 
-/* Where the text of the title is in `lower`; its length, 0: there is none. */
+/* Finds the text of the title in `lower`: `*at` gets its offset. Returns its length; 0: there is
+ * none. */
 static size_t find_title(const char *lower, size_t len, size_t *at)
 {
     const char *tag = find_word(lower, len, "<title");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What an HTML page is that came where a sitemap was due: a page like any other, the challenge of a
- * bot wall, or a maintenance page. Recognised by the names that such pages use for their own parts,
- * and by what they say to people. Pure, thread safe. */
+/* Classifies an HTML page that was received instead of a sitemap: the challenge of a bot wall, a
+ * maintenance page, or any other page. Recognised by names of their parts, and by phrases in text
+ * and title. Pure, thread safe. */
 #pragma once
 
 #include <stddef.h>
@@ -12,13 +12,13 @@ enum html_page_kind { HTML_PAGE_ANY, HTML_PAGE_WALL, HTML_PAGE_MAINTENANCE };
 
 struct html_page {
     enum html_page_kind kind;
-    const char *wall;            /* whose wall it is, for people: "Anubis"; static; NULL: unknown */
+    const char *wall;            /* the product, for people: "Anubis"; static; NULL: unknown */
     char title[HTML_PAGE_TITLE]; /* for people; "" */
 };
 
-/* Checks a page by its first bytes; no more than FRAME_BLOCK_BYTES are looked at. */
+/* Classifies a page by its first bytes, at most FRAME_BLOCK_BYTES. */
 void html_page_check(const char *head, size_t len, struct html_page *out);
-/* What it is, for people: "a challenge page of a bot wall (Anubis)". */
+/* Describes the page for people: "a challenge page of a bot wall (Anubis)". */
 #define HTML_PAGE_WHAT 128u
 void html_page_describe(const struct html_page *page, char out[static HTML_PAGE_WHAT]);
 /* "bot-wall", "maintenance-page"; NULL for any other page. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* JSON, in three steps: a body is split into its elements as the bytes arrive, by counting brackets
- * outside strings, so that only one element is held (an object or an array of them: json_stream;
- * lines: ndjson); an element becomes raw fields, of the common form without a tree
- * (json_flat_read), of any other by jansson, which sees no text that is nested deep; and those are
- * checked as any format's. */
+/* JSON is read in three steps. A body is split into elements as the bytes arrive, by counting
+ * brackets outside strings, so that only one element is in memory (json_stream: one object or an
+ * array of them; ndjson: lines). An element becomes raw fields, in the common form without a tree
+ * (json_flat_read), otherwise by jansson, which never gets deeply nested text. The fields are then
+ * validated like those of any format. */
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -20,13 +20,13 @@
 
 /* ---- brackets ---- */
 
-/* How deep a text is nested, byte by byte. */
+/* Tracks how deep a text is nested, byte by byte. */
 struct nesting {
     unsigned depth;
     bool string, escape;
 };
 
-/* Steps over one byte. True where it ends a string, or closes the outermost bracket. */
+/* Takes one byte. True if it ends a string or closes the outermost bracket. */
 static inline bool nesting_step(struct nesting *n, char c)
 {
     if (n->string) {
@@ -49,8 +49,8 @@ static inline bool nesting_step(struct nesting *n, char c)
 
 /* ---- the common form ---- */
 
-/* A bulk is a million lines of this form: a tree of each, with its allocations and the hash of its
- * names, would cost as much as all that is done with it afterwards. */
+/* A bulk may have a million lines of this form: a tree for each, with allocations and hashing,
+ * would cost as much as all later steps. */
 
 struct text {
     const char *at; /* NULL: absent */
@@ -77,7 +77,7 @@ static bool accept_char(struct cursor *c, char wanted)
     return true;
 }
 
-/* True: none of the eight bytes ends a string, or asks for a closer look. */
+/* True: none of the eight bytes ends a string or needs a closer look. */
 static inline bool is_plain(uint64_t word)
 {
     return !(word_has_high(word) || word_has_below(word, 0x20) || word_has(word, '"') ||
@@ -106,7 +106,7 @@ static bool parse_string(struct cursor *c, struct text *out)
 
 enum { FIELD_LOC, FIELD_LASTMOD, FIELD_DIGEST, FIELD_INDEX, FIELD_COUNT };
 
-/* What names the list: an index, or a urlset. */
+/* The field that names the list: an index or a urlset. */
 static const char *list_field(const struct reader_options *options)
 {
     return options->pages ? "urlset" : "index";
@@ -175,12 +175,12 @@ bool json_flat_read(const char *text, size_t len, const struct reader_options *o
 
 enum json_raw_status {
     JSON_RAW_OK,
-    JSON_RAW_REJECTED, /* is JSON, but no entry, or a name occurs twice */
-    JSON_RAW_SYNTAX,   /* is not JSON */
+    JSON_RAW_REJECTED, /* valid JSON but not an entry, or a name occurs twice */
+    JSON_RAW_SYNTAX,   /* not JSON */
     JSON_RAW_NO_MEMORY,
 };
 
-/* Before jansson recurses. */
+/* Checked before jansson, which recurses. */
 static bool too_deep(const char *text, size_t len)
 {
     struct nesting nesting = {0};
@@ -189,15 +189,15 @@ static bool too_deep(const char *text, size_t len)
     return nesting.depth > ENTRY_MAX_DEPTH;
 }
 
-/* One object that is read: what of it goes where. */
+/* The object that is being read, and where its fields go. */
 struct fields {
     const struct reader_options *options;
     struct raw_entry *raw;
     struct validated_entry *validated;
     struct rejection *rejection;
-    json_t *root;          /* what `raw` borrows from beside the text; NULL: from that alone */
-    uint64_t line, column; /* on SYNTAX: where, 1-based, in characters, within the text */
-    char blamed[64];       /* what rejection->field points to, where it is a name of the text */
+    json_t *root;          /* `raw` borrows from it and from the text; NULL: only from the text */
+    uint64_t line, column; /* on SYNTAX: the place in the text, 1-based, in characters */
+    char blamed[64];       /* rejection->field points here if it is a name from the text */
 };
 
 static enum json_raw_status fail_json(struct fields *f, const char *text, const json_error_t *error)
@@ -221,7 +221,7 @@ static enum json_raw_status fail_json(struct fields *f, const char *text, const 
                  shown);
     else
         snprintf(why, sizeof why, "column %d: %s", error->column, shown);
-    /* What people send most often that is not a line of JSON: see the two hints. */
+    /* Adds hints for the two most frequent inputs that are not lines of JSON. */
     size_t len = strlen(why);
     if (strstr(shown, "end of file expected near '{'") != NULL)
         snprintf(why + len, sizeof why - len,
@@ -229,14 +229,14 @@ static enum json_raw_status fail_json(struct fields *f, const char *text, const 
     else if (strstr(shown, "invalid token near 'http") != NULL)
         snprintf(why + len, sizeof why - len, "; a line is an object: {\"loc\": \"https://...\"}");
     entry_validate_reject(f->raw, f->validated, f->rejection, RULE_JSON, NULL, why);
-    /* The text is whole JSON all the same: only this entry is at fault. */
+    /* Errors in text that is complete JSON: only this entry is at fault. */
     return code == json_error_duplicate_key || code == json_error_null_byte_in_key
                ? JSON_RAW_REJECTED
                : JSON_RAW_SYNTAX;
 }
 
-/* What `export` writes beside the entry and belongs to the catalogue that it was in; `position` and
- * `source` are read. */
+/* Fields that `export` adds and that belong to the exporting catalogue: ignored, except `position`
+ * and `source`, which are read. */
 static bool is_export_field(const char *name)
 {
     static const char *const names[] = {"id",         "page",     "registered_at",
@@ -247,7 +247,7 @@ static bool is_export_field(const char *name)
     return false;
 }
 
-/* A string, or null where that has a meaning. False: another type. */
+/* Reads a string, or null if `nullable`. False: another type. */
 static bool read_text(const json_t *value, bool nullable, const char **text, size_t *len,
                       enum field_state *state)
 {
@@ -278,7 +278,7 @@ static enum rule_code read_position(const struct fields *f, const json_t *value)
 
 /* ---- extensions of a page URL ---- */
 
-/* A fault is reported once the loc is checked; nothing is read behind it. */
+/* Records a fault, which is reported after the loc is checked; no further extension is read. */
 static void fault(const struct fields *f, enum rule_code code)
 {
     f->raw->extension_fault = code;
@@ -380,7 +380,7 @@ static bool is_integral(double number)
     return number >= 0 && number < 1e15 && !(number > (double)(int64_t)number);
 }
 
-/* A value of a video's field as the text that an element has, which `text` keeps. False: another
+/* Converts the value of a video's field to the text of its XML element, in `text`. False: another
  * type. */
 static bool video_text(const json_t *value, enum video_kind kind, struct str *text)
 {
@@ -533,7 +533,7 @@ static void read_videos(const struct fields *f, json_t *value)
     }
 }
 
-/* False: the name is of none of them. */
+/* Reads a field that only page URLs have. False: it is not one of them. */
 static bool read_of_page(const struct fields *f, const char *name, json_t *value)
 {
     static const struct {
@@ -572,10 +572,10 @@ static enum rule_code read_field(const struct fields *f, const char *name, json_
     bool placed = f->options->allow_export_fields || f->options->allow_placed;
     struct raw_entry *raw = f->raw;
     const char *field;
-    enum field_state state; /* of a field that has none */
+    enum field_state state; /* unused */
     bool fits;
     if (strcmp(name, "loc") == 0) {
-        field = "loc"; /* read first, so that every rejection can name it */
+        field = "loc"; /* first, so that every rejection can name it */
         fits = json_is_string(value);
     } else if (strcmp(name, "lastmod") == 0) {
         field = "lastmod";
@@ -629,9 +629,9 @@ static enum rule_code read_object(const struct fields *f, json_t *root)
     return RULE_OK;
 }
 
-/* Reads `text`. On OK f->raw is filled and borrows from `text` and from f->root, which the caller
- * then releases with json_decref (it may be NULL). Otherwise f->root is NULL and f->rejection is
- * filled, its loc kept in f->validated. */
+/* Reads `text`. On OK f->raw is filled and borrows from `text` and f->root (may be NULL), which the
+ * caller frees with json_decref. Otherwise f->root is NULL and f->rejection is filled; its loc is
+ * in f->validated. */
 static enum json_raw_status json_raw_read(struct fields *f, const char *text, size_t len,
                                           uint64_t line_number)
 {
@@ -644,7 +644,7 @@ static enum json_raw_status json_raw_read(struct fields *f, const char *text, si
                               "is nested too deep");
         return JSON_RAW_REJECTED;
     }
-    /* A NUL in a string is let through here so that the field's own rule can refuse it by name. */
+    /* NULs in strings are allowed here, so that the field's own rule rejects them by name. */
     json_error_t error;
     memory_watch();
     f->root =
@@ -652,7 +652,7 @@ static enum json_raw_status json_raw_read(struct fields *f, const char *text, si
     if (f->root == NULL)
         return fail_json(f, text, &error);
     enum json_raw_status status = JSON_RAW_REJECTED;
-    if (memory_failed()) /* a string that found no room to grow has lost a character */
+    if (memory_failed()) /* a string that could not grow has lost a character */
         status = JSON_RAW_NO_MEMORY;
     else if (read_object(f, f->root) == RULE_OK)
         return JSON_RAW_OK;
@@ -661,7 +661,7 @@ static enum json_raw_status json_raw_read(struct fields *f, const char *text, si
     return status;
 }
 
-/* What was read goes on to the reader. */
+/* Passes the entry or rejection to the reader. */
 static bool add_entry(struct reader_state *core, struct fields *f, enum json_raw_status status)
 {
     switch (status) {
@@ -711,14 +711,14 @@ bool ndjson_open(struct frame *f)
 /* ---- one object, or one array of them ---- */
 
 enum stream_state {
-    AT_START,  /* before the body's first character */
-    AT_FIRST,  /* behind `[`: an element or `]` */
-    AT_NEXT,   /* behind a comma: an element */
+    AT_START,  /* before the first character of the body */
+    AT_FIRST,  /* after `[`: an element or `]` */
+    AT_NEXT,   /* after a comma: an element */
     AT_NESTED, /* in an element that is an object or array */
-    AT_STRING, /* in an element that is a string: no entry, but JSON */
-    AT_SCALAR, /* in any other element: ends where a comma, bracket or space comes */
-    AT_BEHIND, /* behind an element: a comma or `]` */
-    AT_END,    /* nothing but white space */
+    AT_STRING, /* in an element that is a string: JSON, but not an entry */
+    AT_SCALAR, /* in any other element: ends at a comma, bracket or space */
+    AT_BEHIND, /* after an element: a comma or `]` */
+    AT_END,    /* only white space */
 };
 
 struct json_stream {
@@ -727,8 +727,8 @@ struct json_stream {
     bool single;
     struct nesting nesting; /* within AT_NESTED or AT_STRING */
     struct place place;     /* of the byte being read */
-    struct place element;   /* where the element being read begins */
-    uint64_t number;        /* of that element, 1-based */
+    struct place element;   /* of the beginning of the current element */
+    uint64_t number;        /* of the current element, 1-based */
     size_t len;
     char buffer[READER_MAX_ITEM_BYTES];
 };
@@ -740,7 +740,7 @@ static bool fail_malformed(struct json_stream *s, const char *why)
                              s->place.line, s->place.column, why);
 }
 
-/* jansson saw the element alone: its place is counted from where the element begins. */
+/* jansson got only the element: its position counts from the beginning of the element. */
 static bool malformed_element(struct json_stream *s, const char *why, uint64_t line,
                               uint64_t column)
 {
@@ -804,7 +804,7 @@ static bool parse_nested(struct json_stream *s, char c)
     return true;
 }
 
-/* Between elements. */
+/* Takes a character between elements. */
 static bool parse_frame(struct json_stream *s, char c)
 {
     if (ascii_is_space(c))
@@ -899,12 +899,12 @@ bool json_stream_single(const struct frame *f)
 struct either {
     struct frame *frame;
     struct nesting nesting;
-    bool whole; /* an object has ended */
+    bool whole; /* an object is complete */
     size_t len;
-    char data[READER_MAX_ITEM_BYTES]; /* what came so far */
+    char data[READER_MAX_ITEM_BYTES]; /* the bytes so far */
 };
 
-/* Gives what was kept to the handler that it is for. `e` is gone then. */
+/* Opens the right handler and passes the collected bytes to it. Frees `e`. */
 static bool decide(struct either *e)
 {
     struct frame *f = e->frame;
@@ -948,7 +948,7 @@ bool json_either_open(struct frame *f)
 
 /* ---- one entry ---- */
 
-/* Copies `text` (which may be NULL) to `*at` and moves on. */
+/* Copies `text` (may be NULL) to `*at`, and moves `*at` behind it. */
 static const char *store(char **at, const char *text)
 {
     if (text == NULL)
@@ -1000,7 +1000,7 @@ static bool keep_rejected(struct rejection *rejection, struct json_entry *out)
     return true;
 }
 
-/* RULE_OK: `out` has the entry; else its rejection is filled. False: no memory. */
+/* Parses one entry. RULE_OK: `out` has it; else the rejection is filled. */
 static bool parse_entry(struct fields *f, const char *text, size_t len, uint64_t line,
                         struct json_entry *out, enum rule_code *code)
 {

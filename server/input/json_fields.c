@@ -15,7 +15,7 @@
 struct json_fields {
     json_t *root;
     size_t list_count;
-    const char **lists[MAX_LISTS]; /* owned arrays of strings that `root` owns */
+    const char **lists[MAX_LISTS]; /* owned arrays; `root` owns the strings */
 };
 
 void json_fields_free(struct json_fields *object)
@@ -30,7 +30,7 @@ void json_fields_free(struct json_fields *object)
 
 void json_member_before(const char *text, size_t len, char *out, size_t size)
 {
-    size_t begin = 0, end = 0; /* the last string */
+    size_t begin = 0, end = 0; /* of the last string */
     unsigned depth = 0;
 
     *out = '\0';
@@ -158,7 +158,7 @@ static enum json_fields_status read_fields(struct json_fields *object, struct js
     return JSON_FIELDS_OK;
 }
 
-/* NULL, with `status` set, where the text is not a JSON object. */
+/* Parses the text. NULL, with `status` set: it is not a JSON object. */
 static json_t *load_json(const char *text, size_t len, enum json_fields_status *status,
                          struct json_fields_error *error)
 {
@@ -175,7 +175,8 @@ static json_t *load_json(const char *text, size_t len, enum json_fields_status *
             snprintf(error->detail, sizeof error->detail, "is a number that is too large");
             return NULL;
         }
-        bool nul = json_error_code(&fault) == json_error_null_character; /* it names its own flag */
+        /* jansson's text mentions its own flag */
+        bool nul = json_error_code(&fault) == json_error_null_character;
         snprintf(error->detail, sizeof error->detail, "line %d, column %d: %s", fault.line,
                  fault.column, nul ? "\\u0000 is not allowed in a text" : fault.text);
         return NULL;
@@ -183,7 +184,7 @@ static json_t *load_json(const char *text, size_t len, enum json_fields_status *
     if (json_is_object(root) && !memory_failed())
         return root;
     json_decref(root);
-    if (memory_failed()) { /* a string that found no room to grow has lost a character */
+    if (memory_failed()) { /* a string that could not grow has lost a character */
         *status = JSON_FIELDS_NO_MEMORY;
         return NULL;
     }

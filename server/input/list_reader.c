@@ -17,7 +17,7 @@ static bool parse_line(void *context, const struct line *line)
     struct reader_state *core = context;
     const char *text = line->text;
     size_t len = line->len;
-    if (len > 0 && text[len - 1] == '\r') /* of CRLF, which is not padding */
+    if (len > 0 && text[len - 1] == '\r') /* of CRLF, not padding */
         len--;
     size_t whole = len;
     size_t front = explain_blank_front(text, len);
@@ -26,7 +26,7 @@ static bool parse_line(void *context, const struct line *line)
     len -= explain_blank_back(text, len);
     if (len == 0 ? !line->cut : *text == '#')
         return true;
-    /* Each of its rows would be registered, as a URL that nobody serves. */
+    /* If a table were accepted, each row would be registered as a URL that does not exist. */
     bool table = core->count == 0 ? detect_table(text, len)
                                   : core->count == 1 && core->column_separator != '\0' &&
                                         memmem(text, len, "://", 3) != NULL &&
@@ -70,7 +70,7 @@ struct reader {
     struct frame frame;
 };
 
-/* Who answers for a while with another page is not asked to mend the list. */
+/* A bot wall or maintenance page is temporary: the user need not correct the list. */
 static bool refuse_page(struct reader *r, const char *head, size_t len)
 {
     const struct reader_kind *kind = reader_kind_of(&r->core);
@@ -85,7 +85,7 @@ static bool refuse_page(struct reader *r, const char *head, size_t len)
                              r->frame.place.line, 0, "is %s", what);
 }
 
-/* Reports the format, unless it was reported, and opens its handler. */
+/* Detects the format, unless it was given, and opens its handler. */
 static bool open_format(void *context, const char *head, size_t len)
 {
     struct reader *r = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The extensions of a page in a sitemap: images, alternates, news and videos. They are checked by
- * the rules of server/rules/page/fragment.h, as `import --urlset` checks them, and what breaks a
- * rule is a remark: crawlers read the page all the same, without that part. */
+/* The extensions of a page in a sitemap: images, alternates, news and videos. They are validated by
+ * the rules of server/rules/page/fragment.h, as in `import --urlset`. A fault is only a remark:
+ * crawlers read the page without that part. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static void check_news(struct sitemap_extension *e, struct sitemap_pages *pages,
         add_extension_remark(pages, e->at, code, given, strlen(given));
 }
 
-/* What breaks a rule in a video: its field, and what was given. */
+/* Remarks a fault in a video, with its field and the given value. */
 static void remark_video(struct sitemap_extension *e, struct sitemap_pages *pages,
                          enum rule_code code, const char *text, size_t len)
 {
@@ -92,7 +92,7 @@ static void remark_video(struct sitemap_extension *e, struct sitemap_pages *page
         add_extension_remark(pages, e->at, code, given, strlen(given));
 }
 
-/* An element of a video. */
+/* An element of a video begins. */
 static void open_video_field(struct sitemap_extension *e, unsigned depth, const char *local,
                              const char **attributes, struct place at)
 {
@@ -105,13 +105,14 @@ static void open_video_field(struct sitemap_extension *e, unsigned depth, const 
     given += front;
     len -= front + detect_space_behind(given, len - front);
     bool fits = len < sizeof e->attribute;
-    memcpy(e->attribute, fits ? given : "\x01", fits ? len : 1); /* a longer one is invalid */
+    /* a longer value is invalid: mark it as such */
+    memcpy(e->attribute, fits ? given : "\x01", fits ? len : 1);
     e->attribute[fits ? len : 1] = '\0';
     e->open[e->open_count++] = (struct sitemap_extension_open){IN_VIDEO_FIELD, depth, at};
     e->field = (int)field;
 }
 
-/* Each namespace that is not quite its extension's, once. */
+/* Remarks each misspelt namespace of an extension once. */
 static void record_variant(struct sitemap_extension *e, struct sitemap_pages *pages,
                            const char *name, unsigned space, struct place at)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* An RSS or Atom feed, which a sitemap index may list like a sitemap (sitemaps.org, "Other Sitemap
- * formats"): its entries are its pages. sitemap_urlset.c hands it the elements. What a feed says,
- * for its hash, is the link and the date of each entry: titles and the date of the build aside. */
+ * formats"): its entries are its pages. sitemap_urlset.c passes the elements on to it. The hash of
+ * a feed covers only the link and the date of each entry, not titles or the date of the build. */
 #include <string.h>
 
 #include "server/base/scan.h"
@@ -47,7 +47,7 @@ static bool read_month(struct scan *s, unsigned *out)
     return false;
 }
 
-/* Seconds east of UTC; false: it is not a zone. */
+/* Parses a zone to seconds east of UTC; false: it is invalid. */
 static bool read_zone(struct scan *s, int64_t *out)
 {
     static const struct {
@@ -71,7 +71,7 @@ static bool read_zone(struct scan *s, int64_t *out)
     return true;
 }
 
-/* RFC 822 5, with the years of four digits that RSS 2.0 has: "Sat, 07 Sep 2002 00:00:01 GMT". */
+/* RFC 822 5 with the four-digit years of RSS 2.0: "Sat, 07 Sep 2002 00:00:01 GMT". */
 static bool read_rfc822(const char *text, size_t len, int64_t *out)
 {
     struct scan s = {text, text + len};
@@ -143,8 +143,8 @@ bool sitemap_feed_start(struct sitemap_feed *f, struct sitemap_work *work, unsig
 void sitemap_feed_link(struct sitemap_work *work, struct place at, const char *text, size_t len)
 {
     sitemap_hash_field(work->hash, HASH_TEXT, text, len);
-    /* What is relative is resolved by readers of feeds (RFC 4287 2); the rest is checked as the
-     * pages of a sitemap are. */
+    /* Feed readers resolve relative URLs (RFC 4287 2); absolute ones are checked like the pages of
+     * a sitemap. */
     if (sitemap_pages_is_url(text, len))
         sitemap_pages_count(&work->pages, sitemap_pages_loc(&work->pages, at, text, len));
 }

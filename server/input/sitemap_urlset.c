@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A urlset, or a feed (sitemap_feed.c), as XML, tag by tag as the bytes arrive: every tag and text
- * goes into the hash, and of each url the loc and the lastmod are checked at their end. What a file
- * is that breaks before its root is known is recognised by its prolog: meant as a sitemap, or
- * something else. */
+/* Reads a urlset, or a feed (sitemap_feed.c), as XML, tag by tag as the bytes arrive. Every tag and
+ * text goes into the hash, and the loc and lastmod of each url are checked at their end. If the XML
+ * breaks before its root, the prolog shows whether the file was intended as a sitemap. */
 
 #include <stddef.h>
 #include <stdio.h>
@@ -19,15 +18,15 @@
 
 struct sitemap_item {
     bool open;
-    enum { FIELD_NONE, FIELD_LOC, FIELD_LASTMOD } field; /* that is open */
-    bool markup;                                         /* an element stands within it */
-    struct place at;                                     /* where the url begins */
-    struct place field_at;                               /* and its open field */
+    enum { FIELD_NONE, FIELD_LOC, FIELD_LASTMOD } field; /* the open element */
+    bool markup;                                         /* it contains an element */
+    struct place at;                                     /* of the beginning of the url */
+    struct place field_at;                               /* of the open element */
     unsigned locs, lastmods;                             /* so far */
-    enum rule_code loc_code;                             /* what the loc is */
+    enum rule_code loc_code;                             /* the result for the loc */
 };
 
-/* False: it is one too many, and the work's core knows. */
+/* A url begins. False: it is one too many, which is reported to the core. */
 static bool sitemap_item_begin(struct sitemap_item *item, struct sitemap_work *work,
                                struct place at)
 {
@@ -54,7 +53,7 @@ static void parse_loc(struct sitemap_item *item, struct sitemap_pages *pages, co
 {
     if (item->locs == 1 && !item->markup)
         item->loc_code = sitemap_pages_loc(pages, item->field_at, text, len);
-    else if (item->locs <= 2) /* of several, which one is intended is anyone's guess */
+    else if (item->locs <= 2) /* it is unknown which one is intended */
         item->loc_code = sitemap_pages_refuse(
             pages, item->field_at, item->locs == 1 ? RULE_LOC_MARKUP : RULE_LOC_REPEATED);
 }
@@ -68,7 +67,7 @@ static void parse_lastmod(struct sitemap_item *item, struct sitemap_pages *pages
         sitemap_pages_refuse(pages, item->field_at, RULE_LASTMOD_INVALID);
 }
 
-/* It ends, and this stood in it. */
+/* The open element ends; it contained this text. */
 static void sitemap_item_end_field(struct sitemap_item *item, struct sitemap_pages *pages,
                                    const char *text, size_t len)
 {
@@ -87,14 +86,14 @@ static void sitemap_item_end(struct sitemap_item *item, struct sitemap_pages *pa
     item->open = false;
 }
 
-/* ---- what stands before the root, and what it means for a urlset ---- */
+/* ---- the prolog, before the root ---- */
 
 struct sitemap_prolog {
     enum sitemap_start start;
     struct place start_at;
-    bool urlset;              /* the tag of a urlset begins, whether it ever ends or not */
-    struct place declared_at; /* the XML declaration; line 0: none was read */
-    bool foreign;             /* it names an encoding other than UTF-8 */
+    bool urlset;              /* the tag of a urlset has begun, maybe incomplete */
+    struct place declared_at; /* of the XML declaration; line 0: there is none */
+    bool foreign;             /* it declares an encoding other than UTF-8 */
     char encoding[48];        /* that encoding, for people */
     bool doctype;
     struct place doctype_at;
@@ -106,7 +105,7 @@ struct sitemap_prolog_fault {
     char why[96];
 };
 
-/* UTF-8, by its name or as it is often misspelt, and what is a part of it. */
+/* Whether it is a name of UTF-8, a frequent misspelling, or a subset (ASCII). */
 static bool is_utf8_name(const char *encoding)
 {
     static const char *const names[] = {"utf-8", "utf8", "us-ascii", "ascii"};
@@ -116,7 +115,7 @@ static bool is_utf8_name(const char *encoding)
     return false;
 }
 
-/* Takes the XML declaration's encoding (NULL: it names none). */
+/* Takes the encoding of the XML declaration (NULL: none). */
 static void sitemap_prolog_declare(struct sitemap_prolog *p, struct place at, const char *encoding)
 {
     p->declared_at = at;
@@ -126,7 +125,7 @@ static void sitemap_prolog_declare(struct sitemap_prolog *p, struct place at, co
     entry_validate_quote(p->encoding, sizeof p->encoding, encoding, strlen(encoding));
 }
 
-/* What a urlset behind this prolog is refused for. */
+/* Why a urlset after this prolog is invalid. */
 static struct sitemap_prolog_fault sitemap_prolog_check(const struct sitemap_prolog *p)
 {
     struct sitemap_prolog_fault fault = {.code = NULL};
@@ -156,24 +155,24 @@ static struct sitemap_prolog_fault sitemap_prolog_check(const struct sitemap_pro
 
 /* ---- the urlset ---- */
 
-#define DOCTYPE_MAX_BYTES 65536u /* from a DOCTYPE to the root element */
+#define DOCTYPE_MAX_BYTES 65536u /* from the DOCTYPE to the root element */
 #define FEED_MAX_DEPTH    512u   /* nested elements */
 
 struct sitemap_urlset {
     struct xml xml; /* first */
     struct sitemap_work *work;
     struct sitemap_prolog prolog;
-    unsigned depth;                     /* of open elements; 1: within the root */
-    bool root_seen;                     /* and it is a urlset, or a feed */
+    unsigned depth;                     /* number of open elements; 1: within the root */
+    bool root_seen;                     /* it is a urlset or a feed */
     struct sitemap_feed feed;           /* FEED_NONE: it is a urlset */
-    struct sitemap_item item;           /* the open element of depth 2, where it is a url */
+    struct sitemap_item item;           /* the open element of depth 2 if it is a url */
     struct sitemap_extension extension; /* of it */
     uint64_t doctype_bytes;             /* bytes given to expat since the DOCTYPE */
     struct xml_text run;                /* the character data since the last tag */
     char run_data[SITEMAP_FILE_MAX_TEXT];
 };
 
-/* Ends it as a broken sitemap. */
+/* Ends the file as a broken sitemap. */
 static bool refuse_at(struct sitemap_urlset *u, struct place place, const char *code,
                       const char *why)
 {
@@ -187,7 +186,7 @@ static bool reject_urlset(struct sitemap_urlset *u, const char *code, const char
     return refuse_at(u, xml_place(&u->xml), code, why);
 }
 
-/* Ends it as something else than a sitemap. */
+/* Ends the file as something other than a sitemap. */
 static bool dismiss(struct sitemap_urlset *u, const char *what)
 {
     xml_stop(&u->xml);
@@ -196,7 +195,7 @@ static bool dismiss(struct sitemap_urlset *u, const char *what)
 
 static const char other_xml[] = "XML, but not a sitemap";
 
-/* Whether the file is a sitemap, or meant as one, for all that is known. */
+/* Whether the file is, or was intended as, a sitemap, as far as is known. */
 static bool is_intended(const struct sitemap_urlset *u)
 {
     const struct sitemap_prolog *p = &u->prolog;
@@ -249,7 +248,7 @@ static bool begin_root(struct sitemap_urlset *u, const char *name)
     return fault.code == NULL || refuse_at(u, fault.at, fault.code, fault.why);
 }
 
-/* The character data since the last tag, which a tag ends. Returns its length. */
+/* A tag ends the character data since the last tag. Returns its length. */
 static size_t end_run(struct sitemap_urlset *u)
 {
     size_t len = xml_text_end(&u->run);
@@ -324,8 +323,8 @@ static void XMLCALL on_end(void *user, const XML_Char *name)
     u->depth--;
 }
 
-/* No line ends within a piece that expat gives, unless it is one: so the column of each byte of
- * it is known, and does not depend on where the piece begins. */
+/* expat passes a line end as a piece of its own, so the column of each byte of a piece is known and
+ * does not depend on where the piece begins. */
 static void XMLCALL on_text(void *user, const XML_Char *text, int len)
 {
     struct sitemap_urlset *u = user;
@@ -348,8 +347,8 @@ static void XMLCALL on_declaration(void *user, const XML_Char *version, const XM
         sitemap_prolog_declare(&u->prolog, xml_place(&u->xml), encoding);
 }
 
-/* Entities can grow without end and name files of the server. Where the names are conclusive the
- * document ends here; otherwise at the root, in whose content alone an entity could be used. */
+/* Entities can expand without limit and refer to files of the server. If the names are conclusive
+ * the document ends here, otherwise at the root: an entity can only be used in its content. */
 static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char *system_id,
                                const XML_Char *public_id, int internal_subset)
 {
@@ -367,7 +366,7 @@ static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char 
         dismiss_root(u, "html");
 }
 
-/* True where expat has stopped at bytes that are no UTF-8 (Latin-1, mostly). */
+/* True if expat has stopped at bytes that are not UTF-8 (mostly Latin-1). */
 static bool is_bad_utf8(const struct sitemap_urlset *u)
 {
     size_t len;
@@ -423,8 +422,8 @@ bool sitemap_urlset_open(struct frame *f, struct sitemap_work *work, enum sitema
 {
     struct sitemap_urlset *u = malloc(sizeof *u);
     if (u != NULL) {
-        /* Whatever is declared, the bytes are read as UTF-8: a declaration that expat does not
-         * know ("utf8", "windows-1251") must not hide what the root is. */
+        /* Read the bytes as UTF-8 whatever is declared: an encoding that expat does not know
+         * ("utf8", "windows-1251") must not hide the root. */
         const char *encoding = start == START_WIDE ? NULL : "UTF-8";
         memset(u, 0, offsetof(struct sitemap_urlset, run_data));
         xml_text_init(&u->run, u->run_data, sizeof u->run_data);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The verifier is a frame (frame.h) whose handler is a text list (here) or a urlset
- * (sitemap_urlset.c). Both say what they read to one hash and one count of pages; the verdict is
- * made of those at the end. */
+ * (sitemap_urlset.c). Both add what they read to one hash and one struct of pages, which give the
+ * verdict at the end. */
 #include "server/input/sitemap_file.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static struct sitemap_remark *find_remark(struct sitemap_remarks *r, enum rule_c
     return NULL;
 }
 
-/* Counts one more. `given` (may be NULL) is what is there, `len` bytes. */
+/* Adds a place to the remark. `given` (may be NULL) is the text there, `len` bytes. */
 static void sitemap_remarks_add(struct sitemap_remarks *r, enum rule_code code, uint64_t line,
                                 uint64_t column, const char *given, size_t len)
 {
@@ -50,7 +50,7 @@ static void sitemap_remarks_add(struct sitemap_remarks *r, enum rule_code code, 
     remark->count++;
 }
 
-/* Of a page in a sitemap, where the sentence of the code is about an entry of an index. */
+/* The sentence for a page in a sitemap, if that of the code is about an entry of an index. */
 static const char *sentence(enum rule_code code, const char *given)
 {
     switch (code) {
@@ -67,7 +67,7 @@ static const char *sentence(enum rule_code code, const char *given)
         return "is more than a day in the future";
     case RULE_LASTMOD_OLD:
         return "is 1970-01-01 or earlier, the date of an unset clock";
-    case RULE_DUPLICATE: /* of an alternate, or of a field of news */
+    case RULE_DUPLICATE: /* an alternate, or a field of news */
         return "occurs more than once, with different values";
     case RULE_LANGUAGE:
         return strncmp(given, "news.", 5) == 0
@@ -154,12 +154,12 @@ void sitemap_remarks_read(const char *text, struct sitemap_remarks *out)
     }
 }
 
-/* ---- the hash of what it says ---- */
+/* ---- the hash of the content ---- */
 
 #define STAGE_BYTES  4096u
 #define HEADER_BYTES 5u /* the tag and the length */
 
-/* Fields are short (a tag's name, a date); gathering them saves a call into the library each. */
+/* Buffers fields, which are short (a tag's name, a date), to save calls of the library. */
 struct hash_stream {
     XXH3_state_t *state;
     size_t staged;
@@ -210,7 +210,7 @@ static void add_field(struct hash_stream *h, enum sitemap_hash_tag tag, const ch
         flush(h);
     unsigned char *at = h->stage + h->staged;
     at[0] = (unsigned char)tag;
-    for (unsigned i = 0; i < 4; i++) /* no field is 4 GiB long; the order of bytes is fixed */
+    for (unsigned i = 0; i < 4; i++) /* no field has 4 GiB; fixed byte order */
         at[1 + i] = (unsigned char)(len >> (8 * i));
     h->staged += HEADER_BYTES;
     if (len > STAGE_BYTES - HEADER_BYTES) {
@@ -310,7 +310,7 @@ bool sitemap_pages_is_url(const char *text, size_t len)
            (len > 8 && ascii_equals(text, 8, "https://"));
 }
 
-/* `expect` is borrowed. Of zeroed memory. */
+/* Initialises zeroed memory. `expect` is borrowed. */
 static void sitemap_pages_init(struct sitemap_pages *p, const struct sitemap_expect *expect)
 {
     const struct url *own = expect->url;
@@ -326,7 +326,7 @@ static void add_remark(struct sitemap_pages *p, enum rule_code code, struct plac
     sitemap_remarks_add(&p->remarks, code, at.line, at.column, given, len);
 }
 
-/* A host that is named without a port is intended with any, as everywhere in the registry. */
+/* A host without a port matches any port, as everywhere in the registry. */
 static bool is_host(const char *host, const struct url *url)
 {
     size_t len = strlen(host);
@@ -353,7 +353,7 @@ static size_t www_len(const char *host, size_t len)
     return len > 4 && memcmp(host, "www.", 4) == 0 ? 4 : 0;
 }
 
-/* www.example.com, example.com and their ports mostly are one site, and verified together. */
+/* www.example.com, example.com and their ports are mostly one site, verified together. */
 static bool is_twin(const struct url *a, const struct url *b)
 {
     const char *at = a->text + a->host_at, *other = b->text + b->host_at;
@@ -362,7 +362,7 @@ static bool is_twin(const struct url *a, const struct url *b)
     return len == b->host_len - other_skip && memcmp(at + skip, other + other_skip, len) == 0;
 }
 
-/* What is said of the pages of an origin that is not the file's own. */
+/* The result for pages of an origin other than the file's. */
 static enum rule_code check_origin(const struct sitemap_expect *expect, const struct url *page)
 {
     return !expects_host(expect, page)         ? RULE_OUTSIDE_SITE
@@ -418,8 +418,8 @@ enum rule_code sitemap_pages_refuse(struct sitemap_pages *p, struct place at, en
     return code;
 }
 
-/* What crawlers cannot ask for, however they mend what they find. Of the rest (a raw space, a
- * fragment, a name that is not ASCII) most make something. */
+/* Faults that no crawler can repair to request the URL. Most crawlers repair others (a raw space, a
+ * fragment, a name that is not ASCII). */
 static bool is_useless(enum rule_code code)
 {
     return code == RULE_LOC_MISSING || code == RULE_LOC_RELATIVE || code == RULE_LOC_SCHEME ||
@@ -432,8 +432,8 @@ void sitemap_pages_count(struct sitemap_pages *p, enum rule_code code)
     p->useless += is_useless(code);
 }
 
-/* Refuses the file since none of its URLs is of use: what is foreign is reported where there is
- * some, for that may be declared. */
+/* Reports the file as broken because none of its URLs is usable. Foreign hosts are reported first,
+ * since they can be declared. */
 static void sitemap_pages_refuse_all(const struct sitemap_pages *p, struct reader_state *core)
 {
     char sentence[SITEMAP_REMARK_SENTENCE];
@@ -458,7 +458,7 @@ void sitemap_pages_namespace(struct sitemap_pages *p, struct place at, const cha
     add_remark(p, RULE_NAMESPACE, at, len > 0 ? name : NULL, len);
 }
 
-/* The digits behind the point of a stored lastmod. */
+/* The digits after the point of a stored lastmod. */
 static size_t fraction(const char *text, const char **digits)
 {
     const char *point = strchr(text, '.');
@@ -466,7 +466,7 @@ static size_t fraction(const char *text, const char **digits)
     return strspn(*digits, "0123456789");
 }
 
-/* Within one second the fractions decide: 0.5 is later than 0.25, and no later than 0.50. */
+/* Within one second the fractions decide: 0.5 is later than 0.25, and equal to 0.50. */
 static bool is_later(const struct lastmod *a, const struct lastmod *b)
 {
     if (a->unix_seconds != b->unix_seconds)
@@ -507,7 +507,7 @@ void sitemap_pages_lastmod(struct sitemap_pages *p, struct place at, const char 
     }
     if (p->one_code == RULE_OK)
         p->dated++;
-    else if (len > 0) /* <lastmod/> is as good as none */
+    else if (len > 0) /* <lastmod/> counts as missing */
         add_remark(p, p->one_code, at, text, len);
 }
 
@@ -517,7 +517,7 @@ static bool sitemap_pages_one_lastmod(const struct sitemap_pages *p)
     return p->urls > 1 && p->dated == p->urls && !p->lastmods_differ;
 }
 
-/* Two pages may be saved in the same second, and a day's news are of that day. */
+/* Two pages may be saved in the same second, and all news of a day may have the same date. */
 static bool sitemap_pages_stamp(const struct sitemap_pages *p)
 {
     bool day = strchr(p->one.text, 'T') == NULL;
@@ -528,7 +528,7 @@ static bool sitemap_pages_stamp(const struct sitemap_pages *p)
 
 _Static_assert(SITEMAP_FILE_MAX_TEXT < READER_MAX_ITEM_BYTES, "lines holds the longest line");
 
-/* A text that merely begins with a URL (a note, a CSV export) is not a list. */
+/* Whether a text only begins with a URL (a note, a CSV export) and is not a list. */
 static bool is_prose(const struct sitemap_work *w)
 {
     return 2 * w->strange > w->pages.urls;
@@ -541,7 +541,7 @@ static bool refuse_prose(struct sitemap_work *w)
                               "text that is not a list of URLs, one a line");
 }
 
-/* Why a list is refused, if it is one. */
+/* Refuses a line that is too long, if the text is a list. */
 static bool refuse_long(struct sitemap_work *w, uint64_t line)
 {
     if (is_prose(w))
@@ -590,8 +590,8 @@ static const struct handler list_handler = {lines_feed, list_finish, free};
 
 /* ---- the verifier ---- */
 
-/* Markup repeats itself: a sitemap of forty languages is 100 times its gzip. deflate's utmost is
- * 1032, which only what repeats one byte comes near to. */
+/* Markup is repetitive: a sitemap in forty languages is 100 times larger than its gzip form. The
+ * maximum of deflate is 1032, for repetitions of one byte. */
 #define MAX_RATIO 500u
 
 struct sitemap_verifier {
@@ -599,7 +599,7 @@ struct sitemap_verifier {
     struct frame frame;
 };
 
-/* Of HTML the forms that are a page for certain. */
+/* Detects the forms of HTML that certainly are a page. */
 static bool detect_page(const char *head, size_t len)
 {
     return detect_html(head, len) && memmem(head, len, "<body", 5) != NULL;
@@ -611,14 +611,15 @@ static bool is_wide(const char *text, size_t len)
            (len >= 2 && (memcmp(text, "<\0", 2) == 0 || memcmp(text, "\0<", 2) == 0));
 }
 
-/* The same of what is not XML. */
+/* Detects UTF-16 in text that is not XML. */
 static bool is_wide_text(const char *text, size_t len)
 {
     size_t mark = detect_utf16(text, len) ? 2 : 0;
     return detect_wide_text(text + mark, len - mark) && text[mark] != '<' && text[mark + 1] != '<';
 }
 
-/* "<", and "<?xml", as expat does not take it; NULL: it may. */
+/* The name of an encoding in which "<" or "<?xml" is written that expat does not read; NULL: none.
+ */
 static const char *foreign_encoding(const char *text, size_t len)
 {
     static const char *const utf32[] = {"\0\0\xfe\xff", "\xff\xfe\0\0", "\0\0\0<", "<\0\0\0"};
@@ -639,7 +640,7 @@ static bool refuse_head(struct sitemap_verifier *v, const char *code, const char
                              v->frame.place.column, "%s", why);
 }
 
-/* What is inside the gzip, or the one content coding, is gzip again. */
+/* Whether the content of the gzip layer, or of the only content coding, is gzip again. */
 static bool is_packed_twice(const struct sitemap_verifier *v, const char *head, size_t len)
 {
     return detect_gzip(head, len) || (v->frame.codings > 0 && frame_is_gzip(&v->frame) &&
@@ -657,7 +658,7 @@ static bool refuse_line(struct sitemap_verifier *v, const char *head, const char
                              shown);
 }
 
-/* Latin-1 has a few letters that are not UTF-8. */
+/* Text in Latin-1 has only a few letters that are not UTF-8. */
 static bool is_mostly_utf8(const char *head, size_t len)
 {
     size_t bad = 0;
@@ -668,7 +669,7 @@ static bool is_mostly_utf8(const char *head, size_t len)
     return bad * 10 <= len;
 }
 
-/* Neither XML nor a list. */
+/* Reports a file that is neither XML nor a list. */
 static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t len)
 {
     struct sitemap_work *w = &v->work;
@@ -689,7 +690,7 @@ static bool refuse_other(struct sitemap_verifier *v, const char *head, size_t le
     return sitemap_work_other(w, SITEMAP_FILE_OTHER, "not-a-sitemap", "%s", what);
 }
 
-/* Of a file that begins neither as a URL nor as XML. */
+/* Handles a file that begins neither like a URL nor like XML. */
 static bool evaluate_text(struct sitemap_verifier *v, const char *head, size_t len)
 {
     const char *line;
@@ -699,7 +700,7 @@ static bool evaluate_text(struct sitemap_verifier *v, const char *head, size_t l
     return refuse_other(v, head, len);
 }
 
-/* Finds by the head what the file is. */
+/* Determines the form of the file by its head. */
 static bool open_form(void *context, const char *head, size_t len)
 {
     struct sitemap_verifier *v = context;
@@ -710,7 +711,7 @@ static bool open_form(void *context, const char *head, size_t len)
     if (w->core.bytes == 0)
         return reader_state_fail(&w->core, READER_MALFORMED, "empty-file", 0, 0,
                                  "is empty: nothing was written to it, or not yet");
-    if (len == 0) /* all of it was blank */
+    if (len == 0) /* only white space */
         return true;
     if (is_packed_twice(v, head, len))
         return reader_state_fail(&w->core, READER_MALFORMED, "packed-twice", 0, 0,
@@ -776,7 +777,7 @@ static bool is_gzip_type(const char *content_type)
            ascii_equals(content_type, len, "application/x-gzip");
 }
 
-/* A .gz that comes with Content-Encoding: gzip is unpacked on the way; or it is still packed. */
+/* A .gz with Content-Encoding: gzip may be plain after decoding, or still packed. */
 enum sitemap_packing sitemap_packing_reported(enum sitemap_packing name,
                                               const char *content_encoding,
                                               const char *content_type)
@@ -839,7 +840,7 @@ bool sitemap_verifier_feed(struct sitemap_verifier *v, const void *bytes, size_t
     return frame_feed(&v->frame, bytes, len);
 }
 
-/* What crawlers can make nothing of, though it is a sitemap by its form. */
+/* Reports a well-formed sitemap that is useless for crawlers. */
 static void check_use(struct sitemap_verifier *v)
 {
     const struct sitemap_pages *pages = &v->work.pages;

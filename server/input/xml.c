@@ -7,15 +7,15 @@
 
 #include "server/rules/page/extension.h"
 
-#define XML_TOKEN_MAX_BYTES READER_MAX_TEXT_BYTES /* of a tag, or of a comment */
-#define XML_NAME_SEPARATOR  '\n' /* no namespace can hold it: expat refuses those that do */
+#define XML_TOKEN_MAX_BYTES READER_MAX_TEXT_BYTES /* of a tag or a comment */
+#define XML_NAME_SEPARATOR  '\n'                  /* expat rejects namespaces that contain it */
 
-/* ---- expat under one set of names: 2.9 deprecates the functions that 2.5 has ---- */
+/* ---- one set of names for expat: 2.9 deprecates the functions of 2.5 ---- */
 
 #define EXPAT_AT_LEAST(major, minor)                                                               \
     (XML_MAJOR_VERSION > (major) || (XML_MAJOR_VERSION == (major) && XML_MINOR_VERSION >= (minor)))
 
-/* From 1. */
+/* 1-based. */
 static uint64_t expat_line(XML_Parser parser)
 {
 #if EXPAT_AT_LEAST(2, 9)
@@ -25,7 +25,7 @@ static uint64_t expat_line(XML_Parser parser)
 #endif
 }
 
-/* From 1. */
+/* 1-based. */
 static uint64_t expat_column(XML_Parser parser)
 {
 #if EXPAT_AT_LEAST(2, 9)
@@ -73,9 +73,9 @@ bool xml_is_last(const struct xml *x)
 
 /* ---- the driver ---- */
 
-/* Expat holds a token (a tag, a comment) until it is whole; this bounds what it may hold. From
- * 2.6 on it does not try again until what it holds has doubled; a token that is longer than the
- * limit itself is refused by xml_token, so that this is met by what is twice as long. */
+/* Limits what expat holds: it keeps a token (a tag, a comment) until it is complete. From 2.6 on it
+ * tries again only when the held bytes have doubled. xml_token rejects a token above the limit
+ * itself, so only much longer ones reach this limit. */
 #define PENDING_MAX_BYTES (3u * XML_TOKEN_MAX_BYTES)
 
 struct place xml_place(const struct xml *x)
@@ -160,7 +160,7 @@ static bool fail_parse(struct xml *x)
     enum XML_Error error = XML_GetErrorCode(x->parser);
     char why[128];
     if (!reader_state_ok(x->core))
-        return false; /* stopped by a handler, which has said why */
+        return false; /* stopped by a handler, which has reported the reason */
     if (error == XML_ERROR_NO_MEMORY || memory_failed())
         return reader_state_no_memory(x->core);
     bool early = error == XML_ERROR_NO_ELEMENTS || error == XML_ERROR_UNCLOSED_TOKEN ||
@@ -190,7 +190,7 @@ bool xml_finish(void *self)
 
 static const char protocol[] = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
-/* Seen in the wild: https for http, no www, 0.84 of Google's time, a slash behind. */
+/* Seen in the wild: https for http, no www, Google's old 0.84, a trailing slash. */
 static const char *const meant[] = {
     "https://www.sitemaps.org/schemas/sitemap/", "http://www.sitemaps.org/schemas/sitemap/",
     "https://sitemaps.org/schemas/sitemap/",     "http://sitemaps.org/schemas/sitemap/",
@@ -203,8 +203,8 @@ const char *xml_name_local(const char *name)
     return separator != NULL ? separator + 1 : name;
 }
 
-/* "0.9", "0.84", "0.9/": digits and a dot. Google's extensions live beside them
- * ("sitemap-news/0.9"), and "sitemap/0.9x" is nobody's. */
+/* "0.9", "0.84", "0.9/": digits and a dot. Google's extensions have similar names
+ * ("sitemap-news/0.9"); "sitemap/0.9x" is unknown. */
 static bool is_version(const char *text, size_t len)
 {
     if (len > 0 && text[len - 1] == '/')
@@ -236,7 +236,7 @@ void xml_name_shown(const struct xml *x, const char *name, char *out, size_t siz
     if (tag != NULL && left > 1 && *tag == '<')
         while (1 + len < left && strchr(" \t\r\n/>", tag[1 + len]) == NULL)
             len++;
-    /* In another encoding the bytes are not those of the name. */
+    /* In another encoding the bytes of the tag differ from the name. */
     bool plain = len >= local_len && memcmp(tag + 1 + len - local_len, local, local_len) == 0;
     entry_validate_quote(out, size, plain ? tag + 1 : local, plain ? len : local_len);
 }
@@ -250,8 +250,8 @@ void xml_space_explain(const char *name, char out[XML_SPACE_WHY])
              xml_name_local(name), shown, protocol);
 }
 
-/* Namespaces of extensions without "http://www.", and of Google's without the version: seen in the
- * wild are https, no www, another version, a slash behind. */
+/* Namespaces of extensions without "http://www.", Google's without the version. Seen in the wild:
+ * https, no www, another version, a trailing slash. */
 static const struct {
     const char *space;
     unsigned bit;

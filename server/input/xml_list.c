@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A list as XML, a sitemap index or, of page URLs, a urlset, element by element as the bytes
- * arrive: each <sitemap> or <url> is gathered and handed on at its end. */
+/* Reads a list as XML, a sitemap index or, for page URLs, a urlset, as the bytes arrive: each
+ * <sitemap> or <url> is collected and passed on at its end. */
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -14,20 +14,21 @@
 #include "server/rules/loc.h"
 #include "server/rules/url.h"
 
-/* One <sitemap> or <url> element: what is gathered of it, and what becomes of that. */
+/* One <sitemap> or <url> element. */
 
-#define LASTMOD_BYTES   256    /* a date has 35 at most; a longer text is not a date */
-#define EXTENSION_BYTES 16384  /* of a URL or a text, which are refused long before */
-#define REFUSED         "\x01" /* in the place of a longer one of a video: no field may have it */
+#define LASTMOD_BYTES   256   /* a date has 35 at most */
+#define EXTENSION_BYTES 16384 /* of a URL or a text; shorter ones are invalid already */
+/* replaces a text of a video that is too long: invalid in every field */
+#define REFUSED "\x01"
 
 struct xml_item {
-    uint64_t line; /* where it begins */
+    uint64_t line; /* of its beginning */
     unsigned locs, lastmods;
-    bool loc_markup, lastmod_markup; /* an element stands within */
-    struct xml_text loc, lastmod;    /* of the first of each */
+    bool loc_markup, lastmod_markup; /* they contain an element */
+    struct xml_text loc, lastmod;    /* the first of each */
     struct xml_text direct;          /* text beside the elements */
     rule_set remarks;
-    enum rule_code extension_fault; /* of the first of its extensions that breaks a rule */
+    enum rule_code extension_fault; /* of its first invalid extension */
     char loc_data[READER_MAX_TEXT_BYTES], lastmod_data[LASTMOD_BYTES],
         direct_data[LOC_MAX_CHARS + 1];
 };
@@ -44,7 +45,7 @@ static void xml_item_begin(struct xml_item *item, uint64_t line)
     xml_text_init(&item->direct, item->direct_data, sizeof item->direct_data);
 }
 
-/* The loc, or what is wrong with it. */
+/* Reads the loc, or its fault. */
 static void read_loc(const struct xml_item *item, struct raw_entry *raw)
 {
     raw->loc_len = xml_text_end(&item->loc);
@@ -60,7 +61,7 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
     if (padded && raw->loc != NULL)
         raw->remarks |= RULE_BIT(RULE_LOC_PADDED);
     if (item->locs > 1) {
-        /* Which one was meant is anyone's guess. */
+        /* It is unknown which one is intended. */
         raw->loc_fault = RULE_LOC_REPEATED;
     } else if (item->loc_markup) {
         raw->loc_fault = RULE_LOC_MARKUP;
@@ -76,8 +77,7 @@ static void read_loc(const struct xml_item *item, struct raw_entry *raw)
     }
 }
 
-/* Fills `raw`, which borrows from `item`. Returns true where text was passed over that stood
- * beside the elements. */
+/* Fills `raw`, which borrows from `item`. True: text beside the elements was ignored. */
 static bool xml_item_read(const struct xml_item *item, struct raw_entry *raw)
 {
     *raw = (struct raw_entry){.position = POSITION_NONE,
@@ -96,14 +96,14 @@ static bool xml_item_read(const struct xml_item *item, struct raw_entry *raw)
         raw->lastmod_why = rule_code_sentence(RULE_LASTMOD_INVALID);
     if (raw->lastmod_len > 0 || raw->lastmod_why != NULL)
         raw->lastmod_state = FIELD_SET;
-    else if (item->lastmods > 0) /* <lastmod/> costs nothing, but is reported */
+    else if (item->lastmods > 0) /* <lastmod/> is only remarked */
         raw->remarks |= RULE_BIT(RULE_LASTMOD_INVALID);
     return raw->loc_fault == RULE_OK && item->direct.len > 0;
 }
 
-#define READER_MAX_DEPTH 64u /* of elements */
+#define READER_MAX_DEPTH 64u /* nested elements */
 
-/* Where in the document we are; deeper down is what is ignored. */
+/* The place in the document; deeper elements are ignored. */
 enum place_in_tree {
     IN_NOTHING,
     IN_ROOT,
@@ -124,24 +124,24 @@ struct xml_list {
     struct xml xml; /* first */
     unsigned depth;
     enum place_in_tree at;
-    enum place_in_tree ignored_in; /* where an ignored element stands */
+    enum place_in_tree ignored_in; /* the place of the ignored element */
     unsigned ignored_depth;        /* its depth */
-    bool ignored_is_reported;      /* it was remarked, and no loc in it yet */
+    bool ignored_is_reported;      /* there was a remark, but not yet for a loc in it */
     uint64_t ignored_line;
     char ignored_name[64];
-    unsigned variants; /* EXTENSION_… whose namespaces were remarked */
+    unsigned variants; /* EXTENSION_… with a remark on the namespace */
     bool stray;        /* text directly in the root since the last element */
     bool wide;         /* UTF-16 by its first bytes */
-    bool plain;        /* items without prefix and attributes are ours */
-    bool between;      /* expat has read to the end of an item, and has no more */
-    /* Of a urlset; in an index all of it is ignored. */
+    bool plain;        /* items without prefix and attributes belong to the list */
+    bool between;      /* expat has read exactly to the end of an item */
+    /* For a urlset; in an index extensions are ignored. */
     bool pages;
     struct fragment *fragment;    /* the owner's */
-    enum news_field field;        /* of IN_NEWS_FIELD */
-    enum video_field video_field; /* of IN_VIDEO_FIELD, with its attribute */
+    enum news_field field;        /* in IN_NEWS_FIELD */
+    enum video_field video_field; /* in IN_VIDEO_FIELD, with its attribute */
     char attribute[LOC_MAX_CHARS + 2];
     bool image_has_loc;
-    struct xml_text text; /* of IN_IMAGE_LOC, IN_NEWS_FIELD, IN_VIDEO_FIELD */
+    struct xml_text text; /* in IN_IMAGE_LOC, IN_NEWS_FIELD, IN_VIDEO_FIELD */
     char text_data[EXTENSION_BYTES];
     struct xml_item item;
 };
@@ -185,8 +185,8 @@ static void begin_root(struct xml_list *x, const char *name)
         fail_list(x, READER_WRONG_KIND, kind->none, kind->is_none, local);
 }
 
-/* An element that is not one of ours. In an index an extension's is its own business; one of our
- * namespace, or anything else in a urlset, has no place. */
+/* Begins an element to ignore. `is_reported`: it is unexpected. In an index, elements of extensions
+ * are expected; elements of the list's own namespace are not, nor any others in a urlset. */
 static void begin_ignored(struct xml_list *x, const char *name, bool is_reported)
 {
     x->ignored_in = x->at;
@@ -200,7 +200,7 @@ static void begin_ignored(struct xml_list *x, const char *name, bool is_reported
     reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, x->ignored_line, x->ignored_name);
 }
 
-/* An element within the ignored one. */
+/* An element within the ignored one begins. */
 static void pass_ignored(struct xml_list *x, const char *name)
 {
     if (!x->ignored_is_reported || strcmp(xml_name_local(name), "loc") != 0)
@@ -219,13 +219,13 @@ static void record_variant(struct xml_list *x, const char *name, unsigned space)
 
 /* ---- extensions of a page URL ---- */
 
-/* Only the first fault is reported: nothing is checked behind it. */
+/* Only the first fault is reported; nothing is checked after it. */
 static void set_code(struct xml_list *x, enum rule_code code)
 {
     x->item.extension_fault = code;
 }
 
-/* As a loc's: what does not show around it is dropped. */
+/* Drops invisible characters around the URL, as for a loc. */
 static void trim_url(struct xml_list *x, const char **url, size_t *len)
 {
     size_t front = explain_blank_front(*url, *len);
@@ -257,7 +257,7 @@ static void begin_field(struct xml_list *x, enum place_in_tree at, enum news_fie
     xml_text_init(&x->text, x->text_data, sizeof x->text_data);
 }
 
-/* An element of a video. One that Google does not read any more, or never did, is passed over. */
+/* An element of a video begins. One that Google no longer reads, or never did, is ignored. */
 static void begin_video_field(struct xml_list *x, const char *name, const XML_Char **attributes)
 {
     const char *local = xml_name_local(name);
@@ -283,7 +283,7 @@ static void begin_video_field(struct xml_list *x, const char *name, const XML_Ch
     begin_field(x, IN_VIDEO_FIELD, 0);
 }
 
-/* What of its extensions `x->at` and the element's name make of it. False: nothing. */
+/* Begins an element of an extension, by `x->at` and its name. False: it is not one. */
 static bool begin_extension(struct xml_list *x, const char *name, const XML_Char **attributes)
 {
     static const struct {
@@ -333,7 +333,7 @@ static bool begin_extension(struct xml_list *x, const char *name, const XML_Char
 
 static void end_extension(struct xml_list *x, enum place_in_tree at)
 {
-    /* What did not fit is refused as empty, a URL as too long. */
+    /* A text that did not fit is rejected as empty, a URL as too long. */
     size_t len = xml_text_end(&x->text);
     bool whole = !x->text.overflow;
     if (x->item.extension_fault != RULE_OK)
@@ -481,13 +481,13 @@ static void XMLCALL on_text(void *user, const XML_Char *text, int len)
     } else if (x->at == IN_ITEM) {
         xml_text_append(&x->item.direct, text, size);
     } else if (x->at == IN_ROOT && !x->stray && detect_space(text, size) < size) {
-        x->stray = true; /* one remark, however expat cuts the text */
+        x->stray = true; /* one remark for the whole text, however expat cuts it */
         reader_state_remark(x->xml.core, RULE_EXTRA_ELEMENT, xml_place(&x->xml).line, NULL);
     }
 }
 
-/* Entities can grow without end and name files of the server, and no list needs a
- * DOCTYPE: it is refused before anything in it is read. */
+/* Entities can expand without limit and refer to files of the server, and no list needs a DOCTYPE:
+ * it is rejected before anything in it is read. */
 static void XMLCALL on_doctype(void *user, const XML_Char *name, const XML_Char *system_id,
                                const XML_Char *public_id, int internal_subset)
 {
@@ -520,11 +520,11 @@ static bool fail_xml(struct xml *x, enum XML_Error error, const char *code, cons
                              "line %" PRIu64 ", column %" PRIu64 ": %s", at.line, at.column, why);
 }
 
-/* ---- plain items, which most of a large list is ----
+/* ---- plain items, most of a large list ----
  *
- * An item that is written as programs write them is taken as it stands, and expat never has it:
- * tags without prefix, attributes and odd spaces, each once, their text printable ASCII without
- * markup. Expat would read it in the same way, and what is left is as well-formed as the whole:
+ * A plain item, as programs write them, is read without expat: tags without prefix, attributes and
+ * odd spaces, each at most once, with texts of printable ASCII without markup. Expat would give the
+ * same result, and the rest is as well-formed as the whole:
  *   - expat itself has shown that such an item is ours (`plain`): the prefixes of the root hold for
  *     all, and what is printable ASCII is that in every encoding in which the tag is;
  *   - and that it has read to the end of an item (`between`), so neither a comment nor CDATA is
@@ -561,7 +561,7 @@ static bool run_tag(struct run *r, const char *tag, size_t len)
     return true;
 }
 
-/* Up to the next tag; 0: it is not plain, or not all here. */
+/* The length of the text up to the next tag; 0: it is not plain, or incomplete. */
 static size_t run_text(struct run *r)
 {
     const char *text = r->at, *end = memchr(text, '<', (size_t)(r->end - text));
@@ -575,7 +575,7 @@ static size_t run_text(struct run *r)
 
 #define TAG(text) text, sizeof text - 1
 
-/* One element of an item. */
+/* Reads one element of an item. */
 static bool run_element(struct run *r, const struct xml_list *x, struct raw_entry *raw)
 {
     bool loc = run_tag(r, TAG("<loc>")), lastmod = !loc && run_tag(r, TAG("<lastmod>"));
@@ -600,8 +600,8 @@ static bool run_element(struct run *r, const struct xml_list *x, struct raw_entr
     return often ? run_tag(r, TAG("</changefreq>")) : run_tag(r, TAG("</priority>"));
 }
 
-/* Fills `raw`, which borrows from the run. False: the item is not plain, or not all here; the run
- * stands where it did. */
+/* Reads an item into `raw`, which borrows from the run. False: the item is not plain, or
+ * incomplete; the run has not moved. */
 static bool run_item(struct run *run, const struct xml_list *x, struct raw_entry *raw)
 {
     struct run r = *run;
@@ -637,7 +637,7 @@ static bool parse_plain(struct xml_list *x, struct run *run)
     return true;
 }
 
-/* How much of the run is expat's. */
+/* How much of the run goes to expat. */
 static size_t odd_part(const struct xml_list *x, const struct run *run)
 {
     const char *tag = x->pages ? "</url>" : "</sitemap>";
@@ -654,8 +654,7 @@ static bool index_feed(void *self, const char *bytes, size_t len)
         const char *from = run.at;
         if (x->plain && x->between && !parse_plain(x, &run))
             return false;
-        /* Where one that is not plain comes behind another the rest of the block may be all such.
-         */
+        /* After two items in a row that are not plain, the rest of the block goes to expat. */
         bool rest = !x->plain || (x->between && run.at == from);
         size_t part = rest ? (size_t)(run.end - run.at) : odd_part(x, &run);
         x->between = x->between && part == 0;

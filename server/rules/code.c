@@ -21,7 +21,7 @@ static const struct code_text *find_text(enum rule_code code)
 {
     static const struct code_text unknown = {"unknown", "is rejected for an unknown reason"};
 
-    /* Through size_t: whether the enum's own type is signed is the compiler's choice. */
+    /* Cast to size_t: the compiler decides whether the type of the enum is signed. */
     return (size_t)code < RULE_CODE_COUNT ? &code_texts[code] : &unknown;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The stable words for what the rules refuse or remark. The API, the command line, sources and
- * logs show these words and no others (kebab-case, never changed once released). */
+/* The stable words for refusals and remarks of the rules. The API, the command line, sources and
+ * logs use only these words (kebab-case, never changed once released). */
 #pragma once
 
 /* X(enumerator, word, default sentence for people) */
@@ -141,7 +141,7 @@ enum rule_code {
 /* A set of remarks: bit N is `enum rule_code` N. */
 typedef unsigned __int128 rule_set;
 #define RULE_BIT(code) ((rule_set)1 << (code))
-/* What a lastmod is dropped for. */
+/* Remarks that mean that the lastmod was dropped. */
 #define RULE_LASTMOD_DROPS                                                                         \
     (RULE_BIT(RULE_LASTMOD_INVALID) | RULE_BIT(RULE_LASTMOD_NO_ZONE) |                             \
      RULE_BIT(RULE_LASTMOD_FUTURE) | RULE_BIT(RULE_LASTMOD_OLD))
@@ -151,7 +151,7 @@ _Static_assert(RULE_CODE_COUNT <= 128, "rule_set holds 128 codes");
 const char *rule_code_word(enum rule_code code);
 /* The sentence for people. Static. */
 const char *rule_code_sentence(enum rule_code code);
-/* The same as a remark on what was accepted: with what it is about and what became of it. Static.
+/* The sentence for a remark on an accepted entry: it names the subject and what was done. Static.
  */
 const char *rule_code_remark(enum rule_code code);
 /* Appends the words of a set as a JSON array. */

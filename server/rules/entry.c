@@ -11,8 +11,7 @@
 #include "server/rules/loc.h"
 #include "server/rules/page/fragment.h"
 
-/* Where the authority of a normalised URL or origin lies. Both were parsed at the door, so that
- * nothing needs to be checked again here. */
+/* The authority of a normalised URL or origin, which needs no further validation. */
 struct authority {
     const char *text;
     size_t len;
@@ -35,7 +34,7 @@ rule_set entry_lint(const char *loc, const char *lastmod, const char *index_orig
     struct authority index = find_authority(index_origin);
     rule_set remarks = loc_lint(loc, strlen(loc), (size_t)(own.text - loc) + own.len);
 
-    /* Default ports are dropped, so that http://h and https://h are one host of two schemes. */
+    /* Default ports are dropped, so http://h and https://h are the same host with two schemes. */
     if (own.len != index.len || memcmp(own.text, index.text, own.len) != 0)
         remarks |= RULE_BIT(RULE_CROSS_HOST);
     if (own.scheme_len != index.scheme_len)
@@ -104,7 +103,7 @@ static void append_time(struct str *out, const char *name, int64_t unix_seconds)
     str_append_json_member(out, name, text);
 }
 
-/* One text of two, without a copy. */
+/* Appends origin and path as one JSON text, without a copy. */
 static void append_index(struct str *out, const struct entry_shown *entry)
 {
     size_t end;
@@ -124,7 +123,7 @@ static void append_index(struct str *out, const struct entry_shown *entry)
     out->len -= 2;
 }
 
-/* What it is, up to its index. */
+/* Appends the members up to the index. */
 static void append_what(struct str *out, const struct entry_shown *entry)
 {
     str_append_json_text(out, entry->loc);
@@ -154,7 +153,7 @@ void entry_append_json_placed(struct str *out, const struct entry_shown *entry)
     entry_append_json(out, entry);
     if (out->failed)
         return;
-    out->len--; /* its brace */
+    out->len--; /* the closing brace */
     str_append_format(out, ",\"position\":%" PRIu32 "}", entry->position);
 }
 

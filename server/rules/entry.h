@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What every door (API, command line, sources) hands on: one sitemap, or one page URL of a urlset,
- * checked and normalised, on its way to the catalogue. Plain values; the strings are borrowed. */
+/* One sitemap, or one page URL of a urlset, validated and normalised, on its way from the API, the
+ * command line or a source to the catalogue. Plain values; the strings are borrowed. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@ enum field_state { FIELD_ABSENT, FIELD_NULL, FIELD_SET };
 
 #define POSITION_NONE UINT32_MAX
 
-/* The owner of the entry that a page of a urlset is in its index: this and the urlset's path. The
- * catalogue alone writes such an entry, with what makes, changes or empties its page: its lastmod
- * is when the page's content last changed. */
+/* The owner of the index entry for a page of a urlset: this prefix and the urlset's path. Only the
+ * catalogue writes such an entry, in the change that creates, changes or empties the page. Its
+ * lastmod is the last change of the page's content. */
 #define URLSET_OWNER "urlset:"
 
 struct fragment; /* server/rules/page/fragment.h */
@@ -26,42 +26,43 @@ struct entry {
     const char *loc;     /* normalised by url_parse, NUL-terminated */
     const char *lastmod; /* normalised by lastmod_parse; NULL unless lastmod_state is FIELD_SET */
     const char *digest;  /* NULL unless digest_state is FIELD_SET */
-    const char *index;   /* the index named: its URL or path as given; NULL: by scope. Of a page URL
-                            the urlset, which is named there or with its change */
-    const char *source;  /* owner where it is new (import of an export); NULL: who brings it */
-    /* Of a page URL: its extensions as canonical XML, which is served as it stands, at most
+    /* the named index: its URL or path as given; NULL: by scope. For a page URL the urlset, named
+     * here or with the change */
+    const char *index;
+    const char *source; /* the owner if it is new (import of an export); NULL: the caller */
+    /* For a page URL: its extensions as canonical XML, which is served unchanged, at most
      * EXTENSIONS_MAX_BYTES. NULL unless extensions_state is FIELD_SET. */
     const char *extensions;
     enum field_state lastmod_state;
     enum field_state digest_state;
     enum field_state extensions_state;
-    bool gone;         /* in a split: the page URL goes */
+    bool gone;         /* in a split: remove the page URL */
     uint32_t position; /* wanted position (import of an export) or POSITION_NONE */
     uint64_t line;     /* 1-based line or array element it came from; 0: single */
-    rule_set remarks;  /* warnings gathered so far */
-    /* Of a page URL, while the reader hands it on: its extensions as they were found, with what
-     * was left out of them; NULL: it has none. */
+    rule_set remarks;  /* warnings so far */
+    /* For a page URL from the reader: its extensions, and what was left out of them; NULL: it has
+     * none. */
     const struct fragment *fragment;
 };
 
-/* What was not taken, and why. Strings are borrowed for the call that receives it. */
+/* A rejected entry and the reason. Strings are borrowed for the call that receives it. */
 struct rejection {
     uint64_t line;   /* 1-based line or array element; 0: single */
-    const char *loc; /* as given, cut at LOC_MAX_CHARS; NULL where there was none */
+    const char *loc; /* as given, cut at LOC_MAX_CHARS; NULL: there was none */
     enum rule_code code;
-    const char *field; /* "loc", "lastmod", "images[3].loc", …; NULL where none is to blame */
+    const char *field; /* "loc", "lastmod", "images[3].loc", …; NULL: no field is at fault */
     char detail[256];  /* a sentence for people */
 };
 
-/* Lint that a stored entry always bears, from its own text and its index's URL: loc_lint's,
- * RULE_CROSS_HOST, RULE_SCHEME_DIFFERS, RULE_LASTMOD_COARSE, RULE_LASTMOD_DATE_ONLY.
- * `index_origin` is the site's origin; `lastmod` may be NULL. Pure, thread safe. */
+/* The remarks that follow from a stored entry's text and its index's URL: those of loc_lint,
+ * RULE_CROSS_HOST, RULE_SCHEME_DIFFERS, RULE_LASTMOD_COARSE, RULE_LASTMOD_DATE_ONLY. `index_origin`
+ * is the site's origin; `lastmod` may be NULL. Pure, thread safe. */
 rule_set entry_lint(const char *loc, const char *lastmod, const char *index_origin);
 
-/* The same of a page URL, which is not a sitemap: without RULE_LOC_NO_SITEMAP. */
+/* The same for a page URL: without RULE_LOC_NO_SITEMAP. */
 rule_set entry_lint_page_url(const char *loc, const char *lastmod, const char *index_origin);
 
-/* Of many entries those that people look for. Zero holds all. */
+/* Selects entries. A zeroed one selects all. */
 struct entry_filter {
     const char *contains; /* in the loc, byte by byte; NULL: anything */
     bool warned;          /* only those with remarks (entry_lint) */
@@ -77,22 +78,22 @@ enum rule_code entry_check_digest(const char *digest, size_t len);
 /* A source's or token's name: RULE_OK or RULE_NAME. */
 enum rule_code entry_check_name(const char *name, size_t len);
 
-/* An entry as it is shown: what the API answers and the command line prints. */
+/* An entry as the API returns it and the command line prints it. */
 struct entry_shown {
     const char *id, *loc, *lastmod, *digest, *source; /* lastmod, digest: NULL where absent */
     const char *origin,
-        *path;              /* of its index: "https://www.example.com" and "/x.xml"; NULL: gone */
-    bool is_page_url;       /* its list is a urlset */
+        *path;        /* of its index: "https://www.example.com" and "/x.xml"; NULL: removed */
+    bool is_page_url; /* its list is a urlset */
     const char *extensions; /* its fragment; NULL: none */
     uint32_t page, position;
     int64_t registered_at, changed_at;
-    rule_set remarks; /* beside those that its text always bears (entry_lint) */
+    rule_set remarks; /* besides those of entry_lint */
 };
 
-/* Appends the object, without a line end. */
+/* Appends the entry as a JSON object, without a line end. */
 struct str;
 void entry_append_json(struct str *out, const struct entry_shown *entry);
-/* The same with its position: a line of the API's export, which an import takes. */
+/* The same with its position: a line of the API's export, which an import accepts. */
 void entry_append_json_placed(struct str *out, const struct entry_shown *entry);
-/* Appends the object that an export is made of: what another catalogue needs. */
+/* Appends the object of an export: the fields that another catalogue needs. */
 void entry_append_export(struct str *out, const struct entry_shown *entry);

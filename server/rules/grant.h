@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a token may do: its scope, and one function for each question about it. All callers (the API
- * before it reads, the writer in its transaction, lists) ask here, so that each rule exists once.
+/* What a token may do: its scope, and one function for each check. All code (the API before it
+ * reads, the writer in its transaction, lists) uses these functions, so that each rule exists once.
  *
  * - A role includes those before it: `read` reads, `write` also registers and removes
  *   entries, `admin` also makes, changes and removes sites, indexes and tokens of its scope.
- * - `site_id`: that site and nothing of another.
+ * - `site_id`: only that site.
  * - `prefix`: only locs that begin with it. It is normalised as a loc is (rules/url.h), so that
  *   upper case in the host, a default port, dot segments or percent-encoding cannot get around it,
  *   and it ends at the end of a name (grant_read_prefix).
  * - `own`: it changes only entries whose source is the token's own name.
  *
- * A zeroed grant allows everything: that of the command line, sources and the configuration.
- * Pure, thread safe. */
+ * A zeroed grant allows everything: that of the command line, sources and the configuration. Pure,
+ * thread safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,23 +26,23 @@ struct grant {
     enum grant_role role;
     bool own;
     int64_t site_id;    /* 0: every site */
-    int64_t expires_at; /* Unix seconds; it is rejected from then on; 0: never */
-    const char *name;   /* the token's; NULL: nobody's */
+    int64_t expires_at; /* Unix seconds; the token is rejected from then on; 0: never */
+    const char *name;   /* of the token; NULL: none */
     const char *prefix; /* normalised; NULL: every loc */
 };
 
 bool grant_may(const struct grant *grant, enum grant_role needed);
 bool grant_is_expired(const struct grant *grant, int64_t now);
-/* Whether it may see this site. */
+/* Whether the token may see this site. */
 bool grant_has_site(const struct grant *grant, int64_t site_id);
-/* Whether its prefix covers a normalised loc. */
+/* Whether a normalised loc begins with the token's prefix. */
 bool grant_has_loc(const struct grant *grant, const char *loc);
-/* Whether it may write as this source, and change what the source owns. */
+/* Whether the token may write as this source, and change the entries of the source. */
 bool grant_has_source(const struct grant *grant, const char *source);
-/* Whether it may see the counts of whole indexes, which a token with a prefix may not. */
+/* Whether the token may see the counts of whole indexes; not with a prefix. */
 bool grant_has_whole(const struct grant *grant);
-/* The longer of its prefix and `asked` (both normalised; NULL: any loc). False: no loc begins with
- * both. */
+/* Writes the longer of the token's prefix and `asked` (both normalised; NULL: any loc) to `*out`.
+ * False: no loc can begin with both. */
 bool grant_narrow(const struct grant *grant, const char *asked, const char **out);
 bool grant_equal(const struct grant *a, const struct grant *b);
 
@@ -51,9 +51,8 @@ const char *grant_role_word(enum grant_role role);
 /* False for any other word. */
 bool grant_role_read(const char *word, enum grant_role *out);
 
-/* Reads a prefix as people write it. Returns NULL, or a sentence that says what is wrong. It must
- * end with a slash (a folder) or with - _ or . (names that begin so): "/blog" would include
- * "/blogger/".
+/* Parses and normalises a prefix. Returns NULL, or a sentence about the fault. It must end with a
+ * slash (a folder) or with - _ or . (the beginning of a name): "/blog" would include "/blogger/".
  */
 const char *grant_read_prefix(const char *text, char out[GRANT_PREFIX_MAX_CHARS + 1]);
 /* Reads a span in seconds: 6w, 90d, 12h, 30m. False for anything else. */
@@ -64,30 +63,30 @@ void grant_write_span(int64_t seconds, char out[24]);
 /* Reads an expiry date: a span from `now` (90d, 12h, 6w) or a W3C date or time. False: it is
  * neither, or in the past. */
 bool grant_read_expiry(const char *text, int64_t now, int64_t *out);
-/* NULL, or a sentence: members of the grant contradict each other. */
+/* Why members of the grant contradict each other, a sentence; NULL: they do not. */
 const char *grant_fault(const struct grant *grant);
 
-/* Who froze a site or list. What a token for all sites froze, a token for the site can neither thaw
- * nor undo. Stored as numbers. */
+/* Who froze a site or list. A token for one site can neither thaw nor undo the freeze of a token
+ * for all sites. Stored as numbers. */
 enum freeze {
     FREEZE_NONE = 0,
     FREEZE_SITE = 1,
     FREEZE_ALL_SITES = 2,
-    /* The site moves between two catalogues, which both have it now: from this one, or to it. Only
-     * a token for all sites can thaw it. */
+    /* The site moves between two catalogues, which both have it now: from this one or to this one.
+     * Only a token for all sites can thaw it. */
     FREEZE_LEAVING = 3,
     FREEZE_ARRIVING = 4,
 };
-/* A freeze by a token with this grant. */
+/* The kind of a freeze by a token with this grant. */
 enum freeze freeze_of(const struct grant *grant);
 /* Whether a token with this grant may thaw it. */
 bool freeze_yields(enum freeze frozen, const struct grant *grant);
-/* Whether the site is moving, and in two catalogues. */
+/* Whether the site is moving and is in two catalogues. */
 static inline bool freeze_moves(enum freeze frozen)
 {
     return frozen >= FREEZE_LEAVING;
 }
-/* "site", "all-sites", "leaving", "arriving"; NULL: nobody. Static. */
+/* "site", "all-sites", "leaving", "arriving"; NULL: not frozen. Static. */
 const char *freeze_word(enum freeze frozen);
-/* From the catalogue. */
+/* Converts the number that the catalogue stores. */
 enum freeze freeze_read(int64_t number);

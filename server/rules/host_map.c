@@ -11,8 +11,8 @@ static const char space[] = " \t\r\n";
 static const char not_pairs[] =
     "must be pairs of origins, such as https://cms.example.com https://www.example.com";
 
-/* Takes the next word of `*text`, an origin. NULL, or what is wrong. The normal form of an origin
- * may be longer than what was written: [::1:2] is [::0.1.0.2]. */
+/* Parses the next word of `*text` as an origin. Returns NULL, or the fault. The normal form of an
+ * origin may be longer than the input: [::1:2] becomes [::0.1.0.2]. */
 static const char *parse_origin(const char **text, char **origin, size_t *len)
 {
     struct url url;
@@ -26,7 +26,7 @@ static const char *parse_origin(const char **text, char **origin, size_t *len)
     return *origin != NULL ? NULL : "out of memory";
 }
 
-/* NULL, or what is wrong. */
+/* Parses a pair. Returns NULL, or the fault. */
 static const char *parse_pair(struct host_map *m, const char **text)
 {
     if (m->count == HOST_MAP_MAX)

@@ -59,7 +59,7 @@ void calendar_from_unix(int64_t unix_seconds, struct calendar_time *out)
     if (unix_seconds > UNIX_YEAR_9999)
         unix_seconds = UNIX_YEAR_9999;
 
-    /* Counted from 0000-01-01 the numbers stay positive, and so does the remainder. */
+    /* Counted from 0000-01-01, all numbers and remainders are positive. */
     since = unix_seconds - UNIX_YEAR_0000;
     second_of_day = (unsigned)(since % CALENDAR_SECONDS_PER_DAY);
     out->hour = second_of_day / 3600;
@@ -96,19 +96,19 @@ char *calendar_write_digits(char *out, unsigned value, unsigned count)
 #define MINUTE_CHARS     16u /* YYYY-MM-DDThh:mm */
 #define OFFSET_MAX_HOURS 14u
 #define SET_BACK_SECONDS (366 * INT64_C(86400))
-#define AFTER_ALL        (INT64_MAX / 2) /* a `now` that no date is after */
+#define AFTER_ALL        (INT64_MAX / 2) /* a `now` later than any date */
 
 struct parts {
     struct calendar_time time;
-    size_t kept;          /* leading bytes that are stored as they came */
-    const char *fraction; /* digits behind the point */
+    size_t kept;          /* leading bytes that are stored unchanged */
+    const char *fraction; /* digits after the point */
     size_t fraction_len;  /* cut at LASTMOD_FRACTION_DIGITS */
-    const char *zone;     /* "Z" or "+hh:mm"; NULL where there is no time */
+    const char *zone;     /* "Z" or "+hh:mm"; NULL: there is no time */
     size_t zone_len;
     int64_t offset_seconds; /* east of UTC */
 };
 
-/* YYYY, YYYY-MM or YYYY-MM-DD; stops where the text does or where a time begins. */
+/* YYYY, YYYY-MM or YYYY-MM-DD; stops at the end of the text or the beginning of a time. */
 static bool read_date(struct scan *s, struct parts *p)
 {
     unsigned year;
@@ -135,8 +135,8 @@ static bool read_date(struct scan *s, struct parts *p)
     return true;
 }
 
-/* hh:mm, hh:mm:ss or hh:mm:ss.s+. Hour 24 and second 60 are in ISO 8601, but not every reader of
- * a sitemap takes them. */
+/* hh:mm, hh:mm:ss or hh:mm:ss.s+. ISO 8601 allows hour 24 and second 60, but not every reader of
+ * sitemaps accepts them. */
 static bool read_time(struct scan *s, struct parts *p)
 {
     if (!scan_digits(s, 2, &p->time.hour) || p->time.hour > 23 || !scan_char(s, ':') ||
@@ -202,7 +202,7 @@ static enum rule_code read_parts(const char *text, size_t len, struct parts *p)
     return read_zone(&s, p) ? RULE_OK : RULE_LASTMOD_INVALID;
 }
 
-/* The granularity given is the one served, but for minutes: XSD's dateTime has seconds always. */
+/* The given granularity is kept, except that minutes get seconds, which XSD's dateTime requires. */
 static void write_text(const char *text, const struct parts *p, char *out)
 {
     memcpy(out, text, p->kept);
@@ -231,7 +231,7 @@ enum rule_code lastmod_parse(const char *text, size_t len, int64_t now, struct l
     if (code != RULE_OK)
         return code;
     begins = calendar_to_unix(&p.time) - p.offset_seconds;
-    /* Not now + a day: `now` may be anything, `begins` is a date of four digits. */
+    /* Not now + a day, which may overflow; `begins` has a four-digit year. */
     if (begins - LASTMOD_FUTURE_SECONDS > now)
         return RULE_LASTMOD_FUTURE;
 
@@ -284,7 +284,7 @@ bool lastmod_is_set_back(const char *from, const char *to)
 {
     struct lastmod a, b;
 
-    /* Their years decide nearly always. */
+    /* The years mostly decide. */
     return memcmp(to, from, 4) < 0 &&
            lastmod_parse(from, strlen(from), AFTER_ALL, &a, NULL) == RULE_OK &&
            lastmod_parse(to, strlen(to), AFTER_ALL, &b, NULL) == RULE_OK &&
@@ -325,11 +325,11 @@ void lastmod_format_day(int32_t day, char out[11])
 /* Container images and archives date their files 1970 or 1980; no sitemap is older than the web. */
 #define FIRST_LIKELY 631152000 /* 1990-01-01T00:00:00Z */
 
-/* False where there is none that can be compared with. */
+/* False: there is no valid date. */
 static bool instant_of(const char *stored, int64_t *out)
 {
     struct lastmod parsed;
-    /* What was served is not checked again: any time is a time. */
+    /* A stored date is not checked for the future again. */
     int64_t any_time = (int64_t)1 << 40;
     if (stored == NULL || lastmod_parse(stored, strlen(stored), any_time, &parsed, NULL) != RULE_OK)
         return false;
@@ -343,8 +343,8 @@ void lastmod_policy(const uint64_t stored_hash[2], const uint64_t new_hash[2],
 {
     int64_t served = 0;
     bool was_read = stored_hash[0] != 0 || stored_hash[1] != 0;
-    /* A date from the future is a clock's that was ahead: it would stand until then, and crawlers
-     * believe it as little as we do. */
+    /* A date in the future came from a wrong clock: it would stay until then, and crawlers ignore
+     * it, too. */
     bool was_served = instant_of(stored_lastmod, &served) && served <= now + LASTMOD_FUTURE_SECONDS;
     bool same = stored_hash[0] == new_hash[0] && stored_hash[1] == new_hash[1];
 
@@ -355,7 +355,8 @@ void lastmod_policy(const uint64_t stored_hash[2], const uint64_t new_hash[2],
     }
     int64_t dated = out->future ? now : mtime;
     if (was_served && dated <= served)
-        dated = now > served ? now : served; /* the clock is a little behind: never backwards */
+        dated =
+            now > served ? now : served; /* never backwards, even if the clock is a little behind */
     else if (!was_served && dated < FIRST_LIKELY)
         dated = now;
     lastmod_format_utc(dated, out->lastmod);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The proleptic Gregorian calendar in UTC: what lastmod and HTTP dates share. libc's own would
- * consult time zones and locales. Pure functions, thread safe. */
+/* The proleptic Gregorian calendar in UTC, for lastmod and HTTP dates. libc's functions depend on
+ * time zones and locales. Pure functions, thread safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,11 +20,11 @@ struct calendar_time {
     unsigned weekday; /* 0 is Sunday; only calendar_from_unix sets it */
 };
 
-/* 28 to 31; 0 where `month` is not 1 to 12. */
+/* 28 to 31; 0: `month` is not 1 to 12. */
 unsigned calendar_days_in_month(int64_t year, unsigned month);
-/* Unix seconds of a UTC time. A second of 60 is the next minute's first. */
+/* Unix seconds of a UTC time. Second 60 is the first second of the next minute. */
 int64_t calendar_to_unix(const struct calendar_time *t);
-/* The inverse. Times outside the years 0 to 9999 become the first or last second of those. */
+/* The inverse. Times outside the years 0 to 9999 become the first or last second of that range. */
 void calendar_from_unix(int64_t unix_seconds, struct calendar_time *out);
 /* Writes `value` as `count` decimal digits with leading zeros, no NUL. Returns the end. */
 char *calendar_write_digits(char *out, unsigned value, unsigned count);
@@ -36,44 +36,44 @@ struct lastmod {
     char text[LASTMOD_MAX_CHARS + 1]; /* as it is stored: the given granularity, minutes with :00,
                                          at most 9 fraction digits, NUL-terminated */
     int64_t unix_seconds;             /* the instant it begins at, UTC */
-    bool renders;                     /* false for YYYY and YYYY-MM, which the XSD refuses */
+    bool renders;                     /* false for YYYY and YYYY-MM, which the XSD rejects */
 };
 
-/* Reads `len` bytes. RULE_OK, RULE_LASTMOD_INVALID or RULE_LASTMOD_NO_ZONE; or
- * RULE_LASTMOD_FUTURE where it is more than LASTMOD_FUTURE_SECONDS after `now` (the value is then
- * to be dropped, with that word as the warning). `*remarks` (may be NULL) gets
- * RULE_LASTMOD_COARSE or RULE_LASTMOD_DATE_ONLY or'ed in. `*out` is untouched unless RULE_OK. */
+/* Reads `len` bytes. RULE_OK, RULE_LASTMOD_INVALID or RULE_LASTMOD_NO_ZONE; or RULE_LASTMOD_FUTURE
+ * if it is more than LASTMOD_FUTURE_SECONDS after `now` (the caller then drops the value, with this
+ * warning). Adds RULE_LASTMOD_COARSE or RULE_LASTMOD_DATE_ONLY to `*remarks` (may be NULL). `*out`
+ * is untouched unless RULE_OK. */
 enum rule_code lastmod_parse(const char *text, size_t len, int64_t now, struct lastmod *out,
                              rule_set *remarks);
 
-/* The last second of the day, month or year that the value names; of a time that second. */
+/* The last second of the day, month or year of the value; for a time, that second. */
 int64_t lastmod_last_second(const struct lastmod *value);
 
-/* True where a stored value is not later than 1970-01-01: the zero of Unix clocks, of .NET
- * (0001-01-01), of others between. Nothing on the web is so old; who registers drops it with
+/* True if a stored value is not later than 1970-01-01: the zero of Unix clocks, of .NET
+ * (0001-01-01) or of others. Nothing on the web is so old; the caller drops it with
  * RULE_LASTMOD_OLD. */
 bool lastmod_is_too_old(const char *stored);
-/* True where a stored value goes into the XML (it has a day). */
+/* True if a stored value is written to the XML (it has a day). */
 bool lastmod_renders(const char *stored);
-/* True where both are stored values and the second is more than a year before the first. */
+/* True if both are stored values and the second is more than a year before the first. */
 bool lastmod_is_set_back(const char *from, const char *to);
-/* The remarks that a stored value always bears (coarse, date only). */
+/* The remarks on a stored value (coarse, date only). */
 rule_set lastmod_remarks(const char *stored);
 /* Writes Unix seconds as "2026-11-21T08:30:00Z" (RFC 3339) to `out`, 21 bytes. Years 0 to 9999. */
 void lastmod_format_utc(int64_t unix_seconds, char out[21]);
-/* The same of a day since 1970-01-01, as "2026-11-21". */
+/* Writes a day since 1970-01-01 as "2026-11-21". */
 void lastmod_format_day(int32_t day, char out[11]);
 
-/* What a source makes of a file's dates. Crawlers trust the lastmod of an entry only where it is
- * accurate, and redeploys touch every file: so it moves only when the content does. */
+/* The lastmod that a source gives a file. Crawlers trust a lastmod only if it is accurate, and a
+ * redeploy touches every file: so it changes only with the content. */
 struct lastmod_verdict {
-    bool moved;  /* the content is another than what was stored, or nothing was stored */
-    bool future; /* the file is dated in the future; taken as now */
+    bool moved;  /* the content has changed, or nothing was stored */
+    bool future; /* the file's date is in the future; counts as now */
     char lastmod[LASTMOD_MAX_CHARS + 1];
 };
 
-/* `stored_hash` 0, 0: nothing was read well before. `stored_lastmod`: last served; NULL: none. One
- * that is more than a day in the future of `now` counts for nothing. Times are Unix seconds. */
+/* `stored_hash` 0, 0: the file was never good before. `stored_lastmod`: last served; NULL: none;
+ * ignored if it is more than a day after `now`. Times are Unix seconds. */
 void lastmod_policy(const uint64_t stored_hash[2], const uint64_t new_hash[2],
                     const char *stored_lastmod, int64_t mtime, int64_t now,
                     struct lastmod_verdict *out);

@@ -11,8 +11,8 @@
 #include "server/rules/limits.h"
 #include "server/rules/url.h"
 
-/* What is hardly ever a sitemap. Not txt, which may be a list of URLs, nor php and its like, which
- * may make one. */
+/* Endings that are hardly ever sitemaps. Not .txt, which may be a list of URLs, nor .php and
+ * similar, which may generate a sitemap. */
 static const char *const other_files[] = {".html", ".htm", ".xhtml", ".shtml", ".css", ".js",
                                           ".json", ".pdf", ".jpg",   ".jpeg",  ".png", ".gif",
                                           ".webp", ".svg", ".ico",   ".mp4",   ".zip"};
@@ -22,10 +22,10 @@ static bool is_other_file(const char *path, size_t len)
     const char *dot = memrchr(path, '.', len);
     size_t dot_len = dot != NULL ? len - (size_t)(dot - path) : 0;
 
-    /* Nearly all are one of these two. */
+    /* Nearly all locs have one of these. */
     if (dot == NULL || strcmp(dot, ".xml") == 0 || strcmp(dot, ".gz") == 0)
         return false;
-    /* A line of a table, not a loc: "/a.xml,2025-01-01". */
+    /* A row of a table, not a loc: "/a.xml,2025-01-01". */
     if (strncasecmp(dot, ".xml", 4) == 0 || strncasecmp(dot, ".gz", 3) == 0)
         return memchr(dot, ',', dot_len) != NULL || memchr(dot, ';', dot_len) != NULL;
     for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++)
@@ -36,7 +36,7 @@ static bool is_other_file(const char *path, size_t len)
 
 static bool is_no_sitemap(const char *path, size_t len, bool has_query)
 {
-    /* A program may make one of a query: /?sitemap=1, /index.html?sitemap. */
+    /* A program may generate one by a query: /?sitemap=1, /index.html?sitemap. */
     if (len == 0 || has_query)
         return false;
     return path[len - 1] == '/' || (len == 11 && memcmp(path, "/robots.txt", 11) == 0) ||
@@ -111,7 +111,7 @@ bool explain_may_lack_scheme(const char *text)
     return !is_other_file(text, host_len);
 }
 
-/* Names the first character that does not show. */
+/* The sentence for the first invisible character. */
 static const char *explain_hidden(enum rule_code code, const char *text, size_t len)
 {
     size_t step;
@@ -128,7 +128,7 @@ static const char *explain_hidden(enum rule_code code, const char *text, size_t 
     return rule_code_sentence(code);
 }
 
-/* "https://www.example.com./x.xml": DNS allows it, and a browser sends it as Host. */
+/* "https://www.example.com./x.xml": DNS allows it, and browsers send it as Host. */
 static bool host_ends_in_dot(const char *text, size_t len)
 {
     const char *host = memmem(text, len, "://", 3);

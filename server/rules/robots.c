@@ -84,7 +84,7 @@ static void split_line(struct robots_line *line, size_t used)
     line->key_len = line->value_len = 0;
     if (line->number == 1 && used >= strlen(BYTE_ORDER_MARK) &&
         memcmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0)
-        text += strlen(BYTE_ORDER_MARK); /* as editors leave it */
+        text += strlen(BYTE_ORDER_MARK); /* as some editors write it */
     if (memchr(text, '#', (size_t)(end - text)) != NULL)
         end = memchr(text, '#', (size_t)(end - text));
     colon = memchr(text, ':', (size_t)(end - text));
@@ -125,7 +125,7 @@ bool robots_has_key(const struct robots_line *line, const char *key)
 
 /* ---- rules ------------------------------------------------------------------------------- */
 
-/* The longest pattern that is compared, in its normal form: no path is longer. */
+/* The longest pattern in normal form that is compared; no path is longer. */
 #define PATTERN_MAX (4u * LOC_MAX_CHARS)
 
 static bool is_unreserved(char c)
@@ -143,8 +143,8 @@ static size_t append_byte(char *out, unsigned char byte)
     return 3;
 }
 
-/* As a path of url_parse is (RFC 9309 2.2.2): bytes past ASCII are percent-encoded, unreserved
- * characters are not. Its length; 0 where it is too long. */
+/* Normalises a pattern like a path of url_parse (RFC 9309 2.2.2): bytes beyond ASCII are
+ * percent-encoded, unreserved characters are not. Returns its length; 0: it is too long. */
 static size_t normalise_pattern(const char *pattern, size_t len, char out[PATTERN_MAX + 3])
 {
     size_t n = 0;
@@ -191,11 +191,11 @@ bool robots_matches(const char *pattern, size_t len, const char *path)
     }
 }
 
-/* What the groups of one agent say of a path. */
+/* The verdict of the groups of one agent on a path. */
 struct verdict {
-    bool named; /* there is a group of the agent */
+    bool named; /* the agent has a group */
     bool allowed;
-    size_t longest; /* of the rule that decided */
+    size_t longest; /* length of the deciding rule */
 };
 
 static void weigh(struct verdict *v, const struct robots_line *line, const char *path)
@@ -266,7 +266,8 @@ static bool separates(char c)
     return is_blank(c) || c == ',';
 }
 
-/* "https://a/1.xml Sitemap: https://a/2.xml": the second key is not part of a URL. */
+/* The length of a second key, as in "https://a/1.xml Sitemap: https://a/2.xml", which is not part
+ * of a URL. */
 static size_t second_key_len(const char *text, size_t len)
 {
     static const char key[] = "sitemap:";
@@ -285,8 +286,8 @@ static bool begins_url(const char *text, size_t len)
             (strncasecmp(text, "http:/", 6) == 0 || strncasecmp(text, "https:/", 7) == 0));
 }
 
-/* The URL of the value from `*done` on, and moves behind it. Where another begins behind a blank or
- * comma, that ends it. */
+/* Finds the next URL of the value from `*done` on, and moves `*done` behind it. It ends if another
+ * one begins after a blank or comma. */
 static size_t next_url(const struct robots_line *line, size_t *done, const char **url)
 {
     const char *value = line->value;

@@ -12,7 +12,7 @@
 #define GZ_SUFFIX_LEN  (sizeof GZ_SUFFIX - 1)
 
 #define NUMBER_MAX_DIGITS 10 /* of a uint32_t */
-/* What PAGE_PATH_SIZE leaves for the literals of a pattern. */
+/* The room that PAGE_PATH_SIZE leaves for the literals of a pattern. */
 #define LITERALS_MAX_CHARS                                                                         \
     (PAGE_PATH_SIZE - INDEX_PATH_MAX_CHARS - NUMBER_MAX_DIGITS - GZ_SUFFIX_LEN - 1)
 
@@ -46,7 +46,7 @@ enum rule_code scope_check_index_path(const char *path)
     if (path[0] != '/' || len > INDEX_PATH_MAX_CHARS ||
         !ends_with(path, len, XML_SUFFIX, XML_SUFFIX_LEN))
         return RULE_INDEX_PATH;
-    /* A path is normalised where it is so as part of a loc: there is one check of that. */
+    /* Checks the path as part of a loc, so that there is only one rule for normalised paths. */
     memcpy(text, origin, sizeof origin - 1);
     memcpy(text + sizeof origin - 1, path, len + 1);
     if (url_parse(text, sizeof origin - 1 + len, &url, &remarks) != RULE_OK ||
@@ -55,7 +55,7 @@ enum rule_code scope_check_index_path(const char *path)
     return RULE_OK;
 }
 
-/* A pattern taken apart: "{stem}" before "{n}" after "{suffix}". */
+/* The parts of a pattern: "{stem}" before "{n}" after "{suffix}". */
 struct pattern {
     const char *before, *after;
     size_t before_len, after_len;
@@ -79,7 +79,7 @@ static bool split_pattern(const char *text, struct pattern *out)
     return true;
 }
 
-/* Characters of a path segment that have one form only: no percent-encoding (RFC 3986 3.3). */
+/* Whether all characters are allowed in a path segment without percent-encoding (RFC 3986 3.3). */
 static bool is_literal(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -141,7 +141,7 @@ void scope_page_path(const char *index_path, const char *pattern, uint32_t numbe
     *at = '\0';
 }
 
-/* A number from 2 on as scope_page_path writes it, or 0. */
+/* Parses a number from 2 on as scope_page_path writes it; else 0. */
 static uint32_t read_number(const char *text, size_t len, uint32_t max_number)
 {
     uint64_t number = 0;
@@ -183,7 +183,7 @@ uint32_t scope_page_number(const char *index_path, const char *pattern, uint32_t
 
 /* ---- two indexes ------------------------------------------------------------------------ */
 
-/* What stands before and behind the number in the names of an index's further pages. */
+/* The text before and after the number in the names of an index's further pages. */
 struct numbered {
     char head[PAGE_PATH_SIZE];
     size_t head_len;
@@ -210,8 +210,8 @@ static bool same_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
     return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
 
-/* The number that `lead`, then the digits of `lowest`, then `trail` make, each of NUMBER_MAX_DIGITS
- * at most; UINT64_MAX if it is invalid or exceeds 32 bits. */
+/* The number made of the digits `lead`, `lowest` and `trail`, each at most NUMBER_MAX_DIGITS long;
+ * UINT64_MAX if it is invalid or exceeds 32 bits. */
 static uint64_t join_number(const char *lead, size_t lead_len, uint64_t lowest, const char *trail,
                             size_t trail_len)
 {
@@ -248,7 +248,7 @@ static bool meet_at(const struct numbered *a, const struct numbered *b, const ch
     if (shared == 0 || shared > sizeof lowest / sizeof *lowest || extra > NUMBER_MAX_DIGITS ||
         !same_bytes(more->tail + extra, less->tail_len, less->tail, less->tail_len))
         return false;
-    /* One digit before others may be a 1; alone it is 2 at least. */
+    /* A digit followed by others may be 1; alone it is at least 2. */
     for (uint32_t first = shared == 1 ? 1 : lowest[shared - 1];; first = lowest[shared - 1]) {
         number_a = join_number(rest, rest_len, first, more->tail, a_longer ? extra : 0);
         number_b = join_number("", 0, first, more->tail, a_longer ? 0 : extra);

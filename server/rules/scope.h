@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Which index may hold a loc, and what an index calls its pages. Pure functions, thread safe. */
+/* Which index may hold a loc, and the names of the pages of an index. Pure functions, thread safe.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -10,15 +11,15 @@
 #include "server/rules/limits.h"
 #include "server/rules/url.h"
 
-#define INDEX_PATH_DEFAULT   "/sitemap_index.xml" /* of a site without another */
+#define INDEX_PATH_DEFAULT   "/sitemap_index.xml" /* the default index of a site */
 #define PAGE_PATTERN_DEFAULT "{stem}-{n}{suffix}"
 #define PAGE_PATH_SIZE       (INDEX_PATH_MAX_CHARS + 64)
 
 /* The length of the directory of `path`: up to and with its last slash ("/shop/x.xml" -> 6). */
 size_t scope_directory_len(const char *path, size_t len);
 
-/* True where `loc`'s path lies in the directory of the index at `index_path` or below it. Both
- * are normalised (no dot segments left). Says nothing of hosts (sitemaps.org "location"). */
+/* True if the path of `loc` is in or below the directory of the index at `index_path`
+ * (sitemaps.org, "location"). Both are normalised. Does not check hosts. */
 bool scope_holds(const char *index_path, const struct url *loc);
 
 /* Checks an index path: absolute, normalised, ends in ".xml", no query, not "/robots.txt". */
@@ -32,13 +33,12 @@ enum rule_code scope_check_pattern(const char *pattern);
 void scope_page_path(const char *index_path, const char *pattern, uint32_t number, bool gz,
                      char *out);
 
-/* The number of the page of this index that `path` (with or without ".gz") names, 1 to
- * `max_number`; 0 where it names none. `path_and_query` is compared whole, so a query never
- * matches. Numbers are canonical: "-02" and "-1" are no page names. */
+/* The number, 1 to `max_number`, of the index's page at `path_and_query` (with or without ".gz");
+ * 0: none. A query never matches. Numbers are canonical: "-02" and "-1" are not page names. */
 uint32_t scope_page_number(const char *index_path, const char *pattern, uint32_t max_number,
                            const char *path_and_query, size_t len);
 
-/* True where two indexes, of one site and in one directory, would give some page of each, 1 to
- * `max_number`, the same name. The time does not depend on `max_number`. */
+/* True if two indexes of one site and directory would have pages (1 to `max_number`) with the same
+ * name. The time does not depend on `max_number`. */
 bool scope_pages_meet(const char *path_a, const char *pattern_a, const char *path_b,
                       const char *pattern_b, uint32_t max_number);

@@ -9,7 +9,7 @@
 #include "server/rules/host_map.h"
 #include "server/rules/url.h"
 
-/* URLs in their normal form; what is not a URL stays. */
+/* Copies a list of URLs in normal form; other texts are copied unchanged. */
 static const char *const *normalise(const char *const *list, bool *failed)
 {
     for (const char **at = (const char **)list; at != NULL && *at != NULL && !*failed; at++) {

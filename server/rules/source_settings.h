@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The settings of a source of any kind, as the configuration, the API and the command line set
- * them, as the catalogue keeps them, and as server/sources takes them. Each has its one row here.
- * config/settings.c reads those of the configuration in place. Copies and comparisons follow from
- * the rows; of those that API and command line set too also columns, JSON, options and what
- * documents say of them. Absent: NULL, 0 or false. */
+/* The settings of a source of any kind, for the configuration, the API, the command line, the
+ * catalogue and server/sources. Each has one row here. config/settings.c parses those of the
+ * configuration in place. Copies and comparisons follow from the rows; for settings that API and
+ * command line also set, so do columns, JSON, options and documents. Absent: NULL, 0 or false. */
 #pragma once
 
 #include <stdbool.h>
@@ -71,7 +70,7 @@
 #define SOURCE_SETTINGS(X)                                                                         \
     SOURCE_SETTINGS_OF_FOLDER(X) SOURCE_SETTINGS_OF_UPSTREAM(X) SOURCE_INDEX(X) SOURCE_SERVE(X)
 
-/* What only the configuration or the server says. */
+/* Settings that only the configuration or the server sets. */
 #define SOURCE_SETTINGS_CONFIGURED(X)                                                              \
     X(, text, name)                                                                                \
     X(, lines, split)       /* of a folder yes or no; of an upstream URLs of sitemaps to split */  \
@@ -102,7 +101,7 @@
 struct host_map;
 struct source_settings {
     SOURCE_SETTINGS_ALL(SOURCE_MEMBER)
-    struct host_map *host_map; /* `map`, read; of copies alone, which own it */
+    struct host_map *host_map; /* the parsed `map`; only in copies, which own it */
 };
 
 #define SOURCE_SETTING_NUMBER(bit, ...) SOURCE_IS_##bit,
@@ -113,8 +112,8 @@ enum { SOURCE_SETTINGS(SOURCE_SETTING_BIT) };
 #define SOURCE_SET_OF_FOLDER   (0u SOURCE_SETTINGS_OF_FOLDER(SOURCE_SETTING_OR))
 #define SOURCE_SET_OF_UPSTREAM (0u SOURCE_SETTINGS_OF_UPSTREAM(SOURCE_SETTING_OR))
 
-/* A copy with texts of its own, URLs of `split` in their normal form; false when out of memory.
- * Whole or not, it is freed by source_settings_done. */
+/* Copies settings and their texts; URLs of `split` get their normal form. False when out of memory.
+ * Free the copy with source_settings_done in any case. */
 bool source_settings_copy(const struct source_settings *from, struct source_settings *to);
 void source_settings_done(struct source_settings *settings);
 bool source_settings_equal(const struct source_settings *a, const struct source_settings *b);

@@ -15,8 +15,8 @@
 #include "server/rules/code.h"
 #include "server/rules/limits.h"
 
-/* The table is of Unicode 15: what has the property White_Space or the category Cf (format), but
- * for ASCII. */
+/* The table of Unicode 15: characters beyond ASCII with the property White_Space or the category Cf
+ * (format). */
 
 #define HIDDEN(name)                                                                               \
     "has the character " name " in it, which is invisible; remove it, or percent-encode it"
@@ -136,23 +136,21 @@ size_t hidden_back(const char *text, size_t len)
                : 0;
 }
 
-/* The parts that url.c is made of; no other module includes this. Pure functions, thread safe. */
-
-/* The normal form may be shorter than what is given (`%41` is `A`, dot segments vanish), so that
- * the work is done in a buffer that any loc of LOC_MAX_CHARS fits into fully encoded. What is
- * longer still is RULE_LOC_TOO_LONG without a closer look. */
+/* The normal form may be shorter than the input (`%41` becomes `A`, dot segments vanish). This
+ * buffer is large enough for any loc of LOC_MAX_CHARS when fully encoded; a longer input is
+ * RULE_LOC_TOO_LONG at once. */
 #define URL_WORK_SIZE 8192
 
 struct url_authority {
     char host[HOST_MAX_CHARS + 1]; /* normalised, NUL-terminated, brackets included */
     size_t host_len;
-    uint16_t port; /* 0 where none is written */
+    uint16_t port; /* 0: none is written */
 };
 
 #define LABEL_MAX_CHARS 63
 #define PORT_MAX        65535u
 
-/* Digits and nothing else; leading zeros do not count. An empty one means none (RFC 3986 3.2.3). */
+/* Only digits; leading zeros do not count. An empty port means none (RFC 3986 3.2.3). */
 static bool read_port(const char *text, size_t len, uint16_t *out)
 {
     unsigned port = 0;
@@ -170,7 +168,7 @@ static bool read_port(const char *text, size_t len, uint16_t *out)
     return true;
 }
 
-/* RFC 1123 2.1 and RFC 1035 2.3.4, with the underscore that real host names have. */
+/* RFC 1123 2.1 and RFC 1035 2.3.4, plus the underscore, which occurs in real host names. */
 static bool is_label(const char *text, size_t len)
 {
     if (len < 1 || len > LABEL_MAX_CHARS || text[0] == '-' || text[len - 1] == '-')
@@ -182,8 +180,8 @@ static bool is_label(const char *text, size_t len)
     return true;
 }
 
-/* A last label that browsers and crawlers take for a number: the whole is then an IPv4 address
- * to them, in forms that RFC 3986 does not know (WHATWG URL, "ends in a number checker"). */
+/* Whether browsers and crawlers parse the last label as a number, and therefore the host as an IPv4
+ * address, in forms that RFC 3986 does not have (WHATWG URL, "ends in a number checker"). */
 static bool is_number_label(const char *text, size_t len)
 {
     bool hex = len >= 2 && text[0] == '0' && ascii_lower(text[1]) == 'x';
@@ -242,8 +240,8 @@ static enum rule_code read_name(const char *text, size_t len, struct url_authori
     return RULE_OK;
 }
 
-/* "[" IPv6address "]"; neither a zone nor an IPvFuture names a public host. One address has many
- * spellings; libc's is that of RFC 5952 4. */
+/* "[" IPv6address "]"; zones and IPvFuture never mean public hosts. An address has many spellings;
+ * libc writes that of RFC 5952 4. */
 static enum rule_code read_ipv6(const char *text, size_t len, struct url_authority *out)
 {
     char address[INET6_ADDRSTRLEN];
@@ -264,7 +262,7 @@ static enum rule_code read_ipv6(const char *text, size_t len, struct url_authori
     return RULE_OK;
 }
 
-/* Reads `host[:port]`. `rooted` allows a dot behind a host name, and drops it. RULE_OK,
+/* Reads `host[:port]`. `rooted` allows a dot at the end of the host name, and drops it. RULE_OK,
  * RULE_LOC_CREDENTIALS, RULE_LOC_HOST, RULE_LOC_HOST_IDN or RULE_LOC_PORT; then `*out` is
  * undefined. */
 static enum rule_code url_read_authority(const char *text, size_t len, bool rooted,
@@ -322,14 +320,14 @@ static inline char class_of(char c)
     return char_classes[(unsigned char)c];
 }
 
-/* 'u' and 'p', which differ in two bits, and no other class. */
+/* The classes 'u' and 'p', which differ in two bits. */
 static inline bool is_plain(char c)
 {
     return (class_of(c) & ~('u' ^ 'p')) == ('u' & 'p');
 }
 
-/* How many characters from here on need no change in path and query alike. Nearly all of a
- * loc is one such run, or two: this loop decides the cost of each of a million locs. */
+/* The number of characters from here on that need no change in a path or query. A loc is mostly one
+ * or two such runs: this loop determines the cost of each of a million locs. */
 static size_t plain_run(const char *text, size_t len)
 {
     size_t run = 0;
@@ -339,7 +337,7 @@ static size_t plain_run(const char *text, size_t len)
     return run;
 }
 
-/* The same within one segment of a path. */
+/* The same within one path segment. */
 static size_t segment_run(const char *text, size_t len)
 {
     size_t run = 0;
@@ -349,11 +347,11 @@ static size_t segment_run(const char *text, size_t len)
     return run;
 }
 
-/* Looks at each byte of a URL reference: RULE_OK, RULE_LOC_CONTROL, RULE_LOC_SPACE, RULE_LOC_UTF8
- * or RULE_LOC_MALFORMED, whichever fault comes first. */
+/* Checks each byte of a URL reference: RULE_OK, or the first fault: RULE_LOC_CONTROL,
+ * RULE_LOC_SPACE, RULE_LOC_UTF8 or RULE_LOC_MALFORMED. */
 static enum rule_code url_check_bytes(const char *text, size_t len)
 {
-    size_t front = 0; /* of characters that do not show */
+    size_t front = 0; /* length of leading invisible characters */
 
     for (size_t i = plain_run(text, len); i < len; i += plain_run(text + i, len - i)) {
         size_t step = 1;
@@ -372,7 +370,7 @@ static enum rule_code url_check_bytes(const char *text, size_t len)
             if (utf8_is_control(text + i, step))
                 return RULE_LOC_CONTROL;
             if (i == front && hidden_sentence(text + i, step) != NULL)
-                front += step; /* what begins so has no scheme: RULE_LOC_MALFORMED */
+                front += step; /* no scheme can follow: RULE_LOC_MALFORMED */
             else if (hidden_sentence(text + i, step) != NULL)
                 return RULE_LOC_SPACE;
             break;
@@ -385,10 +383,10 @@ static enum rule_code url_check_bytes(const char *text, size_t len)
 }
 
 struct writer {
-    char *data; /* begins with the path's first slash */
+    char *data; /* begins with the first slash of the path */
     size_t size;
     size_t len;
-    size_t segment; /* where the segment being written begins: behind a slash */
+    size_t segment; /* the beginning of the current segment, after a slash */
     bool full;
 };
 
@@ -419,8 +417,8 @@ static void append_encoded(struct writer *w, unsigned char byte)
     append_char(w, hex[byte & 15]);
 }
 
-/* RFC 3986 5.2.4 at the end of a segment: "." goes, ".." takes the one before it along. True
- * where the segment was one of these; the text then ends with the slash before it. */
+/* RFC 3986 5.2.4 at the end of a segment: removes ".", and ".." with the segment before it. True if
+ * it was one of these; the text then ends with the slash before it. */
 static bool remove_dot_segment(struct writer *w)
 {
     const char *segment = w->data + w->segment;
@@ -438,8 +436,8 @@ static bool remove_dot_segment(struct writer *w)
     return true;
 }
 
-/* Encodings of unreserved characters are undone, so that one resource has one form; all others,
- * the slash's too, stay, in upper case (RFC 3986 6.2.2.1, 6.2.2.2). */
+/* Decodes unreserved characters, so that a resource has one form; all others, also the slash, stay
+ * encoded, in upper case (RFC 3986 6.2.2.1, 6.2.2.2). */
 static bool append_percent(struct writer *w, const char *text, size_t left)
 {
     int high = left > 2 ? ascii_hex_value(text[1]) : -1;
@@ -456,7 +454,7 @@ static bool append_percent(struct writer *w, const char *text, size_t left)
     return true;
 }
 
-/* Path or query alike: one character of the input. Sets `*step` to the bytes that it took. */
+/* Appends one character of the path or query. Sets `*step` to its bytes. */
 static enum rule_code append_next(struct writer *w, const char *text, size_t left, size_t *step)
 {
     *step = 1;
@@ -465,7 +463,7 @@ static enum rule_code append_next(struct writer *w, const char *text, size_t lef
     case 'p':
         append_char(w, *text);
         return RULE_OK;
-    case 'h': /* an IRI's, as in RFC 3987 3.1 */
+    case 'h': /* of an IRI, as in RFC 3987 3.1 */
         append_encoded(w, (unsigned char)*text);
         return RULE_OK;
     case '%':
@@ -477,7 +475,7 @@ static enum rule_code append_next(struct writer *w, const char *text, size_t lef
 }
 
 /* Writes path and query in normal form to `out`, `size` bytes, without a NUL: the path begins with
- * a slash, whether one is given or not. `text` has passed url_check_bytes and has no fragment.
+ * a slash even if the input does not. `text` has passed url_check_bytes and has no fragment.
  * RULE_OK, RULE_LOC_PERCENT, RULE_LOC_MALFORMED or RULE_LOC_TOO_LONG (`out` is full). */
 static enum rule_code url_write_path(const char *text, size_t len, char *out, size_t size,
                                      size_t *path_len, size_t *total_len)
@@ -525,11 +523,11 @@ static enum rule_code url_write_path(const char *text, size_t len, char *out, si
 
 #define IDN_HOST_MAX_BYTES 1024 /* of UTF-8; its punycode has HOST_MAX_CHARS at most */
 
-/* What stands before the path, read and checked. */
+/* The parsed part before the path. */
 struct front {
     struct url_authority authority;
     bool https;
-    size_t rest_at; /* where path and query begin in the input */
+    size_t rest_at; /* the offset of path and query in the input */
 };
 
 static bool is_scheme_char(char c)
@@ -537,7 +535,7 @@ static bool is_scheme_char(char c)
     return ascii_is_alnum(c) || c == '+' || c == '-' || c == '.';
 }
 
-/* RFC 3986 3.1 and 4.2. `*at` becomes the place behind "://". */
+/* RFC 3986 3.1 and 4.2. `*at` becomes the offset after "://". */
 static enum rule_code read_scheme(const char *text, size_t len, bool *https, size_t *at)
 {
     size_t end = 0;
@@ -589,7 +587,7 @@ static enum rule_code read_front(const char *text, size_t len, struct front *out
     return url_read_authority(text + at, host_port_len, false, &out->authority);
 }
 
-/* Without leading zeros; five digits at most. Returns the end. */
+/* Writes it without leading zeros, at most five digits. Returns the end. */
 static char *write_port(char *out, uint16_t port)
 {
     char digits[5];
@@ -614,7 +612,7 @@ static size_t origin_len(const struct front *f)
     return len;
 }
 
-/* Fills all of `*out` but what the path decides. */
+/* Fills `*out` except the members of the path. */
 static void write_origin(const struct front *f, struct url *out)
 {
     uint16_t standard = f->https ? PORT_HTTPS : PORT_HTTP;
@@ -722,7 +720,7 @@ enum rule_code url_parse_host(const char *text, size_t len, char *out)
     struct url_authority authority;
     char *at = out;
 
-    /* The root's dot may be in a Host field: a resolver is asked so, but it is the same site. */
+    /* A Host field may have the root's dot; it means the same site. */
     if (url_read_authority(text, len, true, &authority) != RULE_OK)
         return RULE_HOST;
     memcpy(at, authority.host, authority.host_len);
@@ -735,8 +733,8 @@ enum rule_code url_parse_host(const char *text, size_t len, char *out)
     return RULE_OK;
 }
 
-/* The host as it is in a loc that was refused: behind "//" and any user name, before any
- * port. A text without "//" is taken for a host. */
+/* Finds the host in a refused loc: after "//" and any user name, before any port. A text without
+ * "//" counts as a host. */
 static void find_host(const char **text, size_t *len)
 {
     const char *slashes = memmem(*text, *len, "//", 2);
@@ -774,7 +772,7 @@ bool url_punycode_hint(const char *text, size_t len, char *out, size_t size)
     /* Non-transitional, as browsers and crawlers map names now (UTS #46). */
     if (idn2_to_ascii_8z(host, &ascii, IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL) != IDN2_OK)
         return false;
-    /* A hint that would be rejected in turn is useless. */
+    /* Give no hint that would be rejected, too. */
     found = url_read_authority(ascii, strlen(ascii), false, &authority) == RULE_OK &&
             authority.host_len < size;
     if (found)

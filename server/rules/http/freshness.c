@@ -10,7 +10,7 @@
 
 #define STAMP_SECONDS 60
 
-/* 1*DIGIT; what is too large counts as FRESHNESS_MAX_SECONDS. */
+/* 1*DIGIT; larger values count as FRESHNESS_MAX_SECONDS. */
 static bool read_seconds(struct scan *s, int64_t *out)
 {
     int64_t value = 0;
@@ -48,7 +48,7 @@ static bool whole_seconds(const char *text, int64_t *out)
 /* ---- Cache-Control (RFC 9111 5.2) ------------------------------------------------------ */
 
 struct directive {
-    struct scan name, value; /* a quoted value without its quotes, escapes as they are */
+    struct scan name, value; /* a quoted value without its quotes, escapes not decoded */
 };
 
 static bool is_named(const struct directive *d, const char *name)
@@ -94,8 +94,8 @@ static bool read_directive(struct scan *s, struct directive *out)
     return s->at == s->end || *s->at == ',';
 }
 
-/* The least max-age; 0 where there is none, or another directive or a fault of the field takes it
- * away. */
+/* The least max-age; 0 if there is none, or if another directive or a fault of the field overrides
+ * it. */
 static int64_t max_age(const char *cache_control)
 {
     struct scan s = {cache_control, cache_control + strlen(cache_control)};

@@ -12,8 +12,8 @@ static const char *const day_names_long[7] = {"Sunday",   "Monday", "Tuesday", "
 static const char month_names[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 
-/* The names are case-sensitive (RFC 9110 5.6.7). Whether the weekday is that date's is not
- * asked: it adds nothing to a date, and senders err in it. */
+/* The names are case-sensitive (RFC 9110 5.6.7). A wrong weekday is accepted: it adds nothing to
+ * the date, and senders make mistakes. */
 static bool read_day_name(struct scan *s)
 {
     for (unsigned i = 0; i < 7; i++) {
@@ -70,8 +70,7 @@ static bool read_imf_fixdate(struct scan s, struct calendar_time *t)
            s.at == s.end;
 }
 
-/* Two digits name the latest such year whose date is no more than 50 years after `now`
- * (RFC 9110 5.6.7). */
+/* Two digits mean the latest year whose date is at most 50 years after `now` (RFC 9110 5.6.7). */
 static void widen_year(struct calendar_time *t, unsigned two_digits, int64_t now)
 {
     struct calendar_time today, fifty_years_before;
@@ -101,7 +100,7 @@ static bool read_rfc850(struct scan s, int64_t now, struct calendar_time *t)
     return true;
 }
 
-/* "Sun Nov  6 08:49:37 1994": a day below 10 has a space for its first digit. */
+/* "Sun Nov 6 08:49:37 1994": a day below 10 has a space as its first digit. */
 static bool read_asctime(struct scan s, struct calendar_time *t)
 {
     return read_day_name(&s) && scan_char(&s, ' ') && read_month(&s, &t->month) &&

@@ -7,7 +7,7 @@
 
 #include "server/base/scan.h"
 
-/* Between list elements: OWS and any number of commas (RFC 9110 5.6.1.2). True where another
+/* Skips OWS and any number of commas between list elements (RFC 9110 5.6.1.2). True if another
  * element follows. */
 static bool find_element(struct scan *s)
 {
@@ -17,7 +17,7 @@ static bool find_element(struct scan *s)
     return s->at < s->end;
 }
 
-/* 1*DIGIT; what is too large for 64 bits is as good as their largest. */
+/* 1*DIGIT; larger values count as UINT64_MAX. */
 static bool read_position(struct scan *s, uint64_t *out)
 {
     uint64_t value = 0;
@@ -44,7 +44,7 @@ static bool read_unit(struct scan *s)
     return true;
 }
 
-/* "a-b", "a-" or "-n", taken for what it says; false where malformed. */
+/* Parses "a-b", "a-" or "-n"; false: malformed. */
 static bool read_range(struct scan *s, uint64_t size, enum range_kind *kind, uint64_t *first,
                        uint64_t *len)
 {
@@ -56,7 +56,8 @@ static bool read_range(struct scan *s, uint64_t size, enum range_kind *kind, uin
             return false;
         if (suffix > size)
             suffix = size;
-        /* No Content-Range can name the last bytes of nothing: that is sent whole. */
+        /* Content-Range cannot describe the last bytes of an empty representation: send it whole.
+         */
         *kind = suffix > 0 ? RANGE_PART : size == 0 ? RANGE_WHOLE : RANGE_UNSATISFIABLE;
         *first = size - suffix;
         *len = suffix;
@@ -81,8 +82,8 @@ enum range_kind range_parse(const char *range, uint64_t size, uint64_t *first, u
     if (range != NULL) {
         struct scan s = {range, range + strlen(range)};
         one = read_unit(&s) && find_element(&s) && read_range(&s, size, &kind, first, len);
-        /* Behind it nothing, or empty elements. Several ranges would be a multipart reply, which
-         * nobody needs of a sitemap: the whole is always a right answer (RFC 9110 14.2). */
+        /* Only empty elements may follow. Several ranges would need a multipart response; the whole
+         * representation is always correct (RFC 9110 14.2). */
         if (one) {
             scan_skip_blanks(&s);
             one = s.at == s.end || (*s.at == ',' && !find_element(&s));
@@ -101,8 +102,8 @@ bool range_applies(const char *if_range, const struct validators *own, int64_t n
 {
     if (if_range == NULL)
         return true;
-    /* One tag, no list and no star; a weak one, or one that a proxy changed, never counts: the
-     * bytes that the client has must be these to the letter (RFC 9110 13.1.5). */
+    /* One tag, not a list or `*`. A weak tag, or one that a proxy changed, never matches: the
+     * client must have exactly these bytes (RFC 9110 13.1.5). */
     if (if_range[0] == '"' || strncmp(if_range, "W/", 2) == 0)
         return strcmp(if_range, own->etag) == 0;
     return negotiate_date_is_exact(if_range, own, now);
@@ -118,7 +119,7 @@ static struct scan scan_of(const char *text)
     return (struct scan){text, text + strlen(text)};
 }
 
-/* Behind an element: OWS, then a comma or the end. */
+/* After an element: OWS, then a comma or the end. */
 static bool end_element(struct scan *s)
 {
     scan_skip_blanks(s);
@@ -134,7 +135,7 @@ static bool read_token(struct scan *s, struct scan *out)
     return out->end > out->at;
 }
 
-/* RFC 9110 12.4.2: "0" or "1", a point, up to three decimals, all zero behind a 1. */
+/* RFC 9110 12.4.2: "0" or "1", a point, up to three decimals, which are all zero after a 1. */
 static bool read_qvalue(struct scan *s, int *out)
 {
     int unit = Q_ONE;
@@ -218,8 +219,8 @@ bool negotiate_coding(const char *accept_encoding, enum coding *best)
             return false;
         prefer(&p, &coding, q);
     }
-    /* `*` means each coding that the field does not name, identity among them. An identity
-     * that neither names is acceptable, but nobody asked for it. */
+    /* `*` means every coding that the field does not name, also identity. If neither names
+     * identity, it is acceptable but not preferred. */
     if (p.gzip == Q_ABSENT)
         p.gzip = p.any;
     if (p.identity == Q_ABSENT)
@@ -259,7 +260,7 @@ static bool same_text(const struct scan *a, const struct scan *b)
     return scan_left(a) == scan_left(b) && memcmp(a->at, b->at, scan_left(a)) == 0;
 }
 
-/* Apache's mod_deflate and its like write "abc-gzip" for "abc". */
+/* Apache's mod_deflate and others change "abc" to "abc-gzip". */
 static bool same_text_suffixed(const struct scan *given, const struct scan *own)
 {
     size_t suffix_len = strlen(PROXY_SUFFIX);
@@ -272,11 +273,11 @@ static bool same_text_suffixed(const struct scan *given, const struct scan *own)
     return same_text(&cut, own);
 }
 
-/* How a field's tags are compared with ours. */
+/* How the tags of a field are compared with the representation's tag. */
 struct comparison {
     bool strong;
     bool proxy_tolerant;
-    bool of_state; /* what is behind a dot does not count */
+    bool of_state; /* ignore the text after a dot */
 };
 
 static bool tags_equal(const struct tag *given, const struct tag *own, struct comparison how)
@@ -294,7 +295,7 @@ static bool tags_equal(const struct tag *given, const struct tag *own, struct co
            (how.proxy_tolerant && same_text_suffixed(&given->opaque, &own->opaque));
 }
 
-/* "*" or a list of entity-tags. A field that is malformed anywhere names nothing. */
+/* "*" or a list of entity-tags. A malformed field matches nothing. */
 static bool field_names_tag(const char *field, const char *etag, struct comparison how)
 {
     struct scan s = scan_of(field);
@@ -323,7 +324,7 @@ bool negotiate_none_match(const char *if_none_match, const char *etag, bool prox
 
     if (if_none_match == NULL)
         return false;
-    /* Most send back what they got, as it was. */
+    /* Most clients send the tag back unchanged. */
     return strcmp(if_none_match, etag) == 0 || field_names_tag(if_none_match, etag, weak);
 }
 
@@ -352,8 +353,8 @@ bool negotiate_date_is_exact(const char *date, const struct validators *own, int
            http_date_parse(date, now, &at) && at == own->modified_at;
 }
 
-/* An invalid date is not a condition, nor is one where there is nothing to compare it with
- * (RFC 9110 13.1.4). */
+/* A date is not a condition if it is invalid or there is nothing to compare it with (RFC 9110
+ * 13.1.4). */
 static bool is_modified_since(const char *date, const struct validators *own, int64_t now)
 {
     int64_t at;
@@ -371,7 +372,7 @@ enum condition_verdict negotiate_conditions(const struct conditions *conditions,
                is_modified_since(conditions->if_unmodified_since, own, now)) {
         return CONDITION_FAILED;
     }
-    /* Present, it decides alone, even where it is malformed (RFC 9110 13.1.3). */
+    /* If present, it alone decides, even if it is malformed (RFC 9110 13.1.3). */
     if (conditions->if_none_match != NULL)
         return negotiate_none_match(conditions->if_none_match, own->etag, true)
                    ? CONDITION_NOT_MODIFIED

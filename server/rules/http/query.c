@@ -8,8 +8,8 @@
 #include "server/base/str.h"
 #include "server/base/text.h"
 
-/* Decodes `text` up to the NUL in place: the result is never longer. False where a `%` is not
- * followed by two hex digits, where a NUL would come out, or what comes out is not UTF-8. */
+/* Decodes `text` in place; the result is never longer. False: a `%` is not followed by two hex
+ * digits, or the result contains a NUL or invalid UTF-8. */
 static bool decode_percent(char *text)
 {
     char *out = text;

@@ -36,7 +36,7 @@ bool traceparent_parse(const char *value, struct traceparent *out)
         !is_id(value + AT_SPAN_ID, SPAN_ID_CHARS) || value[AT_FLAGS - 1] != '-' ||
         !is_hex(value + AT_FLAGS, 2))
         return false;
-    /* Of a later version what is known here counts (3.2.4 of the recommendation). */
+    /* In a later version, the fields of version 00 count (3.2.4 of the recommendation). */
     if (len > TRACEPARENT_CHARS && (memcmp(value, "00", 2) == 0 || value[TRACEPARENT_CHARS] != '-'))
         return false;
     traceparent_make(value + 3, value + AT_SPAN_ID, hex_value(value[AT_FLAGS + 1]) & 1, out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The header `traceparent` (W3C Trace Context, level 1): which trace a request belongs to, and the
- * span that caused it. Pure, thread safe. */
+/* The header `traceparent` (W3C Trace Context, level 1): the trace that a request belongs to, and
+ * the span that caused it. Pure, thread safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@ struct traceparent {
 };
 
 /* Reads a header value, strictly: a wrong length, upper case, an id of zeros or version ff is
- * rejected. What a later version appends is dropped. False where it is invalid or NULL: then `*out`
- * is "". */
+ * rejected. Fields that a later version appends are dropped. False, and `*out` is "": invalid or
+ * NULL. */
 bool traceparent_parse(const char *value, struct traceparent *out);
 /* The header of a span: `trace_id` and `span_id` are lower-case hex of their lengths. */
 void traceparent_make(const char *trace_id, const char *span_id, bool sampled,
@@ -27,7 +27,7 @@ static inline bool traceparent_is_set(const struct traceparent *t)
 {
     return t->text[0] != '\0';
 }
-/* Their lengths are above; what follows them is not a NUL. NULL: no trace. */
+/* Pointers into the header, with the lengths above and no NUL at the end; NULL: no trace. */
 static inline const char *traceparent_trace_id(const struct traceparent *t)
 {
     return traceparent_is_set(t) ? t->text + 3 : NULL;

@@ -27,7 +27,7 @@ unsigned extensions_of(const char *fragment)
 {
     unsigned found = 0;
 
-    /* Canonical: a '<' begins an element, and nothing else. */
+    /* In canonical form, every '<' begins a tag. */
     for (const char *at = fragment; (at = strchr(at, '<')) != NULL; at++)
         for (size_t i = 0; i < EXTENSION_COUNT; i++) {
             size_t len = strlen(extensions[i].prefix);
@@ -61,7 +61,7 @@ uint32_t page_limit_bytes(uint32_t asked)
 
 /* Reads and writes the texts within a fragment. */
 
-/* XML 1.0 2.2 has neither these two nor controls. */
+/* XML 1.0 2.2 excludes these two, and controls. */
 static bool is_noncharacter(const char *text, size_t step)
 {
     return step == 3 &&
@@ -89,7 +89,7 @@ bool extension_text_read(const char *text, size_t len, size_t max_bytes, struct 
     return out->len > 0 || out->failed;
 }
 
-/* As a JSON text, with the five escapes taken back in a copy. */
+/* Decodes the five escapes in a copy, which is appended as JSON. */
 void extension_text_append_json(struct str *out, const char *text, size_t len)
 {
     static const struct {

@@ -24,7 +24,7 @@ struct subtag {
     size_t len;
 };
 
-/* The subtags of a text, 1 to 8 letters and digits each; 0 where it is not made of such. */
+/* Splits a text into subtags of 1 to 8 letters and digits. Returns their number; 0: invalid. */
 static size_t split_subtags(const char *text, size_t len, struct subtag tags[SUBTAGS_MAX])
 {
     size_t count = 0, begin = 0;
@@ -68,8 +68,8 @@ static bool same(const struct subtag *a, const struct subtag *b)
     return true;
 }
 
-/* Variants, then extensions and private use, behind language, script and region. No variant and no
- * extension's letter occurs twice (2.2.5, 2.2.6). */
+/* After language, script and region: variants, then extensions and private use. No variant or
+ * extension letter may occur twice (2.2.5, 2.2.6). */
 static bool read_rest(const struct subtag *tags, size_t at, size_t count)
 {
     uint64_t seen = 0;
@@ -121,7 +121,7 @@ bool language_parse(const char *text, size_t len, char out[LANGUAGE_MAX_BYTES + 
 {
     struct subtag tags[SUBTAGS_MAX];
     size_t count = split_subtags(text, len, tags);
-    bool plain = true; /* no single letter stands before */
+    bool plain = true; /* no single letter before it */
 
     if (!is_tag(tags, count))
         return false;
@@ -183,7 +183,7 @@ void fragment_done(struct fragment *f)
 
 /* ---- faults ---- */
 
-/* `text` as UTF-8 of less than `size` bytes, without controls. */
+/* Copies `text` as valid UTF-8 without controls, cut to less than `size` bytes. */
 static void copy_cut(char *out, size_t size, const char *text)
 {
     size_t len = strlen(text), at = 0, used = 0;
@@ -246,7 +246,7 @@ static void drop_extension(struct fragment *f, unsigned extension, enum rule_cod
     add_reason(f, &lost, field);
 }
 
-/* There is no room for them. */
+/* Counts parts that were dropped for lack of room. */
 static void lose_overfull(struct fragment *f, unsigned extension, uint64_t count)
 {
     f->overfull = true;
@@ -254,7 +254,7 @@ static void lose_overfull(struct fragment *f, unsigned extension, uint64_t count
                    rule_code_sentence(RULE_EXTENSIONS_LONG), count);
 }
 
-/* A part breaks a rule. The first one of a row is reported. */
+/* A part breaks a rule. Only the first fault of a row is reported. */
 static enum rule_code break_rule(struct fragment *f, unsigned extension, enum rule_code code,
                                  const char *field, const char *sentence)
 {
@@ -383,7 +383,7 @@ void fragment_begin_news(struct fragment *f)
     f->seen[AT_NEWS] = 1;
 }
 
-/* As the schema of sitemap-news 0.9 has it, in any case. */
+/* Languages as in the schema of sitemap-news 0.9, ignoring case. */
 static bool read_news_language(const char *text, size_t len, struct str *out)
 {
     bool named = len == 2 || len == 3 || ascii_equals(text, len, "zh-cn") ||
@@ -559,7 +559,7 @@ static void append_alternates(struct fragment *f, struct str *out)
     }
 }
 
-/* The images that have room with what stands before and comes behind them. */
+/* Appends as many images as fit, with the text before and `behind` bytes after them. */
 static void append_images(struct fragment *f, size_t behind)
 {
     for (unsigned i = 0; i < f->image_count; i++) {
@@ -576,7 +576,7 @@ static void append_images(struct fragment *f, size_t behind)
     }
 }
 
-/* The first videos that have room between what stands before and behind them. */
+/* Cuts the videos to the first ones that fit into `room`. */
 static void cut_videos(struct fragment *f, size_t room)
 {
     const char *text = str_text(&f->videos), *at = text;

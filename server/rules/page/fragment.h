@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The fragment: what a page URL bears beside loc and lastmod (server/rules/page/extension.h), as it
- * is in its <url> behind the lastmod, gathered part by part from JSON or from a sitemap, and
- * shown again as JSON. What is checked, as Google Search Central documents it:
+/* The fragment: the extensions of a page URL (server/rules/page/extension.h) as XML, as they follow
+ * the lastmod in its <url>. It is built part by part from JSON or a sitemap, and can be written as
+ * JSON again. The checks follow Google Search Central:
  *   images      ("Image sitemaps") at most 1,000 image:image, each with a URL of any host. caption,
  *               title, license and geo_location are deprecated there and not kept.
  *   alternates  ("Localized versions of your pages", by sitemap) xhtml:link with hreflang (BCP 47,
@@ -13,7 +13,7 @@
  *               all needed.
  *               access, genres, keywords and stock_tickers are documented no more and not kept.
  *
- * It is canonical: what is said in any way has one form.
+ * It is canonical: the same extensions always have the same form.
  *   1. News, then images in their order, each URL once, then videos in their order, then alternates
  *      in byte order of their languages; no byte between them, and none for what is not there:
  *      <news:news><news:publication><news:name>N</news:name><news:language>en</news:language>
@@ -40,102 +40,102 @@
 #include "server/rules/page/extension.h"
 #include "server/rules/page/video.h"
 
-/* Language tags (BCP 47: RFC 5646), as hreflang and news name a language. Well-formed by the
- * grammar of section 2.1, but for tags of old that are exceptions there (i-klingon) and for those
- * of private use alone (x-klingon); whether a subtag is registered is not asked. Pure, thread safe.
- */
+/* Language tags (BCP 47: RFC 5646) for hreflang and news. Valid are well-formed tags by the grammar
+ * of section 2.1, except grandfathered tags (i-klingon) and tags of private use only (x-klingon).
+ * Subtags need not be registered. Pure, thread safe. */
 
 #define LANGUAGE_MAX_BYTES 35u /* RFC 5646 4.4.1 */
 
-/* Writes the tag as section 2.1.1 recommends to spell it ("EN-us" -> "en-US", "zh-hant" ->
- * "zh-Hant"), so that one language has one spelling. False, `out` undefined, for an invalid tag. */
+/* Writes the tag in the recommended spelling of section 2.1.1 ("EN-us" -> "en-US", "zh-hant" ->
+ * "zh-Hant"), so that each language has one spelling. False, `out` undefined, for an invalid tag.
+ */
 bool language_parse(const char *text, size_t len, char out[LANGUAGE_MAX_BYTES + 1]);
 
 #define FRAGMENT_MAX_ALTERNATES 300u
-#define NEWS_TEXT_MAX_BYTES     2048u /* of a title, of a publication's name */
+#define NEWS_TEXT_MAX_BYTES     2048u /* of a title, or of a publication's name */
 
 enum news_field { NEWS_NAME, NEWS_LANGUAGE, NEWS_DATE, NEWS_TITLE, NEWS_FIELD_COUNT };
 
-/* What was left out of a row, and each distinct reason once. Counts are by the place of the
- * extension in extensions[] (extension.h). */
+/* What was left out of a row, with each distinct reason once. Indexed like extensions[]
+ * (extension.h). */
 #define FRAGMENT_MAX_REASONS 8u
 struct fragment_loss {
     uint64_t lost[EXTENSION_COUNT]; /* news items, images, videos, alternates */
-    unsigned reason_count;          /* 0: nothing was lost */
+    unsigned reason_count;          /* 0: nothing was left out */
     struct fragment_reason {
         enum rule_code code;
-        unsigned extension; /* its place */
-        bool field_only;    /* a field of a video, which is kept */
+        unsigned extension; /* its index */
+        bool field_only;    /* only a field of a video is left out, not the video */
         uint64_t count;
         const char *sentence; /* without the field; static */
         char field[112];      /* of the first */
     } reasons[FRAGMENT_MAX_REASONS];
 };
 
-/* The parts of one row. Begins zero; one serves for many rows. One thread at a time. */
+/* The parts of one row. Initialise it with zeros; it can be used for many rows. One thread at a
+ * time. */
 struct fragment {
-    /* URLs as url_parse writes them, one behind the other; and names as they will stand. Owned. */
+    /* URLs as url_parse writes them, concatenated; and names in their final form. Owned. */
     struct str images, alternates, news[NEWS_FIELD_COUNT];
-    struct str videos; /* as they will stand; owned */
+    struct str videos; /* in their final form; owned */
     struct video video;
     unsigned image_count, alternate_count;
-    uint64_t seen[EXTENSION_COUNT]; /* parts of each, whether they were taken or not */
+    uint64_t seen[EXTENSION_COUNT]; /* parts of each, accepted or not */
     struct fragment_part {
         uint32_t at, len; /* of its URL */
     } image[LIMIT_IMAGES];
-    uint32_t image_hash[LIMIT_IMAGES]; /* of its URL: equal ones are found by it */
+    uint32_t image_hash[LIMIT_IMAGES]; /* of its URL, to find equal ones */
     struct fragment_link {
         struct fragment_part url;
         char language[LANGUAGE_MAX_BYTES + 1];
     } alternate[FRAGMENT_MAX_ALTERNATES];
     bool lenient;
     bool has_news, news_spoilt, video_spoilt;
-    bool overfull; /* there were more parts, or larger ones, than may be */
+    bool overfull; /* there were too many parts, or they were too large */
     rule_set remarks;
     char field[112]; /* of the last fault: "images[3].loc", "alternates.de-CH", "news.title" */
     char why[256];   /* its sentence, which begins with the field */
-    struct fragment_loss loss; /* where it is lenient */
-    struct str text;           /* what fragment_end made; owned */
+    struct fragment_loss loss; /* if it is lenient */
+    struct str text;           /* the result of fragment_end; owned */
 };
 
-/* Where it is `lenient`, what breaks a rule is left out, counted in `loss`, with
- * RULE_EXTENSION_DROPPED in remarks:
- * that image or alternate, a field of a video that needs none, or the video or the news as a whole;
- * of too many images or videos the last ones. */
+/* Begins a row. If `lenient`, parts that break a rule are left out and counted in `loss`, with
+ * RULE_EXTENSION_DROPPED in remarks: an image or alternate, an optional field of a video, the whole
+ * video or news; of too many images or videos the last ones. */
 void fragment_begin(struct fragment *f, bool lenient);
 void fragment_done(struct fragment *f);
 
-/* Each checks a part, of any bytes, and takes it. Of what is refused nothing is taken, and field
- * and why describe it. What occurs twice in the same way is taken once, with RULE_DUPLICATE. */
+/* Each validates a part (any bytes) and adds it. A refused part is not added; `field` and `why`
+ * describe the fault. An equal part is added once, with RULE_DUPLICATE. */
 enum rule_code fragment_add_image(struct fragment *f, const char *url, size_t len);
 enum rule_code fragment_add_alternate(struct fragment *f, const char *language, size_t language_len,
                                       const char *url, size_t len);
-/* There are news, whose fields follow; `now` as in lastmod_parse. */
+/* Begins the news; their fields follow. `now` as in lastmod_parse. */
 void fragment_begin_news(struct fragment *f);
 enum rule_code fragment_add_news(struct fragment *f, enum news_field field, const char *text,
                                  size_t len, int64_t now);
-/* A video, whose fields follow, each as video_set has it; then its end, RULE_FIELD_MISSING where
- * one that is needed is not there. */
+/* Begins a video; its fields follow, each as in video_set, and then its end, which returns
+ * RULE_FIELD_MISSING if a required one is missing. */
 void fragment_begin_video(struct fragment *f);
 enum rule_code fragment_add_video(struct fragment *f, enum video_field field, const char *attribute,
                                   const char *text, size_t len);
 enum rule_code fragment_end_video(struct fragment *f);
-/* A field that Google once read: dropped. */
+/* Drops a field that Google no longer reads. */
 void fragment_drop_video_field(struct fragment *f);
-/* A fault that a format found, however lenient: fills field (cut where it is too long) and why.
+/* Reports a fault that a format found, even if lenient: sets field (cut if it is too long) and why.
  * Returns `code`. */
 enum rule_code fragment_fault(struct fragment *f, enum rule_code code, const char *field);
 
-/* The row is over: makes f->text, "" where it has no part; text.failed: out of memory.
- * RULE_FIELD_MISSING: news lack a field; RULE_EXTENSIONS_LONG. */
+/* Ends the row and writes f->text ("": no parts; text.failed: out of memory). RULE_FIELD_MISSING if
+ * the news lack a field, or RULE_EXTENSIONS_LONG. */
 enum rule_code fragment_end(struct fragment *f);
 
-/* ---- of a fragment that is kept; pure, thread safe ---- */
+/* ---- a finished fragment; pure, thread safe ---- */
 
 /* Appends its members, each behind a comma:
- * `,"images":[…],"videos":[…],"alternates":{…},"news":{…}`; nothing of what it has not. Of an
- * invalid fragment it appends what there is up to there, and no JSON that is not well-formed. NULL:
- * none. */
+ * `,"images":[…],"videos":[…],"alternates":{…},"news":{…}`; nothing for extensions that it does not
+ * have. For an invalid fragment it appends the part before the fault, always as well-formed JSON.
+ * NULL: none. */
 void fragment_append_json(struct str *out, const char *fragment);
-/* Appends of it what is `wanted` (EXTENSION_…). */
+/* Appends the `wanted` (EXTENSION_…) parts of it. */
 void fragment_append_part(struct str *out, const char *fragment, unsigned wanted);

@@ -7,16 +7,15 @@
 #include "server/rules/page/extension.h"
 #include "server/rules/page/render.h"
 
-/* How a browser shows a page: a processing instruction with the style sheet in its address
- * (xml-stylesheet, W3C REC 2010; data: URLs, RFC 2397). Crawlers skip it, and it is not an element,
- * so that the page stays valid under its schema. In the page and not in a file of its own: a file
- * would need a path that every proxy in front lets through. */
+/* For browsers, a page has a processing instruction with the style sheet in a data: URL
+ * (xml-stylesheet, W3C REC 2010; RFC 2397). Crawlers skip it, and it is not an element, so the page
+ * stays valid under its schema. A separate file would need a path that every proxy in front passes
+ * through. */
 
-/* page_style.css and urlset_style.css without its blanks, percent-encoded (RFC 3986 2.1): a test
- * compares them. A row that is not seen is not laid out (content-visibility): a page of 50,000
- * entries is there in a fifth of the time that a browser's own tree of it takes. XML has no way to
- * say how wide it is to be laid out: a phone takes 980 px and shows these at two fifths, hence the
- * large type there. */
+/* page_style.css and urlset_style.css without blanks, percent-encoded (RFC 3986 2.1); a test
+ * compares them. Invisible rows are not laid out (content-visibility): a page of 50,000 entries
+ * appears in a fifth of the time of a browser's own XML view. XML cannot set the viewport width: a
+ * phone uses 980 px and scales down to two fifths, hence the large type there. */
 #define STYLE(root, sentence, row, more)                                                           \
     "<?xml-stylesheet type=\"text/css\" href=\"data:text/css," root                                \
     "{display:block;max-width:60rem;margin:2rem%20auto;padding:0%201rem;font:15px"                 \
@@ -36,8 +35,8 @@ const char page_style[] =
           "%20this%20site%20and%20when%20it%20last%20changed.",
           "sitemap", "");
 
-/* An image's URL and the title of news stand on lines of their own. xhtml:link is HTML's, which
- * browsers do not show. */
+/* The URL of an image and the title of news have their own lines. xhtml:link belongs to HTML, so
+ * browsers do not show it. */
 #define URLSET_STYLE(more)                                                                         \
     STYLE("urlset",                                                                                \
           "A%20sitemap%20for%20search%20engines:%20each%20line%20is%20one%20page%20of%20this%20"   \
@@ -48,7 +47,7 @@ const char page_style[] =
 
 static const char urlset_style[] = URLSET_STYLE("");
 
-/* Of a video its title. */
+/* Shows the title of a video. */
 static const char videos_style[] = URLSET_STYLE(
     "video{flex-basis:100%25;opacity:.75}video%20*{display:none}video%20title{display:block}");
 
@@ -107,7 +106,7 @@ bool render_may_style(uint64_t page_bytes, const char *style)
     return page_bytes + strlen(style) <= LIMIT_PAGE_BYTES;
 }
 
-/* The five escapes that the sitemaps.org protocol asks for; NULL where `c` needs none. */
+/* The five escapes of the sitemaps.org protocol; NULL: `c` needs none. */
 static inline const char *find_escape(char c, size_t *len)
 {
     switch (c) {
@@ -165,14 +164,14 @@ static size_t escaped_bytes(const char *text, size_t len)
     return bytes;
 }
 
-/* False: none of the eight bytes is to be escaped. True: one may be, for these ranges hold the
- * five and a few more: below '(' lie " & ', and '<' and '>' differ in one bit alone. */
+/* False: none of the eight bytes needs an escape. True: one may, since these ranges contain the
+ * five and a few more: " & ' are below '(', and '<' and '>' differ in one bit. */
 static inline bool may_need_escape(uint64_t word)
 {
     return word_has_below(word, '(') || word_has(word & ~WORD_EACH('<' ^ '>'), '<' & '>');
 }
 
-/* Eight bytes at a time, as most locs have little to escape. */
+/* Copies eight bytes at a time, since most locs have little to escape. */
 static char *append_escaped(char *at, const char *text, size_t len)
 {
     size_t i = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The XML of pages, of indexes and of urlsets: head, entries, tail, and what they weigh. Pure,
- * thread safe. The output is valid under siteindex.xsd, or sitemap.xsd and those of the extensions,
- * and has no byte before the XML declaration. */
+/* The XML of the pages of indexes and urlsets: head, entries and tail, and their size in bytes.
+ * Pure, thread safe. The output is valid under siteindex.xsd, or under sitemap.xsd and the schemas
+ * of the extensions, and begins with the XML declaration. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,16 +11,17 @@
 #include "server/base/str.h"
 #include "server/rules/limits.h"
 
-/* How a browser shows a page of an index or a urlset: a processing instruction behind the XML
- * declaration with the style sheet in its address (render.c), and a newline. */
+/* The processing instruction with the style sheet for browsers (render.c), and a newline; for a
+ * page of an index, or of a urlset. It follows the XML declaration. */
 extern const char page_style[];
 const char *urlset_style_of(unsigned with); /* EXTENSION_…; static */
 
-/* Appends declaration and <sitemapindex …>, a newline behind each, between them page_style where
- * the page is `styled`. */
+/* Appends the XML declaration and <sitemapindex …>, each with a newline, and between them
+ * page_style if the page is `styled`. */
 void render_head(struct str *out, bool styled);
-/* Whether a page that weighs this (render_frame_bytes and its entries) has room for the style: it
- * (page_style, urlset_style_of) is not counted, so that no page holds fewer entries for it. */
+/* Whether a page of this size (render_frame_bytes and its entries) has room for the style
+ * (page_style, urlset_style_of). The style does not count for the size, so that no page holds fewer
+ * entries because of it. */
 bool render_may_style(uint64_t page_bytes, const char *style);
 extern const char render_tail[]; /* </sitemapindex> and a newline */
 
@@ -31,17 +32,17 @@ void render_entry(struct str *out, const char *loc, size_t loc_len, const char *
 /* Appends a text with its `& ' " < >` escaped. */
 void render_escaped(struct str *out, const char *text, size_t len);
 
-/* What the page's byte count holds for an entry: its loc as escaped, and the longest lastmod
- * whether it has one or not, so that a later date never lifts a page over its limit. */
+/* The size that a page counts for an entry: its escaped loc and the longest lastmod, even if it has
+ * none, so that a later date never makes a page exceed its limit. */
 uint32_t render_entry_bytes(const char *loc, size_t loc_len);
-/* What an empty page weighs: head and tail, without a style. */
+/* The size of an empty page: head and tail, without a style. */
 uint32_t render_frame_bytes(void);
 
-/* The same of a urlset, with urlset_style_of(with): `with` are the EXTENSION_… whose namespaces its
- * frame declares. */
+/* The same for a urlset, with urlset_style_of(with): `with` are the EXTENSION_… whose namespaces it
+ * declares. */
 void render_urlset_head(struct str *out, unsigned with, bool styled);
 extern const char render_urlset_tail[];
-/* `extensions` (NULL: none) stands as it is behind the lastmod. */
+/* `extensions` (may be NULL) follows the lastmod unchanged. */
 void render_url(struct str *out, const char *loc, size_t loc_len, const char *lastmod,
                 const char *extensions, size_t extensions_len);
 uint32_t render_url_bytes(const char *loc, size_t loc_len, size_t extensions_len);

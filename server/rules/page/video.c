@@ -142,7 +142,7 @@ static size_t count_digits(const char *text, size_t len)
     return count;
 }
 
-/* How long "." and digits behind it are; 0 for anything else. */
+/* The length of "." and digits; 0 for anything else. */
 static size_t count_decimals(const char *text, size_t len)
 {
     size_t count = len > 1 && text[0] == '.' ? count_digits(text + 1, len - 1) : 0;
@@ -172,12 +172,12 @@ static enum rule_code parse_rating(struct video *v, const char *text, size_t len
                                    const char **sentence)
 {
     size_t digits = count_digits(text, len), decimals = count_decimals(text + digits, len - digits);
-    bool more = false; /* than a whole number: the text has no NUL */
+    bool more = false; /* more than a whole number; the text has no NUL */
     for (size_t i = 1; i < digits + decimals; i++)
         more |= text[i] != '.' && text[i] != '0';
     if (digits != 1 || digits + decimals != len || text[0] > '5' || (text[0] == '5' && more))
         return reject_value(sentence, "must be a number from 0 to 5");
-    decimals = decimals > 3 ? 3 : decimals; /* with the point */
+    decimals = decimals > 3 ? 3 : decimals; /* including the point */
     while (decimals > 0 && (text[decimals] == '.' || text[decimals] == '0'))
         decimals--;
     store_field(v, VIDEO_RATING, NULL, text, 1 + decimals);
@@ -328,7 +328,7 @@ void video_append(struct str *out, const struct video *v)
 
 /* ---- reading one back ---- */
 
-/* A field at `*at`, if it is there: its attribute, which may be empty, and its text. */
+/* Reads the field at `*at`, if it is there: its attribute, which may be empty, and its text. */
 static bool read_field(const char **at, enum video_field field, struct extension_span *attribute,
                        struct extension_span *text)
 {
@@ -362,7 +362,7 @@ bool video_step(const char **at)
     return true;
 }
 
-/* As it stands, where JSON has it as a number, else as a string. */
+/* Appends it unchanged if it is a JSON number, else as a string. */
 static void append_number(struct str *out, struct extension_span text)
 {
     size_t digits = count_digits(text.at, text.len);
@@ -375,7 +375,7 @@ static void append_number(struct str *out, struct extension_span text)
         extension_text_append_json(out, text.at, text.len);
 }
 
-/* Words with a space between them, as an array. */
+/* Appends words separated by spaces as an array. */
 static void append_words(struct str *out, struct extension_span text)
 {
     const char *separator = "[";

@@ -6,8 +6,8 @@
  *   URLs         as url_parse writes them, of any host
  *   dates        as lastmod_parse writes them, with a day; the future is allowed
  *   duration     whole seconds from 1 to 28800 (eight hours); a fraction is cut off
- *   rating       0 to 5; two decimals are kept, and no zero behind them
- *   yes or no    in lower case; "true" and "false" are read, too
+ *   rating       0 to 5; at most two decimals, without trailing zeros
+ *   yes or no    in lower case; "true" and "false" are accepted, too
  *   restriction  <video:restriction relationship="allow">AT DE</video:restriction>:
  *                two-letter countries (ISO 3166-1) in capitals; or "deny"
  *   platform     the same with some of web, mobile and tv
@@ -35,12 +35,12 @@ enum video_kind {
     VIDEO_NAME,
 };
 
-/* Name, kind, whether each video needs it. In the order of Google's schema. */
+/* Name, kind, whether it is required. In the order of Google's schema. */
 #define VIDEO_FIELDS(X)                                                                            \
     X(THUMBNAIL_LOC, thumbnail_loc, VIDEO_URL, true)                                               \
     X(TITLE, title, VIDEO_TEXT, true)                                                              \
     X(DESCRIPTION, description, VIDEO_TEXT, true)                                                  \
-    X(CONTENT_LOC, content_loc, VIDEO_URL, false) /* one of these two is needed */                 \
+    X(CONTENT_LOC, content_loc, VIDEO_URL, false) /* one of these two is required */               \
     X(PLAYER_LOC, player_loc, VIDEO_URL, false)                                                    \
     X(DURATION, duration, VIDEO_WHOLE, false)                                                      \
     X(EXPIRATION_DATE, expiration_date, VIDEO_DATE, false)                                         \
@@ -74,13 +74,13 @@ enum video_field video_field_named(const char *name);
 /* Whether Google once read this field and no longer does (price, category, gallery_loc and others).
  */
 bool video_field_is_obsolete(const char *name);
-/* Whether a video is published without this field where its value is invalid: not one that is
- * needed, and not one that says where or until when the video may be shown. */
+/* Whether a video is published without this field if its value is invalid: not if the field is
+ * required, or says where or until when the video may be shown. */
 bool video_field_is_droppable(enum video_field field);
 /* The attribute that belongs to a field: "relationship", "info"; NULL for most. */
 const char *video_field_attribute(enum video_field field);
 
-/* The fields taken so far, as they will stand. Begins zero. */
+/* The fields so far, in their final form. Initialise with zeros. */
 struct video {
     struct str fields[VIDEO_FIELD_COUNT]; /* owned */
     unsigned tags;
@@ -90,18 +90,17 @@ void video_clear(struct video *v);
 void video_done(struct video *v);
 bool video_failed(const struct video *v); /* out of memory */
 
-/* Takes a field, of any bytes. `attribute`: "" for none. An empty field that is not needed counts
- * as absent. Otherwise than RULE_OK nothing is taken, and `*sentence` (static) says what is wrong.
- */
+/* Validates and adds a field (any bytes). `attribute`: "" for none. An empty optional field counts
+ * as absent. If not RULE_OK, nothing is added, and `*sentence` (static) has the fault. */
 enum rule_code video_set(struct video *v, enum video_field field, const char *attribute,
                          const char *text, size_t len, const char **sentence);
-/* A field that is missing; VIDEO_FIELD_COUNT: none is. */
+/* A missing required field; VIDEO_FIELD_COUNT: none. */
 enum video_field video_missing(const struct video *v);
 void video_append(struct str *out, const struct video *v);
 
-/* ---- of a canonical video; pure ---- */
+/* ---- a canonical video; pure ---- */
 
-/* Steps over one. False, and `*at` stays, where there is none. */
+/* Skips a video. False, and `*at` stays: there is none. */
 bool video_step(const char **at);
-/* Appends the one at `at` as a JSON object. */
+/* Appends the video at `at` as a JSON object. */
 void video_append_json(struct str *out, const char *at);
