@@ -21,7 +21,7 @@
 
 #define FIRST_TOKEN_NAME "first"
 
-/* The message for a rejected change: its code, or its status, and a sentence. */
+/* Logs why a change was rejected: its code or status, and a sentence. */
 static bool report_failure(const char *name, const char *what, const struct change_result *result)
 {
     log_failure(name, "cannot create the %s: %s: %s", what,
@@ -31,7 +31,7 @@ static bool report_failure(const char *name, const char *what, const struct chan
     return false;
 }
 
-/* The registry now; NULL (and a log line) where the catalogue cannot be read. */
+/* The current registry; NULL, logged, if the catalogue cannot be read. */
 static struct registry *read_registry(struct catalogue *c)
 {
     struct registry *registry;
@@ -47,16 +47,17 @@ struct declared {
     struct site_declaration *sites;
     size_t count;
     struct token_declaration *tokens;
-    struct config_grant *grants; /* what the tokens point to */
+    struct config_grant *grants; /* that the tokens point to */
     size_t token_count;
-    bool *site_elsewhere, *token_elsewhere; /* another node's: by place in the registry */
+    /* declared by another node; indexed as in the registry */
+    bool *site_elsewhere, *token_elsewhere;
 };
 
-/* In a change NULL leaves a list as it is. */
+/* An empty list: in a change, NULL would leave the list as it is. */
 static const char *const no_names[] = {NULL};
 
-/* Room for whatever a configuration declares and a registry may have released. False, logged, when
- * out of memory. */
+/* Allocates room for all that the configuration declares and for all that may be released from the
+ * registry. False, logged: out of memory. */
 static bool make_room(const struct config *config, const struct registry *r, struct declared *out)
 {
     size_t sites = config->site_count + config->origin_count + r->site_count;
@@ -82,7 +83,7 @@ static void done(struct declared *d)
     free(d->token_elsewhere);
 }
 
-/* False, logged, if a token's file cannot be read. */
+/* False, logged: a token's file cannot be read. */
 static bool declare_tokens(const struct config *config, struct declared *out)
 {
     for (size_t i = 0; i < config->token_count; i++) {
@@ -101,7 +102,7 @@ static bool declare_tokens(const struct config *config, struct declared *out)
     return true;
 }
 
-/* The strings stay the configuration's. */
+/* The strings are borrowed from the configuration. */
 static void declare_sites(const struct config *config, bool starts, struct declared *out)
 {
     static const char *const usual[] = {INDEX_PATH_DEFAULT, NULL};
@@ -125,12 +126,12 @@ static void declare_sites(const struct config *config, bool starts, struct decla
 
 /* ---- what no configuration lists any more ----------------------------------------------- */
 
-/* Of a shared catalogue each node has a configuration. What another declares stays managed: a node
- * releases only what none declares any more, so that two that differ do not undo each other's.
- * A node that was silent for a week is gone. Only what the registry has shown is released: another
- * node may declare a site before this one's change is applied. And what the others declare is asked
- * for behind the look at the registry: a node says what it will declare before it does
- * (shared_node.c), so whatever the registry shows of it is in its word. */
+/* Each node of a shared catalogue has its own configuration. A node releases only sites and tokens
+ * that no node declares any more, so that two different configurations do not undo each other. A
+ * node that has been silent for a week does not count. The order prevents a race with a node that
+ * declares something meanwhile: only what is in the registry is released, and the registry is read
+ * before the reports of the other nodes. Since a node reports what it will declare before it
+ * declares it (shared_node.c), its report contains all that the registry has of it. */
 #define GONE_MS     (7 * 86400 * INT64_C(1000))
 #define EXCHANGE_MS 5000
 
@@ -167,7 +168,7 @@ static void record_member(void *context, const struct shared_member *member)
     struct elsewhere *e = context;
     if (strcmp(member->name, e->own) == 0 || member->silent_ms > GONE_MS)
         return;
-    /* Who has not reported yet may declare whatever is there. */
+    /* A node that has not reported yet may declare anything. */
     e->any_site |= !nodes_read_names(member->state, "sites", record_site, e);
     e->any_token |= !nodes_read_names(member->state, "tokens", record_token, e);
 }
@@ -198,7 +199,8 @@ static bool releases_any(const struct config *config, const struct registry *r)
     return any;
 }
 
-/* Before what is declared: a token of another name may have the secret of one that is released. */
+/* Call it before the declarations are added: a declared token may have the secret of a released
+ * token of another name. */
 static void release(struct catalogue *c, const struct config *config, const struct registry *r,
                     struct declared *out)
 {
@@ -223,7 +225,7 @@ static void release(struct catalogue *c, const struct config *config, const stru
                 .grant = {.name = r->tokens[i].grant.name}, .released = true};
 }
 
-/* ---- telling --------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------- */
 
 static bool is_among(const char *const *paths, const char *path)
 {
@@ -233,8 +235,8 @@ static bool is_among(const char *const *paths, const char *path)
     return false;
 }
 
-/* Logs what now is, or no longer is, the API's to change. */
-static void report_taken(const struct registry *before, const struct declared *d)
+/* Logs which sites and settings the API can change from now on, or no longer. */
+static void report_ownership(const struct registry *before, const struct declared *d)
 {
     for (size_t i = 0; i < d->count; i++) {
         const struct site_declaration *declared = &d->sites[i];
@@ -253,9 +255,9 @@ static void report_taken(const struct registry *before, const struct declared *d
     }
 }
 
-/* An index whose line was taken out goes on being served: its entries are not the file's to throw
- * away, and the shrink guard has nobody to ask here. And the URLs of pages that crawlers know do
- * not change beneath them: an index keeps the pattern that it was made with. */
+/* An index that the configuration no longer lists is still served: a change of the file must not
+ * delete entries, and nobody could confirm that to the shrink guard here. An index also keeps the
+ * page pattern that it was created with, since crawlers know the URLs of its pages. */
 static void report_kept(const struct registry *after, const struct site_declaration *d)
 {
     const struct registry_site *site = registry_site_by_origin(after, d->origin);
@@ -274,7 +276,7 @@ static void report_kept(const struct registry *after, const struct site_declarat
     }
 }
 
-/* ---- making it so ---------------------------------------------------------------------- */
+/* ---- applying -------------------------------------------------------------------------- */
 
 static bool report_refused(const struct declared *d, const struct change_result *result)
 {
@@ -308,7 +310,7 @@ static bool apply(struct catalogue *c, const struct registry *before, const stru
         return true;
     if (catalogue_apply(c, &change, &result) != CATALOGUE_OK)
         return report_refused(d, &result);
-    report_taken(before, d);
+    report_ownership(before, d);
     return true;
 }
 
@@ -333,8 +335,8 @@ bool bootstrap_sites(struct catalogue *c, const struct config *config, bool star
 
 /* ---- the token ------------------------------------------------------------------------- */
 
-/* The file is whole and on disk before the catalogue knows the token: a crash between leaves an
- * unknown token in the file, and the next start writes another. */
+/* The complete file is on disk before the catalogue knows the token. After a crash between the two,
+ * the token in the file is unknown, and the next start writes another. */
 static bool write_token_file(const char *path, const char *token)
 {
     struct str text = STR_INIT;
@@ -382,7 +384,7 @@ bool bootstrap_token(struct catalogue *c, const struct config *config)
     explicit_bzero(token, sizeof token);
     struct change change = {
         .kind = CHANGE_TOKEN_ADD,
-        .via = "cli", /* who started the server, not a call of its API */
+        .via = "cli", /* the person who started the server, not a call of its API */
         .token_add = {.grant = {.name = FIRST_TOKEN_NAME, .role = GRANT_ADMIN}, .sha256 = sha256},
     };
     struct change_result result;
@@ -395,12 +397,12 @@ bool bootstrap_token(struct catalogue *c, const struct config *config)
     return done;
 }
 
-/* ---- what the publisher needs --------------------------------------------------------- */
+/* ---- settings for the publisher ------------------------------------------------------- */
 
 struct policies {
     struct publish_policies public;
-    struct config *config;         /* has most of the texts; a reference */
-    struct publish_alias *aliases; /* of all sites, one behind the other */
+    struct config *config;         /* owns most of the texts; a reference */
+    struct publish_alias *aliases; /* of all sites, in one array */
     char **robots;                 /* of each site; owned */
 };
 
@@ -410,7 +412,7 @@ static char *read_robots(const char *path)
     char *text = file_read(path, FILE_PLAIN, ROBOTS_MAX_BYTES + 1, &len, NULL);
     if (text != NULL)
         robots_repair_comments(text, len);
-    /* As the API and the command line check a site's own. */
+    /* The same check as for a robots.txt that is set by the API or the command line. */
     const char *why = text == NULL ? strerror(errno) : robots_fault(text, len);
     if (why == NULL)
         return text;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Gets the log of another node over HTTP. Nothing that it does is trusted to end: an answer begins
- * within its time and goes on at some speed, has the length that it announces, and is rejected
- * before it fills the disk. What it says, the catalogue checks (db/shared/followed.c). */
+/* Downloads the log of the followed node over HTTP. All requests are bounded: a response must begin
+ * in time, keep a minimum speed and have the length that it announces, and it is rejected before it
+ * could fill the disk. The catalogue checks the contents (db/shared/followed.c). */
 #include "server/following.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "server/base/clock.h"
 #include "server/client/loop.h"
 
-#define POLL_MS     50 /* between two looks whether to stop */
+#define POLL_MS     50 /* how often to check whether to stop */
 #define STALL_S     10
 #define STALL_BYTES (16u << 10) /* a second */
 #define SPARE_BYTES ((uint64_t)64 << 20)
@@ -183,7 +183,7 @@ struct following *following_new(const char *origin, const char *authorization, c
     f->calls = (struct shared_followed){f, f->origin, open_link, close_link, get};
     if (url_parse_origin(f->origin, size - 1, &f->url) == RULE_OK)
         return f;
-    free(f); /* the configuration was checked */
+    free(f); /* cannot happen: the configuration was validated */
     return NULL;
 }
 

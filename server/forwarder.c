@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* One thread with a loop of requests. Bounds:
+/* One thread with a loop of requests. Limits:
  *
- *     MOST         under way at once, half of them for one site's tokens; the rest wait in order,
- *                  as many as the listener lets wait (admin.max_suspended)
- *     LISTS_MOST   of them lists, which take long; half of them for one site's tokens
+ *     MOST         requests at once, half of them for one site's tokens; the rest wait in order,
+ *                  as many as the listener allows (admin.max_suspended)
+ *     LISTS_MOST   of these: lists, which take long; half of them for one site's tokens
  *     TIMEOUT_MS   for a request: a list of a million lines takes minutes
- *     ANSWER_MOST  bytes of an answer; a dry run's rows are the longest
- *     STOP_MS      for what is under way when the server stops
+ *     ANSWER_MOST  bytes of a response; the rows of a dry run are the longest
+ *     STOP_MS      for requests that are under way when the server stops
  *
- * A node that is gone, or stands still, does not say so. While requests are under way it is asked
- * for /healthz beside them; where it does not answer MISSES_MOST times, they have failed, and
- * nothing is sent to it until it answers again.
+ * A node that is down or hangs does not report that. So while requests are under way, /healthz is
+ * requested as well; after MISSES_MOST failures in a row all requests fail, and nothing is sent to
+ * the node until it answers again.
  *
- * A request is made once: what breaks after some of it was sent has an unknown outcome. */
+ * A request is sent only once: if it breaks after some of it was sent, its outcome is unknown. */
 #include "server/forwarder.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@
 #define TIMEOUT_MS   (30u * 60 * 1000)
 #define ANSWER_MOST  ((uint64_t)64 << 20)
 #define POLL_MS      500
-#define PROBE_MS     5000 /* from one to the next, and the longest that one may take */
+#define PROBE_MS     5000 /* between two health requests, and the timeout of one */
 #define MISSES_MOST  2u
 #define STOP_MS      5000
 #define SAY_AGAIN_MS 60000
@@ -52,11 +52,11 @@ struct forwarder {
     const char *ca_file;
     struct fetch_loop *loop;
     struct thread thread;
-    /* The thread's. */
+    /* Only for the thread. */
     struct sending *under_way;
     unsigned count, count_of[SITE_GROUPS], lists, lists_of[SITE_GROUPS];
     int64_t stopping_since_ms, said_at;
-    struct url url; /* of the node that is asked */
+    struct url url; /* of the node that gets the writes */
     bool probing, is_away;
     unsigned misses;
     int64_t probe_at;
@@ -68,7 +68,7 @@ struct forwarder {
 
 /* ---- an answer ----------------------------------------------------------------------------- */
 
-/* What an answer may say besides its body; names that a reply can keep. */
+/* The response headers that are passed on to the client; struct reply can keep their names. */
 static const char *const passed[] = {"ETag",
                                      "Location",
                                      "Retry-After",
@@ -125,7 +125,7 @@ static bool is_list(const struct forwarded *w)
     return w->fd >= 0;
 }
 
-/* One more, or one less (-1), is under way. */
+/* Adds 1 or -1 to the counts of requests under way. */
 static void count_sending(struct forwarder *f, const struct forwarded *w, int more)
 {
     int group = site_group_of(w->request->grant.site_id);
@@ -184,7 +184,7 @@ static ssize_t give(void *context, char *bytes, size_t size)
     return n > 0 || s->given == s->w->bytes ? n : -1;
 }
 
-/* Another node than the last one: nothing is known of it. */
+/* For a node other than the last one, forgets what was known. */
 static void know_node(struct forwarder *f, const struct url *url)
 {
     if (strcmp(f->url.text, url->text) == 0)
@@ -241,7 +241,7 @@ static void start_sending(struct forwarder *f, struct forwarded *w)
     count_sending(f, w, 1);
 }
 
-/* The first one that waits and may start. */
+/* Removes the first waiting request that may start from the list and returns it. */
 static struct forwarded *take_waiting(struct forwarder *f)
 {
     struct forwarded **at, *w = NULL;
@@ -279,7 +279,7 @@ static void forwarder_send(void *context, struct forwarded *w)
         forward_failed(w, false);
 }
 
-/* ---- whether it is there ------------------------------------------------------------------- */
+/* ---- health of the node -------------------------------------------------------------------- */
 
 static void fail_under_way(struct forwarder *f)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Sends the writes that go to another node (server/api/forward.h) over HTTP, and brings back what
- * it answers. */
+/* Sends writes to another node (server/api/forward.h) over HTTP, and returns its responses. */
 #pragma once
 
 #include <stdatomic.h>
@@ -9,11 +8,10 @@
 struct forward;
 struct forwarder;
 
-/* Starts its thread, and is what `forward` sends by; that, `ca_file` (PEM, trusted beside the
- * system's authorities; NULL: those alone) and `stopping` outlive it. Once
- * `stopping` is true, what is under way has a few seconds. NULL: no memory, no thread. */
+/* Starts its thread and sets itself as the sender of `forward`. `forward`, `ca_file` (PEM, trusted
+ * besides the system's authorities; may be NULL) and `stopping` must outlive it. Once `stopping` is
+ * true, requests under way have a few seconds left. NULL: out of memory, or no thread. */
 struct forwarder *forwarder_new(struct forward *forward, const char *ca_file,
                                 const atomic_bool *stopping);
-/* What is under way has failed, and whatever is sent from now on. Before forward_free; takes NULL.
- */
+/* Fails all requests under way and all later ones. Call it before forward_free. Takes NULL. */
 void forwarder_free(struct forwarder *f);

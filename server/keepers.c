@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A thread that saves the crawlers' counts once a minute, and loads them at the start. */
+/* Two threads: one loads the crawlers' ledger at the start and saves it once a minute, the other
+ * saves the sizes of the sites. */
 #include "server/keepers.h"
 
 #include <assert.h>
@@ -14,21 +15,20 @@
 #include "server/log/log.h"
 #include "server/rules/lastmod.h"
 
-/* What is written goes in small changes, so that no other write waits for long. A kill -9 loses the
- * visits of a minute. Rows are the node's own: they make no revision, and nothing is published for
- * their sake.
+/* The crawlers' ledger is written in small changes, so that no other write waits for long. A kill
+ * -9 loses the visits of a minute. The rows are local to the node: they create no revision, and
+ * nothing is published because of them.
  *
- * A node of a shared catalogue notifies the others of what it wrote, as soon as the log can be
- * reached, and learns what they reported: of a page what is newer, of a day each one's sum. What it
- * reported itself it learns as well, and before it reports: so one whose file is lost, or older,
- * goes on from there.
- */
+ * A node of a shared catalogue reports its rows to the others as soon as it can reach the log, and
+ * learns theirs: the newer row of each page, and each node's sums of a day. Before it reports, it
+ * also learns what it reported itself earlier: so a node whose file was lost, or is older,
+ * continues from there. */
 
 #define EACH_SECONDS       60
 #define PAGES_AT_A_TIME    500u
 #define DAYS_AT_A_TIME     100u
 #define CHILDREN_AT_A_TIME 500u
-#define JOIN_SECONDS       1 /* until it has joined */
+#define JOIN_SECONDS       1 /* before the node has joined */
 
 static_assert(CRAWLER_NAME_MAX < CRAWLER_KEPT_NAME, "what is kept of names");
 

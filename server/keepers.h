@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Saves the crawlers' ledger in the catalogue: it is read at the start, and written by a thread,
- * once a minute if anything is new, and at the stop. */
+/* Saves the crawlers' ledger in the catalogue: loads it at the start; a thread writes news once a
+ * minute, and the stop writes the rest. */
 #pragma once
 
 #include "db/catalogue.h"
 #include "server/crawlers/crawlers.h"
 
 struct crawler_keeper;
-/* Reads what is kept, once the pages are known and before anything is served; then starts the
- * thread. Both are borrowed. NULL, with the error reported: nothing is saved. */
+/* Loads the saved ledger and starts the thread. Call it when the pages are known and before
+ * anything is served. Borrows both. NULL, with the error reported: nothing will be saved. */
 struct crawler_keeper *crawler_keeper_start(struct catalogue *catalogue, struct crawlers *crawlers);
-/* Ends the thread and writes what is new, once nothing is served and while the catalogue still
- * takes writes. Takes NULL. */
+/* Ends the thread and writes the news. Call it when nothing is served any more and the catalogue
+ * still accepts writes. Takes NULL. */
 void crawler_keeper_stop(struct crawler_keeper *k);
 
-/* Saves in the catalogue how large each site was on each day: every few minutes if anything has
+/* Saves the size of each site on each day in the catalogue: every few minutes if anything has
  * changed, and at the stop. */
 
 #define DAY_KEEPER_MS (5 * 60 * 1000)
 
 struct day_keeper;
-/* Starts the thread, which looks each `ms` milliseconds; the catalogue is borrowed. NULL, logged,
- * where it cannot: then no sums are kept. */
+/* Starts the thread, which checks for changes every `ms` milliseconds; borrows the catalogue. NULL,
+ * logged: that failed, and no sizes will be saved. */
 struct day_keeper *day_keeper_start(struct catalogue *catalogue, int64_t ms);
-/* Ends the thread and writes the last sums, while the catalogue still takes writes. Takes NULL. */
+/* Ends the thread and writes the last sizes. Call it while the catalogue still accepts writes.
+ * Takes NULL. */
 void day_keeper_stop(struct day_keeper *k);

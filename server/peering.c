@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Downloads the catalogue's file from another node. Nothing that a peer does is trusted to end:
+/* Downloads the catalogue's file from another node. Each reaction to a peer is bounded:
  *
- *     it                               then
- *     does not answer, rejects         the next peer
- *     is making its copy               asked again, at last each second, for half an hour at most
- *     breaks off, stands still         goes on from the last byte, as long as enough come
- *     has another file meanwhile       begins again, once
- *     sends less, more, other bytes    the next peer
+ *     the peer                         reaction
+ *     does not answer, rejects         try the next peer
+ *     is still making its copy         ask again, up to once a second, for half an hour at most
+ *     breaks off, stalls               continue from the last byte, unless too few bytes come
+ *     has another file meanwhile       begin again, once
+ *     sends less, more, other bytes    try the next peer
  *
- * The catalogue (db/shared/join.c) then checks what the file is, and takes PostgreSQL's snapshot
- * where no peer has given one. */
+ * The catalogue (db/shared/join.c) then validates the file, and uses the snapshot in PostgreSQL if
+ * no peer provided a file. */
 #include "server/peering.h"
 
 #include <errno.h>
@@ -30,14 +30,14 @@
 #include "server/following.h"
 #include "server/log/log.h"
 
-#define POLL_MS 200 /* between two looks whether to stop */
-/* Between two requests for a copy that is being made: a small one is there at once. */
+#define POLL_MS 200 /* how often to check whether to stop */
+/* First pause between two requests for a copy that is being made; a small one is ready at once. */
 #define PENDING_MS      50
 #define PENDING_LAST_MS 1000 /* doubled up to this */
 #define PENDING_MOST_MS (30 * 60 * INT64_C(1000))
 #define STALL_S         15
 #define STALL_BYTES     (64u << 10) /* a second */
-#define TRIES           5           /* one after the other with less than: */
+#define TRIES           5           /* in a row that brought less than: */
 #define TRY_BYTES       (1u << 20)
 #define TRY_MS          1000
 #define SAY_AGAIN_MS    60000
@@ -49,10 +49,12 @@ struct peering {
     char authorization[CONFIG_PEER_TOKEN_SIZE + 32];
     uint8_t token_sha256[32], key[SHARED_KEY_BYTES];
     const char *ca_file, *advertise; /* of the configuration */
-    struct following *following;     /* NULL: the log is PostgreSQL's */
-    /* The catalogue's thread. */
-    char tag[TAG_SIZE], rejected[TAG_SIZE]; /* of the last file; of the last that was of no use */
-    char said[512];                         /* and when: it tries again each second */
+    struct following *following;     /* NULL: the log is in PostgreSQL */
+    /* Only for the catalogue's thread. */
+    /* of the last file; of the last file that was rejected */
+    char tag[TAG_SIZE], rejected[TAG_SIZE];
+    /* the last warning, and when: there is a try each second */
+    char said[512];
     int64_t said_at;
 };
 
@@ -65,10 +67,10 @@ struct download {
     void *stops_context;
     struct fetch_loop *loop;
 
-    struct token_digest *digest; /* of what came */
-    uint64_t got, bytes;         /* `bytes` 0: not known yet */
-    char tag[TAG_SIZE];          /* "": likewise */
-    char fault[256];             /* the peer is of no use; "": it may be */
+    struct token_digest *digest; /* of the bytes received */
+    uint64_t got, bytes;         /* `bytes` 0: unknown yet */
+    char tag[TAG_SIZE];          /* "": unknown yet */
+    char fault[256];             /* why the peer cannot be used; "": no reason yet */
 
     /* Of the request under way. */
     bool headed, ended, pending;
@@ -116,8 +118,8 @@ static bool is_tag(const char *tag)
            strspn(tag + 1, "0123456789abcdef") == 64 && tag[65] == '"';
 }
 
-/* The first answer says what all of it is, each further one that it goes on where the last ended.
- */
+/* The first response shows the size and hash of the file; each further one must continue where the
+ * last one ended. */
 static bool check_head(struct download *d, const struct fetch_reply *reply)
 {
     const char *tag = fetch_header(reply, "ETag"), *range = fetch_header(reply, "Content-Range");
@@ -192,7 +194,7 @@ static void end_request(void *context, enum fetch_status status, struct fetch_re
         fail(d, "its answer is empty");
 }
 
-/* Until it is over, or all is to stop. */
+/* Sends one request, and waits until it is over or the node stops. */
 static void ask(struct download *d, const char *epoch)
 {
     struct url url;
@@ -263,7 +265,7 @@ static bool is_as_announced(struct download *d)
            fail(d, "checksum mismatch: the copy does not have the hash that it announced");
 }
 
-/* Request after request. True: it is whole. */
+/* Sends requests until the file is complete (true) or the peer cannot be used (false). */
 static bool copy_file(struct download *d, const char *epoch)
 {
     const int64_t pending_until = clock_now_ms() + PENDING_MOST_MS;
@@ -308,7 +310,7 @@ static bool fetch_file(void *context, const struct shared_member *from, const ch
     int64_t began = clock_now_ms();
 
     nodes_read_text(from->state, "advertise", origin, sizeof origin);
-    /* A node whose file was deleted finds itself, under its former name. */
+    /* A node whose file was deleted may find itself under its former name. */
     bool is_this = p->advertise != NULL && strcmp(p->advertise, origin) == 0;
     bool whole = !is_this && d.loop != NULL && copy_file(&d, epoch);
     fetch_loop_free(d.loop);
@@ -343,8 +345,8 @@ static void reject_file(void *context, const struct shared_member *from, const c
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-/* Not the hash by which the secret is compared: what is derived from it for one purpose opens
- * nothing else. */
+/* The key differs from the hash that the secret is compared by: a value that is derived for one
+ * purpose must be useless for another. */
 static bool make_key(struct peering *p, const char *token)
 {
     static const char purpose[] = "sitemapd notifications ";

@@ -31,9 +31,9 @@ static void make_folder(const char *database, const struct passwd *who)
     char *copy = strdup(database);
     const char *folder = copy == NULL ? NULL : dirname(copy);
 
-    /* What cannot be created, or belongs to another user, the catalogue reports. */
+    /* If the folder cannot be created, or belongs to another user, the catalogue reports that. */
     if (folder != NULL && mkdir(folder, 0700) == 0) {
-        /* If that user owns the folder above, a symbolic link may be there now. */
+        /* If that user owns the parent folder, they may have put a symbolic link here meanwhile. */
         int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fchown(fd, who->pw_uid, who->pw_gid) != 0)
             rmdir(folder);
@@ -50,7 +50,7 @@ static bool become(const struct passwd *who)
            setresuid(who->pw_uid, who->pw_uid, who->pw_uid) == 0;
 }
 
-/* There must be no way back. */
+/* Whether the process can no longer get its former rights back. */
 static bool is_for_good(const struct passwd *who)
 {
     uid_t real, effective, saved;
@@ -59,7 +59,8 @@ static bool is_for_good(const struct passwd *who)
            effective == who->pw_uid && saved == who->pw_uid && setuid(0) != 0 && seteuid(0) != 0;
 }
 
-/* What a unit lent for binding a low port (AmbientCapabilities=) is of no more use. */
+/* A unit may grant capabilities to bind a low port (AmbientCapabilities=), which are not needed any
+ * more. */
 static void drop_capabilities(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -37,7 +37,7 @@ static void name_changed(void *context, const char *section, const char *key, bo
         str_append_format(names, "%s[%s] %s", names->len == 0 ? "" : ", ", section, key);
 }
 
-/* The sites go first: they alone can still be refused, by what the catalogue holds. */
+/* Sites come first: only they can still be rejected, because of what is in the catalogue. */
 static bool apply(struct app *app, struct config *fresh, struct publish_policies *policies,
                   struct tls_pairs *pairs, struct crawler_names **names)
 {
@@ -55,7 +55,7 @@ static bool apply(struct app *app, struct config *fresh, struct publish_policies
                   "start; restart to apply them",
                   CRAWLERS_MAX - 1);
     app_retune_listeners(app, fresh);
-    /* Past this point a failure is one of memory or of the disk: reported, and the rest goes on. */
+    /* From here on only memory or the disk can fail: that is logged, and the rest is applied. */
     if (!source_set_reconfigure(app->sources, fresh))
         log_event(LOG_LEVEL_ERROR, "reload-incomplete", "not all sources could be started");
     app_retune_trace(app, fresh);
@@ -80,7 +80,7 @@ static void count(struct app_context *context, bool good)
     context->config_loaded_at = time(NULL);
 }
 
-/* A listener either speaks TLS or does not. */
+/* A reload cannot switch a listener between plain HTTP and TLS. */
 static void keep_kind(struct tls_pairs *pairs, enum tls_side side, const char *before,
                       const char *after)
 {

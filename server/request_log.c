@@ -54,7 +54,7 @@ static void write_line(struct access_log *log, const struct completion *c)
 
 _Static_assert((unsigned)CODINGS == CRAWLERS_CODINGS, "the ledger counts each coding");
 
-/* What the crawlers' ledger needs of a request. */
+/* Records a crawler's request in the ledger. */
 static void record_fetch(struct crawlers *crawlers, const struct completion *c)
 {
     const struct request *request = c->request;
@@ -76,7 +76,8 @@ static void record_fetch(struct crawlers *crawlers, const struct completion *c)
         fetch.stamp = page->page_stamp;
         fetch.changed_at = page->changed_at;
     }
-    if (page != NULL && page->held.kind == HELD_FILE && page->changed_at != 0) /* not robots.txt */
+    /* a page, not robots.txt */
+    if (page != NULL && page->held.kind == HELD_FILE && page->changed_at != 0)
         fetch.child = crawlers_child_of(request->path, request->query);
     crawlers_fetched(crawlers, &fetch, (int64_t)time(NULL));
 }
@@ -114,7 +115,7 @@ static const char *advice_for(const char *problem)
     return "see the preceding log lines";
 }
 
-/* False where this second has had its share. */
+/* False if enough lines were logged in this second. */
 static bool may_report(int64_t now, unsigned *left_out)
 {
     static atomic_int_fast64_t second;
@@ -130,7 +131,7 @@ static bool may_report(int64_t now, unsigned *left_out)
     return atomic_fetch_add(&logged, 1) < MAX_LOGGED_A_SECOND;
 }
 
-/* What is answered while all goes as it should. */
+/* Whether a response with this problem is normal, not a failure of the server. */
 static bool is_expected(const char *problem)
 {
     return strcmp(problem, "stopping") == 0 || strcmp(problem, "cancelled") == 0 ||
@@ -144,7 +145,7 @@ static void report_failure(const struct completion *c)
 
     if (problem != NULL && is_expected(problem))
         return;
-    if (problem == NULL && c->status == 503) /* /readyz: what it says has lines of its own */
+    if (problem == NULL && c->status == 503) /* /readyz; its reasons are logged elsewhere */
         return;
     if (!may_report(c->request->now, &left_out))
         return;

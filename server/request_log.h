@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Logs of requests: an access log line for each, a log line for each that failed in the server
- * itself, and the ledger of crawlers. */
+/* What is recorded about each request: a line of the access log, a log line if the server itself
+ * failed, and the crawlers' ledger. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include "config/config.h"
 #include "server/log/access_log.h"
 
-/* Opens the access log that the configuration names; *out is NULL where it is off. False where it
- * cannot be opened, which is logged. */
+/* Opens the configured access log; *out is NULL if it is off. False, logged: it cannot be opened.
+ */
 bool request_log_open(const struct config *config, struct access_log **out);
 
 struct completion;

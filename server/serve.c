@@ -47,7 +47,7 @@
 #include "server/sources/sources.h"
 #include "server/trace/trace.h"
 
-/* The protocol is one datagram; libsystemd would bring a dozen libraries for it. */
+/* The protocol is one datagram, not worth libsystemd and the dozen libraries that it needs. */
 static void send_text(const char *text)
 {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -57,19 +57,19 @@ static void send_text(const char *text)
     if (len < 2 || len >= sizeof to.sun_path || (path[0] != '/' && path[0] != '@'))
         return;
     memcpy(to.sun_path, path, len);
-    if (path[0] == '@') /* abstract: its length counts, and there is no NUL at its end */
+    if (path[0] == '@') /* an abstract address: it has a length and no NUL at its end */
         to.sun_path[0] = '\0';
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
     ssize_t sent = sendto(fd, text, strlen(text), MSG_NOSIGNAL, (const struct sockaddr *)&to, size);
-    (void)sent; /* a manager that does not listen loses nothing but this */
+    (void)sent; /* if the manager does not listen, only this message is lost */
     close(fd);
 }
 
-/* What a service manager gets (sd_notify(3)), and its watchdog. Without $NOTIFY_SOCKET nothing
- * is said. Not thread safe: the main thread's. */
+/* Notifications to the service manager (sd_notify(3)) and its watchdog. Without $NOTIFY_SOCKET
+ * nothing is sent. Only for the main thread. */
 static void notify_ready(const char *status)
 {
     char text[512];
@@ -97,7 +97,8 @@ static void notify_alive(void)
     send_text("WATCHDOG=1\n");
 }
 
-/* How often the manager wants to hear notify_alive, milliseconds; 0: not at all. */
+/* The watchdog's period: the manager expects notify_alive within so many milliseconds; 0: no
+ * watchdog. */
 static uint32_t notify_watchdog_ms(void)
 {
     const char *period = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
@@ -107,10 +108,10 @@ static uint32_t notify_watchdog_ms(void)
     return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
 }
 
-#define LAST_LINES_MS 300 /* for the log's own thread */
+#define LAST_LINES_MS 300 /* for the log's thread to write the last lines */
 
-/* What is saved once the listeners have stopped, such as the sums of crawlers and days, is not
- * given up for a client that reads slowly. */
+/* A client that reads slowly must not use up the time to save the ledger and the sizes, which
+ * happens after the listeners have stopped. */
 _Static_assert(LISTENER_STOP_REPLY_MS + 2000 <= STOP_LIMIT_ABANDON_MS, "a reply cut too late");
 
 static struct {
@@ -120,7 +121,7 @@ static struct {
     _Atomic(const char *) waits_for; /* for the log: a part of the program */
 } stop_limit = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Ends early where the stop does. */
+/* Ends early if the stop completes. */
 static void stop_limit_run(void *context)
 {
     struct thread *t = context;
@@ -143,8 +144,8 @@ static void stop_limit_run(void *context)
     _exit(1);
 }
 
-/* Counts from now on, with a thread of its own. The catalogue (NULL: none) is borrowed until
- * stop_limit_written. One stop at a time; where no thread can be had, there is no bound. */
+/* Starts a thread that limits the time of the stop. Borrows the catalogue (may be NULL) until
+ * stop_limit_written. One stop at a time. If the thread cannot be started, there is no limit. */
 static void stop_limit_begin(struct catalogue *catalogue)
 {
     stop_limit.catalogue = catalogue;
@@ -157,7 +158,7 @@ static void stop_limit_step(const char *waits_for)
     atomic_store(&stop_limit.waits_for, waits_for);
 }
 
-/* Nothing more can be given up: the catalogue may be closed. */
+/* The catalogue has no uncommitted writes any more and may be closed. */
 static void stop_limit_written(void)
 {
     pthread_mutex_lock(&stop_limit.lock);
@@ -197,7 +198,8 @@ static bool start_listener(const struct listener_options *options, struct listen
     return false;
 }
 
-/* Where few connections are allowed, fewer may wait: a health check finds one. */
+/* Allows fewer suspended requests if few connections are allowed, so that a health check can always
+ * connect. */
 static void leave_connections(struct listener_options *options)
 {
     uint32_t spare = options->max_connections / 4;
@@ -206,7 +208,8 @@ static void leave_connections(struct listener_options *options)
         options->max_suspended = most;
 }
 
-/* Half of what may wait, or where that is cut down, most of it. */
+/* How many long polls may wait: half of max_suspended, or if leave_connections lowered the limit,
+ * most of it. */
 static uint32_t count_polls(uint32_t configured, uint32_t may_wait)
 {
     uint32_t polls = configured / 2, most = may_wait - may_wait / 16;
@@ -231,8 +234,8 @@ static struct descriptor_share share_descriptors(const struct config *config)
     return share;
 }
 
-/* The admin listener first: who registers must not find the door closed once crawlers come. False,
- * reported as a failed start, where one cannot listen. */
+/* Starts the admin listener first: publishing clients must be able to connect before crawlers come.
+ * False, reported as a failed start, if one cannot listen. */
 static bool app_start_listeners(struct app *app)
 {
     const struct config *config = app->config;
@@ -351,7 +354,7 @@ void app_retune_listeners(struct app *app, const struct config *config)
     listener_retune(app->public_listener, &options);
 }
 
-/* The address as a URL that works on this machine: a wildcard is named as loopback. */
+/* Prints the address as a URL that works on this machine; a wildcard becomes loopback. */
 static void print_url(const char *label, const char *scheme, const char *address)
 {
     const char *host = "";
@@ -373,7 +376,7 @@ void app_notify_ready(const struct app *app)
     notify_ready(status);
 }
 
-/* The line on stdout that says where, one in the log, and a word to the service manager. */
+/* Prints the URLs to stdout, logs the start, and notifies the service manager. */
 static void app_announce(const struct app *app)
 {
     log_event(LOG_LEVEL_INFO, "start", "sitemapd %s: catalogue %s, public %s, admin %s",
@@ -385,7 +388,7 @@ static void app_announce(const struct app *app)
                   "there is no site yet, and crawlers get 421: create one with `sitemapd site add "
                   "ORIGIN`, `serve --site ORIGIN`, a [site] section, or POST /v1/sites");
     publisher_site_map_done(routing);
-    log_flush(); /* the log of a start is whole where the line below is read */
+    log_flush(); /* the log of the start is complete when the line below is read */
     printf("sitemapd: ready");
     print_url("public", app->config->tls_cert != NULL ? "https" : "http",
               listener_address(app->public_listener));
@@ -396,18 +399,19 @@ static void app_announce(const struct app *app)
     app_notify_ready(app);
 }
 
-/* API reads and the parsing of bodies. With the publisher's builds and its pass they never need
- * more than CATALOGUE_VIEWS views at once. */
+/* Threads for API reads and the parsing of bodies. Together with the publisher they never need more
+ * than CATALOGUE_VIEWS views at once. */
 #define READER_THREADS    2u
 #define READER_MAX_QUEUED 4096u
 #define COPIER_THREADS    2u
 #define COPIER_MAX_QUEUED 64u
-/* Identity replies that inflate at once; crawlers all take gzip. */
+/* Replies without gzip that are inflated at once; crawlers accept gzip. */
 #define MAX_IDENTITY 64u
-/* How long a stop waits for the requests under way; a bulk load may take its time. */
+/* How long a stop waits for requests under way. STOP_LIMIT_ABANDON_MS cuts this short, unless its
+ * thread could not be started. */
 #define STOP_TIMEOUT_MS 60000u
 
-/* The way back is a backup: an older release rejects the file from now on. */
+/* An older release rejects the file from now on: to go back, restore a backup. */
 static void log_upgrade(struct catalogue *c)
 {
     int to, from = catalogue_upgraded_from(c, &to);
@@ -423,7 +427,7 @@ static void log_catalogue_event(void *context, const char *event, const char *de
     const struct app *app = context;
     const char *database = app->config->database;
 
-    if (app->catalogue != NULL) /* perhaps of a file that was put in the place of another */
+    if (app->catalogue != NULL) /* the file may have been replaced by another one */
         log_upgrade(app->catalogue);
     if (strncmp(event, "shared-", 7) == 0)
         log_event(strcmp(event, "shared-trouble") == 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, event,
@@ -467,7 +471,8 @@ static bool lack_memory(void)
     return false;
 }
 
-/* One that has nothing yet would wait for ever; one that has a file serves it. */
+/* A node without a file would wait forever for a log that it cannot get, so the start fails; a node
+ * with a file serves it. */
 static bool is_followable(const struct app *app)
 {
     struct shared_state state;
@@ -524,12 +529,12 @@ static bool open_catalogue(struct app *app)
                   "the node that it follows");
     if (config->shared_follow != NULL)
         return is_followable(app);
-    if (config->shared_database != NULL) /* what is declared waits until it has joined */
+    if (config->shared_database != NULL) /* shared_node.c declares it once the node has joined */
         return true;
     return bootstrap_sites(app->catalogue, config, true) && bootstrap_token(app->catalogue, config);
 }
 
-/* Before the listeners: a request finds all of it, or nothing. */
+/* Call it before the listeners start: forwarding must be complete when the first request comes. */
 static bool start_forwarding(struct app *app)
 {
     const char *to = app->config->shared_forward;
@@ -546,7 +551,7 @@ static bool start_forwarding(struct app *app)
                                        &app->context.stopping);
     if (app->forwarder == NULL)
         return lack_memory();
-    if (strcmp(to, "auto") == 0 && followed == NULL) /* shared_node.c aims it */
+    if (strcmp(to, "auto") == 0 && followed == NULL) /* shared_node.c sets the target */
         return true;
     snprintf(target.origin, sizeof target.origin, "%s", strcmp(to, "auto") == 0 ? followed : to);
     forward_aim(app->context.forward, &target);
@@ -566,7 +571,7 @@ static bool start_node(struct app *app)
 #define BUDGET_BYTES       (1ull << 30)
 #define BUDGET_LEAST_BYTES (1ull << 20)
 
-/* The rest of the limit is for SQLite, changes, bodies, and pages that are being built. */
+/* The rest of the memory limit is for SQLite, changes, bodies, and pages that are being built. */
 static uint64_t choose_budget(const struct config *config)
 {
     uint64_t limit = memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
@@ -814,9 +819,10 @@ static bool fill_context(struct app *app)
            lack_memory();
 }
 
-/* The order loses nothing: no new requests; what was taken is committed, published and answered;
- * then the threads that answer end, then those that publish, then the catalogue. Who hands on ends
- * before whom it hands to: an answer of the writer's may still wait for the publisher. */
+/* In this order nothing is lost: accept no new requests; commit, publish and answer the accepted
+ * ones; then end the threads that answer, those that publish, and the catalogue. A part that passes
+ * work on ends before the part that receives it: a reply to a write may still wait for the
+ * publisher. */
 static void stop(struct app *app)
 {
     stop_limit_step("new connections");
@@ -873,15 +879,15 @@ static void stop(struct app *app)
     thread_stop(&stop_limit.thread);
 }
 
-/* Whether the watchdog is to hear of it. Not the publisher: a disk that hangs is not a reason
- * to end what is served from memory. */
+/* Whether the listeners' threads run, for the watchdog. The publisher does not count: if the disk
+ * hangs, pages are still served from memory. */
 static bool is_alive(const struct app *app, uint32_t within_ms)
 {
     return listener_stale_ms(app->public_listener) < within_ms &&
            listener_stale_ms(app->admin_listener) < within_ms;
 }
 
-/* One of the two where it has come, else 0. Takes it. */
+/* Takes one of the two signals if it is pending; else returns 0. */
 static int poll_signal(int one, int other)
 {
     const struct timespec now = {0};
@@ -893,11 +899,9 @@ static int poll_signal(int one, int other)
     return number < 0 ? 0 : number;
 }
 
-/* The next signal; 0: none came within half a watchdog's period. A stop goes before all else that
- * waits: the kernel hands out the lowest number, which is SIGHUP, and a sender that repeats it
- * faster than it is served would keep the server from ever ending. Of each other kind one waits at
- * most.
- */
+/* The next signal; 0: none came within half a watchdog period. SIGTERM and SIGINT go before all
+ * others: the kernel delivers the lowest number first, which is SIGHUP, so a sender that repeats
+ * SIGHUP fast enough could keep the server from ever stopping. */
 static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
 {
     struct timespec half = {.tv_sec = watchdog_ms / 2000,
@@ -909,7 +913,8 @@ static int next_signal(const sigset_t *signals, uint32_t watchdog_ms)
     return number < 0 ? 0 : number;
 }
 
-/* Load balancers see that this node is about to go, and it answers what they still send. */
+/* /readyz shows load balancers that this node is about to stop; until then it answers what they
+ * still send. */
 static void wait_for_balancers(struct app *app)
 {
     uint32_t ms = app->live->shutdown_delay_ms;
@@ -933,7 +938,8 @@ static void wait_for_end(struct app *app, const sigset_t *signals)
         int number = next_signal(signals, watchdog_ms);
         if (number == SIGHUP) {
             reload(app);
-            number = poll_signal(SIGUSR1, SIGUSR1); /* it may be behind SIGHUP for ever, too */
+            /* repeated SIGHUPs could delay it forever, too */
+            number = poll_signal(SIGUSR1, SIGUSR1);
         }
         if (number == SIGUSR1) {
             access_log_reopen(app->context.access_log);
@@ -958,8 +964,8 @@ int app_serve(struct config *config, const struct config_reader *again)
 {
     struct app app = {.config = config, .live = config_ref(config), .again = again};
     sigset_t signals;
-    /* Blocked before any thread starts, so that every thread inherits it and only sigwait sees
-     * them. */
+    /* Block them before any thread starts, so that every thread inherits that and only sigtimedwait
+     * gets them. */
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
@@ -967,11 +973,12 @@ int app_serve(struct config *config, const struct config_reader *again)
     sigaddset(&signals, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_IGN); /* as process 1 we inherit orphans: the kernel buries them */
+    signal(SIGCHLD, SIG_IGN); /* as process 1 we inherit orphans: the kernel reaps them */
     readers_init(&app.readers, MAX_IDENTITY);
     umask(077);
     app_setup_log(config);
-    /* What root alone may open comes before its rights go, threads and files after it. */
+    /* Open what only root may open before dropping its rights; start threads and create files after
+     * that. */
     bool up = sockets_open(config, &app.sockets) && start_tls(&app) &&
               privileges_drop(config->user, config->database);
     log_start();

@@ -22,34 +22,34 @@
 #include "server/sources/remote/remote.h"
 
 #define LOOK_MS       1000
-#define SAY_EACH_MS   10000 /* folders come and go */
+#define SAY_EACH_MS   10000 /* folders may appear and disappear */
 #define RETRY_MOST_MS 60000
 #define DIGEST_CHARS  16
 #define SILENT_MS     30000 /* nodes report every ten seconds */
-#define RETELL_MS     2000  /* twice as long each time */
+#define RETELL_MS     2000  /* doubled each time */
 #define EXCHANGE_MS   5000
 #define WRITER_LEAD   "writer"
 
 struct shared_node {
     struct catalogue *catalogue;
-    struct forward *forward; /* NULL: it is not aimed here */
+    struct forward *forward; /* NULL: this file does not set its target */
     struct thread thread;
     pthread_mutex_t lock; /* for what follows */
     struct config *config;
     bool declared;
-    /* The thread's. */
+    /* Only for the thread. */
     int64_t declare_at, say_at;
     uint32_t retry_ms;
-    struct shared_state logged; /* as the log has it */
+    struct shared_state logged; /* the state that was logged last */
     bool logged_any, logged_synchronous;
-    int64_t retell_at, retell_ms; /* while it is away: what it says then may be another thing */
+    int64_t retell_at, retell_ms; /* while PostgreSQL is away: the error may have changed by then */
     char away_said[256];
     bool is_far, leads_writes;
     int64_t leader_silent_ms;
     struct forward_target target;
 };
 
-/* ---- what it says of itself ---------------------------------------------------------------- */
+/* ---- the report of this node --------------------------------------------------------------- */
 
 static void add_text(struct token_digest *digest, const char *text)
 {
@@ -65,7 +65,7 @@ static void add_list(struct token_digest *digest, const char *const *texts, size
     add_text(digest, NULL);
 }
 
-/* What all nodes should agree on: sites, tokens, sources. */
+/* Appends a digest of the settings that all nodes should agree on: sites, tokens, sources. */
 static void append_digest(struct str *out, const struct config *config)
 {
     struct token_digest *digest = token_digest_new();
@@ -109,7 +109,8 @@ static void append_digest(struct str *out, const struct config *config)
     str_append_format(out, "%s\"", hex);
 }
 
-/* Who leads the polls needs the upstreams: a node leaves them to one that knows more. */
+/* The node that leads the polls must know the upstreams: a node leaves the polls to one that has
+ * more of them. */
 static const char upstreams_key[] = "\"upstreams\":";
 
 static size_t count_upstreams(const struct config *config)
@@ -163,8 +164,8 @@ static void record_upstreams(void *context, const struct shared_member *member)
         *most = theirs;
 }
 
-/* What a poll finds is of no site before the sites are declared. */
-static void leave_polls(struct shared_node *n)
+/* Before the sites are declared, the results of a poll would belong to no site. */
+static void update_poll_lead(struct shared_node *n)
 {
     size_t most = 0;
 
@@ -173,14 +174,15 @@ static void leave_polls(struct shared_node *n)
                          !n->declared || most > count_upstreams(n->config));
 }
 
-/* ---- whose writes go to which node
+/* ---- which node applies the writes
  *
- * Of the nodes that are near PostgreSQL and advertise an address one leads the writes (a lease),
- * and says so. A node that is far sends it its own, as soon as it has heard of it; one that has
- * died is found away until another one has said so. Near or far is the median round trip. */
+ * One of the nodes that are near PostgreSQL and advertise an address leads the writes (by a lease),
+ * and reports that. A node that is far forwards its writes to the leader as soon as it knows it. If
+ * the leader dies, forwarding fails until another node reports that it leads. The median round trip
+ * decides what is near and what is far. */
 
 #define FAR_US  5000
-#define NEAR_US 4000 /* below which a far node is near again */
+#define NEAR_US 4000 /* a far node is near again below this */
 
 static void record_leader(void *context, const struct shared_member *member)
 {
@@ -191,7 +193,8 @@ static void record_leader(void *context, const struct shared_member *member)
     nodes_read_text(member->state, WRITER_LEAD, says, sizeof says);
     nodes_read_text(member->state, "advertise", origin, sizeof origin);
     if (says[0] == '\0' || origin[0] == '\0' || member->silent_ms >= SHARED_SILENT_MS ||
-        strcmp(member->name, n->logged.node) == 0 || /* as it was some seconds ago */
+        /* our own report, which may be some seconds old */
+        strcmp(member->name, n->logged.node) == 0 ||
         (to->why != FORWARD_NOT && member->silent_ms >= n->leader_silent_ms))
         return;
     n->leader_silent_ms = member->silent_ms;
@@ -282,7 +285,7 @@ static void publish_sections(struct shared_node *n, const struct config *config)
     free(names);
 }
 
-/* ---- what the log has ---------------------------------------------------------------------- */
+/* ---- log lines ----------------------------------------------------------------------------- */
 
 static void report_phase(const struct shared_node *n, const struct shared_state *now)
 {
@@ -300,7 +303,8 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
                   "%s. This node has diverged: it serves its old pages, %s, and is copying the "
                   "shared catalogue again",
                   now->diverged,
-                  nodes_writes_word(now)); /* `trouble` may already say why the first copy failed */
+                  /* not `trouble`: it may already be about the first copy */
+                  nodes_writes_word(now));
         break;
     case SHARED_TOO_OLD:
         log_event(
@@ -320,8 +324,8 @@ static const char *log_of(const struct shared_state *state)
     return state->followed != NULL ? "the followed node" : "PostgreSQL";
 }
 
-/* The first thing that is seen of a server that goes is a lost connection; why it lets nobody in,
- * the next try says so. */
+/* A server that stops first shows up as a lost connection; only the next try reports why it accepts
+ * none. */
 static void report_away(struct shared_node *n, const struct shared_state *now, bool was_away)
 {
     int64_t now_ms = clock_now_ms();
@@ -390,7 +394,7 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
     bool away = now->away_ms > 0, was_away = n->logged_any && n->logged.away_ms > 0;
     bool replaced = now->replaced != n->logged.replaced;
 
-    /* It may have left and joined again since the last look. */
+    /* The node may have left and joined again since the last check. */
     if (replaced && n->logged.phase != SHARED_LEFT)
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
                   "%s. This node had diverged, and its file was replaced by a copy of the shared "
@@ -433,8 +437,8 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* Before it is declared the others know of it: one that finds a site in the registry asks whose it
- * is, and must not take it for nobody's. */
+/* Reports to the other nodes what this node is about to declare. A node that finds a site in the
+ * registry reads these reports, and must not release a site that another node declares. */
 static bool announce(struct shared_node *n, const struct config *config)
 {
     publish_sections(n, config);
@@ -444,7 +448,7 @@ static bool announce(struct shared_node *n, const struct config *config)
     return false;
 }
 
-/* `lock` is held: a reload waits for it, and takes its turn. */
+/* Runs under `lock`, so that a reload waits for it. */
 static void declare(struct shared_node *n, int64_t now)
 {
     log_failures_as("configuration-not-applied");
@@ -466,7 +470,7 @@ static void check_state(struct shared_node *n)
     if (!catalogue_shared_state(n->catalogue, &state))
         return;
     report_changes(n, &state);
-    leave_polls(n);
+    update_poll_lead(n);
     aim_writes(n, &state);
     if (now >= n->say_at) {
         publish_sections(n, n->config);
@@ -498,12 +502,13 @@ struct shared_node *shared_node_start(struct catalogue *c, struct config *config
     if (n == NULL)
         return NULL;
     n->catalogue = c;
-    /* Without the secret a node asks for what was changed, and its writes would take longer. */
+    /* Without the secret a node waits until it has read the change from PostgreSQL, and its writes
+     * would take longer. */
     bool aims = strcmp(config->shared_forward, "auto") == 0 && config->shared_follow == NULL &&
                 config->peer_token_file != NULL;
     n->forward = aims ? forward : NULL;
     n->config = config_ref(config);
-    leave_polls(n);
+    update_poll_lead(n);
     pthread_mutex_init(&n->lock, NULL);
     if (thread_start(&n->thread, "node", node_run, n))
         return n;

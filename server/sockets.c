@@ -12,15 +12,15 @@
 #include "server/http/address.h"
 #include "server/log/log.h"
 
-/* Log, listeners, the catalogue's connections (each with its file and log), the engine's temporary
- * files, and what libraries open. */
+/* For the log, the listeners, the catalogue's connections (each with its file and write-ahead log),
+ * SQLite's temporary files, and what libraries open. */
 #define RESERVED 96u
-/* Of a thread that answers, on two listeners: its epoll set and its wake-up, its descriptor of the
- * listening socket and both ends of its control connection (server/http/listening.c). */
+/* For each listener thread, on two listeners: its epoll set, its wake-up, its descriptor of the
+ * listening socket, and both ends of its control connection (server/http/listening.c). */
 #define OF_THREAD 10u
-/* Of an admin connection: itself, and the file that its list is spooled to. */
+/* For an admin connection: its socket, and the file that its list is spooled to. */
 #define OF_ADMIN_CONNECTION 2u
-/* Of what a low limit leaves, the admin listener gets a part: it has few clients. */
+/* If the limit is low, the admin listener gets this fraction: it has few clients. */
 #define ADMIN_PART 4u
 #define LEAST      4u
 
@@ -39,7 +39,7 @@ uint64_t descriptors_raise(uint64_t wanted)
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return wanted; /* nothing is known to be in the way */
+        return wanted; /* the limit is unknown */
     if (limit.rlim_cur >= wanted)
         return limit.rlim_cur;
     struct rlimit raised = limit;
@@ -70,7 +70,8 @@ struct descriptor_share descriptors_share(uint64_t limit, uint32_t max_connectio
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START */
 
-/* How many were handed to this process. They are nobody else's business afterwards. */
+/* How many sockets were passed to this process. Clears the environment variables, so that no other
+ * process uses them. */
 static int given_count(char **names)
 {
     const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
@@ -86,7 +87,7 @@ static int given_count(char **names)
     return fds;
 }
 
-/* The one that it is for; NULL where there is none, or it has one already. */
+/* The listener that a socket of this name is for; NULL if there is none, or it has one already. */
 static struct listener_socket *place_for(struct sockets *s, const char *name)
 {
     bool other = strcmp(name, "public") != 0 && strcmp(name, "admin") != 0;

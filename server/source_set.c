@@ -26,20 +26,20 @@
 #include "server/sources/roster.h"
 #include "server/sources/sources.h"
 
-/* The sources of this run: those of the configuration, those of `--source`, and those that the
- * catalogue keeps, in the form that server/sources takes. A name is the configuration's before it
- * is the catalogue's. */
+/* All sources of the server: those of the configuration, of `--source` and of the catalogue, as
+ * settings for server/sources. If two have the same name, that of the configuration wins. */
 
 struct source_plan {
     size_t count;
     struct source_settings *settings;
     size_t remote_count;
     struct source_settings *remotes;
-    struct registry *registry; /* has the texts of the catalogue's; NULL: it cannot be read */
+    /* owns the texts of the catalogue's sources; NULL: it cannot be read */
+    struct registry *registry;
     const struct config *config;
     char **owned; /* texts and lists made here */
     size_t owned_count;
-    bool reported; /* why it fails; else memory is out */
+    bool reported; /* a failure was logged; if not, it is a lack of memory */
 };
 
 /* Takes NULL. */
@@ -61,7 +61,7 @@ static void source_plan_free(struct source_plan *p)
     free(p);
 }
 
-/* Takes over `memory`; returns it. */
+/* Takes over `memory` and returns it; NULL, with `memory` freed: out of memory. */
 static void *own(struct source_plan *p, void *memory)
 {
     char **grown = reallocarray(p->owned, p->owned_count + 1, sizeof *grown);
@@ -75,7 +75,8 @@ static void *own(struct source_plan *p, void *memory)
     return memory;
 }
 
-/* Read again at each start and reload, and nowhere kept beyond it but by who sends it. */
+/* Reads the credentials file, at each start and reload. Only the module that sends the credentials
+ * keeps them. */
 static bool read_credentials(struct source_plan *p, const struct config_source *from,
                              struct source_settings *to)
 {
@@ -117,7 +118,8 @@ static bool name_taken(const struct source_plan *p, const char *name)
     return false;
 }
 
-/* A name from the folder's own, the same at every start: it owns the entries. */
+/* Makes the source's name from the folder's name. It must be the same at every start, since it owns
+ * the entries. */
 static const char *name_of(struct source_plan *p, const char *directory)
 {
     char name[NAME_MAX_BYTES + 1];
@@ -143,7 +145,7 @@ static const char *name_of(struct source_plan *p, const char *directory)
     return own(p, strdup(name));
 }
 
-/* The root of the only site there is. */
+/* The root URL of the catalogue's only site; NULL, reported, if there is none or more than one. */
 static char *only_site_url(struct source_plan *p, const char *directory)
 {
     struct str url = STR_INIT;
@@ -194,7 +196,7 @@ static bool add_folder(struct source_plan *p, const char *text)
     return true;
 }
 
-/* ---- those of the catalogue ---- */
+/* ---- sources of the catalogue ---- */
 
 static bool is_beneath(const char *root, const char *directory)
 {
@@ -281,12 +283,12 @@ static struct source_plan *source_plan_new(const struct config *config, struct c
     return NULL;
 }
 
-/* Loads of served files; they read and compress. */
+/* Threads that load served files: they read and compress. */
 #define FILE_THREADS 2u
 
-/* How often it is looked whether another process changed the catalogue's sources. */
+/* How often to check whether another process changed the catalogue's sources. */
 #define LOOK_MS  1000
-#define RETRY_MS 30000 /* after what failed, so that it does not fill the log */
+#define RETRY_MS 30000 /* after a failure, so that retries do not fill the log */
 
 struct waiter {
     struct waiter *next;
@@ -294,11 +296,11 @@ struct waiter {
     void *context;
 };
 
-/* The thread follows the catalogue: where its registry moved, the sources are made those of it. A
- * reload does the same with another configuration; `turn` lets one of them at a time. */
+/* The thread follows the catalogue: when the registry changes, it replaces the sources. A reload
+ * does the same with another configuration; `turn` lets only one of them at a time. */
 struct source_set {
     struct catalogue *catalogue;
-    struct publisher *publisher; /* borrowed: whose registry is looked at */
+    struct publisher *publisher; /* borrowed; has the current registry */
     struct cache *cache;         /* borrowed */
     struct trace *trace;         /* borrowed */
     int compression_level;
@@ -311,12 +313,13 @@ struct source_set {
 
     pthread_mutex_t turn;
     struct config *config; /* in force; a reference */
-    int64_t retry_at;      /* ms; nothing is tried before */
-    uint64_t followed;     /* registry revision that the sources are of */
+    int64_t retry_at;      /* ms; no try before */
+    uint64_t followed;     /* registry revision of the current sources */
     char epoch[33];
 
     pthread_mutex_t lock; /* for what follows */
-    struct config *live;  /* the same as `config`, for who must not wait for a turn; a reference */
+    /* the same as `config`, for callers that must not wait for `turn`; a reference */
+    struct config *live;
     struct waiter *waiters;
     notify_listener *listener; /* NULL: nobody */
     void *listener_context;
@@ -390,7 +393,8 @@ static void scanned(void *context, size_t number)
     served_files_invalidate(set->files, number);
 }
 
-/* A number below 0 is a site's: its children (server/api/handlers/public.c). */
+/* A negative number means the mirrored sitemaps of the site with that id
+ * (server/api/handlers/public.c). */
 static int open_file(void *context, size_t number, const char *path, uint64_t *from)
 {
     struct source_set *set = context;
@@ -399,7 +403,7 @@ static int open_file(void *context, size_t number, const char *path, uint64_t *f
                        : sources_open_file(set->sources, number, path);
 }
 
-/* ---- what the child store asks ---- */
+/* ---- callbacks of the child store ---- */
 
 static bool source_serves(void *context, const char *source)
 {
@@ -490,7 +494,8 @@ static bool start_files(struct source_set *set)
     return set->files != NULL;
 }
 
-/* Those with `connect`; strings stay the configuration's. The caller's; NULL when out of memory. */
+/* The sites with `connect`, for the caller to free; strings are borrowed from the configuration.
+ * NULL when out of memory. */
 static struct remote_site *connected_sites(const struct config *config, size_t *count)
 {
     struct remote_site *sites = calloc(config->site_count + 1, sizeof *sites);
@@ -505,7 +510,7 @@ static struct remote_site *connected_sites(const struct config *config, size_t *
     return sites;
 }
 
-/* Strings stay the configuration's, and `agent` and `sites` who calls it. */
+/* Strings are borrowed from the configuration; the caller frees `agent` and `sites`. */
 static struct remote_bounds bounds_of(const struct config *config, struct str *agent,
                                       struct remote_site **sites)
 {
@@ -572,14 +577,14 @@ static bool change_remote(struct source_set *set, const struct source_plan *plan
         roster_add(&set->remotes, roster);
     else
         roster_release(roster);
-    remote_wake(set->remote); /* sites may be checked now that were not */
+    remote_wake(set->remote); /* `check` of a site may be on now */
     str_done(&agent);
     free(sites);
     return done;
 }
 
-/* Its entries are not the file's to throw away: as with sites, so it is logged. What API or command
- * line removed is in their answers. */
+/* Logs sources that the configuration no longer has; their entries stay, as with sites. Sources
+ * that API or command line removed are reported in their responses. */
 static void report_unnamed(struct source_set *set, const struct source_plan *plan)
 {
     struct source_list *list = sources_hold(set->sources);
@@ -614,7 +619,8 @@ static bool report_unread_source(void *context, const char *name, bool remote)
     return true;
 }
 
-/* At the start: of a catalogue that was restored without its configuration, above all. */
+/* At the start: logs sources of the catalogue that no longer exist, above all after a restore
+ * without the configuration. */
 static void report_unread(struct source_plan *plan, struct catalogue *c)
 {
     struct catalogue_view *view;
@@ -749,7 +755,7 @@ bool source_set_start(struct config *config, struct catalogue *c, struct publish
     }
     set->trace = trace;
     struct source_plan *plan = source_plan_new(config, c);
-    /* The files first: the first scan, which begins at once, notifies it of what moved. */
+    /* Start the files first: the first scan begins at once and reports changed files to them. */
     if (plan == NULL || set->store == NULL || !start_files(set))
         goto failed;
     atomic_store(&set->serves_children, serves_children(plan));
@@ -926,7 +932,7 @@ void source_set_end(struct source_set *set)
     answer(waiters);
     sources_end(set->sources);
     remote_end(set->remote);
-    child_store_stop(set->store); /* whom its thread waits for has answered */
+    child_store_stop(set->store); /* remote_end has answered the calls that its thread waits for */
 }
 
 void source_set_free(struct source_set *set)

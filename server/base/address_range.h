@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* "10.0.0.7", "fd00::/8": ranges of addresses. One of IPv6 holds no IPv4 address, not even ::/0,
- * unless it lies within ::ffff:0:0/96. Pure functions, thread safe. */
+/* Ranges of addresses, such as "10.0.0.7" and "fd00::/8". An IPv6 range contains no IPv4 address,
+ * not even ::/0, unless it lies within ::ffff:0:0/96. Pure functions, thread safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,12 +12,12 @@ struct address_range {
     unsigned bits;
 };
 
-/* The address that the text is, IPv4 as ::ffff:a.b.c.d. False for an invalid one. */
+/* Parses an address; an IPv4 address becomes ::ffff:a.b.c.d. False: it is invalid. */
 bool address_bytes(const char *text, uint8_t out[16]);
 bool address_bytes_are_v4(const uint8_t bytes[16]);
 
-/* False where malformed. */
+/* False: the text is malformed. */
 bool address_range_parse(const char *text, struct address_range *out);
 bool address_range_holds(const struct address_range *range, const uint8_t bytes[16]);
-/* Whether one of them holds the address that the text is. */
+/* Whether one of the ranges contains the address `peer` (text). */
 bool address_ranges_hold(const struct address_range *ranges, size_t count, const char *peer);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The clocks: one function for each that is read. Durations, deadlines and ages are of the
- * monotonic clock, which nobody sets; people and files get Unix time. Any thread, no
- * error. */
+/* Reads the clocks. Durations, deadlines and ages use the monotonic clock, which nobody sets;
+ * people and files get Unix time. Any thread; cannot fail. */
 #pragma once
 
 #include <stdint.h>
@@ -28,7 +27,7 @@ static inline int64_t clock_now_ms(void)
     return clock_read_ns(CLOCK_MONOTONIC) / CLOCK_MS_NS;
 }
 
-/* The same some milliseconds behind, for what is asked often. */
+/* The same, up to some milliseconds late, and cheaper: for frequent calls. */
 static inline int64_t clock_coarse_ms(void)
 {
     return clock_read_ns(CLOCK_MONOTONIC_COARSE) / CLOCK_MS_NS;
@@ -44,8 +43,7 @@ static inline int64_t clock_unix_ms(void)
     return clock_unix_ns() / CLOCK_MS_NS;
 }
 
-/* When `ms` from now are over by CLOCK_MONOTONIC, as pthread_cond_clockwait and its like take it.
- */
+/* The time `ms` from now by CLOCK_MONOTONIC, for pthread_cond_clockwait and similar functions. */
 static inline struct timespec clock_after_ms(int64_t ms)
 {
     int64_t ns = clock_read_ns(CLOCK_MONOTONIC) + ms * CLOCK_MS_NS;

@@ -15,7 +15,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* True with errno where it will not do. */
+/* True, with errno, if a file of this type is not accepted. */
 static bool is_unwanted(mode_t mode, enum file_wanted wanted)
 {
     bool pipe = S_ISFIFO(mode) || S_ISSOCK(mode);
@@ -92,7 +92,7 @@ int file_open_nameless(const char *folder)
         errno = ENAMETOOLONG;
         return -1;
     }
-    sigfillset(&all); /* none arrives while it has a name */
+    sigfillset(&all); /* no signal may end the process while the file has a name */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     fd = mkostemp(path, O_CLOEXEC); /* makes it 0600 */
     if (fd >= 0)

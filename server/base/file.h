@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Reads files that an operator named, which may be anything. Only FILE_ANY waits for a pipe: a
- * reload, which must not wait, uses the others. */
+/* Reads files that an operator named, of whatever type they are. Only FILE_ANY waits for a pipe; a
+ * reload must not wait and uses the others. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,18 +8,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What is accepted: a regular file (else EINVAL), all but a pipe (else ESPIPE), or anything. */
+/* What is accepted: a regular file (else EINVAL), anything but a pipe (else ESPIPE), or anything.
+ */
 enum file_wanted { FILE_PLAIN, FILE_NO_PIPE, FILE_ANY };
 
-/* The first `most` bytes of what is there and a NUL; the caller frees them. NULL with errno.
- * `mode`: NULL, or gets what stat has. Thread safe. */
+/* Reads the first `most` bytes of a file and appends a NUL; the caller frees them. NULL with errno.
+ * `mode` (may be NULL) gets st_mode. Thread safe. */
 char *file_read(const char *path, enum file_wanted wanted, size_t most, size_t *len, mode_t *mode);
 
 /* Writes all of it. False with errno. Thread safe. */
 bool file_write(int fd, const void *bytes, size_t len);
 
-/* Opens a file without a name in `folder`, so that no signal or crash leaves it behind: its
- * descriptor, or -1 and errno. Only this process can read it. Thread safe. */
+/* Creates a file without a name in `folder`, so that no signal or crash leaves it behind. Returns
+ * its descriptor, or -1 with errno. Only this process can read it. Thread safe. */
 int file_open_nameless(const char *folder);
 
 /* What is reserved for the catalogue on a disk of so many bytes: a sixteenth, at most 256 MiB. */

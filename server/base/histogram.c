@@ -16,7 +16,7 @@ void histogram_add(struct histogram *h, const struct histogram_bounds *bounds, u
 {
     size_t at = 0;
 
-    /* From below: the common value is small. */
+    /* Search from below: most values are small. */
     while (at < bounds->count && value > bounds->upper[at])
         at++;
     atomic_fetch_add_explicit(&h->cells[at], 1, memory_order_relaxed);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* An open-addressing hash map from a key's hash to a number, such as the key's place in an array.
- * The keys are the owner's, and so is comparing them, since two may share a hash:
+ * The owner keeps the keys and compares them, since two keys may share a hash:
  *
  *     uint32_t place;
  *     for (struct map_probe p = map_probe(&map, hash); map_next(&p, &place);)
  *         if (strcmp(things[place].name, name) == 0)
  *             return &things[place];
  *
- * All zero is an empty map. Nothing is taken out: who removes things makes another. One that does
- * not change is thread safe. */
+ * A zeroed map is empty. Entries cannot be removed: build another map instead. Thread safe while
+ * nobody changes it. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,24 +21,26 @@ struct map_slot {
 };
 
 struct map {
-    struct map_slot *slots; /* owned; NULL, or a power of two of them, one at least free */
+    /* owned; NULL, or `capacity` (a power of two) slots, at least one of them free */
+    struct map_slot *slots;
     size_t capacity;
     size_t count;
 };
 
 #define MAP_MAX_NUMBER (UINT32_MAX - 1)
 
-/* Makes room for `count` in all, of which no map_add fails then. They leave it at most half full,
- * which keeps probes short where most searches find nothing. False, with the map as it was: out of
- * memory. */
+/* Makes room for `count` entries in all; map_add cannot fail until there are as many. The map stays
+ * at most half full, which keeps probes short when most searches find nothing. False, with the map
+ * unchanged: out of memory. */
 bool map_reserve(struct map *m, size_t count);
-/* Adds `number` (at most MAP_MAX_NUMBER) beside all that have the same hash. False, with the map as
- * it was: out of memory. */
+/* Adds `number` (at most MAP_MAX_NUMBER) beside the entries that have the same hash. False, with
+ * the map unchanged: out of memory. */
 bool map_add(struct map *m, uint32_t hash, uint32_t number);
 /* Empties the map and frees what it holds. */
 void map_done(struct map *m);
 
-/* A search: of all that were added with the hash, in no order. Ends with the next change. */
+/* A search for all numbers that were added with a hash, in no order. Invalid after the next change
+ * of the map. */
 struct map_probe {
     const struct map *map;
     size_t at;
@@ -59,7 +61,7 @@ static inline bool map_next(struct map_probe *p, uint32_t *number)
     for (;;) {
         const struct map_slot *slot = &m->slots[p->at++ & (m->capacity - 1)];
         if (slot->number == 0) {
-            p->at--; /* asked again, it says so again */
+            p->at--; /* another call returns false, too */
             return false;
         }
         if (slot->hash == p->hash) {
@@ -69,8 +71,7 @@ static inline bool map_next(struct map_probe *p, uint32_t *number)
     }
 }
 
-/* FNV-1a, which can be carried on byte by byte: `hash` is MAP_HASH_BASIS, or of what went before.
- */
+/* FNV-1a of a text in pieces: `hash` is MAP_HASH_BASIS, or the result for the pieces before. */
 #define MAP_HASH_BASIS 2166136261u
 static inline uint32_t map_hash(uint32_t hash, const char *bytes, size_t len)
 {

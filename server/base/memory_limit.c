@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A line of the list is "0::/path" (v2) or "N:controllers:/path" (v1, of which "memory" counts). In
- * a container the path is that of its own namespace or of the host; what does not exist below the
- * mount is skipped, and the mount itself is the container's group. */
+/* A line of the list is "0::/path" (v2) or "N:controllers:/path" (v1; only the controller "memory"
+ * counts). In a container the path is relative to its own namespace or to the host's. Paths that do
+ * not exist below the mount are skipped; the mount itself is the container's group. */
 #include "server/base/memory_limit.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_LIMIT   (UINT64_MAX / 4) /* v1 writes almost 2^63 for it */
+#define NO_LIMIT   (UINT64_MAX / 4) /* v1 reports almost 2^63 if there is no limit */
 #define PATH_BYTES 4096
 
 static void read_limit(const char *folder, const char *name, uint64_t *least)
@@ -29,7 +29,7 @@ static void read_limit(const char *folder, const char *name, uint64_t *least)
         *least = limit;
 }
 
-/* Of the group and all above it, up to the mount. */
+/* Reads the limits of the group and of all groups above it, up to the mount. */
 static void read_groups(const char *mount, const char *group, bool second, uint64_t *least)
 {
     char folder[PATH_BYTES];

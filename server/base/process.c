@@ -12,7 +12,7 @@
 
 #include "server/base/clock.h"
 
-/* One read of a short file; false where it is not there. */
+/* Reads a short file with one call; false if that fails. */
 static bool read_text(const char *path, char *out, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -28,7 +28,7 @@ static bool read_text(const char *path, char *out, size_t size)
     return true;
 }
 
-/* Fields as in proc(5), behind the name in parentheses, which may hold anything. */
+/* Parses the fields of proc(5) after the name in parentheses; the name may contain anything. */
 static bool read_stat(struct process_usage *out)
 {
     unsigned long long user, system, started, threads, virtual_bytes;
@@ -60,7 +60,7 @@ static uint64_t count_fds(void)
     uint64_t count = 0;
     DIR *d;
 
-    /* Since Linux 6.2 the folder's size is their number. */
+    /* Since Linux 6.2 the size of the folder is the number of descriptors. */
     if (stat("/proc/self/fd", &folder) == 0 && folder.st_size > 0)
         return (uint64_t)folder.st_size;
     d = opendir("/proc/self/fd");
@@ -69,7 +69,7 @@ static uint64_t count_fds(void)
     for (const struct dirent *each = readdir(d); each != NULL; each = readdir(d))
         count += each->d_name[0] != '.';
     closedir(d);
-    return count - 1; /* the folder's own */
+    return count - 1; /* without the descriptor of the folder itself */
 }
 
 bool process_usage_read(struct process_usage *out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A cursor over borrowed text, for the small grammars of dates and header fields. Each function
- * takes what it names and moves on, or returns false and stays where it was. */
+ * reads what its name says and moves the cursor behind it, or returns false and leaves the cursor
+ * where it was. */
 #pragma once
 
 #include <stdbool.h>
@@ -54,7 +55,7 @@ static inline bool scan_digits(struct scan *s, unsigned count, unsigned *out)
     return true;
 }
 
-/* OWS of RFC 9110 5.6.3: spaces and tabs, none too. */
+/* OWS of RFC 9110 5.6.3: any number of spaces and tabs. */
 static inline void scan_skip_blanks(struct scan *s)
 {
     while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))

@@ -91,8 +91,8 @@ void str_append_format(struct str *s, const char *format, ...)
     va_end(args);
 }
 
-/* RFC 8259 7: the quote, the backslash and what is below U+0020 must be escaped; DEL, C1 and what
- * reorders text are, because terminals obey them. */
+/* RFC 8259 7: the quote, the backslash and characters below U+0020 must be escaped. DEL, C1 and
+ * characters that reorder text are escaped too, because terminals obey them. */
 static void append_json_escape(struct str *s, uint32_t code)
 {
     char unicode[8];
@@ -121,7 +121,7 @@ static void append_json_escape(struct str *s, uint32_t code)
 
 void str_append_json(struct str *s, const char *text, size_t len)
 {
-    size_t run = 0; /* where the bytes begin that go out as they are */
+    size_t run = 0; /* start of the bytes that need no escape */
 
     if (text == NULL) {
         str_append(s, "null", 4);
@@ -258,7 +258,7 @@ static bool is_continuation(char c)
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* The table of RFC 3629 4: beside the first byte, only the second has bounds of its own. */
+/* The table of RFC 3629 4: besides the first byte, only the second has special bounds. */
 static bool second_is_valid(unsigned char first, unsigned char second)
 {
     switch (first) {

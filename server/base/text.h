@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Text of protocols: character classes of ASCII alone (<ctype.h> follows the locale), hexadecimal.
- */
+/* Character classes of ASCII, which do not depend on the locale as <ctype.h> does; hexadecimal. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,13 +22,13 @@ static inline bool ascii_is_alnum(char c)
     return ascii_is_alpha(c) || ascii_is_digit(c);
 }
 
-/* White space of XML 1.0 2.3 and of JSON (RFC 8259 2). */
+/* White space of XML 1.0 (2.3) and of JSON (RFC 8259 2). */
 static inline bool ascii_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* `char` is signed here and unsigned there; this is neither's matter. */
+/* Whether a byte is 128 or more, be `char` signed or unsigned. */
 static inline bool ascii_is_high(char c)
 {
     return ((unsigned char)c & 0x80) != 0;
@@ -80,7 +79,7 @@ static inline int ascii_hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The other way round: `text` is `count` bytes, and nothing else. */
+/* The inverse. False unless `text` is exactly `count` bytes in hexadecimal. */
 static inline bool hex_read(uint8_t *out, const char *text, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -93,7 +92,7 @@ static inline bool hex_read(uint8_t *out, const char *text, size_t count)
     return text[2 * count] == '\0';
 }
 
-/* True where `text` is `word` (given in lower case), whatever its case. */
+/* True if `text` is `word`, ignoring case. `word` is in lower case. */
 static inline bool ascii_equals(const char *text, size_t len, const char *word)
 {
     if (strlen(word) != len)
@@ -105,8 +104,8 @@ static inline bool ascii_equals(const char *text, size_t len, const char *word)
     return true;
 }
 
-/* Eight bytes at a time: that a text has none of some bytes takes a few operations on a word to
- * find out. Pure, thread safe. */
+/* Searches eight bytes at a time: a few operations on a word show that none of its bytes is in a
+ * class. Pure, thread safe. */
 
 #define WORD_BYTES   sizeof(uint64_t)
 #define WORD_EACH(c) (0x0101010101010101u * (uint64_t)(c))
@@ -120,7 +119,7 @@ static inline uint64_t word_at(const char *text)
     return word;
 }
 
-/* True where a byte is less than `limit`, 128 at most; bytes of 128 and more are not. */
+/* True if a byte is less than `limit`, which is at most 128. */
 static inline bool word_has_below(uint64_t word, unsigned limit)
 {
     return ((word - WORD_EACH(limit)) & ~word & WORD_EACH(0x80)) != 0;
@@ -131,15 +130,14 @@ static inline bool word_has(uint64_t word, char c)
     return word_has_below(word ^ WORD_EACH((unsigned char)c), 1);
 }
 
-/* True where a byte is 128 or more. */
+/* True if a byte is 128 or more. */
 static inline bool word_has_high(uint64_t word)
 {
     return (word & WORD_EACH(0x80)) != 0;
 }
 
-/* Words for people that follow a number: "1 entry", "2 entries". Pure; any thread. */
+/* The noun after a number: "1 entry", "2 entries". Pure, thread safe. */
 
-/* `one` where `count` is 1, else `many`. */
 static inline const char *plural(uint64_t count, const char *one, const char *many)
 {
     return count == 1 ? one : many;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Zeros are what PTHREAD_MUTEX_INITIALIZER and PTHREAD_COND_INITIALIZER are in glibc and musl, and
- * what is initialised so has nothing to destroy. Waits name their clock each time
+/* In glibc and musl, PTHREAD_MUTEX_INITIALIZER and PTHREAD_COND_INITIALIZER are all zero, and
+ * objects that are initialised so need no destruction. Each wait names its clock
  * (pthread_cond_clockwait), so the condition variable needs no attributes. */
 #include "server/base/thread.h"
 
@@ -87,7 +87,7 @@ void thread_stop(struct thread *t)
 
 #define SLICE_NS 100000u /* the least that the kernel grants */
 
-/* The kernel's struct sched_attr in its first version: not every C library has it. */
+/* The first version of the kernel's struct sched_attr, which not every C library declares. */
 struct attributes {
     uint32_t size, policy;
     uint64_t flags;
@@ -96,7 +96,7 @@ struct attributes {
     uint64_t runtime, deadline, period;
 };
 
-/* 0: as long as the kernel's own setting says. */
+/* 0: the kernel's default. */
 static bool set_slice(uint64_t ns)
 {
     struct attributes own = {.size = sizeof own};

@@ -6,16 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), multicast, and what is not
- * given out (240.0.0.0/4). */
+/* IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890), multicast, and the reserved
+ * 240.0.0.0/4. */
 static const struct {
     uint8_t bits, first[16];
 } special[] = {
-    {96 + 8, {[10] = 0xff, 0xff, 0}},             /* this network */
-    {96 + 8, {[10] = 0xff, 0xff, 10}},            /* private */
-    {96 + 10, {[10] = 0xff, 0xff, 100, 64}},      /* carriers' NAT */
-    {96 + 8, {[10] = 0xff, 0xff, 127}},           /* loopback */
-    {96 + 16, {[10] = 0xff, 0xff, 169, 254}},     /* link-local: clouds keep their secrets there */
+    {96 + 8, {[10] = 0xff, 0xff, 0}},        /* this network */
+    {96 + 8, {[10] = 0xff, 0xff, 10}},       /* private */
+    {96 + 10, {[10] = 0xff, 0xff, 100, 64}}, /* carriers' NAT */
+    {96 + 8, {[10] = 0xff, 0xff, 127}},      /* loopback */
+    {96 + 16,
+     {[10] = 0xff, 0xff, 169, 254}}, /* link-local; clouds serve metadata with secrets there */
     {96 + 12, {[10] = 0xff, 0xff, 172, 16}},      /* private */
     {96 + 24, {[10] = 0xff, 0xff, 192, 0, 0}},    /* protocols */
     {96 + 24, {[10] = 0xff, 0xff, 192, 0, 2}},    /* documentation */
@@ -40,7 +41,7 @@ static void map_ipv4(uint8_t out[16], const uint8_t v4[4])
     memcpy(out + 12, v4, 4);
 }
 
-/* The IPv4 address that the address leads to, mapped; otherwise the address itself. */
+/* The IPv4 address, mapped, that an IPv6 address contains; for others the address itself. */
 static void find_inner(const uint8_t bytes[16], uint8_t inner[16])
 {
     if (memcmp(bytes, nat64, sizeof nat64) == 0)

@@ -12,7 +12,7 @@
 #include "server/rules/http/negotiate.h"
 
 struct fetch_session {
-    CURL *easy; /* its connections outlive a reset */
+    CURL *easy; /* keeps its connections when it is reset */
 };
 
 struct fetch_session *fetch_session_new(void)

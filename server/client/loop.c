@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A multi handle of libcurl. Transfers are in a list, so that freeing the loop finds those that
- * are under way. What is worth keeping (connections, names, trusted certificates) is the multi
- * handle's; a few easy handles are kept, reset, since making one costs more than a small request.
- * No handle that was given credentials is used again. */
+/* Drives a multi handle of libcurl, which keeps connections, resolved names and trusted
+ * certificates. Transfers are in a list, so that freeing the loop finds those that are under way. A
+ * few easy handles are reset and kept, since creating one costs more than a small request; a handle
+ * that had credentials is not used again. */
 #include "server/client/loop.h"
 
 #include <signal.h>
@@ -15,12 +15,12 @@
 #define PAUSE_MS 5
 
 struct fetch_transfer {
-    struct fetch_transfer *next, **self; /* where the list points to it */
+    struct fetch_transfer *next, **self; /* the pointer in the list to this one */
     struct fetch_request request;
     struct fetch_reply reply;
     struct transfer transfer;
     fetch_done *done;
-    CURLcode failed; /* where libcurl does not report it; CURLE_OK: it did not */
+    CURLcode failed; /* a failure that libcurl does not report; CURLE_OK: none */
 };
 
 struct fetch_loop {
@@ -29,7 +29,7 @@ struct fetch_loop {
     size_t count, failed;
     CURL *spare[SPARES];
     size_t spares;
-    bool pipes; /* SIGPIPE is not ignored by the process: it is kept from this thread */
+    bool pipes; /* the process does not ignore SIGPIPE: block it in this thread */
 };
 
 void fetch_loop_keep(struct fetch_loop *loop, unsigned connections)
@@ -63,7 +63,8 @@ static void unlink_transfer(struct fetch_loop *loop, struct fetch_transfer *f)
     loop->failed -= f->failed != CURLE_OK;
 }
 
-/* Out of the multi handle first: that asks the options (QUICK_EXIT), which transfer_end resets. */
+/* Remove it from the multi handle first: the removal reads options (QUICK_EXIT) that transfer_end
+ * resets. */
 static enum fetch_status end_transfer(struct fetch_loop *loop, struct fetch_transfer *f,
                                       CURLcode code)
 {
@@ -148,7 +149,7 @@ static void end_reported(struct fetch_loop *loop, struct fetch_transfer *f, CURL
     free_transfer(f);
 }
 
-/* One at a time, and asked again each time: `done` may have removed the others. */
+/* Asks libcurl again after each one: `done` may have removed others. */
 static void report_done(struct fetch_loop *loop)
 {
     CURLMsg *message;
@@ -180,7 +181,7 @@ static bool has_paused(const struct fetch_loop *loop)
     return f != NULL;
 }
 
-/* What libcurl kept of each goes to its `take` here, or is kept again. */
+/* Passes on what libcurl held back for each paused transfer, unless its `take` must wait again. */
 static void resume_paused(struct fetch_loop *loop)
 {
     for (struct fetch_transfer *f = loop->running; f != NULL; f = f->next) {

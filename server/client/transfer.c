@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* libcurl decodes chunks, and reports what is wrong with them; content encodings stay as sent. It
- * hands header lines on as they came, so what it is lenient about (a line without a colon, a
- * transfer coding that it would undo, heads without end) is checked here, line by line. The TLS
- * version is in none of its answers, only in what it says for people (7.88 to 8.14: "SSL
- * connection using TLSv1.3 / …"); where it says it otherwise, "TLS" is reported. */
+/* libcurl decodes chunks and reports their faults; content codings stay as sent. It is lenient
+ * about header lines (one without a colon, a transfer coding that it would undo, endless heads), so
+ * these are checked here, line by line. It reports the TLS version only in its debug text (7.88 to
+ * 8.14: "SSL connection using TLSv1.3 / …"); if that text changes, this file reports "TLS". */
 #include "server/client/transfer.h"
 
 #include <arpa/inet.h>
@@ -18,7 +17,7 @@
 #include <time.h>
 
 #define CONNECT_MS 10000L
-#define TOO_LARGE  100 /* CURLE_TOO_LARGE, which 7.88 has not yet: a head */
+#define TOO_LARGE  100 /* CURLE_TOO_LARGE (a head), which 7.88 does not define */
 
 static pthread_once_t library_once = PTHREAD_ONCE_INIT;
 static bool library_good;
@@ -64,7 +63,7 @@ static enum fetch_status fail_fetch(struct fetch_reply *r, enum fetch_status sta
     return status;
 }
 
-/* Called by what libcurl calls: ends the transfer for this reason. */
+/* For callbacks of libcurl: ends the transfer for this reason. Returns 0. */
 static size_t stop_transfer(struct transfer *t, enum fetch_status status, const char *why)
 {
     t->stopped = fail_fetch(t->reply, status, why);
@@ -93,8 +92,8 @@ static bool read_field(struct transfer *t, char *line)
     return true;
 }
 
-/* A field that goes on in the next line is one line with spaces (RFC 9112 5.2). Not behind the
- * status line, where no field is that could go on (2.2). */
+/* Joins a folded field to one line with spaces (RFC 9112 5.2). A line with leading space after the
+ * status line continues no field (2.2). */
 static void unfold(char *head)
 {
     char *at = strchr(head, '\n');
@@ -107,8 +106,8 @@ static void unfold(char *head)
         }
 }
 
-/* Of several Content-Length, in fields or lists, all must be the same, or the end of the body is
- * anyone's guess (RFC 9112 6.3). */
+/* Several values of Content-Length must be equal, or nobody knows where the body ends (RFC 9112
+ * 6.3). */
 static bool is_one_length(const struct fetch_reply *r)
 {
     const char *first = NULL;
@@ -132,7 +131,7 @@ static bool is_one_length(const struct fetch_reply *r)
     return true;
 }
 
-/* The head as it came is in `head`, its empty line left out. */
+/* Parses the head, which is in `head` as it was sent, without its empty line. */
 static bool read_head(struct transfer *t)
 {
     struct fetch_reply *r = t->reply;
@@ -143,9 +142,9 @@ static bool read_head(struct transfer *t)
     line = strtok_r(r->head.data, "\r\n", &rest);
 
     if (line == NULL || sscanf(line, "HTTP/1.%*1[01] %3u", &status) != 1 || status < 100 ||
-        status > 999) /* a sign would be taken for a digit */
+        status > 999) /* %u accepts a sign */
         return stop_transfer(t, FETCH_PROTOCOL, "malformed response: not HTTP/1.1") > 0;
-    if (status / 100 == 1) { /* 100, 103 come before the answer */
+    if (status / 100 == 1) { /* 100 and 103 precede the response */
         str_clear(&r->head);
         return true;
     }
@@ -169,7 +168,7 @@ static size_t on_header(char *line, size_t one, size_t len, void *context)
     struct str *head = &t->reply->head;
 
     (void)one;
-    if (t->headed) { /* libcurl keeps each trailer, whatever they come to */
+    if (t->headed) { /* libcurl keeps all trailers, however long */
         t->trailer_bytes += len;
         return t->trailer_bytes <= FETCH_MAX_HEAD
                    ? len
@@ -229,7 +228,7 @@ static size_t on_read(char *bytes, size_t one, size_t size, void *context)
     return CURL_READFUNC_ABORT;
 }
 
-/* ---- what libcurl says of its work ------------------------------------------------------ */
+/* ---- libcurl's debug text ------- ------------------------------------------------------ */
 
 static int on_debug(CURL *easy, curl_infotype type, char *text, size_t len, void *context)
 {
@@ -246,7 +245,7 @@ static int on_debug(CURL *easy, curl_infotype type, char *text, size_t len, void
     return 0;
 }
 
-/* When the server's own certificate ends; 0 where that is not reported. */
+/* When the server's certificate expires; 0: not reported. */
 static int64_t certificate_ends(CURL *easy)
 {
     static const char field[] = "Expire date:";
@@ -320,20 +319,21 @@ static enum fetch_status report_protocol(struct transfer *t)
         return fail_fetch(r, FETCH_PROTOCOL, "malformed response: Content-Length is not a number");
     if (strstr(t->error, "without colon") != NULL)
         return fail_fetch(r, FETCH_PROTOCOL, "malformed response: a header line without a colon");
-    if (strstr(t->error, "Transfer-Encoding") != NULL) /* 8.14 checks it before we see the line */
+    /* 8.14 checks it before this file sees the line */
+    if (strstr(t->error, "Transfer-Encoding") != NULL)
         return fail_fetch(r, FETCH_PROTOCOL, not_chunked);
-    if (strstr(t->error, "eader") != NULL) /* larger than libcurl itself takes, or with a NUL */
+    if (strstr(t->error, "eader") != NULL) /* larger than libcurl's limit, or with a NUL */
         return fail_fetch(r, FETCH_PROTOCOL,
                           "malformed response: the header is too large or is not HTTP");
     return fail_fetch(r, FETCH_PROTOCOL, "malformed response: not HTTP/1.1");
 }
 
-/* A connection that breaks while something comes. */
+/* The connection broke while the response arrived. */
 static enum fetch_status report_broken(struct transfer *t, CURLcode code)
 {
     struct fetch_reply *r = t->reply;
 
-    if (strstr(t->error, "response headers") != NULL) /* endless ones before the answer's own */
+    if (strstr(t->error, "response headers") != NULL) /* endless 1xx heads before the response */
         return fail_fetch(r, FETCH_PROTOCOL,
                           "malformed response: the header is too large or is not HTTP");
     if (strstr(t->error, "hex") != NULL || strstr(t->error, "chunk size") != NULL)
@@ -348,7 +348,7 @@ static enum fetch_status report_broken(struct transfer *t, CURLcode code)
     return report_connect(t, code);
 }
 
-/* 7.88 says so of a header line that is longer than it takes, too. */
+/* 7.88 returns the same for a header line that is too long. */
 static enum fetch_status report_no_memory(struct transfer *t)
 {
     long sent = 0;
@@ -389,7 +389,7 @@ static enum fetch_status outcome(struct transfer *t, CURLcode code)
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_CIPHER:
         return report_tls(t, code);
-    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, and what is not HTTP at all */
+    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, or not HTTP at all */
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_BAD_CONTENT_ENCODING:
         return report_protocol(t);
@@ -448,7 +448,7 @@ static bool add_line(struct curl_slist **list, const char *line)
     return longer != NULL;
 }
 
-/* libcurl leaves a header without a value away, unless it ends in a semicolon. */
+/* libcurl drops a header without a value unless it ends with a semicolon. */
 static void mark_empty(char *line)
 {
     char *colon = strchr(line, ':');
@@ -457,7 +457,7 @@ static void mark_empty(char *line)
         memcpy(colon, ";", 2);
 }
 
-/* Nothing is sent that the caller did not ask for, and nothing of that is left away. */
+/* The request has exactly the headers that the caller set. */
 static bool set_headers(struct transfer *t)
 {
     const struct fetch_request *q = t->request;
@@ -479,7 +479,7 @@ static bool set_headers(struct transfer *t)
     return good && curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers) == CURLE_OK;
 }
 
-/* Brackets stand around an IPv6 address, where the caller left them out. */
+/* Adds the brackets around an IPv6 address if the caller left them out. */
 static bool set_target(struct transfer *t)
 {
     const char *to = t->request->connect, *colon = to != NULL ? strrchr(to, ':') : NULL;
@@ -495,7 +495,7 @@ static bool set_target(struct transfer *t)
            curl_easy_setopt(t->easy, CURLOPT_CONNECT_TO, t->connect) == CURLE_OK;
 }
 
-/* By the request alone: libcurl is not set to follow anything with them. */
+/* Only for this request: libcurl follows no redirect. */
 static bool set_credentials(struct transfer *t)
 {
     const char *secret = t->request->credentials;
@@ -529,10 +529,11 @@ static void set_bounds(CURL *easy, const struct fetch_request *q)
         curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)q->stall_s);
     }
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a dead resolver holds nobody up */
+    /* do not wait for a resolver that does not answer */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 }
 
-/* What libcurl would do of itself, and shall not. */
+/* Turns off what libcurl does by default. */
 static void set_plain(CURL *easy)
 {
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -544,7 +545,7 @@ static void set_plain(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 }
 
-/* The host of `connect`; NULL, 0: there is none. */
+/* The host of `connect`; NULL and 0: there is none. */
 static const char *connect_host(const struct fetch_request *q, size_t *len)
 {
     const char *colon = q->connect != NULL ? strrchr(q->connect, ':') : NULL;
@@ -553,8 +554,9 @@ static const char *connect_host(const struct fetch_request *q, size_t *len)
     return colon != NULL ? q->connect : NULL;
 }
 
-/* Every connection is made by a socket from here, whatever the name, its spelling or the resolver
- * said a moment ago. A refused address is passed over: the host may have others. */
+/* libcurl gets the socket for every connection here, so the check applies to the address itself,
+ * whatever the name or the resolver said before. A refused address is skipped: the host may have
+ * others. */
 static curl_socket_t on_socket(void *context, curlsocktype purpose, struct curl_sockaddr *to)
 {
     struct transfer *t = context;
@@ -570,7 +572,8 @@ static curl_socket_t on_socket(void *context, curlsocktype purpose, struct curl_
     return CURL_SOCKET_BAD;
 }
 
-/* A connection that is kept was made under another request's guard, or settings of before. */
+/* A connection that is used again may have been opened for a request with another guard, or under
+ * older settings. */
 static int on_connected(void *context, char *to, char *from, int to_port, int from_port)
 {
     struct transfer *t = context;
@@ -625,7 +628,7 @@ static void set_method(struct transfer *t)
         curl_easy_setopt(t->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)q->give_bytes);
         curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_read);
         curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
-    } else if (q->body != NULL) { /* libcurl sends it in one packet with the head, if it is small */
+    } else if (q->body != NULL) { /* libcurl sends a small body in one packet with the head */
         curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->give_bytes);
         curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, q->body);
     }
@@ -658,7 +661,8 @@ static bool set_tls(struct transfer *t)
         curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(t->easy, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    if (q->ca_more != NULL) /* in place of the system's file; its folder has the same */
+    /* replaces the system's file; the system's folder has the same authorities */
+    if (q->ca_more != NULL)
         return curl_easy_setopt(t->easy, CURLOPT_CAINFO, q->ca_more) == CURLE_OK;
     if (q->ca_file == NULL)
         return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* One request and its answer as libcurl sees them: an easy handle made ready, and the result
- * in our words. fetch.c performs one at a time; loop.c, which drives several, puts `easy` into a
- * multi handle between transfer_begin and transfer_end. Internal to server/client/. */
+/* One request on libcurl: prepares an easy handle, and translates the result. fetch.c performs one
+ * at a time; loop.c drives several, and adds `easy` to a multi handle between transfer_begin and
+ * transfer_end. Internal to server/client/. */
 #pragma once
 
 #include <curl/curl.h>
@@ -10,8 +10,8 @@
 
 #include "server/client/client.h"
 
-/* Of a chunked body each chunk is a piece. A peer that sends very many of one byte keeps the loop's
- * other transfers waiting no longer than it takes to read so many. */
+/* Pieces of one transfer in a round of the loop. Each chunk of a chunked body is a piece: a peer
+ * that sends very many chunks of one byte must not delay the other transfers for long. */
 #define TRANSFER_PIECES 256u
 
 struct transfer {
@@ -19,31 +19,31 @@ struct transfer {
     struct fetch_reply *reply;
     CURL *easy; /* borrowed */
     struct curl_slist *headers, *connect;
-    bool paused;     /* others go first: it is to be resumed */
-    unsigned pieces; /* for request->take since the loop came round */
+    bool paused;     /* waits for other transfers; the loop resumes it */
+    unsigned pieces; /* pieces since the loop came round */
     uint64_t trailer_bytes;
-    bool headed;                    /* the answer's own head is whole: what follows are trailers */
-    enum fetch_status stopped;      /* what a callback of ours ended it for; FETCH_OK: none did */
-    uint64_t taken;                 /* bytes that request->take was given */
+    bool headed;                    /* the head is complete: further header lines are trailers */
+    enum fetch_status stopped;      /* why a callback ended it; FETCH_OK: none did */
+    uint64_t taken;                 /* bytes passed to request->take */
     char refused[INET6_ADDRSTRLEN]; /* the last address that the guard refused; "": none */
     char error[CURL_ERROR_SIZE];
 };
 
-/* Sets libcurl up, once for the process. Thread safe. False where it cannot be. */
+/* Initialises libcurl once for the process. Thread safe. False: that failed. */
 bool transfer_library(void);
 
-/* Makes `easy`, new or reset, ready for the request. `*t`, the request and the reply stay where
- * they are until transfer_end. False, and the reply says so, when out of memory; transfer_end is
- * due all the same. */
+/* Prepares `easy`, new or reset, for the request. `*t`, the request and the reply must not move
+ * until transfer_end. False, with the reason in the reply: out of memory; call transfer_end in any
+ * case. */
 bool transfer_begin(struct transfer *t, CURL *easy, const struct fetch_request *request,
                     struct fetch_reply *reply);
-/* The result, `code` being libcurl's own word; the reply is whole then. Frees what
- * transfer_begin made, and resets `easy`. */
+/* Translates the result `code` of libcurl and completes the reply. Frees what transfer_begin
+ * allocated, and resets `easy`. */
 enum fetch_status transfer_end(struct transfer *t, CURLcode code);
 
-/* Around whatever makes libcurl write. A peer that is gone is an error to be reported, not a signal
- * that ends the process: OpenSSL writes without MSG_NOSIGNAL. What is raised meanwhile is taken
- * from this thread before it can act. */
+/* Blocks SIGPIPE around calls in which libcurl may write: OpenSSL writes without MSG_NOSIGNAL, and
+ * a closed connection must be an error, not a signal that ends the process. A SIGPIPE that arrives
+ * meanwhile is discarded. */
 struct transfer_quiet {
     sigset_t before;
 };

@@ -9,9 +9,9 @@
 #include "server/rules/robots.h"
 #include "server/rules/scope.h"
 
-/* The index that a robots.txt names. Of several the one at the usual path, else the last of its own
- * origin, for sitemapd's lines stand behind those of its robots_file, which may be of what was
- * there before; else the first. */
+/* Chooses the index among those in robots.txt: the one at the usual path, else the last one of the
+ * same origin, else the first. The last, because sitemapd's lines follow those of robots_file,
+ * which may be about older sitemaps. */
 static bool choose_index(const struct visit *v, struct url *out)
 {
     const struct visit_robots *robots = &v->robots;
@@ -39,14 +39,14 @@ static bool choose_index(const struct visit *v, struct url *out)
     return found;
 }
 
-/* A site was named, not an index: one that its robots.txt names, else the usual path. */
+/* The user named a site, not an index: take one from its robots.txt, else the usual path. */
 static void find_index(struct visit *v)
 {
     char text[LOC_MAX_CHARS + 32];
 
     visit_fetch_robots(v, &v->url, &v->robots);
     if (choose_index(v, &v->url)) {
-        /* The index may be on another origin, whose robots.txt is to be checked. */
+        /* If the index is on another origin, the robots.txt there counts. */
         if (strncmp(v->robots.origin, v->url.text, v->url.origin_len) != 0 ||
             v->robots.origin[v->url.origin_len] != '\0') {
             str_done(&v->robots.text);

@@ -10,12 +10,11 @@
 #include "server/input/sitemap_file.h"
 #include "server/rules/lastmod.h"
 
-/* What the verifier of sitemaps remarks, with what to do about it. */
+/* The remarks of the sitemap verifier, with what to do about each. */
 
 static enum doctor_level level_of(enum rule_code code)
 {
-    /* An operator who verified the site in a search console, or whose crawlers are not strict,
-     * loses nothing.
+    /* It does no harm if the site is verified in a search console, or the crawlers are not strict.
      */
     return code == RULE_OUTSIDE_DIRECTORY ? DOCTOR_NOTE : DOCTOR_WARNING;
 }
@@ -51,7 +50,7 @@ static const char *todo_of(enum rule_code code)
     }
 }
 
-/* Reports what the verifier remarked of a sitemap. True where some of it is more than a note. */
+/* Reports the verifier's remarks on a sitemap. True if any is more than a note. */
 static bool visit_remarks(struct visit *v, const char *loc, const struct sitemap_remarks *remarks)
 {
     bool serious = false;
@@ -79,14 +78,14 @@ static bool visit_remarks(struct visit *v, const char *loc, const struct sitemap
     return serious;
 }
 
-/* Sitemaps on other hosts than the index: whether crawlers may fetch them, and will take them. */
+/* Sitemaps on hosts other than the index's: whether crawlers may fetch and will accept them. */
 
 static bool is_origin(const char *origin, const struct url *loc)
 {
     return strncmp(origin, loc->text, loc->origin_len) == 0 && origin[loc->origin_len] == '\0';
 }
 
-/* SIZE_MAX where it is not one of them. */
+/* SIZE_MAX: it is not one of them. */
 static size_t find_host(const struct visit_hosts *hosts, const struct url *loc)
 {
     for (size_t i = 0; i < hosts->count; i++)
@@ -118,8 +117,8 @@ visit_hosts_robots(const struct visit *v, const struct visit_hosts *hosts, const
     return at == SIZE_MAX ? NULL : &hosts->robots[at];
 }
 
-/* It is the host whose pages are listed that must prove itself: by a robots.txt that names the
- * index. For pages of the index's own host its own does. */
+/* The host of the listed pages must prove its consent by a robots.txt that names the index. For
+ * pages of the index's host, its own robots.txt does that. */
 static void check_proof(struct visit *v, const struct visit_robots *r, const struct url *first,
                         uint64_t locs)
 {
@@ -190,8 +189,7 @@ static bool is_diverted(const struct visit *v, const struct url *loc)
            memcmp(loc->text + loc->host_at, own->text + own->host_at, loc->host_len) == 0;
 }
 
-/* What this server's public listener answers for a path that it does not have
- * (server/http/reply.c). */
+/* Whether it is the 404 of this server's public listener (server/http/reply.c). */
 static bool is_own_404(const struct fetch_reply *r)
 {
     static const char body[] = "Not Found\n";
@@ -284,10 +282,10 @@ static void report_file(struct visit *v, enum doctor_level level, const char *lo
                  child_todo(file->code), "%s: %s%s (%s)", loc, place, file->detail, file->code);
 }
 
-#define STALE_SECONDS 86400 /* a date without a time means so long */
+#define STALE_SECONDS 86400 /* a date without a time covers a day */
 
-/* Who goes by the index's dates does not come for a page that is newer. What stamps all its pages
- * alike is the time of a build, not of pages. */
+/* Crawlers that follow the dates of the index miss a page that is newer than the date of its
+ * sitemap. If all pages have the same date, that is the time of a build and does not count. */
 static bool check_date(struct visit *v, const char *loc, const char *lastmod,
                        const struct sitemap_file *file)
 {
@@ -308,7 +306,7 @@ static bool check_date(struct visit *v, const char *loc, const char *lastmod,
     return true;
 }
 
-/* What Google's crawlers fetch of any file, where nothing else is documented. */
+/* The size that Google's crawlers fetch of any file, unless documented otherwise. */
 #define LARGE_BYTES 15000000u
 
 static bool check_size(struct visit *v, const char *loc, const struct sitemap_file *file)
@@ -341,8 +339,8 @@ static void check_file(struct visit *v, const char *loc, const char *lastmod,
     }
 }
 
-/* Pages of the index's own host may be in a sitemap of another one: the robots.txt that names
- * the index is theirs. */
+/* A sitemap on another host may list pages of the index's host: the robots.txt that names the index
+ * covers them. */
 static void verify_child(struct visit *v, const struct url *loc, const char *lastmod,
                          const struct fetch_reply *r)
 {
@@ -374,7 +372,8 @@ static void verify_child(struct visit *v, const struct url *loc, const char *las
     sitemap_verifier_free(verifier);
 }
 
-/* It keeps the sitemap itself out of search results, and its pages in; Google and Bing say so. */
+/* The header keeps only the sitemap itself out of search results, not its pages, by Google's and
+ * Bing's documentation. */
 static void record_unindexed(struct visit *v, const char *loc, const struct fetch_reply *r)
 {
     for (size_t i = 0; i < r->header_count; i++) {

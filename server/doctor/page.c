@@ -12,11 +12,11 @@
 #include "server/rules/lastmod.h"
 #include "server/rules/scope.h"
 
-/* The answer to a plain GET with Accept-Encoding: gzip, as crawlers send it. */
+/* The response to a GET with Accept-Encoding: gzip, as crawlers send it. */
 
 #define GZIP_HEADERS     "Accept-Encoding: gzip\r\nAccept: */*\r\n"
 #define SOON_ENDS_S      (14 * 86400)
-#define WORTH_COMPRESSED 1400u /* bytes: less is one packet either way */
+#define WORTH_COMPRESSED 1400u /* bytes; less fits one packet without compression */
 
 static void report_unreachable(struct visit *v, enum fetch_status status)
 {
@@ -169,14 +169,14 @@ bool visit_page(struct visit *v)
     return true;
 }
 
-/* The index itself: well-formed, within the limits, and each loc a URL that may be in it. */
+/* The index itself: well-formed, within the limits, and each loc a URL that it may list. */
 
 #define MAX_ENTRIES 50000u
 
 struct found {
     struct visit *visit;
-    struct str locs; /* each with its NUL, and its lastmod with one behind it */
-    size_t *at;      /* owned; where each begins */
+    struct str locs; /* each followed by its lastmod, both NUL-terminated */
+    size_t *at;      /* owned; their offsets */
     size_t count, capacity;
     uint64_t refused, undated, bad_dates, outside;
     char first_refused[512], first_bad_date[512], first_outside[LOC_MAX_CHARS + 1];
@@ -317,7 +317,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* How many locs occur more than once; the first of them goes to `*which`. */
+/* The number of locs that occur more than once; `*which` gets the first. */
 static size_t count_doubles(struct found *f, const char **which)
 {
     const char **sorted = calloc(f->count + 1, sizeof *sorted);
@@ -400,8 +400,8 @@ static bool is_address(const struct url *url)
            (url->host_len == 9 && memcmp(host, "localhost", 9) == 0);
 }
 
-/* A server that is asked for by its address, before there is DNS or beside it: what follows is
- * about the site, which may be elsewhere, or nowhere yet. */
+/* Notes that the server was requested by its address, without DNS: later checks concern the site,
+ * which may be on another server, or not exist yet. */
 static void check_address(struct visit *v, const struct found *f)
 {
     char todo[LOC_MAX_CHARS * 3];
@@ -422,7 +422,8 @@ static void check_address(struct visit *v, const struct found *f)
         first.origin_len, first.text);
 }
 
-/* Looks at every host, then at children spread evenly over the index, first and last among them. */
+/* Checks every host, then sitemaps spread evenly over the index, including the first and the last.
+ */
 static void visit_children(struct visit *v, struct found *f)
 {
     struct visit_hosts hosts = {0};
@@ -451,7 +452,7 @@ static const char *lastmod_of(const struct found *f, size_t i)
     return loc + strlen(loc) + 1;
 }
 
-/* Several, and each dated with the minute of the answer. */
+/* Whether there are several entries and all have the minute of the response as their date. */
 static bool is_dated_now(const struct found *f)
 {
     struct lastmod date;
@@ -465,7 +466,7 @@ static bool is_dated_now(const struct found *f)
     return f->count > 1;
 }
 
-/* Whether all have another date than in the answer before. */
+/* Whether all dates differ from those of the response before. */
 static bool all_moved(const struct found *f, const struct found *before)
 {
     if (f->count != before->count)
@@ -477,7 +478,7 @@ static bool all_moved(const struct found *f, const struct found *before)
     return true;
 }
 
-/* A site may have changed all over in the last minute: so it is asked again, a second later. */
+/* All of a site may have changed in the last minute, so request the index again, a second later. */
 static void check_now(struct visit *v, const struct found *f)
 {
     const struct timespec second = {1, 100000000};

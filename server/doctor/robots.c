@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* robots.txt: whether it is there, names the index, and lets crawlers in. */
+/* Checks robots.txt: whether it exists, names the index, and allows crawlers. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ const char *visit_forbidden(const struct visit_robots *robots, const struct url 
     return others ? "crawlers without a group of their own" : NULL;
 }
 
-/* The same page, its .gz form included: robots.txt names one of the two. */
+/* Whether it is the same page, or its .gz form: robots.txt may name either. */
 static bool is_same_page(const char *named, const char *asked)
 {
     size_t len = strlen(named);
@@ -60,8 +60,8 @@ static bool is_same_page(const char *named, const char *asked)
            (asked[len] == '\0' || strcmp(asked + len, ".gz") == 0);
 }
 
-/* What is compared: behind a proxy that ends TLS (--connect) the index is asked for by http and is
- * named, as its site is, by https. */
+/* The text to compare. Behind a proxy that terminates TLS (--connect) the index is requested by
+ * http, but named, like its site, by https. */
 static const char *compared(const struct visit *v, const struct url *url)
 {
     return v->options->connect != NULL ? url->text + strcspn(url->text, ":") : url->text;
@@ -113,7 +113,8 @@ static void report_line(struct visit *v, const char *code, const struct robots_s
                  sitemap->url_len < 500 ? (int)sitemap->url_len : 500, sitemap->url, why, times);
 }
 
-/* `all` is in order, and has `count`. The line of a double is that of its second one. */
+/* Reports repeated lines. `all` is sorted and has `count` elements. The reported line is that of
+ * the second occurrence. */
 static void check_doubles(struct visit *v, const struct robots_sitemap *all, size_t count)
 {
     const struct robots_sitemap *first = NULL;
@@ -132,7 +133,7 @@ static void check_doubles(struct visit *v, const struct robots_sitemap *all, siz
                     "is on an earlier line as well");
 }
 
-/* False where one of them is not usable. */
+/* False if one of the lines is not usable. */
 static bool check_lines(struct visit *v)
 {
     const char *text = str_text(&v->robots.text), *first_code = NULL, *first_why = NULL;

@@ -16,7 +16,8 @@ static enum fetch_status visit_request(struct visit *v, const char *method, cons
                                        const char *headers, uint64_t max_bytes,
                                        struct fetch_reply *reply);
 
-/* What caches and later visits depend on: Vary, validators, Cache-Control, conditional requests. */
+/* Headers that caches and later visits depend on: Vary, validators, Cache-Control, conditional
+ * requests. */
 
 #define PASS_ETAG                                                                                  \
     "have the proxy pass ETag on (nginx: gzip off for this path; Apache: DeflateAlterETag "        \
@@ -110,8 +111,8 @@ static void report_failed(struct visit *v, const char *check, const struct fetch
                            "the request failed: %s", r->why);
 }
 
-/* While its second lasts another version may come with the same date, and servers that know give no
- * 304 to it (RFC 9110 8.8.2.2). */
+/* Until the second of the date is over, another version may get the same date, and careful servers
+ * return no 304 (RFC 9110 8.8.2.2). */
 static void wait_for_second(const char *date)
 {
     int64_t now = (int64_t)time(NULL), at;
@@ -157,7 +158,7 @@ static void check_not_modified(struct visit *v)
     fetch_reply_done(&r);
 }
 
-/* What a client without gzip gets must be the same text. */
+/* A client without gzip must get the same text. */
 static void compare_identity(struct visit *v, const struct fetch_reply *r)
 {
     const char *etag = fetch_header(&v->page, "ETag"), *plain = fetch_header(r, "ETag");
@@ -265,7 +266,7 @@ void visit_report_plain(struct visit *v, enum doctor_level level, const char *ch
     va_end(args);
 }
 
-/* One request. `headers` as in struct fetch_request. */
+/* Sends one request. `headers` as in struct fetch_request. */
 static enum fetch_status visit_request(struct visit *v, const char *method, const struct url *url,
                                        const char *headers, uint64_t max_bytes,
                                        struct fetch_reply *reply)
@@ -316,7 +317,7 @@ void visit_own(const struct visit *v, struct url *url)
         *url = plain;
 }
 
-/* Where a Location of any form leads from `url` (RFC 3986 5.2). */
+/* Resolves a Location of any form against `url` (RFC 3986 5.2). */
 static bool resolve(const struct url *url, const char *location, struct url *out)
 {
     struct str text = STR_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the checks share: the options, the counts, and functions that send requests and report
- * results. Internal to server/doctor/. */
+/* Shared by all checks: options, counts, and functions that send requests and report findings.
+ * Internal to server/doctor/. */
 #pragma once
 
 #include "server/client/client.h"
@@ -8,13 +8,13 @@
 #include "server/input/content_coding.h"
 #include "server/input/sitemap_file.h"
 
-#define VISIT_MAX_PAGE 52428800u /* of one index or sitemap, as sent and decoded */
+#define VISIT_MAX_PAGE 52428800u /* of one index or sitemap, both as sent and decoded */
 #define VISIT_MAX_HOPS 5u
 
 struct visit_robots {
     char origin[LOC_MAX_CHARS + 1];
-    unsigned status; /* 0: no answer */
-    struct str text; /* "" unless 200; as much of it as crawlers read */
+    unsigned status; /* 0: no response */
+    struct str text; /* "" unless 200; the part that crawlers read */
     bool long_text;  /* there is more */
 };
 
@@ -24,17 +24,17 @@ struct visit {
     void *context;
     unsigned *counts;
     bool no_memory;
-    struct url url;             /* of the index, redirects followed */
-    struct fetch_reply page;    /* the answer to Accept-Encoding: gzip */
+    struct url url;             /* of the index, after redirects */
+    struct fetch_reply page;    /* the response to Accept-Encoding: gzip */
     struct str body;            /* decoded */
-    struct visit_robots robots; /* of the index's own host */
-    uint64_t unindexed;         /* children with X-Robots-Tag: noindex, and the first of them */
+    struct visit_robots robots; /* of the index's host */
+    uint64_t unindexed;         /* sitemaps with X-Robots-Tag: noindex, and the first of them */
     char first_unindexed[LOC_MAX_CHARS + 1];
 };
 
-/* What a finding is about, beside its sentence; what is 0 or NULL does not apply. */
+/* Details of a finding besides its sentence; 0 or NULL: not applicable. */
 struct visit_about {
-    const char *code; /* NULL: the check's own word */
+    const char *code; /* NULL: the same as the check */
     const char *url;
     uint64_t line, column, count;
 };
@@ -43,25 +43,25 @@ struct visit_about {
 void visit_report(struct visit *v, enum doctor_level level, const char *check,
                   const struct visit_about *about, const char *todo, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-/* The same about nothing in particular. `todo` NULL with DOCTOR_OK. */
+/* The same without details. */
 void visit_report_plain(struct visit *v, enum doctor_level level, const char *check,
                         const char *todo, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* GETs `*url`, redirects followed, at most VISIT_MAX_HOPS; it becomes the last one, `*hops` how
- * many there were. A redirect that cannot be followed is the reply. */
+/* GETs `*url` and follows at most VISIT_MAX_HOPS redirects. `*url` becomes the last URL, `*hops`
+ * the number of redirects. A redirect that cannot be followed is the reply. */
 enum fetch_status visit_follow(struct visit *v, struct url *url, const char *headers,
                                uint64_t max_bytes, struct fetch_reply *reply, unsigned *hops);
-/* What to do about a fetch that failed; NULL: nothing helps. */
+/* The remedy for a failed fetch; NULL: none is known. */
 const char *visit_fetch_todo(enum fetch_status status);
 /* With --connect to a server behind a proxy that ends TLS (the index is requested by http), changes
  * an https `url` of the index's host to http. Leaves any other as it is. */
 void visit_own(const struct visit *v, struct url *url);
-/* What the reply's Content-Encoding says. */
+/* Parses the reply's Content-Encoding. */
 void visit_coding(const struct fetch_reply *r, struct content_coding *out);
-/* Decodes the answer of the index into `out`; reports where that fails. */
+/* Decodes the response of the index into `out`; reports a failure. */
 bool visit_decode(struct visit *v, const struct fetch_reply *reply, struct str *out);
 
-/* The checks, in their order. Each goes on where it can; false: there is no use in the next. */
+/* The checks, in order. Each continues if it can; false: the next ones are useless. */
 bool visit_page(struct visit *v);        /* reach, redirect, status, type, gzip */
 void visit_headers(struct visit *v);     /* vary, etag, cache */
 void visit_conditional(struct visit *v); /* not-modified, identity, head */
@@ -70,15 +70,15 @@ void visit_index(struct visit *v); /* index, cross-host, child */
 
 /* Fetches the robots.txt of an origin. */
 void visit_fetch_robots(struct visit *v, const struct url *of, struct visit_robots *out);
-/* The crawler that it forbids the path of `url`; NULL where none is. Static. */
+/* The first crawler that robots.txt forbids the path of `url`; NULL: none. Static. */
 const char *visit_forbidden(const struct visit_robots *robots, const struct url *url);
-/* True where it has a Sitemap line with the index. */
+/* True if it has a Sitemap line with the index. */
 bool visit_names_index(const struct visit *v, const struct visit_robots *robots);
-/* Fetches a sitemap that an index lists and checks it. `lastmod`: what the index dates it with; "":
- * nothing. `robots` is its host's. */
+/* Fetches a sitemap that an index lists and checks it. `lastmod`: its date in the index; "": none.
+ * `robots` is that of its host. */
 void visit_child(struct visit *v, const char *text, const char *lastmod,
                  const struct visit_robots *robots);
-/* The other hosts that an index lists sitemaps of: those past the bound are not looked at. */
+/* Other hosts whose sitemaps an index lists; further ones are not checked. */
 #define VISIT_MAX_HOSTS 5u
 struct visit_hosts {
     struct visit_robots robots[VISIT_MAX_HOSTS]; /* fetched by visit_hosts_check */
@@ -87,15 +87,14 @@ struct visit_hosts {
     size_t count;
 };
 void visit_hosts_add(const struct visit *v, struct visit_hosts *hosts, const struct url *loc);
-/* Fetches the robots.txt of each and reports whether crawlers will take its sitemaps. */
+/* Fetches the robots.txt of each and reports whether crawlers will accept its sitemaps. */
 void visit_hosts_check(struct visit *v, struct visit_hosts *hosts);
-/* The robots.txt of a loc's host, the index's own included; NULL past the bound. */
+/* The robots.txt of a loc's host, which may be the index's own; NULL: the host was not checked. */
 const struct visit_robots *
 visit_hosts_robots(const struct visit *v, const struct visit_hosts *hosts, const struct url *loc);
 void visit_hosts_done(struct visit_hosts *hosts);
 
-/* Reports what is to be said once of all children. */
+/* Reports findings about all sitemaps together. */
 void visit_children_end(struct visit *v);
-/* What to do about an answer that is not a usable sitemap, by its code (docs/remote.md, "Codes").
- * Static. */
+/* The remedy for an unusable sitemap, by its code (docs/remote.md, "Codes"). Static. */
 const char *child_todo(const char *code);

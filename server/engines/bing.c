@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Bing Webmaster Tools, the JSON of IWebmasterApi: GetFeeds, GetFeedDetails, SubmitFeed. The key is
- * part of each target, which is therefore never logged. */
+ * part of each request target, so targets are never logged. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/engines/engine.h"
 
-/* What is wrong is said with 400, by a word in the message. */
+/* Errors have status 400 and a word in the message. */
 static enum engine_state classify_error(struct engine *e, enum engine_state state)
 {
     if (e->reply.status != 400)
@@ -29,7 +29,7 @@ static enum engine_state classify_error(struct engine *e, enum engine_state stat
     return state;
 }
 
-/* Makes a call of the API; what of `site`, `feed` and `body` is NULL is not sent. */
+/* Calls the API. NULL for `site`, `feed` or `body`: not sent. */
 static enum engine_state call_api(struct engine *e, const char *call, const char *site,
                                   const char *feed, const char *body)
 {
@@ -86,7 +86,7 @@ static enum engine_state list_sitemaps(struct engine *e, const char *property, c
         return ENGINE_FAILED;
     json_array_foreach(json_object_get(answer, "d"), i, row)
     {
-        /* Of an index its details begin with itself. */
+        /* The details of an index begin with the index itself. */
         if (parent == NULL || strcmp(engine_text(row, "Url"), parent) != 0)
             add_sitemap(out, parent, row);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Values of the engines' answers: numbers and times in the ways that they write them. */
+/* Parses numbers and times in the formats of the engines' responses. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "server/engines/engine.h"
 #include "server/rules/lastmod.h"
 
-#define NUMBER_MAX (INT64_C(1) << 40)    /* the sums of all sitemaps stay numbers */
+#define NUMBER_MAX (INT64_C(1) << 40)    /* sums of all sitemaps must not overflow */
 #define LATEST     INT64_C(253402300799) /* the year 9999 */
 
 const char *engine_text(const json_t *object, const char *name)
@@ -46,7 +46,7 @@ int64_t engine_bing_time(const json_t *value)
     if (text == NULL || strncmp(text, "/Date(", 6) != 0)
         return 0;
     long long ms = strtoll(text + 6, &end, 10);
-    bool whole = *end == ')' || *end == '+' || *end == '-'; /* the zone is of no matter */
+    bool whole = *end == ')' || *end == '+' || *end == '-'; /* the zone does not matter */
     return whole && ms / 1000 >= DAY_SECONDS && ms / 1000 < LATEST ? ms / 1000 : 0;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Each engine has a schedule by the catalogue: when each site was asked, and when it is next. A
- * look finds the site that is due longest, and asks for its sitemaps; then it submits the indexes
- * that the engine does not list, and writes what came. So a restart asks nobody too early, and what
- * is asked in a day is bounded: four times a site, and again for each submission.
+/* The schedule of each engine is in the catalogue: when each site was last requested, and when it
+ * is due. A visit takes the most overdue site, requests its sitemaps, submits the indexes that the
+ * engine does not list, and writes the result. So a restart sends no early requests, and the number
+ * a day is bounded: four for each site, and one more for each submission.
  *
- * Where an engine refuses the credentials, or asks to wait, no site is asked until then. Of several
- * nodes one asks. */
+ * If an engine refuses the credentials or asks to wait, no site is visited until that is over. In a
+ * shared catalogue, one node sends the requests. */
 #include "server/engines/engines.h"
 
 #include <inttypes.h>
@@ -24,25 +24,26 @@
 #include "server/log/log.h"
 #include "server/rules/entry.h"
 
-#define LEAD             "engines"
-#define LOOK_MS          1000
-#define PACE_MS          1000 /* between two requests to an engine */
-#define TIMEOUT_MS       30000
-#define ANSWER_BYTES     (16u << 20)
-#define VALUE_BYTES      16u /* of an answer, on average: a sitemap takes some 25 for each value */
+#define LEAD         "engines"
+#define LOOK_MS      1000
+#define PACE_MS      1000 /* between two requests to an engine */
+#define TIMEOUT_MS   30000
+#define ANSWER_BYTES (16u << 20)
+/* lowest average for a response: a sitemap has about 25 for each value */
+#define VALUE_BYTES      16u
 #define ASK_SECONDS      (6 * 3600)
-#define SENT_SECONDS     3600  /* after a submission it is asked sooner */
+#define SENT_SECONDS     3600  /* sooner after a submission */
 #define REFUSED_SECONDS  900   /* or until somebody has replaced the key */
 #define REJECTED_SECONDS 3600  /* or added the account to the property */
-#define AGAIN_SECONDS    86400 /* what was submitted and is not listed is submitted again */
+#define AGAIN_SECONDS    86400 /* when to submit again if it is still not listed */
 #define BUSY_MIN_MS      60000
 #define FAILED_MIN_MS    (15 * 60 * 1000)
 #define CHILDREN_MOST    200u /* with errors or warnings, of an index */
-/* Requests of one visit besides the list: no site keeps the others waiting for long. */
+/* Further requests of one visit: a site must not delay the others for long. */
 #define SUBMIT_MOST   20u
 #define DETAIL_MOST   20u
-#define EMPTY_SECONDS 60  /* how soon it is seen that a site has entries */
-#define LOST_SECONDS  900 /* no request where what comes cannot be kept */
+#define EMPTY_SECONDS 60  /* how soon the first entries of a site are noticed */
+#define LOST_SECONDS  900 /* pause if results cannot be written */
 
 enum { WRITE_ASKED, WRITE_DONE, WRITE_FAILED };
 
@@ -55,11 +56,11 @@ struct engines {
     struct thread thread;
     size_t count;
     struct engine engines[ENGINE_COUNT];
-    /* The transfer under way. */
+    /* The current transfer. */
     bool transferred;
     enum fetch_status status;
     struct fetch_reply *reply;
-    /* The write under way; the writer's thread says the result. */
+    /* The current write; the writer's thread sets the result. */
     atomic_int written;
 };
 
@@ -84,7 +85,7 @@ static bool is_stopping(const struct engines *all)
     return thread_stops(&all->thread);
 }
 
-/* Whether there is still time: false where the server stops. */
+/* Waits; false: the server stops. */
 static bool wait_until(struct engine *e, int64_t ready_ms)
 {
     int64_t now = clock_now_ms();
@@ -101,7 +102,7 @@ static void on_transferred(void *context, enum fetch_status status, struct fetch
     all->transferred = true;
     all->status = status;
     *all->reply = *reply;
-    *reply = (struct fetch_reply){.status = 0}; /* it was moved out */
+    *reply = (struct fetch_reply){.status = 0}; /* the contents were moved out */
 }
 
 bool engine_may_request(struct engine *e, const struct url *url)
@@ -128,7 +129,7 @@ static enum engine_state classify_status(struct engine *e)
     return engine_fail(e, ENGINE_FAILED, "it answers %u", status);
 }
 
-/* Waits for the answer. False: the server stops, or there is no memory. */
+/* Sends a request and waits for the response. False: the server stops, or out of memory. */
 static bool transfer(struct engine *e, const struct fetch_request *request)
 {
     struct engines *all = e->all;
@@ -157,13 +158,14 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
     str_append_text(&headers, request->headers != NULL ? request->headers : "");
     if (request->type != NULL)
         str_append_format(&headers, "Content-Type: %s\r\n", request->type);
-    if (request->target != NULL) /* behind the endpoint's path, which ends in a slash or not */
+    /* append to the endpoint's path, with or without a slash at its end */
+    if (request->target != NULL)
         str_append_format(&target, "%.*s%s",
                           url->path_len - (url->text[url->origin_len + url->path_len - 1] == '/'),
                           url->text + url->origin_len, request->target);
     const char *body = request->body;
     if (body == NULL && strcmp(request->method, "PUT") == 0)
-        body = ""; /* it has a length, of 0 */
+        body = ""; /* an empty body with Content-Length: 0 */
     const struct fetch_request fetch = {
         .url = url,
         .target = target.len > 0 ? target.data : NULL,
@@ -192,7 +194,7 @@ enum engine_state engine_send(struct engine *e, const struct engine_request *req
                                       : engine_fail(e, ENGINE_FAILED, "%s", e->reply.why);
 }
 
-/* An answer of nothing but empty values would take a hundred times its size in memory. */
+/* Rejects a response of empty values, which would need a hundred times its size in memory. */
 static bool is_dense(const struct str *body)
 {
     size_t values = 0;
@@ -214,7 +216,7 @@ json_t *engine_answer(struct engine *e)
     return NULL;
 }
 
-/* ---- what is kept ---- */
+/* ---- storage ---- */
 
 struct kept {
     int64_t site_id;
@@ -253,8 +255,8 @@ static void on_written(void *context, struct change_result *result)
     fetch_loop_wake(all->loop);
 }
 
-/* Also where the server stops: the writer knows of `all`. What cannot be kept would be asked again
- * at once. */
+/* Waits even if the server stops, since the writer uses `all`. After a failure, visits pause, or
+ * the same request would be repeated at once. */
 static void write_result(struct engine *e, const struct change_engine *write)
 {
     struct engines *all = e->all;
@@ -295,7 +297,7 @@ static void count_states(struct engine *e)
 
 /* ---- a site ---- */
 
-/* How the engine names the site: by the property that is configured for its host or origin. */
+/* The engine's name for the site: the property that is configured for its host or origin. */
 static void property_of(const struct engine *e, const struct registry_site *site, struct str *out)
 {
     const struct url *origin = &site->origin_url;
@@ -324,13 +326,13 @@ struct visit {
     const struct registry_site *site;
     struct str property;
     struct kept kept;
-    struct engine_list list; /* what is to be kept */
-    bool listed; /* the engine said what it lists: that is kept, whatever comes after it */
+    struct engine_list list; /* the result to write */
+    bool listed; /* the engine returned its list, which is written even if a later step fails */
     unsigned sent, detailed;
     int64_t now;
 };
 
-/* What the engine lists of this site, with when this server submitted it. */
+/* Merges the engine's list with the times of this server's submissions. */
 static void merge_list(struct visit *v, const struct engine_list *answer)
 {
     for (size_t i = 0; i < answer->count; i++) {
@@ -343,7 +345,7 @@ static void merge_list(struct visit *v, const struct engine_list *answer)
     }
 }
 
-/* Adds those of a list that have errors or warnings and are of this index. */
+/* Adds the sitemaps of this index that have errors or warnings. */
 static void merge_children(struct visit *v, const char *parent, const struct engine_list *from)
 {
     size_t added = 0;
@@ -357,8 +359,8 @@ static void merge_children(struct visit *v, const char *parent, const struct eng
     }
 }
 
-/* Which of its sitemaps are broken: only where the index has any. Without an answer it is those of
- * before; only an engine that asks to wait, or refuses, has the visit end. */
+/* Finds the broken sitemaps of an index, if it has any. Without a response, the former ones stay;
+ * only if the engine refuses or asks to wait does the visit end. */
 static enum engine_state add_children(struct visit *v, const char *parent)
 {
     struct engine_list answer = {.bad_only = true};
@@ -369,7 +371,8 @@ static enum engine_state add_children(struct visit *v, const char *parent)
     return state == ENGINE_FAILED || state == ENGINE_FORBIDDEN ? ENGINE_OK : state;
 }
 
-/* Once: again only where the engine listed it and does not any more, or never did for a day. */
+/* Whether to submit the index: once, and again only if the engine no longer lists it, or has not
+ * listed it for a day. */
 static bool is_to_be_sent(const struct visit *v, const char *loc)
 {
     const struct engine_sitemap *before = find_loc(&v->kept.list, loc);
@@ -377,7 +380,7 @@ static bool is_to_be_sent(const struct visit *v, const char *loc)
            v->now - before->sent_at >= AGAIN_SECONDS;
 }
 
-/* An empty index would be an error in the engine's eyes. */
+/* Does not submit an empty index, which is an error to engines. */
 static enum engine_state submit_index(struct visit *v, const struct registry_index *index,
                                       const char *loc)
 {
@@ -385,10 +388,10 @@ static enum engine_state submit_index(struct visit *v, const struct registry_ind
     const struct engine_sitemap *before = find_loc(&v->kept.list, loc);
     enum engine_state state = ENGINE_OK;
     if (find_loc(&v->list, loc) != NULL || index->page_count == 0 ||
-        v->list.count == ENGINE_SITEMAPS_MAX) /* what cannot be noted is not sent */
+        v->list.count == ENGINE_SITEMAPS_MAX) /* no room to record the submission */
         return state;
     if (is_to_be_sent(v, loc) && v->sent == SUBMIT_MOST)
-        return state; /* the next visit's */
+        return state; /* left to the next visit */
     if (is_to_be_sent(v, loc)) {
         state = v->e->kind->submit(v->e, str_text(&v->property), loc);
         v->sent += state == ENGINE_OK;
@@ -402,7 +405,7 @@ static enum engine_state submit_index(struct visit *v, const struct registry_ind
     return state;
 }
 
-/* After a submission that failed: what was submitted before stays known. */
+/* After a failed submission, keeps the record of an earlier one. */
 static void keep_submitted(struct visit *v, const char *loc)
 {
     const struct engine_sitemap *before = find_loc(&v->kept.list, loc);
@@ -466,8 +469,8 @@ static struct engine_day day_of(const struct visit *v)
     return day;
 }
 
-/* Seconds until the site is asked again; an engine that asks to wait, or refuses, is left alone by
- * all sites. */
+/* Seconds until the next visit of the site. If the engine refuses or asks to wait, all sites wait.
+ */
 static int64_t wait_of(struct visit *v, enum engine_state state, uint32_t failures)
 {
     struct engine *e = v->e;
@@ -496,7 +499,7 @@ static void log_state(const struct visit *v, enum engine_state state)
         log_event(LOG_LEVEL_INFO, "engine-recovered", "%s: %s", v->e->name, v->site->origin);
 }
 
-/* All sites together, with what this visit found of its own; and a site that is gone, if any. */
+/* Sums up all sites, with this visit's result for its own; and finds a removed site, if any. */
 static void read_others(struct visit *v, struct engine_day *all, int64_t *gone)
 {
     struct catalogue_view *view;
@@ -539,10 +542,10 @@ static void record(struct visit *v, enum engine_state state)
         read_others(v, &write.all, &write.gone);
     write_result(v->e, &write);
     count_states(v->e);
-    log_state(v, state); /* what the API and the metrics show now */
+    log_state(v, state); /* after the API and the metrics show it */
 }
 
-/* False: nothing came of it, and a later look finds the site again. */
+/* Visits a site. False: without result; it stays due. */
 static bool visit(struct engine *e, const struct registry_site *site)
 {
     struct visit v = {.e = e, .site = site, .kept = {.site_id = site->id}, .now = unix_now()};
@@ -558,7 +561,7 @@ static bool visit(struct engine *e, const struct registry_site *site)
     property_of(e, site, &v.property);
     enum engine_state state =
         status == CATALOGUE_OK && !v.kept.list.failed ? query_site(&v) : ENGINE_WAITING;
-    if (state != ENGINE_WAITING) /* else the server stops */
+    if (state != ENGINE_WAITING) /* ENGINE_WAITING: the server stops */
         record(&v, state);
     engine_list_done(&v.kept.list);
     engine_list_done(&v.list);
@@ -570,14 +573,14 @@ static bool visit(struct engine *e, const struct registry_site *site)
 
 struct due {
     const struct registry *registry;
-    int64_t now, *next; /* by site; 0: it was never asked */
+    int64_t now, *next; /* by site; 0: never visited */
 };
 
 static void record_next(void *context, const struct engine_site *site)
 {
     struct due *due = context;
     const struct registry_site *found = registry_site_by_id(due->registry, site->site_id);
-    /* A clock that was set back leaves none for long. */
+    /* If the clock was set back, the site must not wait for long. */
     if (found != NULL)
         due->next[found - due->registry->sites] =
             site->next_at > due->now + DAY_SECONDS ? due->now : site->next_at;
@@ -591,14 +594,14 @@ static bool has_entries(const struct registry_site *site)
     return false;
 }
 
-/* The site that is due longest; NULL: none is, until `*idle_until`. */
+/* The most overdue site; NULL: none is due until `*idle_until`. */
 static const struct registry_site *find_due(struct engine *e, struct catalogue_view *view,
                                             const struct registry *registry, int64_t *idle_until)
 {
     const struct registry_site *found = NULL;
     struct due due = {registry, unix_now(), calloc(registry->site_count + 1, sizeof(int64_t))};
     int64_t first = due.now + ASK_SECONDS;
-    bool empty = false; /* some site is not to be asked for yet */
+    bool empty = false; /* a site has no entries yet */
     bool known = due.next != NULL &&
                  catalogue_view_engine_sites(view, e->name, record_next, &due) == CATALOGUE_OK;
     if (!known)
@@ -617,7 +620,7 @@ static const struct registry_site *find_due(struct engine *e, struct catalogue_v
     return first <= due.now ? found : NULL;
 }
 
-/* Asks for one site, where any is due. True: there may be more. */
+/* Visits one site if any is due. True: there may be more. */
 static bool query_due_site(struct engine *e)
 {
     struct catalogue_view *view;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Google Search Console, as https://developers.google.com/webmaster-tools/v1/sitemaps describes it:
- * a service account asks for a token by a JWT (RFC 7523 2.1), and with it for sitemaps. */
+ * a service account gets a token by a JWT (RFC 7523 2.1), and with it the sitemaps. */
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <inttypes.h>
@@ -78,7 +78,7 @@ const char *engine_jwt(struct str *out, const char *key_pem, const char *key_id,
 
 #define SCOPE         "https://www.googleapis.com/auth/webmasters"
 #define TOKEN_EARLY_S 60   /* a token is not used in its last minute */
-#define TOKEN_MAX_S   3600 /* nor longer than Google says that they are valid */
+#define TOKEN_MAX_S   3600 /* the lifetime by Google's documentation */
 
 /* ---- the token ---- */
 
@@ -88,7 +88,7 @@ struct account {
     struct url token_url;
 };
 
-/* Read again for each token, so that a key may be replaced at any time. */
+/* Reads the key for each token, so that it can be replaced at any time. */
 static enum engine_state read_account(struct engine *e, struct account *a)
 {
     char why[256];
@@ -110,7 +110,7 @@ static enum engine_state read_account(struct engine *e, struct account *a)
     return ENGINE_OK;
 }
 
-/* What the token's answer says: the token, or why there is none. */
+/* Parses the response to the token request: the token, or the reason why there is none. */
 static enum engine_state parse_token(struct engine *e, enum engine_state state)
 {
     char word[65];
@@ -131,7 +131,7 @@ static enum engine_state parse_token(struct engine *e, enum engine_state state)
             clock_unix_ms() / 1000 + (valid < TOKEN_MAX_S ? valid : TOKEN_MAX_S) - TOKEN_EARLY_S;
     }
     json_decref(answer);
-    /* It knows nothing of sites. */
+    /* The token endpoint knows no sites. */
     return state == ENGINE_FORBIDDEN ? ENGINE_FAILED : state;
 }
 
@@ -183,12 +183,12 @@ static void begin_target(struct str *out, const char *property)
     str_append_text(out, "/sitemaps");
 }
 
-/* Why it is 403: to ask too often is not to be forbidden. */
+/* Distinguishes a 403 for too many requests from one for missing permission. */
 static enum engine_state classify_error(struct engine *e, enum engine_state state)
 {
     char word[65];
     if (state == ENGINE_REFUSED)
-        str_clear(&e->token); /* it was revoked: the next request asks for another */
+        str_clear(&e->token); /* the token was revoked: the next request gets another */
     if (state != ENGINE_FORBIDDEN)
         return state;
     json_t *answer = engine_answer(e);

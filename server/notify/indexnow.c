@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A site's batch is what its history has behind the kept position, part by part: no more than
- * BATCH_MAX_URLS and, by a part, BATCH_MAX_BYTES, each URL once. Sites take turns, and one looks at
- * LOOK_PARTS at most: where these have nothing to send, the position moves behind them alone, once
- * that is worth a write. A batch stays at hand until it was accepted (200, 202) and the position
- * has moved behind it by compare and set, which nobody waits for, and which alone is tried again;
- * then the next is gathered. What is not accepted is tried again, later and later or as the answer
- * asks by Retry-After; after a day of that, changes older than a day are given up and counted. A
- * site that is notified for the first time begins with the next change: what is there already,
- * crawlers have from its sitemaps. Of several machines one sends.
+/* A batch has the changes of a site after its stored position in the history, each URL once: at
+ * most BATCH_MAX_URLS and, rounded up to a part, BATCH_MAX_BYTES. Sites take turns, and each reads
+ * at most LOOK_PARTS; if these have nothing to send, only the position moves, once that is worth a
+ * write. A batch is kept until it was accepted (200, 202) and the position has moved behind it by
+ * compare and set. Nobody waits for that move; if it fails, only the move is tried again. A batch
+ * that is not accepted is sent again at growing intervals or as Retry-After asks; after a day of
+ * failures, changes older than a day are dropped and counted. A site that is enabled for the first
+ * time begins with the next change: crawlers know its present pages from its sitemaps. In a shared
+ * catalogue, one node sends.
  *
- * Where the history has nothing, a batch is of one mirrored sitemap: page URLs that its replaced
- * copy and its copy now differ in (server/sources/child_changes.h). There no position is kept: the
- * replaced copy itself says that something is to be sent.
+ * If the history has nothing to send, a batch has the changed page URLs of one mirrored sitemap:
+ * the difference of its replaced and its current copy (server/sources/child_changes.h). That needs
+ * no position: while the replaced copy exists, there is something to send.
  *
- * Memory is that of a batch for each site, and, while a mirrored sitemap is sent, 24 bytes for each
- * page URL of its replaced copy. */
+ * Memory: a batch for each site, and 24 bytes for each page URL of the replaced copy while a
+ * mirrored sitemap is sent. */
 #include "server/notify/indexnow.h"
 
 #include <inttypes.h>
@@ -31,8 +31,8 @@
 #include "server/sources/child_changes.h"
 #include "server/trace/trace.h"
 
-#define LEAD            "indexnow" /* of several nodes one sends */
-#define LOOK_MS         5000       /* what comes within it goes together */
+#define LEAD            "indexnow" /* the lease of the node that sends */
+#define LOOK_MS         5000       /* changes within it are sent together */
 #define PACE_MS         1000       /* after a batch was accepted, the next look */
 #define STOP_LOOK_MS    10
 #define RETRY_MIN_MS    30000
@@ -43,23 +43,23 @@
 #define BATCH_MAX_BYTES (2u << 20)
 #define SENDING_MAX     4u
 #define LOOK_PARTS      256u /* of about a thousand rows */
-/* So much of the history without anything to send is worth a write. */
+/* Moving the position over so many parts or revisions is worth a write, */
 #define PASSED_PARTS     64u
 #define PASSED_REVISIONS 1000u
-#define PASSED_MS        3600000 /* or so long ago: the history does not reach back for ever */
-/* Of a mirrored sitemap so many page URLs are sent whatever part of it they are. */
+#define PASSED_MS        3600000 /* or after this time, since the history is limited */
+/* So many changed page URLs of a mirrored sitemap are never a bulk. */
 #define BULK_FREE  100u
 #define COMPARE_MS 1000 /* of each look, for comparing copies */
 
 struct batch {
     struct indexnow_position from, to;
     int64_t newest_at; /* of its changes, Unix time */
-    struct str texts;  /* each loc with its NUL */
+    struct str texts;  /* NUL-terminated locs */
     size_t *places, count, room;
     struct str body;
-    size_t taken;   /* of a mirrored sitemap's changes, those of other hosts, too */
-    unsigned parts; /* that were looked at */
-    bool more;      /* there are others */
+    size_t taken;   /* changes of the mirrored sitemap, including those of other hosts */
+    unsigned parts; /* parts that were read */
+    bool more;      /* there are more changes */
     char headers[128];
 };
 
@@ -69,18 +69,20 @@ struct notified_site {
     struct indexnow *n;
     const struct config_site *config;
     struct url origin, endpoint;
-    struct batch batch; /* empty: none is at hand */
+    struct batch batch; /* empty: none */
     uint64_t seen;      /* the catalogue's revision when there was nothing more to send */
     int64_t next_at, failing_since;
-    uint64_t gap_reported; /* where the history began then; 0: never */
-    int64_t pass_at; /* when the position moves though there is nothing to send; 0: it need not */
+    uint64_t gap_reported; /* the beginning of the history at the last report of a gap; 0: never */
+    int64_t pass_at; /* when to move the position although there is nothing to send; 0: never */
     unsigned tries;
     bool sending;
-    int64_t site_id; /* 0: it is not there */
-    /* Of a mirrored sitemap, whose page URLs the batch has: NULL: it has a urlset's. */
+    int64_t site_id; /* 0: the site does not exist */
+    /* The mirrored sitemap of the batch; NULL: the batch is from urlsets. */
     struct child_changes *changes;
-    uint64_t changes_from, changes_count; /* how many were sent before the batch, and of how many */
-    atomic_int move;                      /* of its position: the writer's thread says the result */
+    /* changes that were sent before the batch, and all of them */
+    uint64_t changes_from, changes_count;
+    /* state of the move; the writer's thread sets the result */
+    atomic_int move;
 };
 
 struct indexnow {
@@ -92,7 +94,7 @@ struct indexnow {
     struct address_guard guard;
     struct fetch_loop *loop;
     struct thread thread;
-    size_t site_count, turn; /* whose is next */
+    size_t site_count, turn; /* the next site */
     struct notified_site *sites;
     unsigned sending;
     int64_t next_look;
@@ -125,14 +127,14 @@ struct gathering {
     bool failed;
 };
 
-/* Not where only its owner or digest is another now. */
+/* False if only the owner or digest has changed. */
 static bool is_news(const struct entry_record *before, const struct entry_record *after)
 {
     return before == NULL || after == NULL || !text_equal(before->lastmod, after->lastmod) ||
            !text_equal(before->extensions, after->extensions);
 }
 
-/* An engine takes a host's URLs only. */
+/* Engines accept only URLs of the site's host. */
 static bool is_of_site(const struct notified_site *s, const char *loc)
 {
     size_t len = s->origin.origin_len;
@@ -174,8 +176,8 @@ static bool is_full(const struct batch *b)
     return b->count >= BATCH_MAX_URLS || b->texts.len >= BATCH_MAX_BYTES || b->parts >= LOOK_PARTS;
 }
 
-/* The parts of a change from the batch's end on, as far as they fit. `*whole` where it came to the
- * change's end. */
+/* Adds the parts of a change after the batch's end, as many as fit. `*whole`: the end of the change
+ * was reached. */
 static enum catalogue_status gather_change(struct gathering *g, struct catalogue_view *view,
                                            bool *whole)
 {
@@ -202,7 +204,7 @@ static enum catalogue_status gather_change(struct gathering *g, struct catalogue
     return status;
 }
 
-static const char *sort_texts; /* the one thread's */
+static const char *sort_texts; /* only for the thread */
 
 static int by_text(const void *a, const void *b)
 {
@@ -230,7 +232,7 @@ static void report_gap(const struct notified_site *s)
               s->config->origin);
 }
 
-/* Fills the batch with what is new since its `from`; the catalogue is at `revision`. */
+/* Fills the batch with the changes since its `from`; the catalogue is at `revision`. */
 static enum catalogue_status gather_all(struct gathering *g, struct catalogue_view *view,
                                         int64_t site_id, uint64_t revision)
 {
@@ -240,11 +242,12 @@ static enum catalogue_status gather_all(struct gathering *g, struct catalogue_vi
     bool whole = true;
 
     if (status == CATALOGUE_OK && first > b->to.revision) {
-        if (g->site->gap_reported != first) /* else the position cannot be moved behind it yet */
+        /* equal: reported already, the position has not moved yet */
+        if (g->site->gap_reported != first)
             report_gap(g->site);
         g->site->gap_reported = first;
         b->to = (struct indexnow_position){first, 0};
-        g->site->pass_at = clock_now_ms(); /* it is reported once */
+        g->site->pass_at = clock_now_ms(); /* move the position, so that the gap is reported once */
     }
     b->more = true;
     while (status == CATALOGUE_OK && whole && !g->failed && !is_full(b)) {
@@ -269,7 +272,7 @@ static enum catalogue_status gather_all(struct gathering *g, struct catalogue_vi
     return status == CATALOGUE_OK && g->failed ? CATALOGUE_NO_MEMORY : status;
 }
 
-/* CONFLICT: it is where another node moved it. */
+/* CONFLICT: another node has moved it. */
 static void moved(void *context, struct change_result *result)
 {
     struct notified_site *s = context;
@@ -288,7 +291,7 @@ static void move_to(struct notified_site *s, int64_t site_id)
     catalogue_submit(s->n->catalogue, &change, moved);
 }
 
-/* There is nothing to send of what was looked at. */
+/* The parts that were read have nothing to send. */
 static void skip_site(struct notified_site *s, int64_t site_id)
 {
     const struct batch *b = &s->batch;
@@ -324,7 +327,7 @@ static void make_body(struct notified_site *s)
     str_append_text(&b->body, "]}");
 }
 
-/* The site's next batch; its `count` stays 0 where there is nothing to send. */
+/* Collects the site's next batch; `count` 0: nothing to send. */
 static enum catalogue_status collect_changes(struct notified_site *s, struct catalogue_view *view,
                                              const struct registry *registry, uint64_t revision)
 {
@@ -357,7 +360,7 @@ static enum catalogue_status collect_changes(struct notified_site *s, struct cat
 
 /* ---- sending --------------------------------------------------------------------------- */
 
-/* False: `sent` copies cannot be dropped. */
+/* False: the `sent` copies cannot be dropped. */
 static bool close_changes(struct notified_site *s, bool sent)
 {
     bool closed = s->changes == NULL || child_changes_close(s->changes, sent);
@@ -366,7 +369,7 @@ static bool close_changes(struct notified_site *s, bool sent)
     return closed;
 }
 
-/* Behind the batch. */
+/* Moves the position behind the batch. */
 static void move_on(struct notified_site *s)
 {
     struct registry *registry = NULL;
@@ -391,8 +394,8 @@ static void move_on(struct notified_site *s)
     registry_unref(registry);
 }
 
-/* The result of the move: of what was accepted it alone is tried again, while no other node sends.
- */
+/* Handles the result of the move. If it failed, only the move is repeated, as long as no other node
+ * sends. */
 static void settle_move(struct notified_site *s, bool leads)
 {
     int move = atomic_load(&s->move);
@@ -491,7 +494,7 @@ static void send_batch(struct notified_site *s)
 
 /* ---- the thread ------------------------------------------------------------------------ */
 
-/* Another node sends: it finds in the catalogue what was not accepted here. */
+/* Another node sends now; it finds the unsent changes in the catalogue. */
 static void yield_to_leader(struct indexnow *n)
 {
     for (size_t i = 0; i < n->site_count; i++) {
@@ -515,7 +518,7 @@ static struct notified_site *site_in_turn(struct indexnow *n, size_t i)
     return &n->sites[(n->turn + i) % n->site_count];
 }
 
-/* The site is there no more: what was to be sent of it is dropped. */
+/* The site no longer exists: drops its batch. */
 static void clear_batch(struct notified_site *s)
 {
     if (s->sending || atomic_load(&s->move) != MOVE_NONE)
@@ -524,7 +527,7 @@ static void clear_batch(struct notified_site *s)
     batch_clear(&s->batch);
 }
 
-/* Gathers where something was written since, or the next batch of what was. */
+/* Collects a batch if something was written since the last one, or if there is more. */
 static void find_changes(struct indexnow *n)
 {
     struct catalogue_view *view;
@@ -542,14 +545,14 @@ static void find_changes(struct indexnow *n)
         s->site_id = site != NULL ? site->id : 0;
         if (site == NULL)
             clear_batch(s);
-        else if (n->store != NULL) /* also while an engine accepts nothing */
+        else if (n->store != NULL) /* even while no batch is accepted */
             child_store_want_changes(n->store, site->id);
         if (s->batch.count > 0 || s->changes != NULL || atomic_load(&s->move) != MOVE_NONE ||
             is_read(s, now.revision) || n->sending >= SENDING_MAX || s->next_at > clock_now_ms())
             continue;
         enum catalogue_status gathered = collect_changes(s, view, registry, now.revision);
         if (gathered != CATALOGUE_OK)
-            batch_clear(&s->batch); /* what is wrong with one site's history is its own */
+            batch_clear(&s->batch); /* a fault in one site's history must not affect others */
         else if (s->batch.count > 0)
             send_batch(s);
         else if (!s->batch.more)
@@ -571,8 +574,8 @@ static bool add_changed(void *context, const char *loc)
     return true;
 }
 
-/* Whether so much at once is a template, a relaunch or another division into sitemaps, of which
- * nobody is to be notified. */
+/* Whether so many changes at once come from a new template, a relaunch or a new division into
+ * sitemaps, which are not sent. */
 static bool is_bulk(const struct notified_site *s, const struct child_changes_counts *counts)
 {
     uint64_t pages = counts->before > counts->now ? counts->before : counts->now;
@@ -616,11 +619,11 @@ static void gather_changes(struct notified_site *s, int64_t until_ms)
     } else if (s->batch.count > 0) {
         send_batch(s);
     } else {
-        move_on(s); /* all are on other hosts */
+        move_on(s); /* all changes are on other hosts */
     }
 }
 
-/* Where there is nothing to send of urlsets. */
+/* Looks for changes of mirrored sitemaps if the urlsets have nothing to send. */
 static void find_changes_of_copies(struct indexnow *n)
 {
     int64_t until_ms = clock_now_ms() + COMPARE_MS;
@@ -676,7 +679,7 @@ static void indexnow_run(void *context)
         now = clock_now_ms();
         fetch_loop_poll(n->loop, n->next_look > now ? (int)(n->next_look - now) : 0);
     }
-    while (any_moves(n)) /* the writer still knows of them */
+    while (any_moves(n)) /* the writer still uses them */
         fetch_loop_poll(n->loop, STOP_LOOK_MS);
 }
 

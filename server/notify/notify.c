@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What was last known of each source is compared with what it says now; each difference is an
- * event, a line of JSON. Lines wait by kind, and those of one kind go together, once a minute at
- * most: a whole site that fails is one request, not a thousand. What is not taken (anything but a
- * 2xx) stays, and is tried again for a day, a minute later and then less often, or as the answer
- * asks by Retry-After. Memory is bounded by KIND_MAX_LINES: what comes beyond is counted, and the
- * count goes along.
+/* The state of each source is compared with the one before; each difference is an event, a line of
+ * JSON. Lines of one kind are sent together, at most once a minute: if a whole site fails, that is
+ * one request, not a thousand. Lines that are not accepted (anything but a 2xx) are sent again for
+ * a day, after a minute and then less often, or as Retry-After asks. KIND_MAX_LINES bounds the
+ * memory: further events are counted, and the count is sent, too.
  *
- * The URL may hold a secret (that is how chats hand out theirs), so it is in no line of the log. */
+ * The URL may contain a secret, as those of chat services do, so it is never logged. */
 #include "server/notify/notify.h"
 
 #include <inttypes.h>
@@ -32,9 +31,9 @@
 #define TIMEOUT_MS     30000
 #define ANSWER_BYTES   65536
 #define KIND_MAX_LINES 50u
-#define SITE_MAX_LINES 10u /* of those, about single sitemaps of one site */
-/* About one site: one whose failing sources have other names with each look leaves room for others.
- */
+#define SITE_MAX_LINES 10u /* lines about single sitemaps of one site */
+/* Lines about one site: a site whose failing sources get new names all the time must leave room for
+ * others. */
 #define SITE_PART (KIND_MAX_LINES / 2)
 
 enum kind {
@@ -44,14 +43,14 @@ enum kind {
     REMOVAL_SETTLED,
     SITEMAPS_BAD,
     SITEMAPS_WELL,
-    OF_ONE, /* and on: in the order of enum notify_word */
+    OF_ONE, /* and the following: in the order of enum notify_word */
     KINDS = OF_ONE + NOTIFY_WORDS
 };
 static const char *const kind_words[KINDS] = {
     "source-failing", "source-well",  "removal-held", "removal-settled", "sitemaps-bad",
     "sitemaps-well",  "sitemap-gone", "sitemap-back", "date-stale",      "date-well",
 };
-/* Of one sitemap, of several. */
+/* For one sitemap, for several. */
 static const char *const word_sentences[NOTIFY_WORDS][2] = {
     {"is gone", "are gone"},
     {"is there again", "are there again"},
@@ -60,38 +59,38 @@ static const char *const word_sentences[NOTIFY_WORDS][2] = {
     {"has a new date", "have new dates"},
 };
 
-/* What waits of a kind. Times are of the monotonic clock. */
+/* Waiting lines of one kind. Times are of the monotonic clock. */
 struct waiting {
     struct str lines;
     unsigned count;
-    uint32_t sites[KIND_MAX_LINES]; /* of each line, its site's hash; 0: not known */
+    uint32_t sites[KIND_MAX_LINES]; /* for each line, the hash of its site; 0: unknown */
     uint64_t more;                  /* events beyond KIND_MAX_LINES or SITE_PART */
-    int64_t first_at;               /* of what waits longest */
-    int64_t next_at;                /* not to be sent earlier */
+    int64_t first_at;               /* of the oldest line */
+    int64_t next_at;                /* do not send earlier */
     unsigned tries;
 };
 
-/* A source as it was at the last look. */
+/* A source at the last look. */
 struct known {
     char name[NAME_MAX_BYTES + 1];
     uint64_t held, bad;
-    unsigned waits; /* a bit for each kind of which a line of it waits */
+    unsigned waits; /* bits: the kinds with a waiting line about this source */
     bool failing, seen;
 };
 
-/* Sitemaps of one source, or registered in one site, to which the same happened: one line once
- * there is a place for it, which names the first. Texts owned. */
+/* Sitemaps of one source, or registered in one site, with the same event: they become one line,
+ * which names the first. Texts owned. */
 struct gathered {
     char *source, *site, *loc;
     int64_t at;
-    uint64_t more; /* beside the first */
+    uint64_t more; /* besides the first */
 };
 
-/* What waits for the lines of its kind to be sent: only then it comes to be lines. */
+/* Events that become lines once the earlier lines of their kind have been sent. */
 struct gathering {
     struct gathered each[KIND_MAX_LINES];
     unsigned count;
-    uint64_t more; /* for which there was no room */
+    uint64_t more; /* events for which there was no room */
 };
 
 struct notify {
@@ -103,15 +102,15 @@ struct notify {
     struct thread thread;
     pthread_mutex_t lock; /* for what follows */
     struct gathering words[NOTIFY_WORDS];
-    /* The thread's. */
+    /* Only for the thread. */
     size_t known_count, known_room;
     struct known *known;
     struct waiting kinds[KINDS];
     enum kind sending; /* KINDS: none */
-    struct str body;   /* that is being sent */
+    struct str body;   /* of the current request */
     unsigned sent_count;
     uint64_t sent_more;
-    bool logged; /* in the log, that it fails */
+    bool logged; /* the failure was logged */
 };
 
 /* ---- events ---------------------------------------------------------------------------- */
@@ -125,7 +124,7 @@ static bool has_room(const struct waiting *w, uint32_t site)
     return w->count < KIND_MAX_LINES && (site == 0 || of_site < SITE_PART);
 }
 
-/* `url`: of the sitemap that it is about; NULL: it is about more. */
+/* Adds an event as a line. `url`: of the sitemap; NULL: it is about several. */
 static void add_line(struct notify *n, enum kind kind, const struct notify_state *state,
                      const char *url, int64_t since, const char *sentence)
 {
@@ -153,7 +152,7 @@ static void add_line(struct notify *n, enum kind kind, const struct notify_state
     str_append_text(&w->lines, ",\"sentence\":");
     str_append_json_text(&w->lines, sentence);
     str_append_format(&w->lines, ",\"since\":\"%s\"}\n", time);
-    if (w->lines.failed) { /* no memory: one event less, and all lines there are stay whole */
+    if (w->lines.failed) { /* out of memory: drop this event, keep the other lines intact */
         w->lines.failed = false;
         w->lines.len = before;
         w->more++;
@@ -177,7 +176,7 @@ static void add_notification(struct notify *n, enum kind kind, const struct noti
     add_line(n, kind, state, NULL, since, sentence);
 }
 
-/* ---- of single sitemaps ---------------------------------------------------------------- */
+/* ---- single sitemaps ------------------------------------------------------------------- */
 
 static void gathered_done(struct gathered *g)
 {
@@ -186,7 +185,7 @@ static void gathered_done(struct gathered *g)
     free(g->loc);
 }
 
-/* What the API registered is reported by site: one tenant's does not hide another's. */
+/* Registered sitemaps are gathered by site, so that one tenant's do not hide another's. */
 static bool is_of(const struct gathered *g, const struct notify_sitemap *what)
 {
     return strcmp(g->source, what->source) == 0 &&
@@ -240,7 +239,7 @@ static void add_gathered(struct notify *n, enum notify_word word, const struct g
              g->at, sentence);
 }
 
-/* Into lines, where none of the kind waits and they may be sent now. */
+/* Turns gathered events into lines, if no line of the kind waits and sending is allowed now. */
 static void add_all_gathered(struct notify *n, enum notify_word word)
 {
     struct waiting *w = &n->kinds[OF_ONE + word];
@@ -282,14 +281,15 @@ static struct known *find_source(struct notify *n, const char *name)
     return grown;
 }
 
-/* Of what it is that something is said. */
+/* The subject of a sentence. */
 static const char *subject(const struct notify_state *state)
 {
     return state->name[0] != '\0' ? "of the source" : "registered by API";
 }
 
-/* A source has one line of a kind waiting; how it is by then is reported when that is sent. So one
- * that changes with each look leaves room for what is said of others. */
+/* Whether a line may be added: a source has at most one waiting line of each kind, so that one that
+ * changes all the time leaves room for others. Its later state is reported after that line was
+ * sent. */
 static bool has_place(struct known *k, enum kind kind)
 {
     bool has = (k->waits & 1u << kind) == 0;
@@ -311,7 +311,7 @@ static void check_failure(struct notify *n, struct known *k, const struct notify
     k->failing = failing;
 }
 
-/* True: more than were known, or none any more, and there is a place to say so. */
+/* True if there are more than before, or none any more, and a line may be added. */
 static bool is_news(struct known *k, uint64_t *known, uint64_t now, enum kind more, enum kind none)
 {
     bool moved = now > *known || (now == 0 && *known > 0);
@@ -362,7 +362,7 @@ static void on_state(void *context, const struct notify_state *state)
     check_bad(n, k, state);
 }
 
-/* A source that is there no more is forgotten: nothing of it is amiss, nor well. */
+/* Compares all sources; forgets removed ones without an event. */
 static void find_trouble(struct notify *n)
 {
     size_t kept = 0;
@@ -380,7 +380,7 @@ static void find_trouble(struct notify *n)
 
 /* ---- sending --------------------------------------------------------------------------- */
 
-/* The lines that were sent stand first, and those that came meanwhile behind them. */
+/* Removes the sent lines, which come first; newer ones follow them. */
 static void forget_sent(struct notify *n, struct waiting *w, size_t lines_len)
 {
     memmove(w->lines.data, w->lines.data + lines_len, w->lines.len - lines_len);
@@ -468,7 +468,7 @@ static void send_kind(struct notify *n, enum kind kind)
     }
 }
 
-/* Sends what is due; how long there is nothing to do. */
+/* Sends due lines. Returns how long there is nothing to do. */
 static int64_t send_due(struct notify *n, int64_t next_look)
 {
     int64_t now = clock_now_ms(), next = next_look;
@@ -487,7 +487,8 @@ static int64_t send_due(struct notify *n, int64_t next_look)
 static void notify_run(void *context)
 {
     struct notify *n = context;
-    int64_t next_look = clock_now_ms() + n->options.look_ms; /* what starts fails together */
+    /* at the start all failures come together */
+    int64_t next_look = clock_now_ms() + n->options.look_ms;
 
     while (!thread_stops(&n->thread)) {
         if (clock_now_ms() >= next_look) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* SITE/changed/HASH is the copy that was sent last, SITE/changed/HASH.now the one that is compared
- * with it, by the hashes of each page's loc and of its lastmod and extensions. */
+/* SITE/changed/HASH is the copy that was sent last; SITE/changed/HASH.now is the newer copy that is
+ * compared with it. Two copies are compared by the hash of each page's loc and the hash of its
+ * lastmod and extensions. */
 #include "server/sources/child_changes.h"
 
 #include <dirent.h>
@@ -27,7 +28,7 @@ struct page {
     bool found;            /* in the other copy */
 };
 
-/* The pages of the copy before, by their locs' hashes. */
+/* The pages of the older copy, sorted by the hash of the loc. */
 struct pages {
     struct page *at; /* owned */
     size_t count, room;
@@ -40,13 +41,13 @@ struct child_changes {
     struct pages before;
 };
 
-/* A reading of the copies. Changed page URLs come in this order: those of the copy now, then those
+/* Reads both copies. Reports changed page URLs in this order: those of the newer copy, then those
  * that were removed. */
 struct reading {
     struct child_changes *changes;
     uint64_t pages, changed, from;
     size_t taken;
-    bool (*take)(void *context, const char *loc); /* NULL: they are counted */
+    bool (*take)(void *context, const char *loc); /* NULL: only count them */
     void *context;
     enum { GATHER, FIND_CHANGED, FIND_REMOVED } step;
     bool full, failed;
@@ -120,7 +121,8 @@ static bool pass_over(void *context, const struct rejection *rejection)
     return true;
 }
 
-/* Reads one of the two copies. False: it cannot be read as page URLs, or, `failed`, not now. */
+/* Reads one of the two copies. False: it has no readable page URLs, or (`failed`) memory or the
+ * disk failed. */
 static bool read_copy(struct reading *r, const char *end)
 {
     const struct reader_options options = {.format = READER_AUTO,
@@ -159,7 +161,7 @@ static bool read_copy(struct reading *r, const char *end)
     return read;
 }
 
-/* Both copies, once the one before is known. */
+/* Reads both copies, once the pages of the older one are known. */
 static bool read_both(struct reading *r)
 {
     struct pages *p = &r->changes->before;
@@ -174,8 +176,7 @@ static bool read_both(struct reading *r)
 
 /* ---- on disk ---- */
 
-/* The names in the site's folder of replaced copies, which is closed by closedir; NULL: there is
- * none. */
+/* Opens the site's folder of replaced copies; close it with closedir. NULL: there is none. */
 static DIR *open_folder(struct child_store *s, int64_t site_id)
 {
     char name[CHILD_PATH_SIZE];
@@ -189,7 +190,7 @@ static DIR *open_folder(struct child_store *s, int64_t site_id)
     return files;
 }
 
-/* Takes hold of the copy now. False with errno; ENOENT where there is none. */
+/* Links the current copy to the name HASH.now. False with errno; ENOENT: there is none. */
 static bool link_now(struct child_changes *changes, char loc[LOC_MAX_CHARS + 1])
 {
     int folder = child_store_folder(changes->store);
@@ -198,7 +199,7 @@ static bool link_now(struct child_changes *changes, char loc[LOC_MAX_CHARS + 1])
     child_store_path(changes->site_id, "", changes->name, "", copy);
     name_of(changes, ".now", now);
     unlinkat(folder, now, 0);
-    child_store_lock_places(changes->store); /* not between the two names of one copy */
+    child_store_lock_places(changes->store); /* not while another thread renames the copy */
     bool linked = linkat(folder, copy, folder, now, 0) == 0;
     child_store_unlock_places(changes->store);
     int fd = linked ? child_store_open_file(changes->store, now, &from, loc) : -1;
@@ -218,8 +219,8 @@ static bool is_newer(const struct child_changes *changes, const char *now)
            fstatat(folder, now, &sent, AT_SYMLINK_NOFOLLOW) == 0 && copy.st_ino != sent.st_ino;
 }
 
-/* Drops the two copies. `sent`: the one now replaces the one before, where a newer one came
- * meanwhile. False: they cannot be dropped. */
+/* Drops both copies. `sent`: if a still newer copy came meanwhile, HASH.now becomes the older copy.
+ * False: they cannot be dropped. */
 static bool drop_copies(const struct child_changes *changes, bool sent)
 {
     char before[CHILD_PATH_SIZE], now[CHILD_PATH_SIZE];
@@ -251,8 +252,8 @@ bool child_changes_close(struct child_changes *changes, bool sent)
     return dropped;
 }
 
-/* Counts what changed. False: nothing, or a copy cannot be read as page URLs; `*failed`: not now
- * (memory, the disk). */
+/* Counts the changes. False: there are none, a copy has no readable page URLs, or (`*failed`)
+ * memory or the disk failed. */
 static bool compare(struct child_changes *changes, struct child_changes_counts *counts,
                     bool *failed)
 {
@@ -273,7 +274,7 @@ static bool compare(struct child_changes *changes, struct child_changes_counts *
     return whole && both.changed > 0;
 }
 
-/* The next name of a replaced copy. */
+/* Reads the name of the next replaced copy. */
 static bool next_name(DIR *files, char out[CHILD_HASH_CHARS + 1])
 {
     const struct dirent *file;
@@ -294,7 +295,7 @@ struct child_changes *child_changes_open(struct child_store *s, int64_t site_id,
     *counts = (struct child_changes_counts){.changed = 0};
     if (changes != NULL)
         *changes = (struct child_changes){.store = s, .site_id = site_id};
-    /* What cannot be compared now leaves its turn to the next. */
+    /* If a copy cannot be compared now, try the next one. */
     for (unsigned tried = 0;
          changes != NULL && files != NULL && !found && (tried < 2 || clock_now_ms() < until_ms) &&
          next_name(files, changes->name);

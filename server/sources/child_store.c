@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* On disk: FOLDER/SITE/HASH, where HASH is that of the loc. A file begins with a head of three
- * lines, a mark, the hash of the content with the time of writing, and the loc, and the sitemap
- * follows. The loc in it shows what the file is a copy of, whatever two locs hash to; the hash
- * shows whether the copy is of what the catalogue knows, which another node may have read.
+/* A copy is the file FOLDER/SITE/HASH; HASH is the hash of the loc. It begins with a head of three
+ * lines: a mark, the hash of the content with the time of writing, and the loc. The sitemap
+ * follows. The loc guards against two locs with the same hash; the hash of the content shows
+ * whether the copy matches the catalogue, since another node may have polled the sitemap.
  *
- * A copy is written beside its place, synchronised, and renamed: a crash leaves the one before.
- * FOLDER/SITE/changed/ has the copies that were replaced (child_changes.h). What several threads do
- * with the same names, they do under `places`. */
+ * A copy is written under another name, synchronised, and renamed: a crash leaves the older copy.
+ * FOLDER/SITE/changed/ has the copies that were replaced (child_changes.h). The mutex `places`
+ * guards the names that several threads use. */
 #include "server/sources/child_store.h"
 
 #include <dirent.h>
@@ -37,15 +37,15 @@
 #define STAMP_CHARS (HASH_CHARS + 16)
 #define HEAD_BYTES  (sizeof MARK + STAMP_CHARS + LOC_MAX_CHARS + 2)
 
-/* How often all of it is looked after, how soon the first time, and how soon again at most: where
- * the time was over, or a wake says that the bound is exceeded. */
+/* Maintenance of the store: the interval, the first one after the start, and the shortest pause
+ * before another, if time ran out or the limit is exceeded. */
 #define LOOK_MS  (10 * 60 * 1000)
 #define FIRST_MS 2000
 #define AGAIN_MS 5000
-/* Memory is given back at so many more copies than before, and a tenth. */
+/* Memory is returned to the system after the store has grown by so many copies and a tenth. */
 #define TRIM_COPIES 10000u
-/* Of a source whose sitemaps cannot be fetched so many are tried at each look; the rest, like
- * these, gets its copies with the next polls. */
+/* After so many failed fetches in a row the rest of a source's missing copies is left to its next
+ * polls. */
 #define FAILED_MOST 5u
 /* How long replaced copies wait for their changes to be sent. */
 #define REPLACED_KEPT_S (2 * 86400)
@@ -59,18 +59,18 @@ struct child_store {
     char *folder; /* owned */
     struct thread thread;
     atomic_uint_fast64_t max_bytes, copies, bytes, missing;
-    atomic_bool failing;        /* the last write failed: reported once */
-    atomic_bool full;           /* the same of the bound */
+    atomic_bool failing;        /* the last write failed; reported once */
+    atomic_bool full;           /* the limit is exceeded; reported once */
     atomic_bool keeping_failed; /* reported once */
-    atomic_int folder_fd;       /* -1: not there yet; from then on the same number */
+    atomic_int folder_fd;       /* -1: not opened yet; never changes afterwards */
     int64_t started_ms;
     pthread_mutex_t lock;
     pthread_mutex_t places; /* never taken while `lock` is held */
-    /* The sites whose replaced copies are kept, and since when (clock_now_ms) that was not said
-     * again; `lock`. */
+    /* The sites whose replaced copies are kept, and when (clock_now_ms) that was last requested;
+     * guarded by `lock`. */
     struct wish *wishes; /* owned */
     size_t wish_count;
-    /* Whom the thread waits for; `lock`. */
+    /* The thread waits for this; guarded by `lock`. */
     pthread_cond_t fetched;
     bool fetching;
 };
@@ -79,14 +79,14 @@ struct child_copy {
     struct child_store *store;
     int fd;
     bool failed;
-    gzFile packed; /* NULL: it is not */
+    gzFile packed; /* NULL: not packed */
     int64_t site_id;
     char hash[HASH_CHARS + 1]; /* of the loc */
     char name[CHILD_PATH_SIZE], beside[CHILD_PATH_SIZE];
     char loc[LOC_MAX_CHARS + 1];
 };
 
-/* What a file begins with. */
+/* The head of a file. */
 struct head {
     uint64_t hash[2];
     int64_t written_ns; /* Unix time */
@@ -125,15 +125,15 @@ static void hash_of(const char *loc, char out[HASH_CHARS + 1])
              (uint64_t)hash.low64);
 }
 
-/* Somebody removed it, as may be done at any time. */
+/* Whether somebody removed the folder, which is allowed at any time. */
 static bool is_removed(int fd)
 {
     struct stat st;
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0;
 }
 
-/* Opens the folder, which is made; again where it was removed, under the same number, which others
- * may be using. -1 with errno. */
+/* Creates and opens the folder. If it was removed, it is opened again with the same descriptor
+ * number, which other threads may be using. -1 with errno. */
 static int make_folder(struct child_store *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -196,7 +196,7 @@ static bool read_head(int fd, struct head *out)
     return true;
 }
 
-/* Opens a copy; -1 with errno, ENOENT also where the file is a copy of something else. */
+/* Opens a copy; -1 with errno. ENOENT also if the file is a copy of another loc. */
 static int open_copy(struct child_store *s, int64_t site_id, const char *loc, struct head *head)
 {
     char name[CHILD_PATH_SIZE], hash[HASH_CHARS + 1];
@@ -244,7 +244,7 @@ static void unlink_new(const struct child_copy *copy)
     unlinkat(atomic_load(&copy->store->folder_fd), copy->beside, 0);
 }
 
-/* Reported once until a copy is kept again. */
+/* Reports a failure, once until a copy is kept again. */
 static void fail(struct child_copy *copy, const char *what)
 {
     if (!atomic_exchange(&copy->store->failing, true))
@@ -252,7 +252,7 @@ static void fail(struct child_copy *copy, const char *what)
     copy->failed = true;
 }
 
-/* Packs behind what is there. It has a descriptor of its own. */
+/* Opens a gzip writer that appends to the file, with its own descriptor. */
 static gzFile open_packed(int fd)
 {
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -262,7 +262,7 @@ static gzFile open_packed(int fd)
     return packed;
 }
 
-/* Ends the packing. False: what was packed is not whole. */
+/* Ends the gzip writer. False: the packed data is incomplete. */
 static bool close_packed(struct child_copy *copy)
 {
     gzFile packed = copy->packed;
@@ -270,7 +270,7 @@ static bool close_packed(struct child_copy *copy)
     return packed == NULL || gzclose(packed) == Z_OK;
 }
 
-/* Opens the file beside the copy's place, in the site's folder, which is made. -1 with errno. */
+/* Creates the temporary file of the copy, and the site's folder if necessary. -1 with errno. */
 static int open_beside(struct child_copy *copy)
 {
     char site[CHILD_PATH_SIZE];
@@ -289,7 +289,7 @@ static int open_beside(struct child_copy *copy)
 struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, const char *loc,
                                     bool packed)
 {
-    /* The place of the hash, which is known only at the end. */
+    /* A placeholder: the hash is known only at the end. */
     static const uint64_t none[2];
     char head[HEAD_BYTES];
     struct child_copy *copy = malloc(sizeof *copy);
@@ -347,8 +347,8 @@ static uint64_t size_of(int folder, const char *name)
     return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Where changes are wanted, the copy before is kept: that of the first change that was not sent
- * yet. */
+/* If changes are wanted, keeps the older copy, unless one is kept already: that of the first change
+ * that was not sent. */
 static void keep_replaced(const struct child_copy *copy, const uint64_t hash[2])
 {
     int folder = atomic_load(&copy->store->folder_fd);
@@ -357,14 +357,14 @@ static void keep_replaced(const struct child_copy *copy, const uint64_t hash[2])
     if (child_store_has(copy->store, copy->site_id, copy->loc, hash) ||
         linkat(folder, copy->name, folder, replaced, 0) == 0)
         return;
-    /* None is wanted, or there is no copy before; one is kept already. */
+    /* ENOENT: changes are not wanted, or there is no older copy. EEXIST: one is kept already. */
     if (errno != ENOENT && errno != EEXIST && !atomic_exchange(&copy->store->keeping_failed, true))
         report(copy->store, 1, "child-changes-failed",
                "what changed in a sitemap cannot be kept for IndexNow, which is not notified of it",
                errno);
 }
 
-/* Makes the file whole and gives it its date, then its place. */
+/* Writes the head and the date, synchronises the file, and renames it. */
 static bool settle_copy(struct child_copy *copy, const uint64_t hash[2], int64_t date)
 {
     char head[HEAD_BYTES];
@@ -410,7 +410,7 @@ bool child_copy_keep(struct child_copy *copy, const uint64_t hash[2], int64_t da
 
 /* ---- reading */
 
-/* What the catalogue says of a sitemap. */
+/* What the catalogue has about a sitemap. */
 struct known {
     bool served; /* a source with `serve` lists it */
     bool good;
@@ -436,7 +436,7 @@ static enum catalogue_status look_up(struct child_store *s, struct catalogue_vie
     return CATALOGUE_OK;
 }
 
-/* Another node read another content since the copy was made here. */
+/* Whether another node found different content since the copy was made here. */
 static bool is_old(const struct head *head, const struct known *known)
 {
     return known->good && !same_hash(head->hash, known->hash) &&
@@ -464,7 +464,7 @@ int child_store_open(struct child_store *s, int64_t site_id, const char *loc, ui
     int fd = open_copy(s, site_id, loc, &head);
     if (fd < 0) {
         if (errno != ENOMEM && errno != EMFILE && errno != ENFILE && errno != EIO)
-            errno = ENODATA; /* whatever is in its place or its folder's */
+            errno = ENODATA; /* whatever happened to the file or its folder */
         return -1;
     }
     if (is_old(&head, &known))
@@ -496,14 +496,14 @@ int child_store_open_file(struct child_store *s, const char *name, uint64_t *fro
     return fd;
 }
 
-/* ---- looking after it */
+/* ---- maintenance */
 
 struct stored {
     int64_t site_id, written_ns;
     uint64_t bytes;
     ino_t inode;
-    /* In which order a site loses them: replaced copies, copies that can be fetched again, others.
-     */
+    /* The order in which a site loses files: replaced copies, copies that can be fetched again,
+     * others. */
     enum { REPLACED, FETCHABLE, LAST } kind;
     char name[HASH_CHARS + sizeof ".now"];
 };
@@ -519,13 +519,13 @@ struct round {
     struct child_store *store;
     int64_t until_ms;
     uint64_t copies, bytes;
-    /* Each of them, where some are to go. */
+    /* All files, if some must be removed. */
     bool gathers;
     struct stored *all; /* owned */
     size_t count, room;
     bool failed;
     uint64_t unsent; /* removed replaced copies whose changes were not sent */
-    /* Of what is missing. */
+    /* Missing copies. */
     uint64_t missing, fetched;
     unsigned failed_fetches; /* in a row */
     int64_t after;
@@ -538,7 +538,7 @@ static bool stops(struct child_store *s)
     return thread_stops(&s->thread);
 }
 
-/* Removes the file that was looked at; not another that has its name now. */
+/* Removes the file with this inode, not another one that has its name now. */
 static bool remove_file(struct child_store *s, int folder, const char *name, ino_t inode)
 {
     struct stat st;
@@ -549,7 +549,7 @@ static bool remove_file(struct child_store *s, int folder, const char *name, ino
     return removed;
 }
 
-/* What cannot be known is taken for served: it stays. */
+/* If the catalogue cannot be read, the sitemap counts as served, and its copy stays. */
 static struct known known_of(struct child_store *s, int64_t site_id, const struct head *head)
 {
     const struct known unknown = {.served = true};
@@ -580,7 +580,7 @@ static void add_stored(struct round *r, const struct stored *file)
     r->all[r->count++] = *file;
 }
 
-/* A file beside its place is somebody's at this moment, or was left by a crash. */
+/* Whether a crash left this temporary file. A recent one is being written. */
 static bool is_leftover(const struct stat *st)
 {
     return time(NULL) - st->st_ctim.tv_sec > LOOK_MS / 1000;
@@ -613,7 +613,8 @@ static void check_copy(struct round *r, int64_t site_id, int site_fd, const char
     add_stored(r, &stored);
 }
 
-/* Whether the site's changes are asked for; not known at once after the start. */
+/* Whether changes of the site are wanted; true for a while after the start, when that is not known
+ * yet. */
 static bool wants_changes(struct child_store *s, int64_t site_id)
 {
     int64_t since_ms = clock_now_ms() - LOOK_MS;
@@ -625,8 +626,8 @@ static bool wants_changes(struct child_store *s, int64_t site_id)
     return wanted;
 }
 
-/* Drops a replaced copy of what is no longer served or wanted, and one whose changes nobody sent
- * for long. */
+/* Drops a replaced copy if its sitemap is no longer served, its changes are not wanted, or nobody
+ * sent them for too long. */
 static void check_replaced_file(struct round *r, int64_t site_id, int site_fd, int fd,
                                 const char *name, bool wanted)
 {
@@ -689,11 +690,11 @@ static void look_at_site(struct round *r, int folder, const char *name)
     find_replaced(r, site_id, fd);
     closedir(files);
     child_store_lock_places(r->store);
-    unlinkat(folder, name, AT_REMOVEDIR); /* where it is empty */
+    unlinkat(folder, name, AT_REMOVEDIR); /* works only if it is empty */
     child_store_unlock_places(r->store);
 }
 
-/* Opened again for each round: reading moves its place. */
+/* Opens the folder for each round: reading moves the position of a descriptor. */
 static void look_at_all(struct round *r)
 {
     int fd = open(r->store->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -761,9 +762,9 @@ static void report_full(struct child_store *s)
             "and are not served while their origin is down; raise [fetch] store_bytes");
 }
 
-/* The site that has the most gives up what was written longest ago, so that no site takes the room
- * of others, also not with copies that cannot be fetched again; a tenth of the bound is left free,
- * so that not each new copy needs this. */
+/* Removes the oldest files of the site that uses the most space, so that no site takes the room of
+ * others, not even with copies that cannot be fetched again. Frees a tenth of the limit, so that
+ * not every new copy needs this. */
 static void make_room(struct round *r)
 {
     struct child_store *s = r->store;
@@ -777,7 +778,7 @@ static void make_room(struct round *r)
         for (size_t i = 1; i < count; i++)
             if (shares[i].bytes > most->bytes)
                 most = &shares[i];
-        if (most->at == most->end) /* what was written meanwhile has its turn at the next look */
+        if (most->at == most->end) /* the rest was written meanwhile and is for the next round */
             break;
         const struct stored *at = &r->all[most->at++];
         if (evict(r, at))
@@ -786,7 +787,7 @@ static void make_room(struct round *r)
     free(shares);
 }
 
-/* Looks at all files, and makes room past the bound. */
+/* Checks all files, and makes room if the limit is exceeded. */
 static void check_copies(struct round *r)
 {
     struct child_store *s = r->store;
@@ -808,7 +809,7 @@ static void check_copies(struct round *r)
     }
 }
 
-/* ---- what is missing */
+/* ---- missing copies */
 
 static bool find_missing(void *context, const struct check_record *record)
 {
@@ -836,11 +837,11 @@ static void on_fetched(void *context)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Waits for a copy. False: there is none. */
+/* Requests a copy and waits. False: there is still none. */
 static bool fetch(struct child_store *s, const struct missing *wanted)
 {
     struct head head;
-    s->fetching = true; /* nobody else looks at it now */
+    s->fetching = true; /* no other thread reads it yet */
     s->options.fetch(s->options.context, wanted->site_id, wanted->loc, on_fetched, s);
     pthread_mutex_lock(&s->lock);
     while (s->fetching)
@@ -852,7 +853,7 @@ static bool fetch(struct child_store *s, const struct missing *wanted)
     return fd >= 0;
 }
 
-/* Whether more is to be fetched at this look. */
+/* Whether more may be fetched in this round. */
 static bool may_fetch(struct round *r)
 {
     struct child_store *s = r->store;
@@ -860,7 +861,7 @@ static bool may_fetch(struct round *r)
            atomic_load(&s->bytes) < atomic_load(&s->max_bytes) && clock_now_ms() < r->until_ms;
 }
 
-/* One at a time: requests and polls go first. */
+/* Fetches one at a time: requests and polls go first. */
 static void fetch_missing(struct round *r)
 {
     for (size_t i = 0; i < r->wanted; i++) {
@@ -893,8 +894,8 @@ static bool check_copies_of_source(void *context, const char *source)
     return !stops(r->store);
 }
 
-/* Finds what is missing and fetches it. A full store fetches nothing until what is missing, taken
- * for as large as the rest, has room. */
+/* Finds and fetches missing copies. A full store fetches nothing until all missing copies have
+ * room, estimated by the mean size of the others. */
 static void collect_missing(struct round *r)
 {
     struct child_store *s = r->store;
@@ -906,7 +907,7 @@ static void collect_missing(struct round *r)
         atomic_store(&s->full, false);
 }
 
-/* Looks after all of it once. True: there is more to fetch at once. */
+/* One round of maintenance. True: there is more to fetch soon. */
 static bool look(struct child_store *s, struct round *r)
 {
     bool was_full = atomic_load(&s->full);
@@ -927,7 +928,7 @@ static void store_run(void *context)
     struct child_store *s = context;
     struct round r;
     int64_t next_ms = 0, wait_ms = FIRST_MS;
-    uint64_t trimmed_at = 0; /* how many copies there were */
+    uint64_t trimmed_at = 0; /* the number of copies then */
     while (thread_wait(&s->thread, wait_ms)) {
         wait_ms = next_ms - clock_now_ms();
         if (wait_ms > 0)
@@ -935,7 +936,7 @@ static void store_run(void *context)
         bool again = look(s, &r);
         next_ms = clock_now_ms() + AGAIN_MS;
         wait_ms = again ? AGAIN_MS : LOOK_MS;
-        /* Many polls leave much memory behind, in pieces. */
+        /* Many polls fragment the heap. */
         if (r.copies > trimmed_at + trimmed_at / 10 + TRIM_COPIES) {
             trimmed_at = r.copies;
             malloc_trim(0);
@@ -973,7 +974,7 @@ void child_store_stats_get(struct child_store *s, struct child_store_stats *out)
                                       .full = atomic_load(&s->full)};
 }
 
-/* ---- life */
+/* ---- beginning and end */
 
 struct child_store *child_store_new(const struct child_store_options *options)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The child store: copies on disk of the sitemaps that remote sources with `serve` list, so that
- * this server serves them itself, also while their origin is down. A copy is the sitemap as it was
- * last read and found good, its content codings removed (RFC 9110 8.4).
+ * this server serves them itself, also while their origin is down. A copy is the last good version
+ * of the sitemap, without its content codings (RFC 9110 8.4).
  *
- * A copy is written by the thread that polls, read by those that load served files, and looked
- * after by a thread of the store: it removes what is no longer listed, keeps the store within its
- * bound, and asks for what is missing.
+ * The thread that polls writes copies, and the threads that load served files read them. The
+ * store's own thread removes copies of sitemaps that are no longer listed, keeps the store within
+ * its limit, and requests missing copies.
  *
- * Whether a sitemap is served is the catalogue's to say, at each look: only while a source with
- * `serve` lists it. So a copy that is left over is never served.
+ * A sitemap is served only while the catalogue shows that a source with `serve` lists it, which is
+ * checked each time. So a leftover copy is never served.
  *
- * Thread safe, but for a struct child_copy, which is one thread's. */
+ * Thread safe, except that a struct child_copy belongs to one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,64 +23,63 @@ struct catalogue;
 struct child_store;
 
 struct child_store_options {
-    const char *folder; /* copied; made with the first copy */
+    const char *folder; /* copied; created with the first copy */
     uint64_t max_bytes; /* of all copies */
     struct catalogue *catalogue;
     /* Whether the source of this name serves what it lists. Any thread. */
     bool (*serves)(void *context, const char *source);
-    /* Calls `each` with the name of each source that does, until that is false. The store's thread.
+    /* Calls `each` with the name of each such source until it returns false. On the store's thread.
      */
     void (*each_source)(void *context, bool (*each)(void *each_context, const char *source),
                         void *each_context);
-    /* Has a sitemap fetched whose copy is missing or old, and waits until that is over (`done`) or
-     * (NULL) does not wait. Any thread; must not block otherwise. */
+    /* Requests that a sitemap is fetched whose copy is missing or old. Calls `done` (may be NULL)
+     * when that is over. Any thread; must not block. */
     void (*fetch)(void *context, int64_t site_id, const char *loc, void (*done)(void *done_context),
                   void *done_context);
-    /* A copy of the site is another now. The thread that polls; must not block. */
+    /* A copy of the site was replaced. On the thread that polls; must not block. */
     void (*changed)(void *context, int64_t site_id);
     /* Something to log. `level`: 0 error, 1 warning, 2 info. */
     void (*event)(void *context, int level, const char *event, const char *detail);
     void *context;
 };
 
-/* NULL when out of memory. Reads and writes nothing yet. */
+/* NULL when out of memory. Does not use the disk yet. */
 struct child_store *child_store_new(const struct child_store_options *options);
 /* Starts its thread. False: it could not be started. */
 bool child_store_start(struct child_store *s);
-/* Another bound, or other sources: it looks after all of it soon. */
+/* The limit or the sources have changed: maintenance runs soon. */
 void child_store_retune(struct child_store *s, uint64_t max_bytes);
-/* Ends its thread; whom it waits for must still answer. Takes NULL. */
+/* Ends its thread; a fetch that the thread waits for must still call `done`. Takes NULL. */
 void child_store_stop(struct child_store *s);
 void child_store_free(struct child_store *s); /* takes NULL */
 
 /* ---- writing */
 
 struct child_copy;
-/* Begins a copy, which is `packed` (gzip, RFC 1952) as it is written where it says so. NULL where
- * it cannot be made (the disk, memory): the event is reported. */
+/* Begins a copy. `packed`: compresses it while it is written (gzip, RFC 1952). NULL: the disk or
+ * memory failed, which is reported as an event. */
 struct child_copy *child_copy_begin(struct child_store *s, int64_t site_id, const char *loc,
                                     bool packed);
-/* Appends. What goes wrong shows when it is kept. */
+/* Appends. child_copy_keep reports failures. */
 void child_copy_write(struct child_copy *copy, const char *bytes, size_t len);
-/* Puts it in the place of the copy before and frees it. `hash` is the content's as in struct
- * check_record, `date` (Unix seconds) what Last-Modified is to say. False where it could not be:
- * the copy before stays, and the event is reported. */
+/* Replaces the older copy by this one, and frees it. `hash` is that of the content as in struct
+ * check_record, `date` (Unix seconds) is served as Last-Modified. False: it failed, the older copy
+ * stays, and the event is reported. */
 bool child_copy_keep(struct child_copy *copy, const uint64_t hash[2], int64_t date);
 void child_copy_drop(struct child_copy *copy); /* takes NULL */
-/* Whether there is a copy of this content. Reads the disk. */
+/* Whether there is a copy with this content. Reads the disk. */
 bool child_store_has(struct child_store *s, int64_t site_id, const char *loc,
                      const uint64_t hash[2]);
-/* The date of the copy where it is of this content, else `missing`. Unix seconds. Reads the disk.
- */
+/* The date of the copy if it has this content, else `missing`. Unix seconds. Reads the disk. */
 int64_t child_store_date(struct child_store *s, int64_t site_id, const char *loc,
                          const uint64_t hash[2], int64_t missing);
 
 /* ---- reading */
 
-/* Opens the copy of the sitemap at a normalised loc: a descriptor, which is the caller's, and where
- * the sitemap begins in it; a copy that is old is fetched again meanwhile. -1 with errno: ENOENT
- * where no source with `serve` lists it, ENODATA where one does and there is no copy. Reads the
- * catalogue and the disk. */
+/* Opens the copy of the sitemap at a normalised loc: a descriptor for the caller to close, and the
+ * offset of the sitemap in it. Requests an outdated copy again meanwhile. -1 with errno: ENOENT if
+ * no source with `serve` lists it, ENODATA if one does and there is no copy. Reads the catalogue
+ * and the disk. */
 int child_store_open(struct child_store *s, int64_t site_id, const char *loc, uint64_t *from);
 
 /* ---- for server/sources/child_changes.h: files by their names in the folder */
@@ -92,24 +91,23 @@ int child_store_open(struct child_store *s, int64_t site_id, const char *loc, ui
 /* The name of a file: `within` "" or CHILD_CHANGED, `hash` the loc's, `end` "" or a suffix. */
 void child_store_path(int64_t site_id, const char *within, const char *hash, const char *end,
                       char out[CHILD_PATH_SIZE]);
-/* The folder, -1: there is none yet; the store's. */
+/* The folder's descriptor, borrowed; -1: there is none yet. */
 int child_store_folder(struct child_store *s);
-/* From now on, keeps the copies of a site that are replaced; until that was not called for ten
- * minutes. */
+/* Keeps replaced copies of a site from now on, until this has not been called for ten minutes. */
 void child_store_want_changes(struct child_store *s, int64_t site_id);
-/* Between the two, no other thread gives a name of the store to another file. For a few system
- * calls. */
+/* Between the two calls, no other thread changes which file a name of the store means. Hold it only
+ * for a few system calls. */
 void child_store_lock_places(struct child_store *s);
 void child_store_unlock_places(struct child_store *s);
-/* Opens a file for the caller: where the sitemap begins in it, and its loc. -1 with errno: ENOENT
- * also where it is not a copy. */
+/* Opens a file for the caller; `from` gets the offset of the sitemap, `loc` its loc. -1 with errno:
+ * ENOENT also if it is not a copy. */
 int child_store_open_file(struct child_store *s, const char *name, uint64_t *from,
                           char loc[LOC_MAX_CHARS + 1]);
 
 struct child_store_stats {
-    uint64_t copies, bytes; /* on disk, as of the last look */
-    uint64_t missing;       /* listed, good and without a copy, as of the last look */
+    uint64_t copies, bytes; /* on disk, as of the last maintenance and later writes */
+    uint64_t missing;       /* good, listed and without a copy, as of the last maintenance */
     bool failing;           /* the last copy could not be written */
-    bool full;              /* there is more than the bound lets be kept */
+    bool full;              /* not all copies fit the limit */
 };
 void child_store_stats_get(struct child_store *s, struct child_store_stats *out);

@@ -34,7 +34,7 @@ static bool add_number(const struct standing *s, const char *code, uint64_t numb
     return add_text(&detail, code, add, context);
 }
 
-/* Crawlers meet the same answer, or would where they fetch the file. */
+/* Crawlers get the same response as the polls. */
 static bool add_checks(const struct standing *s, reasons_add *add, void *context)
 {
     struct str detail = STR_INIT;

@@ -9,7 +9,7 @@
 struct roster {
     atomic_uint references;
     size_t count;
-    struct source_settings at[]; /* their texts are owned */
+    struct source_settings at[]; /* owns their texts */
 };
 
 void roster_place_init(struct roster_place *place)

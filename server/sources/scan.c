@@ -13,15 +13,15 @@
 
 /* A scan in order:
  *
- *   load   what the catalogue keeps of the source's files, and the registry, from one view
- *   find   the kind names each file that there is; what is as it is kept ends here
- *   gone   what is kept and was not seen
- *   apply  all that differs, as one change; the catalogue refuses single files and, by the shrink
- *          guard, all removals together
+ *   load   the stored records of the source's files, and the registry, from one view
+ *   find   the kind names each existing file; an unchanged file needs no further step
+ *   gone   add the stored files that were not seen
+ *   apply  submit all differences as one change; the catalogue may refuse single files and, by the
+ *          shrink guard, all removals together
  *   report the result, file by file
  *
- * The view is closed before the kind begins: that may take minutes, and a view holds back the
- * catalogue's upkeep. */
+ * The view is closed before the kind begins: a scan may take minutes, and an open view holds back
+ * the catalogue's maintenance. */
 
 #define AGAIN_LEAST_MS 500
 
@@ -85,8 +85,8 @@ void record_sort(struct record_list *list)
         qsort(list->at, list->count, sizeof list->at[0], compare);
 }
 
-/* In a sorted list: leaves one of those with the same path. (Names that are no text, and what is
- * too long, are shown in a form that two may share.) */
+/* Removes duplicate paths from a sorted list. (The shown form of a name that is invalid or too long
+ * may be the same for two files.) */
 static void record_unique(struct record_list *list)
 {
     size_t left = 0;
@@ -96,7 +96,7 @@ static void record_unique(struct record_list *list)
     list->count = left;
 }
 
-/* The first whose path is not less. */
+/* The first record whose path is not less. */
 static size_t lower_bound(const struct record_list *list, const char *path)
 {
     size_t low = 0, high = list->count;
@@ -119,14 +119,14 @@ struct record *record_find(const struct record_list *list, const char *path)
 void record_see_below(struct record_list *list, const char *folder)
 {
     size_t len = strlen(folder);
-    /* Between "a" and "a/b" there may be "a.xml". */
+    /* "a.xml" sorts between "a" and "a/b". */
     for (size_t i = lower_bound(list, folder);
          i < list->count && strncmp(list->at[i].file.path, folder, len) == 0; i++)
         if (list->at[i].file.path[len] == '/')
             list->at[i].seen = true;
 }
 
-/* Copies the texts of a file into the list, `loc` aside, which is made of the path. */
+/* Copies the texts of a file into the list, except `loc`, which follows from the path. */
 static bool keep_texts(struct record_list *list, struct source_file *file)
 {
     bool failed = false;
@@ -141,7 +141,7 @@ static bool keep_texts(struct record_list *list, struct source_file *file)
     return !failed;
 }
 
-/* All that the catalogue would keep is equal. */
+/* Whether all stored fields are equal. */
 static bool record_equal(const struct record *a, const struct record *b)
 {
     return a->file.state == b->file.state && a->file.device == b->file.device &&
@@ -200,22 +200,22 @@ struct sitemap_expect scan_expect(const struct scan_pass *pass, const char *path
     };
 }
 
-/* More, or something else, is remarked than before. */
+/* Whether there are new or other remarks than before. */
 static bool is_remarked(const struct record *kept, const struct record *now)
 {
     return now->file.remarks != NULL &&
            !(kept->file.remarks != NULL && strcmp(kept->file.remarks, now->file.remarks) == 0);
 }
 
-/* Its page URLs went to a urlset. */
+/* Whether the file was split into a urlset again. */
 static bool is_split(const struct record *kept, const struct record *now)
 {
     return now->file.urls > 0 &&
            (kept == NULL || memcmp(kept->file.hash, now->file.hash, sizeof now->file.hash) != 0);
 }
 
-/* What the file is reported as; NULL where nobody needs to know. */
-static const char *name_of(const struct record *kept, const struct record *now)
+/* The word that the file is reported with; NULL: not reported. */
+static const char *report_word(const struct record *kept, const struct record *now)
 {
     bool was_bad = kept != NULL && kept->file.state == SOURCE_FILE_QUARANTINED;
     bool was_listed = kept != NULL && kept->file.has_entry;
@@ -246,7 +246,7 @@ bool scan_compare(struct scan_pass *pass, const struct record *kept, struct reco
     bool missing = now->file.state == SOURCE_FILE_LISTED && kept != NULL && !kept->file.has_entry;
     if (kept != NULL && record_equal(kept, now) && !missing && !kept->moved && !pass->resubmit)
         return true;
-    now->named = name_of(kept, now);
+    now->named = report_word(kept, now);
     pass->out_of_memory =
         !keep_texts(&pass->found, &now->file) || record_add(&pass->found, now) == NULL;
     return !pass->out_of_memory;
@@ -293,7 +293,7 @@ bool scan_problem(struct scan_pass *pass, const char *path, const char *code, co
 
 /* ---- the change --------------------------------------------------------------------------- */
 
-/* Adds what is kept and not seen. False: out of memory. */
+/* Adds the stored files that were not seen to `found`, as removed. False: out of memory. */
 static bool scan_add_removed(struct scan_pass *pass)
 {
     for (size_t i = 0; i < pass->kept.count; i++) {
@@ -314,7 +314,7 @@ static bool scan_add_removed(struct scan_pass *pass)
     return true;
 }
 
-/* The record with its URL, which stands until the next one is asked for. */
+/* The file of a record with its URL, which is valid until the next call. */
 static struct source_file file_of(struct scan_pass *pass, const struct record *record)
 {
     struct source_file file = record->file;
@@ -323,7 +323,7 @@ static struct source_file file_of(struct scan_pass *pass, const struct record *r
     return file;
 }
 
-/* `found`, on its way to the catalogue. */
+/* Writes `found` to a spool for the change. */
 static enum spool_status make_rows(struct scan_pass *pass, struct spool **rows)
 {
     enum spool_status status = SPOOL_OK;
@@ -341,12 +341,12 @@ static bool was_refused(const struct scan_pass *pass, const struct record *found
     return kept != NULL && kept->file.refused && found->file.state == SOURCE_FILE_LISTED;
 }
 
-/* What the catalogue made a problem of is reported as one, unless it was refused before for the
- * same reason. */
+/* Files that the catalogue refused are reported as problems, unless they were refused before for
+ * the same reason. */
 static void merge_refused(struct scan_pass *pass)
 {
     const struct findings *findings = &pass->out->result.findings;
-    bool failed; /* out of memory it is reported without its sentence */
+    bool failed; /* if out of memory, it is reported without its sentence */
     for (uint32_t i = 0; i < findings->count; i++) {
         const struct finding *item = &findings->items[i];
         struct record *found = &pass->found.at[item->line - 1];
@@ -361,8 +361,8 @@ static void merge_refused(struct scan_pass *pass)
     }
 }
 
-/* Held back by the shrink guard: it did not happen, and is reported in one line rather than each
- * time. Who looks at one scan alone is to see what it is about. */
+/* Removals that the shrink guard held back did not happen: they are reported in one line, not file
+ * by file in each scan. A single scan (`alone`) shows the files. */
 static void merge_held(struct scan_pass *pass)
 {
     if (pass->out->result.would_remove == 0 || pass->options->alone)
@@ -378,9 +378,9 @@ static void merge_held(struct scan_pass *pass)
     }
 }
 
-/* ---- telling ------------------------------------------------------------------------------ */
+/* ---- reporting ---------------------------------------------------------------------------- */
 
-/* NULL: what counts as none of them. */
+/* The counter for this word; NULL: there is none. */
 static uint64_t *count_of(struct scan_counts *counts, const char *named)
 {
     const struct {
@@ -410,7 +410,7 @@ static bool is_noteworthy(const struct record *record)
            (record->file.state == SOURCE_FILE_LISTED && record->file.remarks != NULL);
 }
 
-/* The problems and remarks that were known and have not moved. */
+/* Reports the problems and remarks that have not changed. */
 static void report_still(struct scan_pass *pass)
 {
     for (size_t i = 0; i < pass->found.count; i++) {
@@ -418,7 +418,7 @@ static void report_still(struct scan_pass *pass)
         struct record *kept = record_find(&pass->kept, found->file.path);
         if (kept == NULL || (found->named == NULL && was_refused(pass, found)))
             continue;
-        kept->seen = false; /* it is not just as it is kept */
+        kept->seen = false; /* it differs from the stored record */
         if (found->named == NULL && is_noteworthy(found))
             report_one_still(pass, found);
     }
@@ -452,7 +452,7 @@ static void report_findings(struct scan_pass *pass)
         report_still(pass);
 }
 
-/* Hands `found` over and reports it. */
+/* Submits `found` as a change and reports the result. */
 static void scan_apply(struct scan_pass *pass)
 {
     struct scan_outcome *out = pass->out;
@@ -484,13 +484,13 @@ static void scan_apply(struct scan_pass *pass)
     if (out->applied) {
         merge_refused(pass);
         merge_held(pass);
-        if (out->result.frozen > 0) /* until the thaw, which nobody reports */
+        if (out->result.frozen > 0) /* nothing reports a thaw, so try again */
             scan_again(pass, FROZEN_AGAIN_MS);
         report_findings(pass);
     }
     struct change_row *told = out->result.preview;
     size_t preview_count = out->result.preview_count;
-    out->result.preview = NULL; /* a dry run's rows are the caller's */
+    out->result.preview = NULL; /* the caller owns the rows of a dry run */
     out->result.preview_count = 0;
     change_result_done(&out->result);
     out->result.preview = told;
@@ -502,7 +502,7 @@ static void scan_apply(struct scan_pass *pass)
              catalogue_status_word(out->status), *detail ? ": " : "", detail);
 }
 
-/* ---- what the catalogue keeps ------------------------------------------------------------- */
+/* ---- stored records ----------------------------------------------------------------------- */
 
 static bool keep_row(void *context, const struct source_file *file)
 {
@@ -531,7 +531,7 @@ static bool fail_status(struct scan_pass *pass, enum catalogue_status status)
     return scan_fail(pass, status, "the catalogue cannot be read", catalogue_status_word(status));
 }
 
-/* What would refuse every single file is reported before any is read. */
+/* A fault that would refuse every single file is reported before any file is read. */
 static bool check_place(struct scan_pass *pass, const struct registry *registry,
                         struct placement *place)
 {
@@ -555,9 +555,9 @@ static bool check_place(struct scan_pass *pass, const struct registry *registry,
     }
 }
 
-/* All entries of a source are in one index where one is named: the first that is listed represents
- * all, unless the shrink guard holds some where they were. (What is quarantined moves when it is
- * good again.) */
+/* Whether the entries are in another index than the configured one. All entries of a source with
+ * `index` are in one index, so the first listed one shows it, unless the shrink guard held some
+ * back. (A quarantined file moves when it is good again.) */
 static bool is_elsewhere(struct scan_pass *pass, struct catalogue_view *view,
                          const struct placement *place)
 {
@@ -583,7 +583,7 @@ static bool is_elsewhere(struct scan_pass *pass, struct catalogue_view *view,
     return elsewhere;
 }
 
-/* Whose pages the files may list. */
+/* Copies the hosts whose pages the files may list. */
 static bool copy_hosts(struct scan_pass *pass, const struct registry_site *site)
 {
     if (site == NULL)
@@ -602,7 +602,7 @@ static bool copy_hosts(struct scan_pass *pass, const struct registry_site *site)
     return true;
 }
 
-/* FNV-1a, 64 bits, over the hosts with their ends. Not 0, which is that of no scan. */
+/* FNV-1a, 64 bits, over the hosts with their NULs. Never 0, which means that there was no scan. */
 static int64_t digest_hosts(const struct scan_pass *pass)
 {
     uint64_t digest = 0xcbf29ce484222325u;

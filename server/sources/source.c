@@ -37,7 +37,7 @@ source_log(const struct source *s, int level, const char *event, const char *for
     s->event(s->event_context, level, event, detail);
 }
 
-/* The first of a file's remarks, and which others there are. */
+/* Logs the first of a file's remarks in full, and names the others. */
 static bool report_remarks(const struct source *s, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
@@ -58,7 +58,7 @@ static bool report_remarks(const struct source *s, const struct source_file *fil
     return true;
 }
 
-/* One file's change; true where it was worth a line. */
+/* Logs the change of one file; true if it was worth a line. */
 static bool source_report_change(const struct source *s, const char *what,
                                  const struct source_file *file)
 {
@@ -88,8 +88,8 @@ static bool source_report_change(const struct source *s, const char *what,
     return true;
 }
 
-/* What a scan came to, where it is worth a line. `state` is as it is after it; `is_news`: it did
- * not fail before, or for another reason. */
+/* Logs the result of a scan if it is worth a line. `state` is that after the scan; `is_news`: it
+ * did not fail before, or for another reason. */
 static void source_report_outcome(const struct source *s, const struct scan_outcome *outcome,
                                   const struct source_state *state, bool is_news)
 {
@@ -135,20 +135,21 @@ static void source_report_outcome(const struct source *s, const struct scan_outc
                state->remarked);
 }
 
-#define SCANS_WAITING  16   /* asked for, of one source: each keeps a connection waiting */
-#define LEAD_MS        1000 /* who does not lead a folder asks again */
+/* requested scans of one source that may wait; each keeps a connection waiting */
+#define SCANS_WAITING  16
+#define LEAD_MS        1000 /* how soon a node that does not lead a folder tries again */
 #define RETRY_FIRST_MS 1000
 #define RETRY_MOST_MS  60000
-/* A folder that never rests is scanned all the same: after so many times `settle`, or so long. */
+/* A folder that never settles is scanned after so many times `settle`, or after this time. */
 #define UNREST_TIMES   10
 #define UNREST_MOST_MS 300000
-/* inotify does not report that the top was replaced by way of the folders above it (a mount, a
- * symlink of releases): a check of its inode does. */
+/* inotify does not report that the top was replaced through a parent folder (a mount, a symlink to
+ * releases), so its inode is checked at this interval. */
 #define LOOK_MS     5000
 #define PROGRESS_MS 10000
-/* Where rescans are off and the limit of inotify is reached. */
+/* The rescan interval if rescans are off and the limit of inotify is reached. */
 #define LIMIT_RESCAN_MS 3600000
-/* Files reported one by one, of one scan; a last line counts the others. */
+/* Files of one scan that are logged one by one; a last line counts the others. */
 #define MAX_LOGGED_FILES 20
 
 static int64_t least(int64_t a, int64_t b)
@@ -185,9 +186,9 @@ struct progress {
     const struct scan_outcome *outcome;
     int64_t logged_at;
     unsigned logged; /* files */
-    uint64_t more;   /* with a problem, not reported one by one */
-    bool shown;      /* the outcome; the rest is set with it */
-    bool is_news;    /* why it fails: another reason than before */
+    uint64_t more;   /* files with a problem that were not logged one by one */
+    bool shown;      /* the outcome was shown, and the members below are set */
+    bool is_news;    /* it fails for another reason than before */
     struct source_state state;
 };
 
@@ -211,7 +212,7 @@ static void set_scanning(struct source *s, bool scanning)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* How the source stands now; as before where that cannot be read. */
+/* Reads the state of the source; the old state if that fails. */
 static struct source_state read_state(struct source *s)
 {
     struct catalogue_view *view;
@@ -229,7 +230,7 @@ void source_recall(struct source *s)
     s->state = read_state(s);
 }
 
-/* Once, when the scan is in the catalogue or could not be made: before the log says so. */
+/* Publishes the outcome once, when the scan is committed or has failed, before it is logged. */
 static void show_outcome(struct progress *p)
 {
     struct source *s = p->source;
@@ -258,7 +259,8 @@ static void on_change(void *context, const char *what, const struct source_file 
         p->more++;
 }
 
-/* A command on the catalogue's file may have scanned the folder, and let removals go. */
+/* Reads the state again: a command on the catalogue's file may have scanned the folder and
+ * confirmed removals. */
 static void look_at_state(struct source *s)
 {
     if (s->state.held + s->state.quarantined == 0)
@@ -338,7 +340,7 @@ static void scan(struct source *s, int64_t max_removed, struct scan_outcome *out
     s->look_at = now + LOOK_MS;
 }
 
-/* What a scan would do; nothing is remembered of it. */
+/* A dry run, which leaves no trace in `s`. */
 static void try_scan(struct source *s, int64_t max_removed, struct scan_outcome *outcome)
 {
     struct scan_options options = scan_options_of(s, max_removed);
@@ -348,8 +350,9 @@ static void try_scan(struct source *s, int64_t max_removed, struct scan_outcome 
     set_scanning(s, false);
 }
 
-/* Of a shared catalogue one node scans by itself, and only one that has the folder: who cannot read
- * it lets another try. What is asked for is done wherever it is asked. */
+/* In a shared catalogue only one node scans on its own, and only one that has the folder: a node
+ * that cannot read it lets another one lead. A requested scan runs on the node that gets the
+ * request. */
 static void scan_if_leads(struct source *s)
 {
     struct scan_outcome outcome;
@@ -357,7 +360,7 @@ static void scan_if_leads(struct source *s)
     snprintf(name, sizeof name, "source:%s", s->settings.name);
     if (!catalogue_leads(s->catalogue, name)) {
         s->settle_at = s->again_at = s->rescan_at = 0;
-        s->retry_at = clock_now_ms() + LEAD_MS; /* whose turn it is then looks at all */
+        s->retry_at = clock_now_ms() + LEAD_MS; /* if this node leads then, it scans all */
         return;
     }
     scan(s, MAX_REMOVED_GUARDED, &outcome);
@@ -379,8 +382,8 @@ static void serve_request(struct source *s, struct scan_request *request)
 
 /* ---- waiting ------------------------------------------------------------------------------ */
 
-/* When the next scan is due by itself; 0: not at all. Nothing goes before the rest of what is being
- * written, or half of it were a change: it is bounded. */
+/* When the next scan is due; 0: never. It waits until the folder settles, so that a half-written
+ * set of files is not a change; that wait is bounded. */
 static int64_t due_at(const struct source *s)
 {
     const int64_t times[] = {s->rescan_at, s->retry_at, s->again_at};
@@ -410,13 +413,14 @@ static void wait_for_something(struct source *s, int64_t due)
         if (news.overflow)
             source_log(s, 2, "source-watch-overflow", "events were lost: the folder is rescanned");
         if (news.changed)
-            unrest(s, clock_now_ms()); /* later than any of them: following a tree takes time */
+            unrest(s, clock_now_ms()); /* now is later than any of the events, since watching a new
+                                          tree takes time */
     }
     int64_t now = clock_now_ms();
     if (now >= s->look_at) {
         s->look_at = now + LOOK_MS;
         look_at_state(s);
-        /* Found once: it stays another folder until the scan, and looking must not delay it. */
+        /* Only until it is found: further checks must not delay the scan. */
         if (s->failures == 0 && s->settle_at == 0 && folder_is_replaced(&s->folder))
             unrest(s, now);
     }
@@ -437,8 +441,8 @@ void source_run(void *source)
             serve_request(s, request);
             continue;
         }
-        /* The time first, then what has happened: who was kept from running for longer than
-         * `settle` has not seen a folder at rest. */
+        /* Read the clock before the events: a thread that could not run for longer than `settle`
+         * must not conclude that the folder has settled. */
         int64_t now = clock_now_ms();
         wait_for_something(s, due_at(s));
         int64_t due = due_at(s);
@@ -535,7 +539,7 @@ void source_wake(struct source *s)
     uint64_t one = 1;
     if (s->wake_fd < 0)
         return;
-    /* A full counter wakes just as well. */
+    /* If the counter is full, the thread wakes anyway. */
     ssize_t written = write(s->wake_fd, &one, sizeof one);
     (void)written;
 }
@@ -544,7 +548,8 @@ void source_request(struct source *s, struct scan_request *request)
 {
     request->next = NULL;
     pthread_mutex_lock(&s->lock);
-    /* Under the lock: who sees no stop is found by source_answer_requests, which comes after it. */
+    /* Checked under the lock: a request that sees no stop here is queued before
+     * source_answer_requests, which answers it. */
     bool stopping = thread_stops(&s->thread);
     struct scan_request **end = &s->requests;
     size_t waiting = 0;
@@ -552,7 +557,7 @@ void source_request(struct source *s, struct scan_request *request)
         waiting++;
     if (!stopping && waiting < SCANS_WAITING) {
         *end = request;
-        source_wake(s); /* under the lock too, which source_release takes */
+        source_wake(s); /* also under the lock, since source_release takes it */
     }
     pthread_mutex_unlock(&s->lock);
     if (stopping)
@@ -561,7 +566,7 @@ void source_request(struct source *s, struct scan_request *request)
         refuse(request, "busy: too many scans of the source are waiting; retry later");
 }
 
-/* The first request, now the caller's; NULL where there is none. */
+/* Removes the first request, for the caller to own; NULL: there is none. */
 static struct scan_request *source_next_request(struct source *s)
 {
     pthread_mutex_lock(&s->lock);

@@ -12,7 +12,8 @@
 #include "server/sources/folder/beneath.h"
 #include "server/sources/source.h"
 
-/* An empty one with room for `capacity`, with a reference for the caller. NULL: out of memory. */
+/* An empty list with room for `capacity` sources; a reference for the caller. NULL: out of memory.
+ */
 static struct source_list *source_list_new(size_t capacity)
 {
     struct source_list *list = calloc(1, sizeof *list + capacity * sizeof(struct source *));
@@ -21,7 +22,7 @@ static struct source_list *source_list_new(size_t capacity)
     return list;
 }
 
-/* Takes a reference of its own to the source. While nobody else has the list. */
+/* Adds a source and takes a reference to it. Only while nobody else has the list. */
 static void source_list_add(struct source_list *list, struct source *source)
 {
     source_ref(source);
@@ -37,7 +38,7 @@ void sources_release(struct source_list *list)
     free(list);
 }
 
-/* The source with this number; NULL where it is not in the list. Borrowed. */
+/* The source with this number, borrowed; NULL: it is not in the list. */
 static struct source *source_list_find(const struct source_list *list, size_t number)
 {
     size_t i = 0;
@@ -121,7 +122,7 @@ void source_report_done(struct source_report *report)
     report->problems_listed = report->remarks_listed = report->splits_listed = 0;
 }
 
-/* Of remote sitemaps the polls know it. */
+/* Finds the splits of remote sitemaps in the results of the polls. */
 static enum catalogue_status gather_watched(struct catalogue_view *view, const char *name,
                                             const char *const *urls, struct gathering *g)
 {
@@ -165,9 +166,9 @@ bool source_report_read(struct catalogue *c, const char *name, bool splits, cons
 }
 
 struct sources {
-    struct sources_options options; /* its settings are not used after the start */
-    size_t started;                 /* sources, ever: the last one's number */
-    pthread_mutex_t lock;           /* for the pointer alone, never over I/O */
+    struct sources_options options; /* `settings` is not used after the start */
+    size_t started;                 /* the number of the source that started last */
+    pthread_mutex_t lock;           /* guards only the pointer; never held during I/O */
     struct source_list *list;       /* never NULL once started */
 };
 
@@ -183,7 +184,7 @@ static void join(struct source *source)
     source_answer_requests(source);
 }
 
-/* Its descriptors go at once; the rest when nobody holds a list with it any more. */
+/* Frees the descriptors at once; the rest is freed with the last list that has the source. */
 static void join_for_good(struct source *source)
 {
     join(source);
@@ -223,7 +224,7 @@ bool sources_start(const struct sources_options *options, struct sources **out, 
     return true;
 }
 
-/* The source of `list` with these settings; NULL where there is none. */
+/* The source of `list` with these settings; NULL: there is none. */
 static struct source *same_in(const struct source_list *list,
                               const struct source_settings *settings)
 {
@@ -233,8 +234,8 @@ static struct source *same_in(const struct source_list *list,
     return NULL;
 }
 
-/* The sources of `settings`: those of `old` that are the same, and new ones without a thread. NULL
- * with `why`. */
+/* A list of the sources in `settings`: unchanged ones of `old`, and new ones without a thread.
+ * NULL, with the reason in `why`, if it fails. */
 static struct source_list *list_for(struct sources *s, const struct source_list *old, size_t count,
                                     const struct source_settings *settings, char *why,
                                     size_t why_size)
@@ -264,7 +265,7 @@ static struct source_list *list_for(struct sources *s, const struct source_list 
     return list;
 }
 
-/* Starts those that have no thread yet, and takes out what cannot be. */
+/* Starts the sources that have no thread yet, and removes those that cannot be started. */
 static bool start_threads(struct source_list *list, char *why, size_t why_size)
 {
     size_t started = 0, count = list->count;
@@ -281,7 +282,7 @@ static bool start_threads(struct source_list *list, char *why, size_t why_size)
 bool sources_reconfigure(struct sources *s, size_t count, const struct source_settings *settings,
                          char *why, size_t why_size)
 {
-    struct source_list *old = s->list; /* set here alone */
+    struct source_list *old = s->list; /* only this function sets it */
     struct source_list *list = list_for(s, old, count, settings, why, why_size);
     if (list == NULL)
         return false;
@@ -366,7 +367,8 @@ bool sources_report(const struct source_list *list, size_t at, struct source_rep
         .settings = &s->settings,
         .serve = s->settings.serve,
     };
-    /* The scan's own words last: who reads of a scan in the catalogue learns whether it is over. */
+    /* Read the catalogue before the thread's state: a report that has a scan's result then also
+     * shows that the scan is over. */
     if (!source_report_read(s->catalogue, s->settings.name, s->settings.splits, NULL, out))
         return false;
     pthread_mutex_lock(&s->lock);
@@ -441,8 +443,8 @@ enum catalogue_status source_scan_once(const struct source_settings *settings,
 
 /* ---- serving ------------------------------------------------------------------------------ */
 
-/* The folder is reopened: it may have been replaced (a mount, a symlink of releases). One that is
- * not mounted, or closed to the server, says nothing of its files, which are still listed. */
+/* Opens the folder again: it may have been replaced (a mount, a symlink to releases). If it is not
+ * mounted or not readable, that says nothing about its files, which stay listed. */
 static int open_beneath(const struct source_settings *settings, const char *path)
 {
     struct stat st;
@@ -479,7 +481,7 @@ bool sources_match(struct sources *s, const char *origin, const char *url_path, 
     struct source_list *list = sources_hold(s);
     for (size_t i = 0; i < list->count; i++) {
         const struct source *source = list->at[i];
-        /* Of folders that lie in each other on the web, the deeper one has the file. */
+        /* If the URL of one folder is below that of another, the deeper one has the file. */
         if (!source->settings.serve || source->folder.location.base_len <= best ||
             !location_path(&source->folder.location, origin, url_path, found) ||
             !match_whole(&source->folder.match, found))

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The file is read once to check it and to learn what it has:
+/* The file is read once to validate it and to collect its rows:
  *
- *   keep    the hashes of each row that the urlset has of this source go to a pile, a bounded part
- *           a view; and into a filter, which detects most rows that are not among them
- *   read    so do those of the file's rows; a file that is broken anywhere ends here. Rows that
- *           the filter does not know are kept aside as they come, if they are few enough
- *   match   pile by pile: what is new, what says something else, what is gone
- *   gather  what goes, of the urlset; then what comes, into a spool: of the rows kept aside. Where
- *           the filter took one for another, or they were too many, the file is read again: it
- *           is the one that was checked, or it ends
- *   apply   the urlset is made where it is not there; one change, which the writer applies in steps
+ *   keep    the hashes of each row that this source has in the urlset go to a pile, a bounded part
+ *           in each view, and into a filter, which detects most rows that are not among them
+ *   read    the hashes of the file's rows go to piles, too; a broken file ends here. Rows that
+ *           the filter does not know are put aside, if they are few enough
+ *   match   pile by pile: find new, changed and removed rows
+ *   gather  the removed rows of the urlset, then the new and changed rows, go into a spool. These
+ *           are the rows put aside; if the filter was wrong, or they were too many, the file is
+ *           read again, and the split ends if the file has changed
+ *   apply   create the urlset if necessary; one change, which the writer applies in steps
  *
- * Rows are distinguished by 128 bits of a hash with a random seed, which nobody can aim at; a row's
- * say by 64. Piles are PILES parts of one nameless file, each with a small buffer that goes there
- * only with BUFFERED locs of its own: few locs that come again and again make no pile that outgrows
- * the others, so each fits into memory, whatever the file. There its rows meet in a table, by their
- * locs. Where each row of the file is in it is its number; a bit
- * for each says whether it is to be written. */
+ * A loc is identified by 128 bits of a hash with a random seed, so that nobody can construct
+ * collisions; the content of a row by 64 bits. Piles are PILES parts of one nameless file. Each has
+ * a small buffer, which is written only when it has BUFFERED different locs: a few locs that occur
+ * again and again cannot make one pile outgrow the others, so each pile fits into memory, whatever
+ * the file. There its rows are matched in a table by their locs. A row's number is its position in
+ * the file; a bit for each number says whether the row must be written. */
 #include "server/sources/split.h"
 
 #include <errno.h>
@@ -40,37 +40,37 @@
 #define BLOCK_BYTES (BUFFERED * sizeof(struct row_hash))
 #define READ_BYTES  262144u
 #define ROWS_A_VIEW 20000u
-#define FILE_RATIO  1000u /* decoded to packed, as of a sitemap */
+#define FILE_RATIO  1000u /* decoded to packed */
 #define NEW_URLSET  (EXTENSION_IMAGES | EXTENSION_ALTERNATES)
 #define IF_ANY      (EXTENSION_NEWS | EXTENSION_VIDEOS) /* only where the file has some */
 
 struct row_hash {
     uint64_t loc[2], say;
-    uint32_t at; /* number of the row in the file; or position in the urlset */
+    uint32_t at; /* the row's number in the file, or its position in the urlset */
     uint32_t whose;
 };
 
 enum whose {
     OF_FILE,
     OF_URLSET,
-    OF_BOTH, /* the urlset's, and the file has its loc */
+    OF_BOTH, /* of the urlset, and its loc is in the file */
 };
 
-/* A part of the rows: some buffered, the rest in blocks of BUFFERED. */
+/* One part of the rows: some are buffered, the rest is in blocks of BUFFERED rows. */
 struct pile {
     struct row_hash *buffer; /* BUFFERED of split.buffers */
     unsigned buffered;
-    uint64_t *blocks; /* where in the file; owned */
+    uint64_t *blocks; /* their offsets in the nameless file; owned */
     size_t block_count, block_room;
 };
 
-/* Bits of a row's hashes, one in each word of a line of the processor's cache: of rows that are not
- * among its own about one in 5,000 seems to be. */
+/* A Bloom filter: for each row, one bit in each word of one cache line. It takes about one in 5,000
+ * foreign rows for one of its own. */
 #define FILTER_BLOCK    8u  /* words */
 #define FILTER_ROW_BITS 24u /* the filter's size */
 
 struct filter {
-    uint64_t *words; /* owned; NULL: it knows nothing */
+    uint64_t *words; /* owned; NULL: empty */
     uint64_t blocks;
 };
 
@@ -85,22 +85,22 @@ struct split {
     struct split_result *out;
     enum split_status status; /* DONE while it goes on */
     struct registry *registry;
-    struct registry_index place; /* of the urlset, or as it would be */
+    struct registry_index place; /* of the urlset, or of the urlset to be created */
     bool has_urlset;
     uint64_t seed;
     struct stat began;
     int piles_fd;
     uint64_t piles_bytes;
-    struct pile *piles;       /* PILES of each: the file's and the urlset's */
+    struct pile *piles;       /* PILES for the file and PILES for the urlset */
     struct row_hash *buffers; /* of the piles */
     struct filter known;
-    struct spool *aside;  /* rows that it does not know; NULL: they are too many */
-    struct bits aside_at; /* which ones these are */
+    struct spool *aside;  /* rows that `known` does not have; NULL: they are too many */
+    struct bits aside_at; /* the numbers of these rows */
     struct bits wanted, leaving;
     uint64_t seen; /* rows of the file so far */
     XXH3_state_t *hash;
-    struct str part; /* of a row's extensions those that the urlset was made for */
-    bool gathers;    /* the second time */
+    struct str part; /* the extensions of a row that the urlset was created for */
+    bool gathers;    /* the second reading */
     unsigned has;    /* of IF_ANY */
     struct spool *spool;
 };
@@ -168,7 +168,7 @@ static uint64_t *filter_block(const struct filter *f, const struct row_hash *row
     return f->words + row->loc[1] % f->blocks * FILTER_BLOCK;
 }
 
-/* The row's bit of a word of its block. */
+/* The bit of the row in a word of its block. */
 static uint64_t filter_bit(const struct row_hash *row, unsigned word)
 {
     uint64_t mix = (row->loc[0] ^ row->say) * 0x9e3779b97f4a7c15u;
@@ -182,7 +182,7 @@ static void filter_add(struct filter *f, const struct row_hash *row)
         block[i] |= filter_bit(row, i);
 }
 
-/* It will be asked for the row: memory takes longer than what is done until then. */
+/* Prefetches the block of a row that will be looked up soon. */
 static void filter_expect(const struct filter *f, const struct row_hash *row)
 {
     if (f->words != NULL)
@@ -247,8 +247,8 @@ static bool same_loc(const struct row_hash *a, const struct row_hash *b)
     return a->loc[0] == b->loc[0] && a->loc[1] == b->loc[1];
 }
 
-/* The number of the first row that has the loc of row `at`, which is entered where there is none.
- * `table`, of a power of two, has numbers from 1. */
+/* The index of the first row with the loc of row `at`, which is added if there is none. The size of
+ * `table` is a power of two; it has indexes + 1. */
 static size_t first_of_loc(uint32_t *table, size_t size, const struct row_hash *rows, size_t at)
 {
     size_t slot = rows[at].loc[0] & (size - 1);
@@ -259,7 +259,7 @@ static size_t first_of_loc(uint32_t *table, size_t size, const struct row_hash *
     return table[slot] - 1;
 }
 
-/* Leaves the first of each loc, which is the one that counts. */
+/* Removes repeated locs; the first row of a loc counts. */
 static void squeeze(struct split *s, struct pile *pile)
 {
     uint32_t table[2 * BUFFERED] = {0};
@@ -288,7 +288,7 @@ static uint64_t pile_count(const struct pile *pile)
     return pile->block_count * BUFFERED + pile->buffered;
 }
 
-/* Its rows, in the order in which they were added. */
+/* Reads all rows of a pile, in the order in which they were added. */
 static bool read_pile(struct split *s, const struct pile *pile, struct row_hash *out)
 {
     for (size_t i = 0; i < pile->block_count; i++, out += BUFFERED)
@@ -316,7 +316,7 @@ static bool open_piles(struct split *s)
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-/* Where a row may be, as the writer will check it. */
+/* Whether the urlset may have the loc; the writer checks the same. */
 static bool is_placed(struct split *s, const char *loc)
 {
     struct url url;
@@ -335,7 +335,7 @@ static enum spool_status spool_row(struct spool *spool, const struct entry *entr
     row.index = row.source = row.digest = NULL;
     row.digest_state = FIELD_ABSENT;
     row.position = POSITION_NONE;
-    if (row.lastmod_state == FIELD_ABSENT) /* what the file does not say is not so */
+    if (row.lastmod_state == FIELD_ABSENT) /* a missing lastmod clears the stored one */
         row.lastmod_state = FIELD_NULL;
     if (row.extensions_state == FIELD_ABSENT)
         row.extensions_state = FIELD_NULL;
@@ -367,7 +367,7 @@ static bool set_aside(struct split *s, const struct entry *entry, uint32_t at)
     return true;
 }
 
-/* What the urlset was not made for would cost the row: it is dropped. */
+/* Drops extensions that the urlset was not created for, for which the row would be refused. */
 static bool drop_foreign(struct split *s, struct entry *row)
 {
     if (row->extensions == NULL || (extensions_of(row->extensions) & ~s->place.with) == 0)
@@ -380,7 +380,7 @@ static bool drop_foreign(struct split *s, struct entry *row)
     return !s->part.failed || end_with(s, SPLIT_NO_MEMORY);
 }
 
-/* What a row lost. */
+/* Remarks that mean that something was dropped from a row. */
 #define DROPS (RULE_LASTMOD_DROPS | RULE_BIT(RULE_EXTENSION_DROPPED))
 
 static bool add_page_url(void *context, const struct entry *read)
@@ -432,7 +432,7 @@ static void count_remark(void *context, enum rule_code code, uint64_t line, cons
     out->extra_line = line;
 }
 
-/* Its words are those of a sitemap without such a file. */
+/* Maps the reader's error to a code for sitemap files. */
 static const char *word_of(const struct reader_error *error)
 {
     if (strcmp(error->code, "body-too-large") == 0)
@@ -527,7 +527,7 @@ static bool list_row(void *context, uint32_t position, const char *loc, const ch
     return l->take(l->s, position, loc, lastmod, fragment);
 }
 
-/* The rows of this source, a part a view. */
+/* Lists the rows of this source in the urlset, one part in each view. */
 static bool list_urlset(struct split *s, urlset_row *take)
 {
     struct listing l = {.s = s, .take = take};
@@ -569,9 +569,9 @@ static bool drop_row(struct split *s, uint32_t position, const char *loc, const 
            refuse(s, "no-space", "no space left to store its changes until they are written");
 }
 
-/* ---- what differs -------------------------------------------------------------------------- */
+/* ---- differences --------------------------------------------------------------------------- */
 
-/* A row of the file; `first` has its loc, and may be the row itself. */
+/* Matches a row of the file; `first` is the first row with its loc, maybe the row itself. */
 static bool match_row(struct split *s, struct row_hash *first, const struct row_hash *row)
 {
     bool is_new = first == row, unchanged = !is_new && first->say == row->say;
@@ -585,7 +585,7 @@ static bool match_row(struct split *s, struct row_hash *first, const struct row_
     return unchanged || bits_set(&s->wanted, row->at) || end_with(s, SPLIT_NO_MEMORY);
 }
 
-/* Of `rows` the urlset's stand before the file's, and those in their order. */
+/* `rows` has the rows of the urlset first, then those of the file in their order. */
 static bool match_rows(struct split *s, struct row_hash *rows, size_t count, uint32_t *table,
                        size_t size)
 {
@@ -628,7 +628,7 @@ static bool match(struct split *s)
     return true;
 }
 
-/* What the urlset has of this source: into piles, and of them into the filter. */
+/* Puts the rows of this source in the urlset into piles, and from there into the filter. */
 static bool know_urlset(struct split *s)
 {
     uint64_t count = 0;
@@ -652,7 +652,7 @@ static bool know_urlset(struct split *s)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* Of the rows aside those that are wanted. */
+/* Adds the wanted rows that were put aside to the spool. */
 static bool gather_aside(struct split *s)
 {
     struct entry entry;
@@ -668,13 +668,13 @@ static bool gather_aside(struct split *s)
     return more == 0 || refuse(s, "unreadable", "cannot read its stored rows");
 }
 
-/* What goes, then what comes. */
+/* Adds the removed rows, then the new and changed ones, to the spool. */
 static bool gather(struct split *s)
 {
     XXH128_hash_t now;
     bool aside = s->aside != NULL && bits_within(&s->aside_at, &s->wanted);
     if (aside && s->out->removed == 0 && bits_within(&s->wanted, &s->aside_at)) {
-        s->spool = s->aside; /* it is that, as it stands */
+        s->spool = s->aside; /* all rows put aside are wanted */
         s->aside = NULL;
         return true;
     }
@@ -696,7 +696,7 @@ static bool gather(struct split *s)
            end_with(s, SPLIT_CHANGING);
 }
 
-/* Applies, and ends with what the catalogue said. */
+/* Applies a change, and ends the split with the catalogue's error if it fails. */
 static bool apply(struct split *s, struct change *change, struct change_result *result)
 {
     enum catalogue_status status = catalogue_apply(s->file->catalogue, change, result);
@@ -743,7 +743,7 @@ static bool write_rows(struct split *s)
         .split = {.comes = s->out->created, .goes = s->out->removed},
         .max_removed = s->file->max_removed,
     };
-    s->spool = NULL; /* it is the change's */
+    s->spool = NULL; /* the change has taken it over */
     bool written = apply(s, &change, &result);
     if (written) {
         s->out->bad += result.rejected;
@@ -762,7 +762,7 @@ static bool ends_in(const char *text, size_t len, const char *suffix)
     return len > suffix_len && strncasecmp(text + len - suffix_len, suffix, suffix_len) == 0;
 }
 
-/* Of all.xml and all.xml.gz it is all.xml, which has both; of all.txt too. */
+/* The URL of the urlset: all.xml for all.xml, all.xml.gz and all.txt. */
 static bool urlset_url(const struct url *of, struct url *out)
 {
     char text[LOC_MAX_CHARS + 5];
@@ -803,7 +803,7 @@ void split_report_dropped(const struct split_result *split, char *out, size_t si
                  split->extra_element, split->extra_line);
 }
 
-/* The urlset, or what it will be: enough to check where rows may be. */
+/* Finds the urlset, or fills in what it will be, which is enough to check where rows may be. */
 static bool find_place(struct split *s)
 {
     struct placement place;
@@ -819,7 +819,7 @@ static bool find_place(struct split *s)
     if (urlset != NULL) {
         s->place = *urlset;
         return s->file->dry_run || !registry_is_frozen(s->registry, urlset) ||
-               end_with(s, SPLIT_BUSY); /* before the file is read for nothing */
+               end_with(s, SPLIT_BUSY); /* do not read the file for nothing */
     }
     enum rule_code code = registry_place(s->registry, &s->url, s->file->index, &place);
     if (code != RULE_OK)

@@ -32,7 +32,7 @@ const char *engine_state_word(enum engine_state state)
 struct summing {
     struct engine_sums *sums;
     const struct registry_site *only;
-    size_t worst; /* rank of the state that `why` is of */
+    size_t worst; /* rank of the state of `why` */
 };
 
 static const enum engine_state worst_first[] = {ENGINE_REFUSED, ENGINE_FAILED, ENGINE_FORBIDDEN,

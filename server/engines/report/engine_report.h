@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What is kept of search engines (db/engine.h) as JSON: what the API answers and the command line
- * shows. */
+/* The stored results of search engines (db/engine.h) as JSON, for the API and the command line. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,26 +8,26 @@
 #include "db/catalogue.h"
 #include "server/base/str.h"
 
-/* The engines that there are. */
+/* All engines. */
 #define ENGINE_COUNT 2
 extern const char *const engine_names[ENGINE_COUNT]; /* "google", "bing" */
-/* The place of a name among them; ENGINE_COUNT: it does not exist. */
+/* The index of a name in engine_names; ENGINE_COUNT: unknown. */
 size_t engine_place(const char *name);
 /* "ok", "refused", …; for anything else "waiting". Static. */
 const char *engine_state_word(enum engine_state state);
 
-/* Appends the object of one engine: how its sites stand, and what all their sitemaps come to; of
- * `only` (NULL: every site) alone. Reads the catalogue; a thread of its own view. */
+/* Appends the object of one engine: the states of its sites and the sums of their sitemaps, for
+ * `only` (NULL: every site). Reads the catalogue; each thread needs its own view. */
 enum catalogue_status engine_report_append(struct str *out, struct catalogue_view *view,
                                            const char *engine, const struct registry_site *only);
-/* Appends the members "sites" and "next" of an object: up to `limit` sites by origin, behind the
- * origin `after` (NULL: from the first on), or `only` alone, each with its sitemaps and days. */
+/* Appends the members "sites" and "next" of an object: up to `limit` sites by origin, after the
+ * origin `after` (NULL: from the first on), or just `only`, each with its sitemaps and days. */
 enum catalogue_status engine_report_sites(struct str *out, struct catalogue_view *view,
                                           const struct registry *registry, const char *engine,
                                           const struct registry_site *only, const char *after,
                                           uint64_t limit);
 
-/* What is kept of an engine, in sum. */
+/* The sums of an engine. */
 struct engine_sums {
     uint64_t states[ENGINE_STATES]; /* sites */
     struct engine_day sum;
@@ -37,5 +36,5 @@ struct engine_sums {
 };
 enum catalogue_status engine_sums_read(struct catalogue_view *view, const char *engine,
                                        const struct registry_site *only, struct engine_sums *out);
-/* REFUSED before FAILED, FORBIDDEN, BUSY, OK, WAITING. */
+/* The first of REFUSED, FAILED, FORBIDDEN, BUSY, OK, WAITING that a site has. */
 enum engine_state engine_sums_state(const struct engine_sums *sums);

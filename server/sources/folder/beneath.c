@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* openat2(2) with RESOLVE_BENEATH, or a walk without links. */
+/* Opens files by openat2(2) with RESOLVE_BENEATH, or name by name without following symlinks. */
 #include "server/sources/folder/beneath.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A FIFO would wait for its writer, a terminal would become ours. */
+/* Opening a FIFO would wait for its writer; a terminal could become our controlling terminal. */
 #define ALWAYS_FLAGS (O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 
 /* RESOLVE_BENEATH gives EAGAIN where a rename happened while ".." was resolved (openat2(2)). */
@@ -24,7 +24,7 @@ int beneath_open_top(const char *directory)
     return open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* The length of the first name of a path; 0 where it is not a name that may be in one. */
+/* The length of the first name of a path; 0: the name is not allowed. */
 static size_t name_len(const char *path)
 {
     size_t len = strcspn(path, "/");
@@ -61,8 +61,8 @@ static int open_in_kernel(int top, const char *path, int flags)
     return -1;
 }
 
-/* A sandbox answers EPERM, an old kernel ENOSYS; a file's own EPERM is recognised by requesting the
- * folder itself. */
+/* An old kernel returns ENOSYS, a sandbox EPERM. To tell that from the EPERM of a file, this opens
+ * the folder itself. */
 static bool kernel_lacks_it(int top)
 {
     if (errno == ENOSYS)
@@ -78,7 +78,7 @@ static bool kernel_lacks_it(int top)
     return lacks;
 }
 
-/* Closes without touching errno. */
+/* Closes and keeps errno. */
 static void close_quietly(int fd)
 {
     int kept = errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A scan of a folder: walks it, reads changed files, validates them, and collects what differs. */
+/* Scans a folder: walks it, reads and validates changed files, and collects the differences. */
 #include "server/sources/folder/folder.h"
 
 #include <errno.h>
@@ -15,14 +15,13 @@
 #include "server/sources/folder/beneath.h"
 #include "server/sources/split.h"
 
-/* A folder as a scan's kind: the walk (walk.h) names files; a file is read and checked only if the
- * stored state does not suffice.
+/* The walk (walk.h) names the files; a file is read only if its stored record does not suffice.
  *
  * A file may be written to while it is read. It is then read again, up to CHANGING_ROUNDS times in
  * one scan. If it still changes, or is broken and was written a moment ago, it is left for the next
- * scan, which rejects it if that is still so. A file whose mtime is too recent to show the next
- * change is stored without its inode, so that the next scan reads it, as git does with its index.
- */
+ * scan, which rejects it if nothing has improved. A file whose mtime is so recent that a further
+ * change might not show is stored without its inode, so that the next scan reads it, as git does
+ * with its index. */
 
 #define CHANGING_ROUNDS   3
 #define CHANGING_PAUSE_MS 100
@@ -32,14 +31,14 @@
  * without a new mtime. */
 #define RACY_MS 2000
 
-#define SPLIT_AGAIN_MS 5000 /* another file is being split, or the urlset is frozen */
+#define SPLIT_AGAIN_MS 5000 /* retry if another file is being split, or the urlset is frozen */
 
 static int64_t mtime_ns(const struct stat *st)
 {
     return (int64_t)st->st_mtim.tv_sec * CLOCK_SECOND_NS + st->st_mtim.tv_nsec;
 }
 
-/* ---- reading a file that may move --------------------------------------------------------- */
+/* ---- reading a file that may change ------------------------------------------------------- */
 
 static bool same_file(const struct stat *a, const struct stat *b)
 {
@@ -70,7 +69,7 @@ static enum read_status feed(int fd, struct sitemap_verifier *v, const atomic_bo
     }
 }
 
-/* Whether the path still names the bytes that were read. */
+/* Checks that the path still names the file that was read, and that it has not changed. */
 static enum read_status check(int top, const char *path, int fd, const struct stat *before,
                               struct stat *st)
 {
@@ -109,7 +108,7 @@ enum read_status folder_read_file(int top, const char *path, const struct sitema
     return status;
 }
 
-/* ---- whether it is as the catalogue keeps it ----------------------------------------------- */
+/* ---- comparison with the stored record ----------------------------------------------------- */
 
 static bool is_unchanged(const struct record *kept, const struct stat *st)
 {
@@ -123,18 +122,17 @@ static bool is_too_large(const char *problem)
            (strcmp(problem, "too-many-urls") == 0 || strcmp(problem, "file-too-large") == 0);
 }
 
-/* What is said of it depends on the hosts of its site. */
+/* Whether the result for the file depends on the hosts of its site. */
 static bool depends_on_hosts(const struct source_file *file)
 {
     return file->state == SOURCE_FILE_LISTED ||
            (file->problem != NULL && strcmp(file->problem, "outside-site") == 0);
 }
 
-/* False where what is kept of it says all: what a file's content is refused for stays as long as
- * the file does, all other problems may end without its being touched. Where the site's hosts are
- * others, so may be what is said of its pages; and what was too large may have been so for a
- * source that did not split.
- */
+/* Whether the file must be read, because its stored record may be outdated. A fault of the content
+ * stays while the file is unchanged; other problems may end without a change of the file. Other
+ * hosts of the site may change the remarks on its pages, and a file that was too large may be split
+ * now. */
 static bool must_read(const struct folder *f, const struct record *kept, const struct stat *st)
 {
     return !is_unchanged(kept, st) || (f->pass->hosts_moved && depends_on_hosts(&kept->file)) ||
@@ -143,9 +141,9 @@ static bool must_read(const struct folder *f, const struct record *kept, const s
             !sitemap_file_has_code(kept->file.problem));
 }
 
-/* ---- checking it ---------------------------------------------------------------------------- */
+/* ---- validation ----------------------------------------------------------------------------- */
 
-/* It has, or had, content that was good. */
+/* Whether the file has, or had, good content. */
 static bool was_sitemap(const struct record *kept)
 {
     return kept != NULL && (kept->file.has_entry || kept->file.state == SOURCE_FILE_LISTED ||
@@ -161,8 +159,8 @@ static void set_stat(struct source_file *file, const struct stat *st)
     file->mtime_ns = mtime_ns(st);
 }
 
-/* Sets by what the file will be known again. Changed so shortly ago that its time might not show
- * the next change, it will not: as git does with its index. */
+/* Stores the identity by which an unchanged file is recognised. If it changed so recently that its
+ * mtime might not show another change, the inode is left out, and the next scan reads it. */
 static void set_identity(struct folder *f, struct record *now, const struct stat *st,
                          int64_t read_at_ms)
 {
@@ -175,8 +173,8 @@ static void set_identity(struct folder *f, struct record *now, const struct stat
     scan_again(f->pass, RACY_MS + RACY_MS / 4);
 }
 
-/* Leaves a file that is being written for the next scan. False: it was left before, or nobody
- * comes back. */
+/* Leaves a file that is being written for the next scan. False: it was left before, or there is no
+ * next scan. */
 static bool leave_file(struct folder *f, const char *path, uint32_t again_ms)
 {
     bool failed = false;
@@ -193,7 +191,7 @@ static bool refuse(struct folder *f, const struct record *kept, struct record *n
 {
     uint32_t settle_ms = f->settings->settle_ms;
     bool known = kept != NULL && kept->file.state == SOURCE_FILE_QUARANTINED;
-    /* Written to so lately, it may be half of what it will be. */
+    /* It was written so recently that it may be incomplete. */
     if (!known && age_ms >= 0 && age_ms < settle_ms && leave_file(f, now->file.path, settle_ms))
         return !f->pass->out_of_memory;
     now->file.line = file->line;
@@ -212,7 +210,7 @@ static bool is_named_xml(const char *path)
     return ends_with(path, ".xml") || ends_with(path, ".xml.gz");
 }
 
-/* A web root has many files that are named .xml or .txt, and none but a sitemap is named so. */
+/* In a web root many files end in .xml or .txt, but only sitemaps have such a name. */
 static bool is_named_sitemap(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -220,9 +218,9 @@ static bool is_named_sitemap(const char *path)
            strcasestr(slash != NULL ? slash + 1 : path, "sitemap") != NULL;
 }
 
-/* Whether a file that is not a sitemap is reported. A feed or an old index beside the sitemaps is
- * not; what was a sitemap is, and so is a mistake: what is named like a sitemap, or is text under
- * the name of an XML file. */
+/* Whether a file that is not a good sitemap is reported. A feed or an old index beside the sitemaps
+ * is not. A file that was a sitemap, is named like one, or is text with the name of an XML file is
+ * reported: that is probably a mistake. */
 static bool is_reported(const struct record *kept, const struct sitemap_file *file,
                         const char *path)
 {
@@ -240,7 +238,7 @@ static bool classify(struct folder *f, const struct record *kept, struct record 
     static const uint64_t none[2];
     struct lastmod_verdict verdict;
     char remarks[SITEMAP_REMARKS_TEXT];
-    /* A feed in the place of a sitemap is as good as one; another is only beside the sitemaps. */
+    /* A feed that replaced a sitemap counts as a sitemap; any other feed is ignored. */
     enum sitemap_file_kind kind = file->kind;
     if (file->feed && !was_sitemap(kept))
         kind = SITEMAP_FILE_FEED;
@@ -276,7 +274,7 @@ static bool classify(struct folder *f, const struct record *kept, struct record 
             now->file.lastmod = verdict.lastmod;
             sitemap_remarks_write(&file->remarks, remarks);
             now->file.remarks = remarks[0] != '\0' ? remarks : NULL;
-        } /* else the date last served is kept: it is not to run backwards later either */
+        } /* else keep the date last served, so that a later date is not older */
         return scan_compare(f->pass, kept, now);
     }
     *now = (struct record){.file = {.path = now->file.path,
@@ -290,7 +288,7 @@ static bool classify(struct folder *f, const struct record *kept, struct record 
 
 /* ---- splitting */
 
-/* The file is to be split: it is too large for a sitemap, or it was, and has its urlset. */
+/* Whether to split the file: it is too large for a sitemap, or it was, and already has a urlset. */
 static bool is_to_split(const struct folder *f, const struct sitemap_file *file,
                         const struct url *loc)
 {
@@ -299,7 +297,7 @@ static bool is_to_split(const struct folder *f, const struct sitemap_file *file,
     return f->settings->splits && (large || (good && split_urlset(f->pass->registry, loc) != NULL));
 }
 
-/* Half of what it will be, maybe: check leaves it then. */
+/* Whether the file may be incomplete. */
 static bool is_unsettled(const struct folder *f, const struct record *kept, int64_t read_at_ms,
                          const struct stat *st)
 {
@@ -346,7 +344,7 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     if (file.fd < 0 || fstat(file.fd, &st) != 0) {
         if (file.fd >= 0)
             close(file.fd);
-        return postpone_split(f, now->file.path); /* it went, or will be reported then */
+        return postpone_split(f, now->file.path); /* it is gone, or the next scan reports it */
     }
     int64_t read_at_ms = clock_unix_ms();
     enum split_status status = split_run(&file, &out);
@@ -381,7 +379,7 @@ static bool split(struct folder *f, struct record *kept, struct record *now, con
     return scan_compare(f->pass, kept, now);
 }
 
-/* `last`: no other try comes in this scan. */
+/* `last`: the last try in this scan. */
 static bool read_and_check(struct folder *f, struct record *kept, const char *path,
                            const struct stat *listed, bool last)
 {
@@ -390,7 +388,7 @@ static bool read_and_check(struct folder *f, struct record *kept, const char *pa
     char text[128];
     bool failed = false;
     struct url loc;
-    location_loc(&f->location, path, &loc); /* it has one: check_folder_file has looked */
+    location_loc(&f->location, path, &loc); /* cannot fail: check_folder_file has checked it */
     struct sitemap_expect expect = scan_expect(f->pass, path, &loc);
     int64_t read_at_ms = clock_unix_ms();
     struct record now = scan_from_kept(kept, path);
@@ -433,7 +431,7 @@ static bool read_and_check(struct folder *f, struct record *kept, const char *pa
     return classify(f, kept, &now, &file, read_at_ms - now.file.mtime_ns / 1000000);
 }
 
-/* Decides about a file that is there. False: the pass ends. */
+/* Handles one existing file. False: the scan ends. */
 static bool check_folder_file(struct folder *f, const char *path, const struct stat *st)
 {
     struct record *kept = scan_meet(f->pass, path);
@@ -443,12 +441,12 @@ static bool check_folder_file(struct folder *f, const char *path, const struct s
         return scan_problem(f->pass, path, rule_code_word(code), rule_code_sentence(code), false);
     if (kept == NULL || must_read(f, kept, st))
         return read_and_check(f, kept, path, st, false);
-    /* As it is kept, but for the device: those of network file systems have other numbers after
-     * each start. */
+    /* The stored record, with the current device: network file systems get new numbers after each
+     * reboot. */
     struct record now = *kept;
     now.file.device = st->st_dev;
     now.file.path = path;
-    if (kept->file.refused) { /* for its place, which may be another now: checked again */
+    if (kept->file.refused) { /* the index refused it, which may accept it now: submit it again */
         now = scan_from_kept(kept, path);
         now.file.remarks = kept->file.remarks;
         now.file.state = SOURCE_FILE_LISTED;
@@ -457,7 +455,7 @@ static bool check_folder_file(struct folder *f, const char *path, const struct s
     return scan_compare(f->pass, kept, &now);
 }
 
-/* Reads again those that were changing. False: the pass ends. */
+/* Reads the files again that were changing. False: the scan ends. */
 static bool read_changing(struct folder *f)
 {
     for (int round = 1; round <= CHANGING_ROUNDS && f->changing.count > 0; round++) {
@@ -485,7 +483,7 @@ static bool visit_folder(void *context, int fd, const char *path)
 {
     struct folder *f = context;
     if (f->watch != NULL && !tree_watch_folder(f->watch, fd, path)) {
-        /* Half a tree watched would look like a whole one. */
+        /* Watching half of the tree would look like watching all of it. */
         tree_watch_free(f->watch);
         f->watch = NULL;
         f->pass->out->watch_limit = true;
@@ -508,8 +506,9 @@ static bool visit_problem(void *context, const char *path, const char *code, con
     return scan_problem(f->pass, path, code, detail, folder);
 }
 
-/* An unmounted folder leaves an empty one behind. Entries are kept unless someone says otherwise:
- * the shrink guard, which would hold them too, may be off. */
+/* Whether a mounted folder seems to have been unmounted, which leaves an empty one. Its entries are
+ * kept unless the caller confirms the removal; the shrink guard, which would hold them, may be off.
+ */
 static bool is_unmounted(const struct folder *f, const struct stat *top)
 {
     if (f->pass->out->counts.files > 0 || f->pass->options->max_removed != MAX_REMOVED_GUARDED)
@@ -654,8 +653,9 @@ static bool watch_one(void *context, int fd, const char *path)
     return tree_watch_folder(f->watch, fd, path);
 }
 
-/* A folder came to be: watched at once, with all in it, so that what is being put there counts as
- * unrest. What the limit does not allow, the scan that follows finds out. */
+/* A new folder is watched at once, with all its subfolders, so that the source does not count as
+ * settled while files are put there. If the limit of watches is reached, the next scan reports
+ * that. */
 static void appeared(void *context, const char *path)
 {
     struct folder *f = context;

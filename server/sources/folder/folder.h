@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A folder of sitemap files as a source: what a scan asks of it (scan.h), and how it says that
- * something has changed. Internal to server/sources/; one thread. */
+/* A folder of sitemap files as a kind of source (scan.h), and the watch that reports its changes.
+ * Internal to server/sources/; one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,86 +13,87 @@ struct folder {
     const struct source_settings *settings; /* borrowed */
     struct location location;
     struct match match;
-    /* From scan to scan. */
-    struct tree_watch *watch;     /* NULL: it is not watched. A scan names the folders to it, and
-                                     frees it where the system's limit is reached */
-    struct record_list unsettled; /* what was being written; sorted */
-    bool must_split_again;        /* no scan since folder_init has split what is to be */
-    bool links;                   /* symlinks were followed: any name may matter */
+    /* Kept from scan to scan. */
+    /* NULL: not watched. A scan adds the folders to it, and frees it if the system's limit is
+     * reached */
+    struct tree_watch *watch;
+    struct record_list unsettled; /* files that were being written; sorted */
+    bool must_split_again;        /* no scan since folder_init has split all that must be split */
+    bool links;                   /* symlinks were followed, so an event with any name may matter */
     dev_t top_device;             /* as folder_watch found it */
     ino_t top_inode;
-    /* Of the scan under way. */
+    /* Of the current scan. */
     struct scan_pass *pass;
     int top;
-    struct record_list changing; /* paths to be read again */
+    struct record_list changing; /* paths to read again */
     struct record_list leaving;  /* paths left for the next scan */
-    bool split_waits;            /* one that is to be split is left, too */
+    bool split_waits;            /* a file to split is left for the next scan */
 };
 
-/* The place of this kind is a struct folder. */
+/* Its `place` is a struct folder. */
 extern const struct source_kind folder_kind;
 
-/* Of one that is all zero, or to give it other settings: what it remembers stays. `why` gets a
- * sentence where the URL is invalid. */
+/* Initialises a zeroed folder, or gives one other settings and keeps its memory of former scans.
+ * False: the URL is invalid, and `why` gets a sentence. */
 bool folder_init(struct folder *f, const struct source_settings *settings, char *why,
                  size_t why_size);
-/* Forgets all, also where it never was begun. */
+/* Frees everything; also if it was never initialised. */
 void folder_done(struct folder *f);
 
-/* Before a scan: watches from now on, where the settings want it; what has happened until now the
- * scan sees for itself. Tries again each time, since the system's limit may have been raised. True
- * where that is reached. */
+/* Begins to watch, before a scan, if the settings want that; the scan itself finds earlier changes.
+ * Tries again each time, since the system's limit may have been raised. True: the limit is reached.
+ */
 bool folder_watch(struct folder *f);
-/* Opens what the settings name, beneath their root; -1 with errno. EXDEV: a symlink leads out of
- * it. */
+/* Opens the folder of the settings, beneath their root; -1 with errno. EXDEV: a symlink leads out
+ * of the root. */
 int folder_open_top(const struct source_settings *settings);
-/* To wait on until folder_read_news has something; -1: it is not watched. */
+/* A descriptor to poll for folder_read_news; -1: not watched. */
 int folder_fd(const struct folder *f);
 struct tree_watch_news;
 void folder_read_news(struct folder *f, struct tree_watch_news *out);
-/* Another folder is at its path than folder_watch found, or none. */
+/* Whether the folder at the path is missing, or is not the one that folder_watch found. */
 bool folder_is_replaced(const struct folder *f);
 
 enum read_status {
-    READ_DONE,       /* `*out` has the verdict, `*st` what was read */
-    READ_CHANGING,   /* it was written to while it was read; `*st` as it is now */
-    READ_GONE,       /* there is no such file any more */
+    READ_DONE,       /* `*out` has the verdict, `*st` is of the file that was read */
+    READ_CHANGING,   /* it was written to while it was read; `*st` is its current state */
+    READ_GONE,       /* the file no longer exists */
     READ_UNREADABLE, /* errno */
     READ_STOPPED,
-    READ_SHORTAGE, /* no memory or descriptors: says nothing of the file */
+    READ_SHORTAGE, /* no memory or descriptors; says nothing about the file */
 };
 
-/* Verifies the file at a path below the top, and sees to it that it held still meanwhile. `stop`
+/* Verifies the file at a path below the top, and checks that it did not change meanwhile. `stop`
  * may be NULL. */
 enum read_status folder_read_file(int top, const char *path, const struct sitemap_expect *expect,
                                   const atomic_bool *stop, struct stat *st,
                                   struct sitemap_file *out);
 
-/* inotify over a folder and all below it. Folders are named by the walk, before each is
- * listed, so that nothing falls between listing and watching; what a walk did not name any more
- * (moved away, excluded) is released. One thread. */
+/* Watches a folder and all folders below it by inotify. A walk adds each folder before it lists it,
+ * so that no change is missed between listing and watching. Folders that a walk did not add again
+ * (moved away, excluded) are released. One thread. */
 
 struct tree_watch;
 
-/* NULL with errno: EMFILE or ENOSPC where the system's limit is reached. `directory` (borrowed) is
- * where the top is, for systems without /proc. */
+/* NULL with errno; EMFILE or ENOSPC: the system's limit is reached. `directory` (borrowed) is the
+ * path of the top, for systems without /proc. */
 struct tree_watch *tree_watch_new(const char *directory);
 void tree_watch_free(struct tree_watch *w);
-/* To wait on until there is something to read. */
+/* A descriptor to poll for tree_watch_read. */
 int tree_watch_fd(const struct tree_watch *w);
 
-/* A walk of the whole begins, and has come to its end without leaving anything out. */
+/* A walk of the whole tree begins, and has ended without leaving anything out. */
 void tree_watch_walk_begins(struct tree_watch *w);
 void tree_watch_walk_ends(struct tree_watch *w);
-/* Watches the folder that `fd` is open on. False with errno (ENOSPC): the limit is reached. */
+/* Watches the folder that `fd` refers to. False with errno (ENOSPC): the limit is reached. */
 bool tree_watch_folder(struct tree_watch *w, int fd, const char *path);
 
 struct tree_watch_news {
-    bool changed;  /* something that concerns the source */
+    bool changed;  /* a change that concerns the source */
     bool overflow; /* events were lost */
 };
-/* Reads what has happened. `match` says which names concern the source; NULL: all do. `appeared`
- * is called for a folder that came to be, or was moved to, below the top. */
+/* Reads pending events. `match` decides which names concern the source; NULL: all do. Calls
+ * `appeared` for a folder that was created or moved below the top. */
 void tree_watch_read(struct tree_watch *w, const struct match *match,
                      void (*appeared)(void *context, const char *path), void *context,
                      struct tree_watch_news *out);

@@ -20,13 +20,13 @@
 #include "server/sources/folder/beneath.h"
 #include "server/sources/sources.h"
 
-/* The names in one folder, of a walk. */
+/* The names in one folder. */
 
 enum walk_type { WALK_FILE, WALK_FOLDER, WALK_LINK, WALK_SPECIAL };
 
 struct walk_name {
     enum walk_type type;
-    char text[]; /* a folder's has its slash: names sort as the paths below them do */
+    char text[]; /* that of a folder has a slash, so that names sort like the paths below them */
 };
 
 struct walk_names {
@@ -43,7 +43,7 @@ static const char *name_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The slashes at a pattern's ends only say what it is compared with. */
+/* The slashes at the ends of a pattern only select what it is compared with. */
 static bool matches(const char *pattern, const char *path, int flags)
 {
     char bare[SOURCE_MAX_PATH_BYTES + 1];
@@ -79,7 +79,7 @@ bool match_file(const struct match *m, const char *path)
 bool match_folder(const struct match *m, const char *path)
 {
     const char *name = name_of(path);
-    /* Every ext4 file system has this one at its top, readable to root alone. */
+    /* Every ext4 file system has lost+found at its top, which only root can read. */
     return *name != '.' && strcmp(path, "lost+found") != 0 && !matches_any(m->excludes, path, 0);
 }
 
@@ -101,7 +101,8 @@ bool match_whole(const struct match *m, const char *path)
 
 bool location_init(struct location *l, const char *url, char *why, size_t why_size)
 {
-    /* A short origin is not a loc yet, but the files below it are: checked with a file. */
+    /* A short origin alone is not a valid loc, but the files below it may be: check it with a file
+     * name. */
     static const char file[] = "sitemap.xml";
     char text[LOC_MAX_CHARS + sizeof file];
     struct url parsed;
@@ -127,7 +128,7 @@ bool location_init(struct location *l, const char *url, char *why, size_t why_si
     return true;
 }
 
-/* Stays as it is in a path (RFC 3986 3.3: pchar and the slash). */
+/* Characters that need no encoding in a path (RFC 3986 3.3: pchar and the slash). */
 static bool is_plain(char c)
 {
     return ascii_is_alnum(c) || (c != '\0' && strchr("-._~!$&'()*+,;=:@/", c) != NULL);
@@ -185,7 +186,7 @@ static bool decode(const char *text, char *out)
         out[len++] = c;
     }
     out[len] = '\0';
-    return is_clean(out, len); /* and holds no NUL, which is a control */
+    return is_clean(out, len); /* this also excludes NUL, which is a control */
 }
 
 /* No name is empty, "." or "..". */
@@ -208,7 +209,7 @@ bool location_path(const struct location *l, const char *origin, const char *url
     if (strlen(origin) != l->origin_len || memcmp(origin, l->base, l->origin_len) != 0 ||
         strncmp(url_path, l->base + l->origin_len, folder_len) != 0)
         return false;
-    /* One resource, one URL: only the form that is registered is served. */
+    /* Each resource has one URL: only the registered form is served. */
     return decode(url_path + folder_len, out) && is_normal(out) &&
            location_loc(l, out, &url) == RULE_OK &&
            strcmp(url.text + url.origin_len, url_path) == 0;
@@ -236,7 +237,7 @@ static enum walk_type type_of_mode(mode_t mode)
                            : WALK_SPECIAL;
 }
 
-/* False: it vanished. */
+/* False: the file no longer exists. */
 static bool type_of(int fd, const struct dirent *entry, enum walk_type *out)
 {
     struct stat st;
@@ -250,7 +251,7 @@ static bool type_of(int fd, const struct dirent *entry, enum walk_type *out)
     case DT_LNK:
         *out = WALK_LINK;
         return true;
-    case DT_UNKNOWN: /* some file systems do not say */
+    case DT_UNKNOWN: /* some file systems do not report the type */
         if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             return false;
         *out = type_of_mode(st.st_mode);
@@ -288,11 +289,12 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* All names but "." and "..", sorted. Closes nothing. 0, or an errno (ENOMEM). */
+/* Reads all names except "." and "..", sorted. Does not close `fd`. Returns 0 or an errno (ENOMEM).
+ */
 static int walk_names_read(int fd, struct walk_names *out)
 {
     *out = (struct walk_names){0};
-    /* A description of its own: the position in the listing is not the caller's. */
+    /* A new open file description, so that the caller's position in the listing does not change. */
     int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = own < 0 ? NULL : fdopendir(own);
     if (listing == NULL) {
@@ -341,12 +343,12 @@ struct walk {
     unsigned depth;
     struct level levels[SOURCE_MAX_DEPTH + 1]; /* the folders being listed, the top first */
     size_t path_len;
-    char path[SOURCE_MAX_PATH_BYTES + 256 + 2]; /* and one name too many */
+    char path[SOURCE_MAX_PATH_BYTES + 256 + 2]; /* with room for one name too many */
 };
 
 static enum walk_status list(struct walk *w, int fd);
 
-/* A path for people: what is not text is shown as \xNN, what is too long is cut. */
+/* A path for people: bytes that are not text become \xNN, and a long path is cut. */
 static void format_path(const char *path, char out[SOURCE_MAX_PATH_BYTES + 1])
 {
     size_t len = 0, left = strlen(path);
@@ -409,7 +411,7 @@ static enum walk_status visit_file(struct walk *w, const struct stat *st)
     return is_reported(w->visit->file(w->visit->context, w->path, st));
 }
 
-/* A folder that holds itself, by way of a symlink (or of a mount). */
+/* Whether the folder contains itself through a symlink or a mount. */
 static bool is_open_above(const struct walk *w, const struct stat *st)
 {
     for (unsigned i = 0; i < w->depth; i++)
@@ -435,7 +437,7 @@ static enum walk_status enter(struct walk *w, int parent, const char *name, bool
         link ? beneath_open(w->top, w->path, O_RDONLY | O_DIRECTORY)
              : openat(parent, bare, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || (errno == ELOOP && !link)))
-        return WALK_DONE; /* gone, or something else now: its event brings the next scan */
+        return WALK_DONE; /* gone or replaced: an event will cause another scan */
     if (fd < 0 || fstat(fd, &st) != 0) {
         int error = errno;
         if (fd >= 0)
@@ -455,7 +457,7 @@ static enum walk_status enter(struct walk *w, int parent, const char *name, bool
     return status;
 }
 
-/* What a symlink points to is found out through the kernel, from the top. */
+/* Opens a symlink's target from the top, so that the kernel keeps it beneath. */
 static enum walk_status follow(struct walk *w, int parent, const char *name)
 {
     struct stat st;
@@ -473,7 +475,7 @@ static enum walk_status follow(struct walk *w, int parent, const char *name)
         return visit_file(w, &st);
     }
     if (error == ENOENT || error == ENOTDIR)
-        return WALK_DONE; /* it dangles: there is no file */
+        return WALK_DONE; /* a dangling symlink */
     if (match_file(w->match, w->path) || beneath_is_shortage(error))
         return unreadable(w, error, false);
     if (match_folder(w->match, w->path) && w->result->outside++ == 0)
@@ -481,8 +483,7 @@ static enum walk_status follow(struct walk *w, int parent, const char *name)
     return WALK_DONE;
 }
 
-/* The folder at `parent` may have been moved away, and another put in its place: what the path
- * says counts. */
+/* The folder at `parent` may have been replaced meanwhile: only the path counts. */
 static bool stat_file(struct walk *w, int parent, const char *name, struct stat *st)
 {
     if (fstatat(parent, name, st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -517,7 +518,7 @@ static int check_place(struct walk *w, int fd)
 {
     struct stat listed, named;
     if (w->path_len == 0)
-        return 0; /* the caller looks after the top */
+        return 0; /* the caller checks the top */
     int now = beneath_open(w->top, w->path, O_PATH | O_DIRECTORY);
     if (now < 0)
         return beneath_is_shortage(errno)            ? errno
@@ -567,7 +568,7 @@ static enum walk_status list(struct walk *w, int fd)
     if (!w->visit->folder(w->visit->context, fd, w->path))
         return WALK_STOPPED;
     enum walk_status status = list_once(w, fd);
-    /* Another folder was put in its place by a rename: that one is what counts. */
+    /* If a rename replaced the folder, list the new one. */
     for (int i = 1; i < MAX_LISTINGS && status == WALK_UNREADABLE && w->result->error == EAGAIN;
          i++) {
         int other = beneath_open(w->top, w->path, O_RDONLY | O_DIRECTORY);

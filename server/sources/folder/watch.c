@@ -12,15 +12,15 @@
 
 #include "server/sources/sources.h"
 
-/* Creation: of folders, and of files that link(2) makes whole. Attributes: a file that may be read
- * again. */
+/* IN_CREATE: for folders, and for complete files made by link(2). IN_ATTRIB: a file may have become
+ * readable. */
 #define EVENTS                                                                                     \
     (IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_CREATE | IN_ATTRIB |            \
      IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
 
 struct watched {
     int wd;
-    unsigned walk; /* that named it last */
+    unsigned walk; /* the last walk that added it */
     char *path;
 };
 
@@ -109,7 +109,7 @@ static bool remember(struct tree_watch *w, int wd, const char *path)
         w->folders = folders;
         w->capacity = capacity;
     }
-    size_t at = place_of(w, wd); /* wds ascend: mostly the end */
+    size_t at = place_of(w, wd); /* descriptors ascend, so this is mostly the end */
     memmove(&w->folders[at + 1], &w->folders[at], (w->count - at) * sizeof w->folders[0]);
     w->folders[at] = (struct watched){wd, w->walk, copy};
     w->count++;
@@ -129,7 +129,7 @@ static void forget(struct tree_watch *w, int wd)
 bool tree_watch_folder(struct tree_watch *w, int fd, const char *path)
 {
     char name[4096];
-    /* By descriptor, so that it is this very folder whatever its path names now. */
+    /* By descriptor: exactly this folder, whatever its path means now. */
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     int wd = inotify_add_watch(w->fd, name, EVENTS);
     if (wd < 0 && errno == ENOENT) {
@@ -143,7 +143,7 @@ bool tree_watch_folder(struct tree_watch *w, int fd, const char *path)
         errno = ENOMEM;
         return false;
     }
-    /* Any other failure: it is gone, or must not be read; the walk says so. */
+    /* Any other failure means that it is gone or unreadable, which the walk reports. */
     return wd >= 0 || (errno != ENOSPC && errno != ENOMEM);
 }
 
@@ -180,7 +180,7 @@ struct reading {
     struct tree_watch_news *news;
 };
 
-/* A symlink that appears may lead to anything, whatever its name is. */
+/* A new symlink may lead to a folder, whatever its name is. */
 static bool is_link(const struct tree_watch *w, const char *path)
 {
     char name[4096];
@@ -198,13 +198,13 @@ static void handle(const struct reading *r, const struct inotify_event *event)
     }
     const struct watched *folder = folder_of(r->watch, event->wd);
     if (folder == NULL)
-        return; /* released; this was still on its way */
+        return; /* a late event of a released watch */
     if (event->mask & IN_IGNORED) {
         forget(r->watch, event->wd);
         return;
     }
     if (event->len == 0) {
-        /* The folder itself. Its attributes matter: it may be read again. */
+        /* An event of the folder itself: it may have become readable. */
         r->news->changed = true;
         return;
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* One poll of a sitemap that is watched: what is known of it before, and what is written of what
- * came of it. */
+/* One poll of a watched sitemap: reads its record, and writes the result. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #define WRITTEN_SLACK_S 60
 #define AGAIN_S         5
 
-/* ---- what is written ----------------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------------------------- */
 
 static void keep_validators(struct check_record *record, const struct fetch_reply *reply)
 {
@@ -34,7 +33,7 @@ static bool same_text(const char *a, const char *b)
     return a != NULL && b != NULL && strcmp(a, b) == 0;
 }
 
-/* What was read would have been answered 304, and is another. */
+/* Whether the content changed although the validators did not. */
 static bool validators_lie(const struct poll *p, const struct fetch_reply *reply)
 {
     const char *etag = fetch_header(reply, "ETag");
@@ -54,8 +53,8 @@ bool check_serves(const struct poll *p)
            p->remote->options.store != NULL;
 }
 
-/* Of a copy: what its entry bears, or is about to; without that, that of the copy before where it
- * has the same content. */
+/* The date of a copy: that of its entry, or the date that the entry is about to get; without
+ * either, the date of the older copy if its content is the same. */
 static int64_t copy_date(const struct poll *p, const uint64_t hash[2], const char *lastmod)
 {
     const char *text = lastmod != NULL && *lastmod ? lastmod
@@ -69,8 +68,8 @@ static int64_t copy_date(const struct poll *p, const uint64_t hash[2], const cha
                                   p->now);
 }
 
-/* The sitemap is good: what it was read to is its copy now. `lastmod`: the date that its entry
- * gets; NULL: it keeps its own. */
+/* Keeps the copy of a good sitemap. `lastmod`: the date that its entry gets; NULL: it keeps its
+ * own. */
 static void keep_copy(struct poll *p, const struct sitemap_file *file, const char *lastmod)
 {
     if (p->copy != NULL)
@@ -84,7 +83,7 @@ struct settled {
     char remarks[SITEMAP_REMARKS_TEXT];
 };
 
-/* A whole good answer. */
+/* Applies a complete good response. */
 static void apply_content(struct poll *p, const struct fetch_reply *reply,
                           const struct sitemap_file *file, struct settled *s)
 {
@@ -118,16 +117,16 @@ static void apply_content(struct poll *p, const struct fetch_reply *reply,
     sitemap_remarks_write(&file->remarks, s->remarks);
     record->remarks = *s->remarks ? s->remarks : NULL;
     if (s->dates.first &&
-        p->source != NULL) /* also where that stays: it may be taken back meanwhile */
+        p->source != NULL) /* set it even if the date stays: an undo may change it meanwhile */
         s->write.lastmod_from = p->served;
-    /* What somebody registered is theirs until its content moves. */
+    /* The date of a registered entry stays until the content changes. */
     if (*s->dates.lastmod && !p->has_digest && (p->source != NULL || moved)) {
         s->write.lastmod_from = p->served;
         s->write.lastmod_to = s->dates.lastmod;
     }
 }
 
-/* The same where it was split: what dates it are the pages of its urlset. */
+/* The same for a sitemap that was split: its urlset's pages date it. */
 static void apply_split(struct poll *p, const struct sitemap_file *file, struct settled *s)
 {
     struct check_record *record = &s->write.record;
@@ -149,7 +148,7 @@ static void apply_split(struct poll *p, const struct sitemap_file *file, struct 
                       split_describe_dropped(p) != NULL ? split_describe_dropped(p) : "");
 }
 
-/* Its list is read again, once that is in the catalogue. */
+/* Requests a poll of its list, after this result is in the catalogue. */
 static void request_list(struct poll *p)
 {
     if (p->source == NULL)
@@ -158,7 +157,7 @@ static void request_list(struct poll *p)
     p->source->news_in = p->remote->batch_number;
 }
 
-/* Whose entry is its urlset's, or its own again: the list says so of it. */
+/* If the sitemap was split, or is no longer split, its entry changes: polls its list. */
 static void record_split(struct poll *p, struct check_record *record)
 {
     bool is = split_was(p);
@@ -168,23 +167,23 @@ static void record_split(struct poll *p, struct check_record *record)
     request_list(p);
 }
 
-/* The registered date moved since the last poll, and the content did not. */
+/* Whether the registered date changed since the last poll, but the content did not. */
 static bool is_unfounded(const struct poll *p, const struct check_record *before, bool changed)
 {
     return p->source == NULL && !changed && p->served != NULL && !p->has_digest &&
            before->good_at > 0 && p->entry_changed_at > before->checked_at + WRITTEN_SLACK_S;
 }
 
-/* Whether the entry was written since the last poll, by another: beside a digest, and while it is
- * stale, polls do not write it; else the last one's date may have come a little later. */
+/* Whether somebody else wrote the entry since the last poll. Polls write no entry that has a digest
+ * or is stale; otherwise the last poll itself may have written it a little later. */
 static bool is_written(const struct poll *p, const struct check_record *before)
 {
     bool polls_write = !p->has_digest && !(before->marks & CHECK_DATE_STALE);
     return p->entry_changed_at >= before->checked_at + (polls_write ? WRITTEN_SLACK_S : 0);
 }
 
-/* From a change of the content that its date cannot follow, until a poll dates it or it is written
- * by whose it is. */
+/* A date is stale from a change of the content that must not change the date, until a poll dates
+ * the entry or its owner writes it. */
 static void mark_stale(const struct poll *p, const struct check_record *before, struct settled *s)
 {
     bool moves = s->write.lastmod_to != NULL && !p->held;
@@ -245,7 +244,7 @@ static bool is_same_trouble(enum check_state a, enum check_state b)
     return a == b || (interval_is_none(a) && interval_is_none(b));
 }
 
-/* A client that requests it where it is served sees this server's copy. */
+/* Names the origin's URL in the detail, since the served URL returns this server's copy. */
 static const char *append_origin(struct poll *p, const char *detail)
 {
     struct url loc;
@@ -298,7 +297,7 @@ static void report_state(struct poll *p, const struct check_record *record)
                       record->detail != NULL ? record->detail : "");
 }
 
-/* What its entry bears, and what the list claims. */
+/* Reads the entry's date, and the date that the list claims. */
 static enum catalogue_status read_entry(struct poll *p, struct catalogue_view *view)
 {
     struct entry_record entry;
@@ -327,9 +326,9 @@ static enum catalogue_status read_entry(struct poll *p, struct catalogue_view *v
     return failed ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
 }
 
-/* A 304 in answer to what a source names moves nothing of its entry, which is looked up only where
- * the answer is another, unless somebody waits for it. False: it cannot be, or somebody wrote the
- * entry since the poll began, whose date a later poll is to see. */
+/* A 304 changes nothing in the entry of a source's sitemap, so that entry is read only after
+ * another response, or before if a caller waits. False: it cannot be read, or somebody wrote it
+ * since the poll began, and a later poll must see that date. */
 static bool read_entry_late(struct poll *p)
 {
     struct catalogue_view *view;
@@ -342,16 +341,16 @@ static bool read_entry_late(struct poll *p)
            (p->entry_changed_at < p->now || p->entry_changed_at > run_now(p->remote));
 }
 
-/* It is polled again soon, and nothing comes of this poll. */
+/* Discards this poll; the sitemap is polled again soon. */
 static void requeue(struct poll *p)
 {
     run_enqueue(p->remote, p->host, p->record.site_id,
                 (struct due){p->record.id, (uint32_t)p->now + AGAIN_S, p->record.interval_s});
 }
 
-/* A poll for the sake of a copy alone that found what was known, or nothing: the copy is kept, and
- * the catalogue need not hear of it. (On a node that does not poll each of them would be a write of
- * all nodes.) False: it is settled as any other. */
+/* A poll only for a copy that found the known content, or nothing good, changes nothing in the
+ * catalogue. (In a shared catalogue each result would be a write on all nodes.) False: settle it
+ * like any other poll. */
 static bool settle_copy(struct poll *p, const struct child_verdict *v, struct remote *r,
                         const struct fetch_reply *reply, const struct sitemap_file *file)
 {
@@ -409,12 +408,12 @@ void check_settle(struct poll *p, const struct child_verdict *v, const struct fe
     r->batch_is_news = r->batch_is_news || record->state != CHECK_GOOD ||
                        p->record.state != CHECK_GOOD || s.dates.changed;
     if (!run_write(r, &s.write)) {
-        r->load = true; /* it is polled again, from what the catalogue keeps */
+        r->load = true; /* load it again from the catalogue, and poll it again */
         if (p->ask != NULL)
             remote_request_fail(p->ask, "out of memory");
         p->ask = NULL;
     }
-    if (p->ask != NULL && p->ask->copied != NULL) { /* it is there */
+    if (p->ask != NULL && p->ask->copied != NULL) { /* the copy exists */
         remote_request_fail(p->ask, "");
         p->ask = NULL;
     }
@@ -442,7 +441,7 @@ static bool keep_record(struct poll *p, const struct check_record *from)
     return !failed;
 }
 
-/* Whose pages it may list. */
+/* Copies the hosts whose pages it may list. */
 static bool copy_hosts(struct poll *p)
 {
     const struct registry_site *site = p->site;
@@ -466,21 +465,22 @@ static size_t of_site(const struct remote *r, int64_t site_id)
     return count;
 }
 
-/* Where copies are served, of what is known. */
+/* Whether there is a copy of the known content, if its source serves copies. */
 static bool has_copy(const struct poll *p)
 {
     return !check_serves(p) || child_store_has(p->remote->options.store, p->record.site_id,
                                                p->record.loc, p->record.hash);
 }
 
-/* Whether it was read through another host map. */
+/* Whether the host map changed since the sitemap was read. */
 static bool map_has_changed(const struct poll *p)
 {
     int64_t since = p->source != NULL ? p->source->mapped_at : 0;
     return since != 0 && p->record.full_at <= since;
 }
 
-/* Whether it is asked for only as it is new: it has validators, and was read whole of late. */
+/* Whether to send a conditional request: it has validators, and was read completely not long ago.
+ */
 static bool is_conditional(const struct poll *p)
 {
     const struct check_record *k = &p->record;
@@ -490,7 +490,7 @@ static bool is_conditional(const struct poll *p)
            (k->etag != NULL || k->last_modified != NULL);
 }
 
-/* NOT_FOUND: it is watched no more. BUSY: as many of its site are polled as may be. */
+/* NOT_FOUND: it is no longer watched. BUSY: the site has as many polls under way as it may. */
 static enum catalogue_status read_child(struct poll *p, struct catalogue_view *view, int64_t id,
                                         bool asked)
 {
@@ -549,7 +549,7 @@ bool check_begin(struct remote *r, struct remote_host *host, struct due due,
     }
     poll_enter_host(p);
     p->ask = p->splits ? NULL : asked;
-    if (asked != NULL && p->splits) /* the caller must not wait that long */
+    if (asked != NULL && p->splits) /* a split takes too long for the caller to wait */
         remote_request_answer(asked, &p->record, "");
     return true;
 }

@@ -11,7 +11,7 @@
 
 #define NOW_SECONDS 60
 
-/* When a date begins; false if it is invalid, or ahead of the clock. */
+/* Parses a date; false if it is invalid or in the future. */
 static bool begins(const char *date, int64_t now, struct lastmod *out)
 {
     if (date == NULL || *date == '\0' ||
@@ -30,7 +30,7 @@ static bool is_stamp(const struct claim_content *a, const struct claim_content *
     return a->one_lastmod && b->one_lastmod && is_same(a->dateless, b->dateless);
 }
 
-/* The first that may stand, into out->lastmod. */
+/* Writes the first acceptable date to out->lastmod. */
 static void choose(const struct claim_content *content, const struct claim_dates *dates,
                    int64_t now, struct claim_verdict *out)
 {
@@ -46,9 +46,9 @@ static void choose(const struct claim_content *content, const struct claim_dates
             memcpy(out->lastmod, date.text, sizeof out->lastmod);
             return;
         } else if (out->first && i == 0 && begins(all[i], now, &date)) {
-            return; /* it is served as claimed, and that says more than a page's date */
+            return; /* the claim is served already, and outranks a page's date */
         }
-    /* Not even the clock sets a date back. */
+    /* A date never goes back, not even to the current time. */
     if (!out->first && !(dated && served.unix_seconds >= now))
         lastmod_format_utc(now, out->lastmod);
 }
@@ -111,7 +111,7 @@ static const char *fetch_word(enum fetch_status status)
 
 static void check_failure(const struct child_answer *a, struct child_verdict *out)
 {
-    if (a->fetch == FETCH_STOPPED) { /* more bytes than any sitemap may have */
+    if (a->fetch == FETCH_STOPPED) { /* exceeds the size of any sitemap */
         report_child(out, CHECK_BROKEN, "file-too-large", "is larger than 50 MiB");
         out->host = HOST_ANSWERED;
         return;
@@ -122,7 +122,7 @@ static void check_failure(const struct child_answer *a, struct child_verdict *ou
                                                                            : HOST_FAILED;
 }
 
-/* For so long a page or another file in the place of a sitemap is taken for an accident: an error
+/* For this long, an HTML page or another file instead of a sitemap counts as an accident: an error
  * page with status 200, a login, a deployment. */
 #define PAGE_STAYS_S (14 * 86400)
 
@@ -186,7 +186,7 @@ static void evaluate_status(const struct child_answer *a, struct child_verdict *
         report_child(out, CHECK_GONE, "gone", detail);
     else if (status == 401 || status == 403 || status == 429 || status == 451)
         report_refused(a->reply, "refused", "", out);
-    else if (status == 202) /* a challenge (AWS WAF): nobody accepts a GET for later */
+    else if (status == 202) /* a challenge (AWS WAF); no server accepts a GET for later */
         report_refused(a->reply, "bot-wall", "", out);
     else if (status >= 500)
         report_child(out, CHECK_UNREACHABLE, "server-error", detail);

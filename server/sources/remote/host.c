@@ -81,7 +81,7 @@ static void order(struct due_heap *h)
 {
     h->load = 0;
     for (size_t i = 0; i < h->count; i++)
-        h->load += load_of(&h->at[i]); /* again: sums of what comes and goes drift */
+        h->load += load_of(&h->at[i]); /* recomputed: a sum that is only adjusted drifts */
     for (size_t i = h->count / 2; i-- > 0;)
         sink(h, i);
 }
@@ -205,7 +205,7 @@ static double slowness(const struct host_pace *h)
 
 int64_t host_ready_at(const struct host_pace *h, uint32_t per_host)
 {
-    /* Behind a rest one probe goes first. */
+    /* After a rest, only one request probes the host. */
     if (h->running >= (h->failed >= FAILED_MOST ? 1 : per_host))
         return INT64_MAX;
     return h->rest_ms > h->next_ms ? h->rest_ms : h->next_ms;
@@ -242,7 +242,7 @@ static void limit(struct host_pace *h, int64_t now_ms, int64_t retry_after_s)
         int64_t asked = retry_after_s < RETRY_LEAST_S ? RETRY_LEAST_S : retry_after_s;
         rest = (asked > RETRY_MOST_S ? RETRY_MOST_S : asked) * SECOND_MS;
     }
-    /* Two that were under way are one sign. */
+    /* Several responses to requests of the same time count once. */
     if (!host_rests(h, now_ms)) {
         h->limited++;
         h->slow = slowness(h) / 2 > SLOWEST ? slowness(h) / 2 : SLOWEST;

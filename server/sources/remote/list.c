@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The list of a source: what its answer says, handed over as a scan, and what is kept of it. */
+/* Polls the list of a source: submits it as a scan, and keeps its state. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define FULL_EVERY_S (7 * 86400)
 #define LIST_FRESH_S 3600u
 
-/* Answers all of them: with a result, or a failure. */
+/* Answers all requests in the list with a result or a failure. */
 static void answer_requests(struct remote_ask **asks, const struct change_result *result,
                             const char *failure)
 {
@@ -36,7 +36,7 @@ void list_fail_requests(struct poll *p, const char *failure)
     answer_requests(&p->source->dry_asks, NULL, failure);
 }
 
-/* Those who ask for a scan from here on want another one. */
+/* Takes the waiting requests; later ones need another poll. */
 static void collect_requests(struct poll *p)
 {
     struct remote_source *s = p->source;
@@ -55,7 +55,7 @@ void list_keep(char **to, const char *text)
     *to = copy;
 }
 
-/* What is kept of the list, for the next start. */
+/* Writes the state of the list, for the next start. */
 static void write_list(struct poll *p, unsigned http_status)
 {
     struct remote_source *s = p->source;
@@ -86,7 +86,7 @@ static void write_list(struct poll *p, unsigned http_status)
         s->whole = true;
 }
 
-/* It shows from `since` on, and is logged once. */
+/* Shows the failure in the status, and logs it once. */
 static void show_failure(struct remote *r, struct remote_source *s, const char *code,
                          const char *why)
 {
@@ -130,7 +130,7 @@ static void list_works(struct poll *p)
     s->status.failed_at = 0;
     s->status.failure_code[0] = s->status.failure[0] = '\0';
     pthread_mutex_unlock(&p->remote->lock);
-    if (failed) /* which the status shows no longer */
+    if (failed) /* from before */
         remote_report(p->remote, 2, "source-scan-works", s->settings->name,
                       "the list is read again");
 }
@@ -141,7 +141,7 @@ static int compare_ids(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* What the list dates again is polled now. */
+/* Polls the sitemaps now whose dates in the list have changed. */
 static void poll_claimed(struct poll *p)
 {
     size_t count, found = 0;
@@ -151,7 +151,8 @@ static void poll_claimed(struct poll *p)
     if (ids != NULL && catalogue_view_begin(p->remote->catalogue, &view) == CATALOGUE_OK) {
         for (size_t i = 0; i < count; i++) {
             struct check_record record;
-            if (!remote_splits(p->source->settings, locs[i]) && /* too much to hurry */
+            /* a split is too large to poll early */
+            if (!remote_splits(p->source->settings, locs[i]) &&
                 catalogue_view_check_of(view, p->source->settings->name, locs[i], &record) ==
                     CATALOGUE_OK)
                 ids[found++] = record.id;
@@ -165,7 +166,7 @@ static void poll_claimed(struct poll *p)
     free(ids);
 }
 
-/* How many members of the list are not taken, as the catalogue has it. */
+/* The number of refused members of the list in the catalogue. */
 static uint64_t count_refused(struct poll *p)
 {
     struct catalogue_view *view;
@@ -245,7 +246,7 @@ static void on_scan(struct poll *p, const struct list_found *found)
     list_works(p);
     record_scan(p, out);
     s->frozen = out->result.frozen > 0;
-    /* Frozen or held, all of it is to be seen again. */
+    /* If entries are frozen or held, read the whole list again next time. */
     s->whole = out->result.frozen > 0 || out->result.would_remove > 0 || out->again_ms > 0;
     list_keep(&s->etag, poll_kept_header(&found->reply, "ETag", CHECK_ETAG_MAX_BYTES));
     list_keep(&s->modified,
@@ -257,7 +258,7 @@ static void on_scan(struct poll *p, const struct list_found *found)
     answer_requests(&p->asks, &out->result, "");
 }
 
-/* A poll that only dry runs asked for is over: all but these is as it was. */
+/* Ends a poll that only dry runs requested; nothing else changes. */
 static void end_dry(struct poll *p)
 {
     pthread_mutex_lock(&p->remote->lock);
@@ -265,7 +266,7 @@ static void end_dry(struct poll *p)
     pthread_mutex_unlock(&p->remote->lock);
 }
 
-/* The result of a poll is reported and kept, and its next one is due. */
+/* Reports and keeps the result of a poll, and schedules the next one. */
 static void end(struct poll *p, const struct child_verdict *v, const struct fetch_reply *reply)
 {
     struct remote_source *s = p->source;
@@ -276,7 +277,7 @@ static void end(struct poll *p, const struct child_verdict *v, const struct fetc
     uint32_t poll_s = s->settings->poll_ms / 1000;
     uint32_t wait = fresh > (int64_t)poll_s ? (uint32_t)fresh : poll_s;
     s->next_at = p->now + interval_jitter(wait, run_chance(r));
-    if (s->problem != NULL) { /* sooner, while that is new */
+    if (s->problem != NULL) { /* sooner at first */
         struct interval_bounds bounds = {1, poll_s};
         s->next_at = p->now + interval_trouble(CHECK_UNREACHABLE, s->failures, bounds);
     }
@@ -296,7 +297,8 @@ bool list_settle(struct poll *p, const struct child_verdict *v, struct fetch_rep
 {
     char why[256];
     const char *code = v->problem, *failure = v->detail;
-    if (v->state == CHECK_GOOD && v->same) { /* requests that came meanwhile are for the next one */
+    /* requests that came meanwhile wait for the next poll */
+    if (v->state == CHECK_GOOD && v->same) {
         list_works(p);
         end(p, v, reply);
         return false;
@@ -351,7 +353,7 @@ static const char *site_connect(const struct remote *r, const struct remote_sour
     return NULL;
 }
 
-/* The first half is of the map alone; all zero: it has no such setting. */
+/* The first half is of the host map alone. All zero: no such setting. */
 static void digest_settings(const struct remote *r, struct remote_source *s)
 {
     const struct source_settings *settings = s->settings;
@@ -373,8 +375,8 @@ static bool same_settings(const struct check_record *k, const struct remote_sour
            memcmp(k->hash, s->digest, sizeof k->hash) == 0;
 }
 
-/* It is read again with the new settings: they may be the remedy of a failure. The sitemaps are
- * read again where the map is another, and of another upstream nothing is kept. */
+/* Polls the list again with the new settings, which may cure a failure. The sitemaps are read again
+ * if the host map changed; the state of another upstream is dropped. */
 static void reset_list(struct remote *r, const struct remote_source *s,
                        const struct check_record *k)
 {
@@ -493,7 +495,7 @@ void list_wait(struct remote *r, struct remote_source *source, int64_t now)
                  "it was never read: its host is resting after 429, 503 or a failed connection");
 }
 
-/* Whether what is kept of it has no validators any more, as after an undo of what it named. */
+/* Whether its stored row has no validators any more, as after an undo of its entries. */
 static bool is_forgotten(struct remote *r, struct remote_source *source)
 {
     struct catalogue_view *view;
@@ -544,16 +546,16 @@ bool list_begin(struct remote *r, struct remote_source *source)
     return true;
 }
 
-/* The scan of a list that was read, on a thread of its own: it waits for its turn among the writes,
- * which others' lists may keep it from, and polls wait for neither. One at a time, in the order in
- * which they came, so that one list's rows are in memory. The poll, and what it points to, is the
- * thread's to read until the scan is over; the thread of polls begins it, is woken at the end, and
- * releases a poll that it gave up only then. */
+/* The scan of a list that was read runs on its own thread: it waits for its turn among the writes,
+ * and polls must not wait for that. Scans run one at a time, in the order of arrival, so that only
+ * one list's rows are in memory. Until a scan is over, its thread may read the poll and all that it
+ * points to. The polling thread starts it, is woken at the end, and only then frees a cancelled
+ * poll. */
 
 struct list_scan {
     struct list_scan *next;
     struct poll *poll;
-    struct fetch_loop *wake; /* of the thread of polls */
+    struct fetch_loop *wake; /* of the polling thread */
     struct thread thread;
     bool has_dry, has_scan;
     atomic_bool over;
@@ -600,7 +602,7 @@ bool list_scan_begin(struct poll *p, const struct child_verdict *verdict, struct
     l->found.reply = *reply;
     l->found.answered = list_answered(p, reply);
     *reply = (struct fetch_reply){.status = 0};
-    r->plan->held++; /* it has the settings, which may be another plan's than the poll's */
+    r->plan->held++; /* owns the settings; the poll may have another plan */
     remote_plan_free(p->plan);
     p->plan = r->plan;
     l->scan = (struct upstream_scan){.catalogue = r->catalogue,
@@ -614,7 +616,7 @@ bool list_scan_begin(struct poll *p, const struct child_verdict *verdict, struct
     l->dry.max_removed = list_most_removed(p->dry_asks);
     l->has_dry = p->dry_asks != NULL;
     l->has_scan = !p->dry_run;
-    p->host = NULL; /* which may be forgotten */
+    p->host = NULL; /* the host may be forgotten meanwhile */
     p->scans = true;
     while (*end != NULL)
         end = &(*end)->next;
@@ -631,7 +633,7 @@ static void scan_free(struct list_scan *l)
     free(l);
 }
 
-/* Takes the first, waits for it, and lets the next begin. */
+/* Removes the first, waits for its end, and starts the next. */
 static struct list_scan *collect(struct remote *r)
 {
     struct list_scan *l = r->scans;
@@ -662,7 +664,7 @@ bool list_scan_drop(struct poll *p)
     if (l != NULL && thread_runs(&l->thread)) {
         thread_end(&l->thread);
         p->source->polling = NULL;
-        p->source = NULL; /* who may be gone by then */
+        p->source = NULL; /* the source may be gone by then */
         return true;
     }
     if (l != NULL) {

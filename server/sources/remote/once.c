@@ -39,7 +39,7 @@ static bool feed_body(void *context, const struct fetch_reply *reply, const char
     return !o->decided;
 }
 
-/* What the answer says, where it is not a list. */
+/* Why the response is not a list. */
 static const char *reply_problem(struct once *o, enum fetch_status status,
                                  const struct fetch_reply *reply, enum hop_verdict hop, char *why,
                                  size_t why_size)
@@ -60,7 +60,7 @@ static const char *reply_problem(struct once *o, enum fetch_status status,
     return verdict.problem;
 }
 
-/* By it the server of this very catalogue knows whom it answers. */
+/* With this header, the server of this same catalogue recognises its own request. */
 static enum catalogue_status make_headers(struct once *o, struct catalogue *c)
 {
     struct catalogue_view *view;
@@ -103,7 +103,7 @@ static enum catalogue_status poll_once(const struct remote_plan *plan, struct on
     struct follow follow = {.request = &request, .allowed = may_request, .context = o};
     enum fetch_status status = fetch_follow(&follow, &reply);
     if (o->decided && status == FETCH_STOPPED)
-        reply.status = 200; /* no whole answer, but one that was read far enough */
+        reply.status = 200; /* incomplete, but enough was read */
     const char *code = reply_problem(o, status, &reply, follow.verdict, said, sizeof said);
     const char *date = fetch_header(&reply, "Date");
     scan->answered = o->now;

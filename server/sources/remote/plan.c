@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The settings of remote sources, and a plan: a set of them with the bounds that all share. */
+/* The settings of remote sources, and plans: the settings of all sources with their common bounds.
+ */
 #include "server/sources/remote/remote.h"
 
 #include <stdarg.h>
@@ -191,7 +192,7 @@ bool remote_may_request(const struct registry *registry, const struct registry_s
     if (of_list)
         site = site_of_source(registry, source);
     bool allowed = is_host_of(site, to);
-    /* It lists in any site: those that have the upstream's host. */
+    /* It may register for any site: those that have the upstream's host. */
     for (size_t i = 0; of_list && site == NULL && !allowed && i < registry->site_count; i++)
         allowed = is_host_of(&registry->sites[i], to) && is_host_of(&registry->sites[i], upstream);
     return allowed;

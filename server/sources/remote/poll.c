@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* One poll, of a list (list.c) or of a watched sitemap (check.c): the request and its redirects,
- * its life, and what the answer says. */
+/* One poll, of a list (list.c) or of a watched sitemap (check.c): its request and redirects, its
+ * life, and its response. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ void poll_begin_span(struct poll *p, const struct remote_ask *cause)
 {
     trace_begin(p->remote->options.trace, cause != NULL ? &cause->cause : NULL, &p->span);
     p->end.name = p->list ? "poll list" : "poll sitemap";
-    p->end.failed = true; /* until it is answered */
+    p->end.failed = true; /* until there is a response */
     p->end.site_id = !p->list ? p->record.site_id : p->source->settings->site_id;
 }
 
@@ -59,10 +59,11 @@ void poll_headers(struct poll *p, const char *etag, const char *modified)
 {
     char loop[64];
     p->headers[0] = '\0';
-    /* What is packed as it lies would be packed twice by some. */
+    /* Some servers would compress a .gz file again. */
     add_header(p, "Accept-Encoding", ends_with(&p->url, ".gz") ? "identity" : "gzip");
     snprintf(loop, sizeof loop, "sitemapd-%s", p->registry->epoch);
-    if (p->look == NULL) /* it is to be answered as crawlers are, by this server as well */
+    /* a public look must get the response that crawlers get, also from this server */
+    if (p->look == NULL)
         add_header(p, "CDN-Loop", loop);
     if (p->look == NULL && traceparent_is_set(&p->span.context))
         add_header(p, "traceparent", p->span.context.text);
@@ -84,9 +85,9 @@ void poll_read_head(struct poll *p, const struct fetch_reply *reply)
         sitemap_verifier_head(p->verifier, coding, fetch_header(reply, "Content-Type"));
 }
 
-/* A piece of 16 KiB may unpack to 16 MB. Who has such sitemaps leaves the others their part of the
- * thread: what took long to read is followed by a rest of its site, in which the loop comes round,
- * and as long again for each other site with polls under way. */
+/* A piece of 16 KiB may unpack to 16 MB, and must not take the thread from other sites. After a
+ * piece that took long, its site pauses for one round of the loop, and as long again for each other
+ * site with polls under way. */
 #define LONG_NS       5000000u
 #define REST_LEAST_NS 1000000u
 
@@ -108,8 +109,8 @@ static unsigned count_other_sites(const struct poll *p)
     return others;
 }
 
-/* A large list needs twice its size in memory, so that they are read one after another. Where one
- * takes long the others go on, lest a slow origin keeps them from being read. */
+/* A large list needs twice its size in memory, so large lists are read one after another. If one
+ * takes too long the others continue, so that a slow origin cannot block them. */
 #define LARGE_LIST_BYTES   (8u << 20)
 #define LARGE_LIST_MOST_MS 45000
 
@@ -158,7 +159,7 @@ static bool feed_body(void *context, const struct fetch_reply *reply, const char
     return false;
 }
 
-/* What was unpacked to be rewritten is packed again, where its name says so. */
+/* Whether to compress the copy: the host map needed it unpacked, and its name says .gz. */
 static bool is_packed(const struct poll *p)
 {
     struct url url;
@@ -194,7 +195,7 @@ static bool make_reader(struct poll *p)
     p->upstream = NULL;
     p->verifier = NULL;
     p->decided = p->headed = false;
-    if (p->look == NULL) { /* that of a redirect; a second look has none of its own */
+    if (p->look == NULL) { /* drop the copy of a redirect's response; a public look makes none */
         child_copy_drop(p->copy);
         p->copy = NULL;
     }
@@ -212,7 +213,7 @@ const char *poll_connect(const struct poll *p, const struct url *url, bool *look
     *looks = p->source != NULL && p->source->settings->public_check;
     if (is_own_origin(p, url) && p->source->settings->connect != NULL)
         return p->source->settings->connect;
-    /* What tokens make a source of is asked as everybody asks it. */
+    /* A source that a token created is requested like by anyone else. */
     bool open = p->source == NULL || p->source->settings->managed;
     for (size_t i = 0; open && i < bounds->site_count; i++) {
         const struct remote_site *site = &bounds->sites[i];
@@ -229,10 +230,11 @@ bool poll_request(struct poll *p)
 {
     bool looks;
     struct remote *r = p->remote;
-    bool own = is_own_origin(p, &p->url) && p->look == NULL; /* crawlers have neither */
+    /* crawlers have neither credentials nor `connect` */
+    bool own = is_own_origin(p, &p->url) && p->look == NULL;
     bool own_server =
         p->source != NULL && p->look == NULL && url_same_server(&p->source->upstream, &p->url);
-    /* A list is of no site, but of the one that API or command line made its source for. */
+    /* A list belongs to no site, except if API or command line created its source for one. */
     const struct registry_site *site =
         p->list ? registry_site_by_id(p->registry, p->source->settings->site_id) : p->site;
     if (!make_reader(p))
@@ -366,7 +368,7 @@ void poll_count(struct remote *r, enum remote_result result, uint64_t bytes, int
     histogram_add(&r->durations, &histogram_times, (uint64_t)took_ms * 1000000u);
 }
 
-/* What a 200's body was found to be; NULL: there is none. */
+/* The verdict on the body of a 200; NULL: there is none. */
 static const struct sitemap_file *find_file(struct poll *p, const struct fetch_reply *reply,
                                             enum fetch_status *status, struct sitemap_file *file)
 {
@@ -417,7 +419,7 @@ static void settle(struct poll *p, enum fetch_status status, struct fetch_reply 
 void poll_done(void *context, enum fetch_status status, struct fetch_reply *reply)
 {
     struct poll *p = context;
-    struct url to = {0}; /* clang does not see that it is set where it is followed */
+    struct url to = {0}; /* clang does not see that it is set if it is used */
     enum hop_verdict hop = HOP_END;
     p->transfer = NULL;
     if (status == FETCH_OK)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A second look at a sitemap that a poll found good past the web server (`connect`): by its public
- * address, as crawlers get it. After a switch that is too wide the web server leads it elsewhere,
- * and polls alone would never see that. Of each source some sitemaps are looked at so once a day,
- * and those that differed with each poll.
+/* A second request for a sitemap that a poll by `connect` found good: at its public address, as
+ * crawlers request it. If a proxy rule is too wide, the web server sends crawlers elsewhere, and
+ * polls by `connect` never notice. Some sitemaps of each source are checked like this once a day;
+ * those that differed, with each poll.
  *
- * Only an answer that says that there is no sitemap counts: this machine may be locked out of the
- * public address, or unable to reach it, where crawlers are not. What counts makes the sitemap
- * CHECK_UNREACHABLE, with the problem "public-differs": it is reported as any other that crawlers
- * cannot use, and never dropped from the index, since it exists. */
+ * Only a response without a sitemap counts: this machine may be unable to reach the public address,
+ * or locked out, while crawlers are not. The sitemap then becomes CHECK_UNREACHABLE with the
+ * problem "public-differs": it is reported like any other that crawlers cannot use, but never
+ * dropped from the index, since it exists. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +15,16 @@
 #include "server/sources/remote/run.h"
 
 #define EVERY_S 86400
-#define SAMPLE  10u /* of a source each time */
+#define SAMPLE  10u /* sitemaps of a source each time */
 
 struct public_look {
-    /* What the poll before it came to. */
+    /* The result of the poll before. */
     struct child_verdict verdict;
     struct fetch_reply reply;
     struct sitemap_file file;
     bool has_file, conditional;
     unsigned hops;
-    /* What this one does. */
+    /* The result of this request. */
     bool differs;
     char detail[256];
 };
@@ -36,7 +36,8 @@ static bool differed(const struct poll *p)
     return p->record.problem != NULL && strcmp(p->record.problem, problem) == 0;
 }
 
-/* Registered sitemaps, which no source samples, with each poll. */
+/* Samples the sitemaps of a source. Registered sitemaps, which have no source, are due with each
+ * poll. */
 static bool is_due(struct poll *p)
 {
     struct remote_source *s = p->source;
@@ -90,13 +91,13 @@ void public_check_end(struct poll *p, const struct child_verdict *v)
     bool looks;
     url_split(p->record.loc, strlen(p->record.loc), &url);
     const char *connect = poll_connect(p, &url, &looks);
-    poll_release_host(p, HOST_DROPPED, 0, -1); /* another server: it does not slow what polls ask */
+    poll_release_host(p, HOST_DROPPED, 0, -1); /* another server: it must not slow the polls down */
     if (interval_is_none(v->state)) {
         l->differs = true;
         snprintf(l->detail, sizeof l->detail, "by its public address it %s%.120s; %.60s has it",
                  strncmp(v->detail, "answers", 7) == 0 ? "" : "is not usable: ", v->detail,
                  connect != NULL ? connect : "its web server");
-    } else if (v->state != CHECK_GOOD && differed(p)) { /* it does not say: it is as it was */
+    } else if (v->state != CHECK_GOOD && differed(p)) { /* inconclusive: unchanged */
         l->differs = true;
         snprintf(l->detail, sizeof l->detail, "%s",
                  p->record.detail != NULL ? p->record.detail : "");

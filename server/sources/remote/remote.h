@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Remote sources: sitemaps that lie elsewhere. One thread polls the lists (upstream sitemap
- * indexes) of all remote sources, hands what they name to the catalogue as a scan, and polls the
- * sitemaps themselves, at a pace that each host bears, so that the index served has true dates and
- * lists nothing broken. Sites with `check` have what the API registered polled too.
+/* Remote sources. One thread polls the lists (upstream sitemap indexes) of all remote sources and
+ * submits their members to the catalogue as a scan. It also polls the sitemaps themselves, at the
+ * pace that each host allows, so that the served index has true dates and lists nothing broken. For
+ * sites with `check` it also polls the sitemaps that the API registered.
  *
- * What is known is kept in the catalogue (db/check.h), so that a restart polls nothing before its
- * time. The thread never logs: it reports events. */
+ * The state is kept in the catalogue (db/check.h), so that a restart polls nothing too early. The
+ * thread never logs: it reports events. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,35 +17,36 @@
 #include "server/base/histogram.h"
 #include "server/rules/source_settings.h"
 
-/* Whether the child at this normalised URL is named to be split. */
+/* Whether `split` names the sitemap at this normalised URL. */
 bool remote_splits(const struct source_settings *settings, const char *loc);
 
-/* What the node that polls of a shared catalogue leads (catalogue_leads). */
+/* The lease of the node that polls in a shared catalogue (catalogue_leads). */
 #define REMOTE_LEAD "remote"
 
-/* A site whose name leads to this server, or whose sitemaps are asked for elsewhere. */
+/* A site whose sitemaps are requested from another address than its host name's. */
 struct remote_site {
     const char *origin;
     const char *connect; /* "host:port" to connect to for it */
-    bool public_check;   /* and look past it, as crawlers get its registered sitemaps */
+    /* also request registered sitemaps at the public address, as crawlers do */
+    bool public_check;
 };
 
-/* The bounds of all polls, [fetch]. Strings borrowed; copied. */
+/* The limits of all polls, [fetch]. Strings are borrowed; the callee copies them. */
 struct remote_bounds {
     const char *agent; /* User-Agent, whole: "sitemapd/VERSION (+contact)" */
     uint32_t rate;     /* requests a second to one host */
-    uint32_t per_host; /* at once */
+    uint32_t per_host; /* concurrent requests to one host */
     uint32_t min_interval_s, max_interval_s;
-    /* NULL-terminated CIDRs beside the public internet, for sources that are `managed` and for
-     * sites of the configuration; NULL */
+    /* NULL-terminated CIDRs that are allowed besides public addresses, for `managed` sources and
+     * sites of the configuration; may be NULL */
     const char *const *allow_addresses;
     size_t site_count;
-    const struct remote_site *sites; /* those with `connect` */
+    const struct remote_site *sites; /* the sites with `connect` */
 };
 
-/* A sitemap's state, or whether its date is stale, is another now. Valid for the call. */
+/* A change of a sitemap's state, or of whether its date is stale. Valid for the call. */
 struct remote_moved {
-    const struct check_record *record; /* as it is to be kept */
+    const struct check_record *record; /* the new record */
     const char *site;                  /* its origin */
     enum check_state before;
     bool was_stale; /* CHECK_DATE_STALE, before */
@@ -59,7 +60,7 @@ struct remote_options {
     struct remote_bounds bounds;
     size_t count;
     const struct source_settings *settings;
-    struct child_store *store; /* of sources with `serve`; NULL: none serves. Borrowed */
+    struct child_store *store; /* for sources with `serve`; NULL: none. Borrowed */
     /* Something to log; on the thread. `level`: 0 error, 1 warning, 2 info. `source` may be NULL.
      */
     void (*event)(void *context, int level, const char *event, const char *source,
@@ -68,13 +69,13 @@ struct remote_options {
     /* On the thread; must not wait. May be NULL. */
     void (*moved)(void *context, const struct remote_moved *moved);
     void *moved_context;
-    /* Whether another node of a shared catalogue has a remote source of this name, which this one
-     * has not: what is watched of it stays. On the thread; must not wait. */
+    /* Whether another node of a shared catalogue has a remote source of this name that this node
+     * does not have; its sitemaps stay watched. On the thread; must not wait. */
     bool (*wanted_elsewhere)(struct catalogue *c, const char *source);
-    struct trace *trace; /* that gets a span of each poll; borrowed. May be NULL */
+    struct trace *trace; /* gets a span for each poll; borrowed. May be NULL */
 };
 
-/* What the settings show to be wrong, alone; `why` gets a sentence. Reads nothing. */
+/* Validates the settings without any I/O. False: `why` gets a sentence. */
 bool remote_settings_check(const struct source_settings *settings, char *why, size_t why_size);
 
 /* Starts the thread, also without a source (sites with `check` may come). `why` gets a sentence. */
@@ -82,13 +83,12 @@ struct trace;
 struct traceparent;
 bool remote_start(const struct remote_options *options, struct remote **out, char *why,
                   size_t why_size);
-/* Makes sources and bounds these while it runs: taken at once, a poll under way of a source that is
- * gone is thrown away. Entries of a source that is gone stay. False with `why`: out of memory, and
- * nothing has changed. */
+/* Replaces sources and limits at runtime, at once. Polls under way of a removed source are
+ * discarded; its entries stay. False with `why`: out of memory, and nothing has changed. */
 bool remote_reconfigure(struct remote *r, const struct remote_bounds *bounds, size_t count,
                         const struct source_settings *settings, char *why, size_t why_size);
-/* Ends the thread within a second whatever the network does; what was learnt is handed over first,
- * where the catalogue takes it. Who waits is answered. Takes NULL. */
+/* Ends the thread within a second, whatever the network does; writes collected results first if the
+ * catalogue accepts them. Answers waiting callers. Takes NULL. */
 void remote_end(struct remote *r);
 /* The same, and frees all. Takes NULL. */
 void remote_stop(struct remote *r);
@@ -96,30 +96,30 @@ void remote_stop(struct remote *r);
 /* ---- asking for a poll (any thread, never waits); `cause` (NULL: none) is the trace it belongs to
  * ------------------------------------------- */
 
-/* Polls the list of a source now. `done` is called once, on the thread (or at once where there is
- * no such source, or it ends): `result` as of the scan, NULL where none was made: then `failure`
- * says why. `max_removed` and `dry_run` as in struct change: a dry run changes nothing, neither
- * what is known of the list nor when it is polled next. */
+/* Polls the list of a source now. `done` is called once, on the thread (or at once if there is no
+ * such source, or the thread ends): `result` is that of the scan, or NULL with the reason in
+ * `failure`. `max_removed` and `dry_run` as in struct change. A dry run changes nothing, neither
+ * the state of the list nor its next poll. */
 typedef void remote_scanned(void *context, const struct change_result *result, const char *failure);
 void remote_scan(struct remote *r, const char *name, int64_t max_removed, bool dry_run,
                  const struct traceparent *cause, remote_scanned *done, void *context);
-/* Polls one watched sitemap now, within its host's rate. `done` is called once, on the thread: the
- * row as it is then, which is kept in the catalogue by then; NULL with `failure` where it was not
- * polled (not watched, the host rests, it ends, busy). */
+/* Polls one watched sitemap now, within its host's rate. `done` is called once, on the thread:
+ * `record` is its new row, already in the catalogue, or NULL with the reason in `failure` if it was
+ * not polled (not watched, the host rests, the thread ends, busy). */
 typedef void remote_polled(void *context, const struct check_record *record, const char *failure);
 void remote_poll(struct remote *r, int64_t site_id, const char *loc,
                  const struct traceparent *cause, remote_polled *done, void *context);
-/* Has a sitemap of a source with `serve` read whole where its copy is missing or old, within its
- * host's rate. `done` is called once, on the thread or at once, when that is over, however it went,
- * or COPY_WAIT_MS later. */
+/* Polls a sitemap of a source with `serve` completely if its copy is missing or old, within its
+ * host's rate. `done` is called once, on the thread or at once: when that is over, successful or
+ * not, or after COPY_WAIT_MS. */
 #define COPY_WAIT_MS 10000
 void remote_fetch_copy(struct remote *r, int64_t site_id, const char *loc,
                        void (*done)(void *context), void *context);
-/* Something was registered or a site's `check` is another: looks for what is to be watched within
- * seconds rather than a minute. */
+/* Something was registered, or a site's `check` changed: looks for sitemaps to watch within
+ * seconds. */
 void remote_wake(struct remote *r);
 
-/* One poll of a list for the command line, without a thread: what `sitemapd scan` does. */
+/* One poll of a list on the caller's thread, for `sitemapd scan`. */
 struct scan_once;
 enum catalogue_status remote_scan_once(const struct source_settings *settings,
                                        const struct remote_bounds *bounds, struct scan_once *once);
@@ -127,28 +127,28 @@ enum catalogue_status remote_scan_once(const struct source_settings *settings,
 /* ---- how it stands (from memory, any thread, never waits for I/O) -------------------------- */
 
 struct remote_status {
-    bool polling;                  /* its list is being read */
-    bool failing;                  /* the last poll of it could not be taken */
-    int64_t failed_at;             /* since when it fails; 0: it does not */
-    int64_t polled_at;             /* the last poll, however it went; 0: never */
+    bool polling;                  /* its list is being polled */
+    bool failing;                  /* the last poll of it failed */
+    int64_t failed_at;             /* since when it fails; 0: it works */
+    int64_t polled_at;             /* the last poll, successful or not; 0: never */
     int64_t next_poll_at;          /* Unix seconds */
-    unsigned http_status;          /* of the last answer; 0: none */
+    unsigned http_status;          /* of the last response; 0: none */
     uint64_t polls;                /* since the start */
-    uint64_t members;              /* that the list named last */
+    uint64_t members;              /* of the list at the last poll */
     uint64_t held;                 /* removals that the shrink guard holds back */
-    uint64_t refused;              /* members of the list that are not taken */
+    uint64_t refused;              /* members of the list that were refused */
     uint64_t states[CHECK_STATES]; /* of its children */
     char failure_code[40];         /* a stable word; "" */
     char failure[256];             /* a sentence; "" */
 };
-/* False where source not found. */
+/* False: source not found. */
 bool remote_status(struct remote *r, const char *name, struct remote_status *out);
 
 enum remote_result {
-    REMOTE_CHANGED,      /* 200 with another content */
-    REMOTE_SAME,         /* 200 with the content that was known */
+    REMOTE_CHANGED,      /* 200 with changed content */
+    REMOTE_SAME,         /* 200 with the same content */
     REMOTE_NOT_MODIFIED, /* 304 */
-    REMOTE_BAD,          /* an answer that is not a good sitemap or list */
+    REMOTE_BAD,          /* the response is not a good sitemap or list */
     REMOTE_REFUSED,
     REMOTE_UNREACHABLE,
     REMOTE_RESULTS
@@ -158,12 +158,12 @@ const char *remote_result_word(enum remote_result result);
 
 struct remote_counts {
     uint64_t states[CHECK_STATES];     /* of all children */
-    uint64_t registered[CHECK_STATES]; /* of them those that the API registered */
+    uint64_t registered[CHECK_STATES]; /* of those that the API registered */
     uint64_t results[REMOTE_RESULTS];
     uint64_t bytes;                      /* of bodies, as sent */
     struct histogram_values duration_ns; /* of polls, by histogram_times */
     uint32_t hosts_resting;
-    double pressure;     /* the highest of all hosts: what is asked of it to what it bears */
-    uint32_t lateness_s; /* how long the child that waits longest is due */
+    double pressure;     /* the highest host_pressure of all hosts */
+    uint32_t lateness_s; /* how long the most overdue sitemap has been due */
 };
 void remote_counts_get(struct remote *r, struct remote_counts *out);

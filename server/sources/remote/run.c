@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The thread: what is due begins, what came is handed over, and between the two it waits. */
+/* The polling thread: begins due polls, writes results, and waits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,18 +10,20 @@
 #include "server/sources/child_store.h"
 #include "server/sources/remote/run.h"
 
-#define TICK_MS         1000 /* so often at least it looks at the clock, which may have been set */
-#define BATCH_MS        10000
-#define QUIET_BATCH_MS  60000 /* of what says nothing new: a crash repeats these polls */
+#define TICK_MS  1000 /* longest wait: the clock may have been set */
+#define BATCH_MS 10000
+#define QUIET_BATCH_MS                                                                             \
+    60000 /* for results without news: after a crash these polls are repeated                      \
+           */
 #define RETRY_MS        5000
 #define CLOCK_SLACK_S   60
-#define LOOKED_MOST     64 /* of a host in one step */
+#define LOOKED_MOST     64 /* sitemaps of a host in one step */
 #define END_LANDING_MS  500
-#define ASK_MS          20 /* while somebody waits for a poll */
-#define ASKS_OF_SITE    8  /* polls asked for that wait; each looks into the catalogue */
-#define SCANS_OF_SOURCE 4  /* asked for; each keeps a connection waiting */
-#define LISTS_OF_SITE   4  /* under way, of those that a site's tokens can make */
-#define HOSTS_LEAST     64 /* as many are not worth a sweep */
+#define ASK_MS          20 /* while a caller waits for a poll */
+#define ASKS_OF_SITE    8  /* requested polls that may wait; each reads the catalogue */
+#define SCANS_OF_SOURCE 4  /* requested scans that may wait; each keeps a connection waiting */
+#define LISTS_OF_SITE   4  /* concurrent polls of lists whose sources a site's tokens created */
+#define HOSTS_LEAST     64 /* fewer hosts are not worth a sweep */
 
 int64_t run_now(const struct remote *r)
 {
@@ -30,7 +32,7 @@ int64_t run_now(const struct remote *r)
 
 uint32_t run_chance(struct remote *r)
 {
-    r->chance = r->chance * 1664525u + 1013904223u; /* spreads, keeps no secret */
+    r->chance = r->chance * 1664525u + 1013904223u; /* need not be secure */
     return r->chance >> 8;
 }
 
@@ -115,7 +117,7 @@ void run_sweep_hosts(struct remote *r)
             host_free(host);
             continue;
         }
-        host->has_list = false; /* set again with the next look at the lists */
+        host->has_list = false; /* begin_lists sets it again */
         map_add(&left, map_hash(MAP_HASH_BASIS, host->origin, strlen(host->origin)),
                 (uint32_t)count);
         r->hosts[count++] = host;
@@ -148,7 +150,7 @@ void run_enqueue(struct remote *r, struct remote_host *host, int64_t site_id, st
 {
     struct host_part *part = run_part(host, site_id);
     if (part == NULL || !due_add(&part->heap, due))
-        r->load = true; /* found again in the catalogue, once there is memory */
+        r->load = true; /* loaded again from the catalogue, once there is memory */
 }
 
 void run_move_due(struct remote *r, const int64_t *ids, size_t count, uint32_t at)
@@ -158,7 +160,7 @@ void run_move_due(struct remote *r, const int64_t *ids, size_t count, uint32_t a
             due_move(&r->hosts[i]->parts[k].heap, ids, count, at);
 }
 
-/* No longer than where all parts had the same share of what the host bears. */
+/* At most what it would be if each part had the same share of the host's rate. */
 double run_stretch(const struct remote *r, const struct remote_host *host, int64_t site_id)
 {
     double load = load_of(host), own = 0;
@@ -179,7 +181,7 @@ struct interval_bounds run_bounds(const struct remote *r)
     return (struct interval_bounds){r->plan->bounds.min_interval_s, r->plan->bounds.max_interval_s};
 }
 
-/* ---- handing over --------------------------------------------------------------------------- */
+/* ---- writing results ------------------------------------------------------------------------ */
 
 bool run_write(struct remote *r, const struct check_write *write)
 {
@@ -224,7 +226,7 @@ static void on_landed(void *context, struct change_result *result)
         flight_free(f);
 }
 
-/* Whether the row in the catalogue is older than what is known of the sitemap. */
+/* Whether a newer row of the sitemap waits to be written. */
 static bool is_unwritten(const struct remote *r, int64_t id)
 {
     for (size_t i = 0; i < r->batch_count; i++)
@@ -242,7 +244,7 @@ void run_flush(struct remote *r)
         return;
     struct flight *f = calloc(1, sizeof *f);
     if (f == NULL)
-        return; /* the next time */
+        return; /* try again later */
     pthread_mutex_init(&f->lock, NULL);
     f->loop = r->loop;
     r->flight = f;
@@ -268,7 +270,7 @@ static bool has_landed(const struct remote *r, uint64_t batch)
     return batch + (r->flight != NULL) < r->batch_number;
 }
 
-/* What was asked for is kept now: its row is the answer. */
+/* Answers requested polls whose rows have been written. */
 static void answer_polls(struct remote *r, enum catalogue_status status)
 {
     struct catalogue_view *view = NULL;
@@ -322,7 +324,7 @@ static void land(struct remote *r)
         return;
     flight_free(f);
     r->flight = NULL;
-    /* Dates that it moved make nobody watched who was not. */
+    /* Changes of dates by our own change cannot add sitemaps to watch. */
     if (revision == r->look.revision + 1)
         r->look.revision = revision;
     answer_polls(r, status);
@@ -332,7 +334,7 @@ static void land(struct remote *r)
         watch_load(r);
         return;
     }
-    /* That PostgreSQL is away is reported where that is noticed. */
+    /* shared_node.c reports that PostgreSQL is away. */
     if (!r->logged_not_kept && status != CATALOGUE_SHARED_AWAY) {
         r->logged_not_kept = true;
         remote_report(r, 1, "check-not-kept", NULL,
@@ -347,7 +349,7 @@ static void load(struct remote *r, int64_t now_ms)
 {
     if (!r->load || now_ms < r->load_at_ms || r->flight != NULL)
         return;
-    if (r->batch_count > 0) { /* what was learnt is not lost by it */
+    if (r->batch_count > 0) { /* first write the collected results */
         run_flush(r);
         return;
     }
@@ -373,8 +375,9 @@ static void load(struct remote *r, int64_t now_ms)
     run_flush(r);
 }
 
-/* Sources that came, or have changed, into memory; all else stays in it. It goes through all
- * rows, and rests as a look does: who changes sources without end leaves the thread to others. */
+/* Loads new and changed sources into memory; the others stay. Reads all rows, and pauses like a
+ * pass of watch.c: a client that changes sources without end must not take the thread from others.
+ */
 static void load_fresh(struct remote *r)
 {
     if (!r->fresh || r->load || r->flight != NULL)
@@ -405,7 +408,8 @@ static void source_done(struct remote_source *s)
     free(s->split_let);
 }
 
-/* From now on it is the thread's, and nobody frees it. */
+/* Takes over the requested plan, which no other thread frees from now on. NULL: none, or it is
+ * unchanged. */
 static struct remote_plan *collect_wanted(struct remote *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -442,8 +446,8 @@ static struct remote_source *find_same(const struct remote_plan *plan,
     return NULL;
 }
 
-/* Polls that the new plan has no use for; those of what stays as it was go on: what one site's
- * tokens change is nothing to another's. */
+/* Cancels polls of sources that have changed or are gone. Others continue: a change by one site's
+ * token must not affect other sites. */
 static void cancel_polls(struct remote *r, const struct remote_plan *plan,
                          struct remote_source *sources, bool all)
 {
@@ -454,7 +458,7 @@ static void cancel_polls(struct remote *r, const struct remote_plan *plan,
     }
 }
 
-/* What is known of a source that stays as it was, what waits for it and is under way. */
+/* Moves the state of an unchanged source, with its waiting requests and polls under way. */
 static void move_source(struct remote *r, struct remote_source *from, struct remote_source *to)
 {
     const struct source_settings *settings = to->settings;
@@ -466,7 +470,7 @@ static void move_source(struct remote *r, struct remote_source *from, struct rem
     *from = (struct remote_source){.settings = from->settings};
 }
 
-/* Under `lock`. */
+/* Call it under `lock`. */
 static void move_sources(struct remote *r, const struct remote_plan *plan,
                          struct remote_source *sources)
 {
@@ -479,14 +483,14 @@ static void move_sources(struct remote *r, const struct remote_plan *plan,
     }
 }
 
-/* Settings that have changed. */
+/* Applies changed settings. */
 static void apply_plan(struct remote *r)
 {
     struct remote_plan *plan = collect_wanted(r), *old = r->plan;
     if (plan == NULL)
         return;
     struct remote_source *sources = make_sources(plan), *ended = r->sources;
-    if (sources == NULL) { /* the next time, unless there is a newer one by then */
+    if (sources == NULL) { /* try again later, unless there is a newer plan by then */
         pthread_mutex_lock(&r->lock);
         bool passed = r->wanted != NULL;
         r->wanted = passed ? r->wanted : plan;
@@ -514,10 +518,10 @@ static void apply_plan(struct remote *r)
     r->load = r->load || all;
     r->load_at_ms = all ? 0 : r->load_at_ms;
     r->fresh = !all;
-    atomic_store(&r->look_soon, true); /* what nobody wants any more leaves */
+    atomic_store(&r->look_soon, true); /* removes what is no longer wanted */
 }
 
-/* ---- what is asked for ---------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
 static void request_scan(struct remote *r, struct remote_ask *ask)
 {
@@ -548,8 +552,8 @@ static const struct poll *find_poll(const struct remote *r, int64_t id)
     return p;
 }
 
-/* Whether the site has all of the host's places but one, which it leaves to others that have
- * sitemaps there: its own may take as long as they like. */
+/* Whether the site uses all of the host's concurrent requests but one. That one is for other sites
+ * on the host, since this site's requests may be slow. */
 static bool holds_host(const struct remote *r, const struct remote_host *host, int64_t site_id)
 {
     int group = site_group_of(site_id);
@@ -563,7 +567,8 @@ static bool holds_host(const struct remote *r, const struct remote_host *host, i
     return shared && per_host > 1 && running >= per_host - 1;
 }
 
-/* Polls it out of its turn. False: it waits for its host, or for what is under way. */
+/* Polls a sitemap before its time. False: it must wait for its host, or for polls or writes under
+ * way. */
 static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_ms)
 {
     struct catalogue_view *view;
@@ -582,11 +587,11 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
             due = (struct due){k.id, (uint32_t)k.next_at, k.interval_s};
             has_url = run_request_url(run_source(r, k.source), ask->loc, &url);
         }
-        catalogue_view_end(view); /* and with it the record's texts */
+        catalogue_view_end(view); /* ends the record's texts, too */
     }
     if (status == CATALOGUE_OK && ask->copied != NULL &&
         child_store_has(r->options.store, ask->site_id, ask->loc, k.hash))
-        status = CATALOGUE_NOT_FOUND; /* it is there now */
+        status = CATALOGUE_NOT_FOUND; /* the copy exists now */
     struct remote_host *host = status == CATALOGUE_OK && has_url ? run_host(r, &url) : NULL;
     if (host == NULL) {
         remote_request_fail(ask, "it is not polled");
@@ -617,8 +622,8 @@ static bool request_poll(struct remote *r, struct remote_ask *ask, int64_t now_m
     return true;
 }
 
-/* Whether as many of its site wait already: a client of a slow host leaves the thread to others.
- */
+/* Whether enough requests of the site wait already: a client of a slow host must not take the
+ * thread from others. */
 static bool is_crowded(const struct remote_ask *kept, int64_t site_id)
 {
     size_t count = 0;
@@ -627,7 +632,7 @@ static bool is_crowded(const struct remote_ask *kept, int64_t site_id)
     return count >= ASKS_OF_SITE;
 }
 
-/* A request waits so long for a copy and no longer; its poll goes on. */
+/* Ends the wait of requests for a copy after their time; the poll continues. */
 static void end_waits(struct remote *r, int64_t now_ms)
 {
     for (struct poll *p = r->polls; p != NULL; p = p->next)
@@ -637,13 +642,13 @@ static void end_waits(struct remote *r, int64_t now_ms)
         }
 }
 
-/* How long until they are looked at again. */
+/* Returns how long until it must be called again. */
 static int64_t serve_requests(struct remote *r, int64_t now_ms)
 {
     end_waits(r, now_ms);
     pthread_mutex_lock(&r->lock);
     struct remote_ask *asks = r->asks;
-    if (r->wanted != NULL) { /* which may have what is asked for */
+    if (r->wanted != NULL) { /* the new plan may have the requested source */
         pthread_mutex_unlock(&r->lock);
         return ASK_MS;
     }
@@ -684,14 +689,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Room for all that is under way to be written. */
+/* Whether there is room to write the results of all polls under way and one more. */
 static bool has_room(const struct remote *r)
 {
     return r->polling < RUN_TRANSFERS && r->batch_count + r->polling < CHECK_WRITES_MAX;
 }
 
-/* Whether all lists of a site are under way that may be: what tokens make, of hosts that may be as
- * slow as they like, leaves room for others. */
+/* Whether the site has as many polls of lists under way as it may: sources that tokens create, on
+ * hosts that may be slow, must leave room for others. */
 static bool holds_lists(const struct remote *r, const struct remote_source *source)
 {
     int64_t site_id = source->settings->site_id;
@@ -736,8 +741,8 @@ static int64_t begin_lists(struct remote *r, int64_t now)
     return wait;
 }
 
-/* The part whose turn it is: the next one that is due, else the one that is due first. NULL: there
- * is nothing, or it waits for what is under way. */
+/* The next part in turn that is due, else the one that is due first. NULL: all are empty, or must
+ * wait for polls under way. */
 static struct host_part *next_part(const struct remote *r, const struct remote_host *host,
                                    int64_t now)
 {
@@ -762,18 +767,18 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
         int64_t ready = host_ready_at(&host->pace, r->plan->bounds.per_host);
         int64_t due_ms = ((int64_t)part->heap.at[0].at - now) * 1000;
         if (ready == INT64_MAX)
-            return TICK_MS; /* the end of one wakes */
+            return TICK_MS; /* the end of a request wakes the thread */
         if (ready > now_ms || due_ms > 0)
             return ready - now_ms > due_ms ? ready - now_ms : due_ms;
         if (!has_room(r))
             return TICK_MS;
-        if (looked == LOOKED_MOST) /* many that are watched no more */
+        if (looked == LOOKED_MOST) /* many of them are no longer watched */
             return 0;
         const char *why;
         struct due due = due_pop(&part->heap);
         int64_t group = part->group;
         host->part_turn = (size_t)(part - host->parts) + 1;
-        if (is_unwritten(r, due.id)) { /* the clock jumped: it is due before that has landed */
+        if (is_unwritten(r, due.id)) { /* the clock jumped: it is due before its row is written */
             run_flush(r);
             due.at = (uint32_t)now + 1;
             run_enqueue(r, host, group, due);
@@ -788,7 +793,7 @@ static int64_t begin_of_host(struct remote *r, struct remote_host *host, int64_t
     return TICK_MS;
 }
 
-/* In turns, so that the first of many hosts does not take all that may be under way. */
+/* Hosts take turns, so that the first of many does not use all concurrent polls. */
 static int64_t begin_children(struct remote *r, int64_t now, int64_t now_ms)
 {
     int64_t wait = TICK_MS;
@@ -821,7 +826,7 @@ static void measure(struct remote *r, int64_t now, int64_t now_ms)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Set back, the clock would let nothing be due for as long. */
+/* If the clock was set back, shifts all due times, or nothing would be due for that long. */
 static void check_clock(struct remote *r, int64_t now_ms)
 {
     int64_t offset = run_now(r) * 1000 - now_ms;
@@ -840,8 +845,8 @@ static void check_clock(struct remote *r, int64_t now_ms)
         r->sources[i].next_at += set;
 }
 
-/* Of a shared catalogue one node polls; the others do what they are asked. Who takes it over goes
- * on from what the catalogue has by then. */
+/* In a shared catalogue one node polls by schedule; the others only serve requests. A node that
+ * takes over loads the current state from the catalogue. */
 static void check_leadership(struct remote *r)
 {
     bool led = r->leads;
@@ -888,7 +893,7 @@ static int64_t step(struct remote *r)
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
 
-/* What was learnt is handed over, where the catalogue takes it soon. */
+/* Writes the collected results if the catalogue accepts them soon. */
 static void end_flight(struct remote *r)
 {
     int64_t until = clock_now_ms() + END_LANDING_MS;

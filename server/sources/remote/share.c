@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #define BYTES_A_S    (5u << 19) /* 2.5 MiB */
-#define PAID_IN      10         /* times as long as it had it */
+#define PAID_IN      10         /* times as long as it used the place */
 #define DEBT_MOST_S  7200
 #define WAIT_LASTS_S 60
 
@@ -34,7 +34,7 @@ static double site_debt(const struct shares *s, int64_t site_id, int64_t now_ms)
     return e != NULL ? debt_of(e, now_ms) : 0;
 }
 
-/* Those of which nothing is to be known make room first. NULL: no memory. */
+/* Drops entries without debt or wait first. NULL: out of memory. */
 static struct share *find_or_add(struct shares *s, int64_t site_id, int64_t now_ms)
 {
     struct share *e = find(s, site_id);
@@ -73,7 +73,7 @@ void shares_wait(struct shares *s, int64_t site_id, int64_t now_ms)
     e->waited_ms = now_ms;
 }
 
-/* The least debt of another site that waits is less. */
+/* Whether another waiting site has less debt. */
 static bool another_has_less(const struct shares *s, int64_t site_id, double debt_s, int64_t now_ms)
 {
     for (size_t i = 0; i < s->count; i++)

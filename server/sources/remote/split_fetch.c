@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A sitemap that the operator names to be split (`split`), which may be past the limits of one: it
- * is fetched into a nameless file beside the catalogue, verified meanwhile as any other, and, where
- * it is past them or has its urlset already, split from there (server/sources/split.h).
+/* Fetches a sitemap that `split` names, which may exceed the limits of a sitemap: into a nameless
+ * file beside the catalogue, verifying it meanwhile as any other. If it exceeds the limits or
+ * already has a urlset, it is split from there (server/sources/split.h).
  *
- * All of that is on a thread of its own, so that neither disk nor parser nor writer keeps other
- * polls waiting; one at a time, which bounds what they take of disk and network, and sites share
- * that place (share.h). The poll, and what it points to, is the thread's to read until it is over;
- * the thread of polls waits for nothing: it begins, is woken at the end, and releases a poll that
- * it gave up only then.
+ * This runs on its own thread, so that other polls wait neither for the disk nor for the parser or
+ * writer. Only one runs at a time, which bounds disk and network use; sites share that place
+ * (share.h). Until it is over, its thread may read the poll and all that it points to. The polling
+ * thread starts it, is woken at the end, and only then frees a cancelled poll.
  *
- * The file belongs to its descriptor, however the process ends. A rest of the disk is left to the
+ * The nameless file disappears however the process ends. Part of the disk is reserved for the
  * catalogue. */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,29 +27,29 @@
 #define TIMEOUT_MS   3600000u
 #define STALL_S      30u
 #define STALL_BYTES  10240u
-#define LOOK_BYTES   (1u << 20) /* so often at the disk */
+#define LOOK_BYTES   (1u << 20) /* how often to check the disk */
 #define TURN_MS      200
 #define BUSY_TURNS   3000u
-#define AGAIN_S      10   /* another one is under way, or the urlset is frozen */
-#define LATER_S      3600 /* what was fetched could not be used */
+#define AGAIN_S      10   /* if another one is under way, or the urlset is frozen */
+#define LATER_S      3600 /* if the fetched file could not be used */
 #define WAIT_LEAST_S 3600u
 #define BYTES_A_S    262144u /* 22 GB a day */
 
 struct split_end {
     enum fetch_status status;
     struct fetch_reply reply;
-    struct sitemap_file file; /* what it was found to be; of one that was split, the rows */
-    bool read, decided;       /* `file` is filled; the rest was not waited for */
+    struct sitemap_file file; /* the verdict; after a split, that of the rows */
+    bool read, decided;       /* `file` is set; the verdict was final before the end */
     bool split, later;
-    bool guarded;        /* it began before a scan let its rows go, if one did */
-    const char *trouble; /* ours, not the origin's: a stable word; NULL */
+    bool guarded;        /* it began with the shrink guard on */
+    const char *trouble; /* a failure of this server, not the origin: a stable word; NULL */
     char detail[256];
     char did[SPLIT_TEXT], left_out[SPLIT_TEXT];
 };
 
 struct split_fetch {
     struct poll *poll;
-    struct fetch_loop *wake; /* of the thread of polls */
+    struct fetch_loop *wake; /* of the polling thread */
     struct thread thread;
     atomic_bool over, released;
     int64_t began_ms;
@@ -138,7 +137,7 @@ static void fetch_file(struct split_fetch *f)
     request.stall_s = STALL_S;
     request.stall_bytes = STALL_BYTES;
     request.take = feed_body;
-    request.waits = NULL; /* a thread of its own keeps nobody waiting */
+    request.waits = NULL; /* its own thread delays nobody */
     request.take_bytes = f->file.max_disk;
     request.context = f;
     f->end->status = FETCH_NO_MEMORY;
@@ -162,7 +161,7 @@ static void refuse(struct split_end *e, const char *code, const char *detail)
     snprintf(e->file.detail, sizeof e->file.detail, "%.190s", detail);
 }
 
-/* A folder's may be under way. */
+/* Waits if a folder's split is under way. */
 static enum split_status run_split(struct split_fetch *f, struct split_result *out)
 {
     enum split_status status = SPLIT_BUSY;
@@ -260,7 +259,7 @@ void split_end_free(struct split_end *e)
     free(e);
 }
 
-/* Whether its source names it to be split. */
+/* Whether `split` of its source names it. */
 static bool is_named(const struct poll *p)
 {
     return p->source != NULL && remote_splits(p->source->settings, p->record.loc);
@@ -286,7 +285,7 @@ bool split_is_as_kept(const struct poll *p)
     return has == ((p->record.marks & CHECK_SPLIT) != 0);
 }
 
-/* NULL: it may begin. */
+/* Why the split cannot begin now; NULL: it may. */
 static const char *why_not_now(struct poll *p, bool asked)
 {
     struct remote *r = p->remote;
@@ -316,7 +315,7 @@ const char *split_requeue(struct poll *p, bool asked)
     return why;
 }
 
-/* Whether the guard lets its rows go, of those of its source that are split. NULL: it does not. */
+/* The flag of a split that allows removals; NULL: there is none. */
 static bool *allowance_of(const struct remote_source *s, const char *loc)
 {
     const char *const *splits = s->settings->split;
@@ -332,7 +331,7 @@ static int64_t max_removed_of(const struct remote_source *s, const char *loc)
     return let != NULL && *let ? s->split_removed : MAX_REMOVED_GUARDED;
 }
 
-/* As soon as its site may hurry. */
+/* Makes the sitemap due as soon as its site may fetch early. */
 static void hurry(struct remote *r, const struct check_record *k, int64_t now)
 {
     int64_t at = now + shares_hurry_after_s(&r->shares, k->site_id, clock_now_ms());
@@ -404,11 +403,11 @@ bool split_drop(struct poll *p)
     if (f == NULL || f->poll != p)
         return false;
     thread_end(&f->thread);
-    p->source = NULL; /* who may be gone by then */
+    p->source = NULL; /* the source may be gone by then */
     return true;
 }
 
-/* Waits for what is over, or about to be. */
+/* Waits for the end of the thread and takes its poll. */
 static struct poll *collect(struct remote *r, bool *dropped)
 {
     struct split_fetch *f = r->split;
@@ -427,7 +426,7 @@ static void release_poll(struct remote *r)
     struct split_fetch *f = r->split;
     int64_t now_ms = clock_now_ms();
     if (shares_must_release(&r->shares, f->poll->record.site_id, now_ms - f->began_ms, now_ms))
-        atomic_store(&f->released, true); /* where it is fetched still */
+        atomic_store(&f->released, true); /* stops a fetch under way */
 }
 
 void split_step(struct remote *r)
@@ -513,7 +512,7 @@ void split_check(const struct poll *p, struct child_verdict *v)
     }
 }
 
-/* While it was fetched and held by the guard, a scan let its rows go. */
+/* Whether a scan allowed the removals while the file was fetched with the guard on. */
 static bool was_released_since(const struct poll *p)
 {
     return p->source != NULL && p->ended != NULL && p->ended->guarded &&

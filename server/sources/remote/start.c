@@ -111,7 +111,7 @@ void remote_request_fail(struct remote_ask *ask, const char *failure)
     remote_request_free(ask);
 }
 
-/* Takes `ask` over, whole or half made. */
+/* Takes over `ask`, even if it is incomplete. */
 static void submit(struct remote *r, struct remote_ask *ask, const struct traceparent *cause,
                    bool whole)
 {
@@ -186,7 +186,7 @@ void remote_wake(struct remote *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* ---- how it stands -------------------------------------------------------------------------- */
+/* ---- status --------------------------------------------------------------------------------- */
 
 bool remote_status(struct remote *r, const char *name, struct remote_status *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Reads an upstream's index, and hands its members over as a scan. */
+/* Reads an upstream's index, and submits its members as a scan. */
 #include "server/sources/remote/upstream.h"
 
 #include <inttypes.h>
@@ -19,18 +19,18 @@
 
 struct upstream {
     struct reader *reader;
-    bool may_be_single; /* a sitemap itself, at `url` as it is served here */
-    bool single;        /* it is */
+    bool may_be_single; /* it may be a sitemap itself, at `url` after the host map */
+    bool single;        /* it is a sitemap itself a sitemap itself */
     struct url url;
     bool out_of_memory;
     struct record_list members; /* path, and claim or problem and detail */
     size_t good, dated, bytes;
-    /* Of the scan. */
+    /* For the scan. */
     const struct upstream_scan *scan;
     struct record_list dropped; /* path, state */
-    struct record_list split;   /* path, urls, bytes, hash: what has its urlset */
+    struct record_list split;   /* path, urls, bytes, hash of members that were split */
     bool claims_are_now;
-    const char **claimed; /* owned; the members' texts */
+    const char **claimed; /* owned; points to texts of `members` */
     size_t claimed_count, claimed_capacity;
 };
 
@@ -58,7 +58,7 @@ static bool on_entry(void *context, const struct entry *entry)
     return add_member(u, &member);
 }
 
-/* What has no loc at all is recognised by its line. */
+/* A member without a loc is named by its line. */
 static bool on_rejected(void *context, const struct rejection *rejection)
 {
     struct upstream *u = context;
@@ -160,7 +160,7 @@ const char *upstream_check_single(const struct upstream *u, struct catalogue *c,
                  u->url.path_len, u->url.text + u->url.origin_len);
         return is_urlset;
     }
-    /* One may be itself, also at the URL that the upstream had before. */
+    /* The only known file may be the upstream itself, at its present or former URL. */
     if (known && (state.files <= 1 || max_removed >= (int64_t)state.files))
         return NULL;
     snprintf(why, why_size,
@@ -210,7 +210,7 @@ static bool keep_dropped(void *context, const struct check_record *record)
 
 static const char unreadable[] = "the catalogue cannot be read";
 
-/* What polls know of it. */
+/* Reads the result of its polls. */
 static enum catalogue_status read_check(struct upstream *u, struct catalogue_view *view,
                                         struct source_file *file)
 {
@@ -225,7 +225,7 @@ static enum catalogue_status read_check(struct upstream *u, struct catalogue_vie
     return status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status;
 }
 
-/* Which of those that are named to be split have their urlset: what is listed are its pages. */
+/* Collects the members named by `split` that have a urlset, which is listed in their place. */
 static bool keep_split(struct upstream *u, struct scan_pass *pass)
 {
     struct catalogue_view *view;
@@ -256,7 +256,7 @@ static bool keep_split(struct upstream *u, struct scan_pass *pass)
             scan_fail(pass, status, unreadable, catalogue_status_word(status)));
 }
 
-/* Which members polls found to be no sitemaps, for long enough. */
+/* Collects the members that polls have not found to be sitemaps for `drop_after`. */
 static bool begin(void *place, struct scan_pass *pass)
 {
     struct upstream *u = place;
@@ -305,7 +305,7 @@ static void record_claimed(struct upstream *u, const char *path)
         size_t capacity = u->claimed_capacity ? u->claimed_capacity * 2 : 64;
         const char **claimed = realloc(u->claimed, capacity * sizeof *claimed);
         if (claimed == NULL)
-            return; /* they are polled in their turn */
+            return; /* out of memory: they are polled on schedule */
         u->claimed = claimed;
         u->claimed_capacity = capacity;
     }
@@ -331,7 +331,7 @@ static bool on_member(struct upstream *u, struct scan_pass *pass, const struct s
     return scan_compare(pass, kept, &now);
 }
 
-/* Its entries are its urlset's. */
+/* Adds a member that was split: its urlset is listed instead. */
 static bool add_split_member(struct scan_pass *pass, const struct source_file *file,
                              const struct source_file *split)
 {
@@ -373,7 +373,8 @@ static bool find(void *place, struct scan_pass *pass)
     return true;
 }
 
-/* A member that has a place; else the first, from which the scan reports why none has. */
+/* A member that the index can hold; if there is none, the first, so that the scan reports the
+ * reason. */
 static const char *sample_of(struct upstream *u, struct catalogue *catalogue, const char *index)
 {
     struct registry *registry;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A list: the sitemap index of an upstream, read as it arrives, and handed over as a scan. An
- * upstream that is a sitemap (urlset) itself is a list that names itself alone: sites without an
- * index have no other. What is
- * wrong with a member is reported of it; what is wrong with the list fails it as a whole, and
- * nothing changes. For server/sources/remote/, and its reading for commands that show it; one
- * thread. */
+/* A list: the sitemap index of an upstream, read as it arrives, and submitted as a scan. For sites
+ * without an index, an upstream that is a sitemap (urlset) itself counts as a list with only this
+ * member. A fault of a member is reported for that member; a fault of the list fails the whole
+ * list, and nothing changes. For server/sources/remote/; commands use the reading part. One thread.
+ */
 #pragma once
 
 #include <stdatomic.h>
@@ -18,15 +17,15 @@
 
 struct upstream;
 
-/* Reads an answer's body, through the host map (NULL: none; borrowed). `url`: the upstream's, which
- * may be a sitemap itself; NULL: it may not. NULL: out of memory. */
+/* Reads the body of a response, through the host map (borrowed; may be NULL). `url`: the upstream's
+ * URL if it may be a sitemap itself; else NULL. NULL: out of memory. */
 struct upstream *upstream_new(int64_t now, const struct url *url, const struct host_map *map);
-/* Before the first byte: the answer's Content-Encoding, as in reader_content_encoding. */
+/* Call it before the first byte with the Content-Encoding, as in reader_content_encoding. */
 void upstream_content_encoding(struct upstream *u, const char *value);
-/* False: it need not go on. */
+/* False: the rest need not be read. */
 bool upstream_feed(struct upstream *u, const char *bytes, size_t len);
-/* The body is over: NULL where it is a list with members, else a stable word of what is wrong with
- * it, and a sentence. */
+/* The body is complete. NULL if it is a list with members, else a stable word for the fault; `why`
+ * gets a sentence. */
 const char *upstream_finish(struct upstream *u, char *why, size_t why_size);
 /* After upstream_finish, of a source: NULL, or as above where it is a sitemap itself, at the URL of
  * an index page here, or though it was an index when it was read last: then something is wrong with
@@ -34,30 +33,31 @@ const char *upstream_finish(struct upstream *u, char *why, size_t why_size);
 struct catalogue;
 const char *upstream_check_single(const struct upstream *u, struct catalogue *c, const char *source,
                                   int64_t max_removed, char *why, size_t why_size);
-/* Its members, of these the good ones, which can be listed, and of those the ones with a date; the
- * bytes of all. */
+/* Counts of members, of good members (which can be listed), and of good members with a date; and
+ * the bytes of all. */
 struct upstream_counts {
     size_t members, good, dated, bytes;
 };
 struct upstream_counts upstream_count(const struct upstream *u);
-/* The first member that can be listed, as it is served here; NULL: there is none. */
+/* The first good member, after the host map; NULL: there is none. */
 const char *upstream_first(const struct upstream *u);
 void upstream_free(struct upstream *u);
 
-/* What a scan of a list needs, beside the list. */
+/* Options for the scan of a list. */
 struct upstream_scan {
     struct catalogue *catalogue;
     const struct source_settings *settings;
-    int64_t answered_before, answered; /* the Dates of the answer before and of this one */
+    int64_t answered_before, answered; /* the Date of the previous response and of this one */
     int64_t max_removed;
     bool dry_run;
     const struct scan_progress *progress; /* may be NULL */
     const atomic_bool *stop;              /* may be NULL */
 };
-/* Hands the list over, after upstream_finish; a dry run may come first. `*claims_are_now`: its
- * dates are the moments of its answers, and none was taken. */
+/* Submits the list. Call it after upstream_finish, for a dry run and then for the change, if both
+ * are needed. `*claims_are_now`: the dates in the list are the times of its responses, and were
+ * ignored. */
 void upstream_apply(struct upstream *u, const struct upstream_scan *scan, struct scan_outcome *out,
                     bool *claims_are_now);
-/* Of the members applied those with another claim than before: their normalised URLs, `count` of
- * them. Borrowed. */
+/* The normalised URLs of the `count` applied members whose dates in the list have changed.
+ * Borrowed. */
 const char *const *upstream_claimed(const struct upstream *u, size_t *count);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What is to be watched: what the lists of remote sources name, and entries of sites with `check`.
- * A pass looks at all of it in steps that are short for the catalogue. It begins once something
- * changed that polls did not, within seconds, and at once where it is known that something has; but
- * in either case it rests twenty times as long as the pass before took, so that a client that
- * registers, or changes sources and sites, without end takes a twentieth of the thread at most. */
+/* Finds the sitemaps to watch: the members of the lists of remote sources, and the entries of sites
+ * with `check`. A pass reads all of them in steps that are short for the catalogue. It begins
+ * within seconds after a change that polls did not make, and at once after remote_wake. But it
+ * always pauses twenty times as long as the pass before took, so that a client that makes changes
+ * without end uses at most a twentieth of the thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +19,13 @@
 
 struct gather {
     struct remote *remote;
-    const char *source; /* "": of a site */
+    const char *source; /* "": registered sitemaps */
     bool full;
     int64_t removed[CHECK_WRITES_MAX];
     size_t removed_count;
 };
 
-/* First polls go out at a pace that leaves room for others. */
+/* Spreads first polls so that they leave room for others. */
 static int64_t first_poll(struct remote *r, const struct remote_source *source, int64_t site_id,
                           const char *loc)
 {
@@ -73,7 +73,7 @@ static bool add(void *context, int64_t site_id, const char *loc)
     return !g->full;
 }
 
-/* Whether settings and sites want it watched. */
+/* Whether the settings of its source or site still require it to be watched. */
 static bool is_wanted(struct remote *r, const char *source, int64_t site_id, bool list)
 {
     const struct remote_source *of = run_source(r, source);
@@ -162,14 +162,14 @@ static enum catalogue_status remove_unwatched(struct remote *r, struct catalogue
     return status;
 }
 
-/* The catalogue could not be read: all of it is looked at again. */
+/* The catalogue could not be read: the pass begins again. */
 static void abandon_pass(struct remote *r)
 {
     r->look.revision = 0;
     next_phase(r, LOOK_REST, 0);
 }
 
-/* A command on the catalogue's file may have let removals go that a list's last poll held. */
+/* A command on the catalogue's file may have confirmed removals that a list's last poll held. */
 static void look_at_held(struct remote *r, struct catalogue_view *view)
 {
     for (size_t i = 0; i < r->plan->count; i++) {
@@ -211,7 +211,7 @@ static void look_at_thawed(struct remote *r, struct catalogue_view *view, uint64
     registry_unref(registry);
 }
 
-/* Whether there is a pass to begin. */
+/* Begins a pass if there is something to look for. */
 static bool begin_pass(struct remote *r, struct catalogue_view *view)
 {
     struct catalogue_revisions revisions;
@@ -261,7 +261,7 @@ void watch_step(struct remote *r, int64_t now_ms)
     int64_t rests_ms = atomic_load(&r->look_soon) ? r->look.rests_ms : r->look.next_ms;
     if (r->flight != NULL || (!begun && now_ms < rests_ms))
         return;
-    if (begun && r->batch_count > 0) { /* its room is needed */
+    if (begun && r->batch_count > 0) { /* the pass needs the room */
         run_flush(r);
         return;
     }
@@ -283,7 +283,7 @@ void watch_step(struct remote *r, int64_t now_ms)
         run_flush(r);
     if (r->look.phase == LOOK_REST && r->look.removed) {
         r->look.removed = false;
-        atomic_store(&r->look_soon, true); /* another source, or the site, may want it */
+        atomic_store(&r->look_soon, true); /* another source, or the site, may require it */
         watch_count(r);
     }
 }
@@ -293,8 +293,8 @@ void watch_step(struct remote *r, int64_t now_ms)
 struct loading {
     struct remote *remote;
     size_t count;
-    int64_t after; /* the last row that was looked at */
-    bool fresh;    /* only of sources that are */
+    int64_t after; /* the last row that was read */
+    bool fresh;    /* only rows of fresh sources */
     int64_t ids[LOAD_ROWS];
     struct due dues[LOAD_ROWS];
     struct remote_host *hosts[LOAD_ROWS];
@@ -312,7 +312,7 @@ static bool load_row(void *context, const struct check_due *row)
     const struct registry_site *site = registry_site_by_id(r->registry, row->site_id);
     const struct remote_source *source = run_source(r, row->source);
     bool wanted = is_wanted(r, row->source, row->site_id, false);
-    /* What came later than was loaded is loaded when that lands. */
+    /* Rows after max_id are loaded by watch_load. */
     if (l->fresh && (source == NULL || !source->fresh || row->id > r->max_id))
         return true;
     if (!wanted || site == NULL || !run_request_url(source, row->loc, &url))
@@ -320,7 +320,7 @@ static bool load_row(void *context, const struct check_due *row)
     struct remote_host *host = run_host(r, &url);
     if (host == NULL)
         return false;
-    /* A time further away than any that is given was written by a clock that was wrong. */
+    /* A time further away than any possible wait was written with a wrong clock. */
     int64_t now = run_now(r);
     int64_t most = now + 2 * (int64_t)((double)r->plan->bounds.max_interval_s *
                                        run_stretch(r, host, row->site_id));
@@ -334,7 +334,7 @@ static bool load_row(void *context, const struct check_due *row)
     return true;
 }
 
-/* Those of a source that was there before may be in a heap still. */
+/* Rows of a changed source may still be in a heap. */
 static void apply_rows(struct loading *l)
 {
     struct remote *r = l->remote;
@@ -386,12 +386,13 @@ bool watch_load_fresh(struct remote *r)
     int64_t last;
     for (size_t i = 0; i < r->plan->count; i++) {
         struct remote_source *s = &r->sources[i];
-        /* Of one whose list is not kept yet there are no sitemaps either. */
+        /* A source whose list has no row yet has no sitemaps either. */
         s->fresh = s->fresh && s->settings->check && s->list_id != 0;
         some = some || s->fresh;
     }
     bool done = !some || load_rows(r, 0, true, &last);
-    done = done && watch_load(r); /* what came with a source from another catalogue (site move) */
+    /* rows that came with a source from another catalogue (site move) */
+    done = done && watch_load(r);
     for (size_t i = 0; i < r->plan->count; i++)
         r->sources[i].fresh = false;
     return done;
@@ -400,7 +401,7 @@ bool watch_load_fresh(struct remote *r)
 typedef enum catalogue_status count_by(struct catalogue_view *view, const char *source,
                                        uint64_t counts[CHECK_STATES]);
 
-/* Recounts into `kept`, which is read under `lock`. */
+/* Recounts into `kept`, under `lock`. */
 static void recount(struct remote *r, struct catalogue_view *view, count_by *by, const char *source,
                     uint64_t kept[CHECK_STATES])
 {
