@@ -49,8 +49,8 @@ static const struct cli_option *find_option(const struct cli_option *options, co
     return NULL;
 }
 
-/* An option of any command: while words are gathered the command is not known yet, but whether
- * the next word is a value must be. An option's name means the same everywhere. */
+/* Finds an option of any command: while words are collected, the command is unknown, but it must be
+ * known whether the next word is a value. An option takes a value in all commands or in none. */
 static const struct cli_option *find_anywhere(const struct parse *p, const char *name, size_t len)
 {
     const struct cli_option *found = find_option(common_options, name, len);
@@ -62,8 +62,8 @@ static const struct cli_option *find_anywhere(const struct parse *p, const char 
 
 /* ---- gathering ------------------------------------------------------------------------- */
 
-/* Every user who may list processes reads their arguments: what `ps` shows of a URL from now on has
- * stars in the place of its password. */
+/* All users who can list processes can read their arguments: replaces the password in a URL by
+ * stars, which `ps` shows from now on. */
 static void set_value(struct given_option *given, char *value)
 {
     char *host = strstr(value, "://"), *end = host != NULL ? strpbrk(host + 3, "@/?#") : NULL;
@@ -95,7 +95,7 @@ static bool parse_option(struct parse *p, int argc, char **argv, int *at)
     }
     option = find_anywhere(p, word, len);
     p->out->given_count++;
-    if (option == NULL) { /* the command, once known, may have a suggestion */
+    if (option == NULL) { /* the command may provide a suggestion later */
         given->name = word;
         return true;
     }
@@ -143,7 +143,7 @@ static void drop_words(struct arguments *a, size_t count)
     memmove(a->words, a->words + count, a->word_count * sizeof *a->words);
 }
 
-/* The length of the group in a command's name ("site add": 4), 0 where it has none. */
+/* The length of the group in a command's name ("site add": 4); 0: none. */
 static size_t group_len(const struct cli_command *c)
 {
     const char *space = strchr(c->name, ' ');
@@ -158,7 +158,7 @@ static bool in_group(const struct cli_command *c, const char *group)
     return len > 0 && strlen(group) == len && strncmp(c->name, group, len) == 0;
 }
 
-/* The group of the first word is known; the second chooses. */
+/* The first word is a group; the second selects the command. */
 static bool find_in_group(struct parse *p, const char *group)
 {
     const char *word = p->out->word_count > 1 ? p->out->words[1] : NULL;
@@ -189,7 +189,7 @@ static bool find_in_group(struct parse *p, const char *group)
     return wrong(p, "%s: the command is missing: give one of %s", group, all);
 }
 
-/* The command or group that the first word is nearest to, into `out`; "" where none is near. */
+/* Writes the command or group nearest to the first word to `out`; "": none is near. */
 static void find_nearest(const struct parse *p, const char *word, char *out, size_t size)
 {
     size_t nearest = SIZE_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The words of the command line: what the commands are, which options each takes, and what was
- * given. Internal to server/cli/ and its tests. */
+/* The commands, their options, and the parsed command line. Internal to server/cli/ and its tests.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -11,16 +11,16 @@ struct cli;
 
 struct cli_option {
     const char *name;  /* "--index"; NULL ends a list */
-    const char *value; /* what its value is called in help; NULL: a switch without one */
+    const char *value; /* the name of its value in help; NULL: a switch without one */
     const char *doc;
 };
 
 struct cli_example {
     const char *why;  /* a sentence that ends in a colon; NULL ends a list */
-    const char *line; /* as typed; may be several lines */
+    const char *line; /* the command; may have several lines */
 };
 
-/* What a command's word names, where it must be there already: shells then offer those that are. */
+/* What a command's word names, if it must exist: shells then offer the existing ones. */
 enum cli_named {
     CLI_NAMES_NOTHING,
     CLI_NAMES_SITE,
@@ -31,53 +31,53 @@ enum cli_named {
 
 struct cli_command {
     const char *name;     /* one word, or a group and a word: "site add" */
-    const char *synopsis; /* the words behind it: "ORIGIN", "FILE|-" */
+    const char *synopsis; /* the words after it: "ORIGIN", "FILE|-" */
     const char *summary;  /* one line for the list of commands */
-    const char *help;     /* paragraphs, unwrapped; one that begins with a space is as typed */
+    const char *help;     /* paragraphs, unwrapped; one that begins with a space is preformatted */
     const struct cli_option *options;
-    unsigned min_words, max_words; /* behind the name */
+    unsigned min_words, max_words; /* after the name */
     int (*run)(struct cli *cli);
     const struct cli_example *examples;
-    const char *topic; /* the heading above it in the list of commands; NULL: of the one before */
+    /* the heading above it in the list of commands; NULL: that of the one before */
+    const char *topic;
     enum cli_named names;
-    bool pages; /* what it does for entries and indexes, it does for page URLs and urlsets */
+    bool pages; /* it also works for page URLs and urlsets */
 };
 
 struct given_option {
     const char *name;
     const char *value; /* NULL for a switch */
-    char *hidden;      /* the value, where it is no longer in argv; owned */
+    char *hidden;      /* the value, if it was hidden in argv; owned */
 };
 
 struct arguments {
     const struct cli_command *command; /* NULL: only --help or --version */
     const char *group;                 /* `site --help`: help for all of its commands */
     size_t word_count;
-    const char **words; /* behind the command's name; borrowed from argv */
+    const char **words; /* after the command's name; borrowed from argv */
     size_t given_count;
     struct given_option *given;
     bool help, version;
 };
 
-/* Every command of the program, with its options and examples beside it (commands.def); ends with a
- * NULL name. */
+/* All commands with their options and examples (commands.def); ends with a NULL name. */
 extern const struct cli_command cli_commands[];
 /* Options that every command takes. */
 extern const struct cli_option common_options[];
 
-/* Reads argv[1] and what follows; `commands` ends with a NULL name. Options may stand anywhere,
- * `--` ends them, `-` is a word. False where it is wrong: then `why` holds a sentence,
- * `what: why`, and arguments_done is due all the same. */
+/* Parses argv from argv[1] on; `commands` ends with a NULL name. Options may be anywhere, `--` ends
+ * them, `-` is a word. False: wrong usage, and `why` has a sentence `what: why`. Call
+ * arguments_done in any case. */
 bool arguments_parse(int argc, char **argv, const struct cli_command *commands,
                      struct arguments *out, char *why, size_t why_size);
 void arguments_done(struct arguments *a);
 
 bool arguments_has(const struct arguments *a, const char *name);
-/* The last value given for `name`; NULL where there is none. */
+/* The last value given for `name`; NULL: none. */
 const char *arguments_value(const struct arguments *a, const char *name);
 /* All values given for `name`, NULL-terminated; NULL when out of memory. The caller frees the
  * array. */
 const char **arguments_values(const struct arguments *a, const char *name);
 
-/* `sitemapd --help`, or with a command or group named its own. */
+/* Prints `sitemapd --help`, or the help of the given command or group. */
 void help_print(const struct arguments *a, const struct cli_command *commands);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Completion of command lines. One command knows what may stand next: `sitemapd complete -- WORD…`
- * takes the words typed so far, the last one (maybe empty) as far as the cursor, and prints a line
- * for each way to go on: the whole word, a tab, what it means. A line `:file` or `:folder` leaves
- * the rest to the shell, which knows how to quote paths. The three scripts that `sitemapd
- * completion SHELL` prints only ask it, so that they hold no word that the program does not, and an
- * upgrade changes nothing about them. */
+/* Completion of command lines. One command knows what may come next: `sitemapd complete -- WORD…`
+ * gets the words typed so far, the last one (maybe empty) up to the cursor, and prints a line for
+ * each completion: the whole word, a tab, its meaning. A line `:file` or `:folder` leaves the
+ * completion to the shell, which can quote paths. The three scripts that `sitemapd completion
+ * SHELL` prints only call it, so that they contain no words of the program and need no upgrade. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #include "server/cli/commands/commands.h"
 #include "server/cli/names.h"
 
-/* What may stand where help says FILE, DIR, … */
+/* What may come where help says FILE, DIR, … */
 enum offer {
     OFFER_NOTHING,
     OFFER_FILE,
@@ -120,19 +119,19 @@ static const struct {
 };
 #define SHELLS (sizeof shells / sizeof *shells)
 
-/* What was understood of the words before the cursor. */
+/* The parsed words before the cursor. */
 struct line {
     char name[32];                     /* of the command, as far as it was typed */
-    const struct cli_command *command; /* NULL: not whole yet */
-    bool has_argument;                 /* a word stands behind it already */
+    const struct cli_command *command; /* NULL: not complete yet */
+    bool has_argument;                 /* it already has an argument */
     const struct cli_option *awaited;  /* its value is at the cursor */
 };
 
 /* ---- the table ------------------------------------------------------------------------- */
 
-/* What its value is may differ (--source of serve is a folder, of import a name): the command's own
- * goes first. Without one, whether a value follows is all that counts, and that is the same in all.
- */
+/* The value of an option may differ between commands (--source of serve is a folder, of import a
+ * name), so the command's own option comes first. Without a command only matters whether a value
+ * follows, which is the same in all commands. */
 static const struct cli_option *find_option(const struct cli_command *own, const char *word,
                                             size_t len)
 {
@@ -189,7 +188,8 @@ static enum offer offer_for_value(const struct cli_option *o)
 
 /* ---- reading the line ------------------------------------------------------------------ */
 
-/* The options that say which catalogue it is count for us as well; a shell leaves its ~ to us. */
+/* Options that select the catalogue apply to this command, too. The shell does not expand ~ for it.
+ */
 static bool selects_catalogue(const char *option)
 {
     static const char *const names[] = {"--config", "--database",   "--shared",
@@ -236,7 +236,7 @@ static void parse_word(struct line *line, const char *word)
     }
     line->has_argument = true;
     if (line->command == NULL)
-        memcpy(line->name, "?", 2); /* what no command begins with: nothing is offered */
+        memcpy(line->name, "?", 2); /* no command begins with this: offer nothing */
 }
 
 static void read_line(struct cli *cli, struct line *line)
@@ -264,7 +264,7 @@ static void read_line(struct cli *cli, struct line *line)
 
 /* ---- offering -------------------------------------------------------------------------- */
 
-/* `before` is what the same word contains before the part that is completed: "--index=". */
+/* `before` is the part of the word before the completed one: "--index=". */
 static void offer(const char *typed, const char *before, const char *word, const char *doc)
 {
     if (strncmp(word, typed, strlen(typed)) == 0)
@@ -296,7 +296,7 @@ static void offer_commands(const struct line *line, const char *typed)
         offer(typed, "", "help", "show help");
 }
 
-/* Nobody waits longer for a TAB, whatever the server does. */
+/* The time limit of a completion, whatever the server does. */
 #define OFFER_SECONDS 3
 
 static void give_up(int signal)
@@ -305,8 +305,8 @@ static void give_up(int signal)
     _exit(EXIT_DONE);
 }
 
-/* The sites, lists or sources of the catalogue that the line names, or of the configured one;
- * nothing without a catalogue. */
+/* Offers the sites, lists or sources of the catalogue that the line selects, or of the configured
+ * one; nothing without a catalogue. */
 static void offer_names(struct cli *cli, enum offer kind, const char *typed, const char *before)
 {
     const json_t *all = NULL, *one;

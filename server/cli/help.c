@@ -54,7 +54,7 @@ static void print_paragraphs(const char *text)
     }
 }
 
-/* One row of two columns; what is too wide for the first puts the second below it. */
+/* One row of two columns; if the first is too wide, the second begins on the next line. */
 static void print_row(const char *left, const char *right)
 {
     int len = (int)strlen(left);

@@ -59,7 +59,7 @@ const char *names_path(const json_t *list)
     return strlen(url) > origin ? url + origin : "";
 }
 
-/* What a path is of, where there is one site; "" where there is not. */
+/* The origin of the only site; "": there is none or more than one. */
 static const char *only_origin(struct cli *cli)
 {
     const json_t *sites = api_sites(cli->backend);

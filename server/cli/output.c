@@ -50,7 +50,7 @@ int ink_width(FILE *to)
 
 #define BAR_WIDTH   30
 #define INTERVAL_MS 100
-/* Short work needs no bar: nothing is drawn before this. */
+/* No bar is drawn before this time: short work needs none. */
 #define PATIENCE_MS 300
 
 static bool is_capable(void)
@@ -182,7 +182,7 @@ static bool print_field(const char *name, const char *before, const char *after)
     return true;
 }
 
-/* What differs, of what people set; else it is only at another place. */
+/* Prints the fields that differ; if none does, only the position differs. */
 static void print_difference(const struct entry_shown *before, const struct entry_shown *after)
 {
     bool printed = print_field("lastmod", before->lastmod, after->lastmod);
@@ -223,7 +223,7 @@ uint64_t output_print_rows(const struct change_result *result, uint64_t most)
                                                 &result->preview[i].after};
         struct entry_shown shown[2];
 
-        for (size_t k = 0; k < 2; k++) /* without its index: its place is unknown */
+        for (size_t k = 0; k < 2; k++) /* without the index, which is unknown */
             shown[k] = (struct entry_shown){.loc = records[k]->loc,
                                             .lastmod = records[k]->lastmod,
                                             .digest = records[k]->digest,

@@ -16,9 +16,9 @@ static bool reader_has_gone(void)
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
-/* What was printed may not have arrived (a full disk): then the command could not. Where who read
- * it has had enough (`list | head`) it ends by the signal, without a word, also where the client
- * held that back. */
+/* If the output could not be written (a full disk), the command fails. If the reader of a pipe has
+ * ended (`list | head`), the process ends by SIGPIPE without a message, even if SIGPIPE is blocked.
+ */
 static int finish_output(int status)
 {
     bool failed = ferror(stdout) != 0;
@@ -33,7 +33,7 @@ static int finish_output(int status)
 }
 
 #ifndef SITEMAPD_COMMIT
-#define SITEMAPD_COMMIT "" /* of the source; "": not known */
+#define SITEMAPD_COMMIT "" /* of the source; "": unknown */
 #endif
 
 int cli_main(int argc, char **argv, cli_serve *serve)

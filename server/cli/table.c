@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The table of commands, of the rows of commands.def. */
+/* Builds the table of commands from commands.def. */
 #include "server/cli/arguments.h"
 
 #include <limits.h>

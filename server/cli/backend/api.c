@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A call of the API by either way, and what its answer says. */
+/* Calls the API by either way, and parses the responses. */
 #include "server/cli/backend/api.h"
 
 #include <inttypes.h>
@@ -11,10 +11,10 @@
 #include "server/input/reader.h"
 #include "server/rules/lastmod.h"
 
-#define PAGE_OF_LIST   "1000"       /* what the API gives at once */
-#define LIST_PAGES_MAX 1000u        /* longer lists no catalogue has */
-#define LIST_BYTES_MAX (256u << 20) /* nor larger ones */
-#define LINE_MAX_BYTES (32u << 20)  /* no line of the API is so long */
+#define PAGE_OF_LIST   "1000"       /* the API's limit */
+#define LIST_PAGES_MAX 1000u        /* no catalogue has longer lists */
+#define LIST_BYTES_MAX (256u << 20) /* or larger ones */
+#define LINE_MAX_BYTES (32u << 20)  /* longer than any line of the API */
 
 static bool fail(struct backend *b, const char *why)
 {
@@ -87,8 +87,8 @@ static bool escape_string(json_t *value)
     return good;
 }
 
-/* What a server or a tenant wrote must neither speak to the terminal that it is shown on, nor look
- * like more lines of it. Of a site's robots.txt only the length is shown. */
+/* Escapes texts of a server or tenant, so that they neither control the terminal nor look like
+ * further lines. A site's robots.txt stays, since only its length is shown. */
 static bool escape_texts(json_t *value)
 {
     const char *name;
@@ -174,8 +174,7 @@ json_t *api_get(struct backend *b, struct str *target)
     return NULL;
 }
 
-/* The array that an answer has; NULL, with the error reported, where it has none. Drops the answer.
- */
+/* The array in a response; NULL, with the error reported: there is none. Frees the response. */
 static json_t *parse_array(struct backend *b, json_t *answer, const char *member)
 {
     json_t *array = json_incref(json_object_get(answer, member));
@@ -198,8 +197,8 @@ json_t *api_get_array(struct backend *b, const char *path, const char *member)
     return answer != NULL ? parse_array(b, answer, member) : NULL;
 }
 
-/* One page behind the cursor, which becomes the next one; no page is empty before the last, and no
- * server has its clients page for ever. */
+/* Gets the page after the cursor, which is advanced. An empty page before the last is an error, so
+ * that no server can keep a client paging forever. */
 static bool get_page(struct backend *b, const char *path, const char *member, struct str *after,
                      json_t *all)
 {
@@ -263,7 +262,7 @@ bool api_stream(struct backend *b, const char *target, const char *accept, api_t
         out);
 }
 
-/* NDJSON as it comes, a piece of a line at a time. */
+/* Splits NDJSON into lines as it arrives. */
 struct lines {
     struct str line;
     api_line *each;
@@ -347,7 +346,7 @@ int64_t member_time(const json_t *object, const char *name)
     return strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm) != NULL ? (int64_t)timegm(&tm) : 0;
 }
 
-/* The fragment of a page URL in the API's answer: parsed as a line of its own export would be. */
+/* The fragment of a page URL in a response, parsed like a line of an export. */
 static const char *read_extensions(const json_t *entry, struct shown_entry *kept)
 {
     const struct reader_options options = {
@@ -439,8 +438,8 @@ const char *api_owner(struct backend *b)
 
 /* ---- entries --------------------------------------------------------------------------- */
 
-/* The receiver of each entry, and the registry that names the lists of records. */
-struct telling {
+/* The receiver of the entries, and the registry with the lists of the records. */
+struct reporting {
     const struct registry *registry;
     const struct entry_filter *filter;
     api_entry *each;
@@ -449,7 +448,7 @@ struct telling {
 
 static enum line_verdict pass_line(void *context, const json_t *line)
 {
-    const struct telling *t = context;
+    const struct reporting *t = context;
     struct shown_entry kept;
     struct entry_shown entry;
     enum line_verdict verdict = LINE_BROKEN;
@@ -462,14 +461,14 @@ static enum line_verdict pass_line(void *context, const json_t *line)
 
 static bool pass_record(void *context, const struct entry_record *record)
 {
-    const struct telling *t = context;
+    const struct reporting *t = context;
     const struct entry_shown shown = registry_describe_entry(t->registry, record);
 
     return !entry_filter_holds(t->filter, shown.loc, shown.lastmod, shown.origin) ||
            t->each(t->context, &shown);
 }
 
-static int read_records(struct backend *b, const struct entry_wanted *wanted, struct telling *t)
+static int read_records(struct backend *b, const struct entry_wanted *wanted, struct reporting *t)
 {
     const struct entry_list list = {.index_id = strtoll(member_text(wanted->list, "id"), NULL, 10),
                                     .prefix = wanted->prefix,
@@ -492,7 +491,7 @@ static int read_records(struct backend *b, const struct entry_wanted *wanted, st
 int api_entries(struct backend *b, const struct entry_wanted *wanted, api_entry *each,
                 void *context)
 {
-    struct telling t = {.filter = &wanted->filter, .each = each, .context = context};
+    struct reporting t = {.filter = &wanted->filter, .each = each, .context = context};
     bool pages = wanted->filter.page_urls;
     struct str target = STR_INIT;
     json_t *answer = NULL;
@@ -524,7 +523,7 @@ enum rule_code api_rule(const char *word)
     return RULE_OK;
 }
 
-/* The status of a refusal that no rule made; OK where it is not one of the catalogue's. */
+/* The catalogue's status for the word of an error; OK: it is not one of the catalogue. */
 static enum catalogue_status status_of(const char *word)
 {
     if (strcmp(word, "site-exists") == 0 || strcmp(word, "index-exists") == 0 ||
@@ -536,7 +535,7 @@ static enum catalogue_status status_of(const char *word)
     return CATALOGUE_OK;
 }
 
-/* Why an undo or a list is refused, as the catalogue says it: static; NULL: for another reason. */
+/* The catalogue's reason why an undo or a list is refused, static; NULL: another error. */
 static const char *conflict_of(const char *word)
 {
     static const char *const words[] = {"source-decides", "not-undoable", "taken-since",
@@ -548,7 +547,6 @@ static const char *conflict_of(const char *word)
     return NULL;
 }
 
-/* Fills the result of a change that was not applied. */
 void api_refuse(struct backend *b, const json_t *answer, struct change_result *result)
 {
     const char *word = member_text(answer, "code"), *detail = member_text(answer, "detail");

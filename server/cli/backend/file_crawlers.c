@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A ledger is made of the pages as they are now and of what is kept, as a server does at its start,
- * and says the same of them. */
+/* Builds the crawlers' ledger from the current pages and the stored rows, as a server does at its
+ * start. */
 #include "server/cli/backend/file_crawlers.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The way without a server: the API's handlers run in this process on the catalogue's file
- * (server/api/inside.h), also while a server works on it. */
+/* The way without HTTP: the API's handlers run in this process on the catalogue's file
+ * (server/api/inside.h), even while a server uses it. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,10 +14,10 @@
 
 #define WHY_SIZE 512
 
-/* What the configuration says of its sources. */
+/* The sources of the configuration. */
 struct configured_sources {
     struct source_settings *at;
-    char **maps; /* what each borrows that is not the configuration's */
+    char **maps; /* texts that the settings borrow and the configuration does not own */
     size_t count;
 };
 
@@ -67,7 +67,7 @@ bool in_process(struct backend *b, const struct api_request *request, struct str
     return b->status != 0;
 }
 
-/* As a server's at its start: of the pages as they are now and of what is kept. */
+/* As a server's ledger at its start: from the current pages and the stored rows. */
 static struct crawlers *make_ledger(void *context)
 {
     struct backend *b = context;

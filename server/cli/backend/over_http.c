@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The way over HTTP: by the token of the environment or of a file, to the server that --server
- * names. */
+/* The way over HTTP, to the server that --server names, with the token of the environment or of a
+ * file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "server/client/client.h"
 
 #define AGENT     "sitemapd/" SITEMAPD_VERSION
-#define MAX_BODY  (64u << 20) /* of an answer that is kept: a page of a list, or the robots.txt */
-#define STALL_S   600u        /* a long list is applied in silence */
+#define MAX_BODY  (64u << 20) /* of a response that is kept: a page of a list, or a robots.txt */
+#define STALL_S   600u        /* a long list is applied without any output meanwhile */
 #define TOKEN_MAX 512
 
 /* ---- asking ---------------------------------------------------------------------------- */
 
-/* What is sent, out of memory or a file; and where a stream goes. */
+/* The source of the request body, and the receiver of a streamed response. */
 struct carried {
     const struct api_request *request;
     const char *text;
@@ -46,7 +46,7 @@ static bool receive(void *context, const struct fetch_reply *reply, const char *
     return request->take(request->context, bytes, len);
 }
 
-/* Why there was no answer, and what helps against it where that is known. */
+/* Sets why there was no response, with a remedy if one is known. */
 static bool fail_to_reach(struct backend *b, const struct fetch_reply *reply)
 {
     bool helps = reply->untrusted && session_ca_file(b->cli) == NULL;
@@ -71,7 +71,7 @@ static void append_headers(struct str *out, const struct backend *b,
                                                    : "application/json");
 }
 
-/* The bytes that are sent; -1: not known. */
+/* The number of bytes to send; -1: unknown. */
 static off_t measure(const struct api_request *request)
 {
     off_t bytes = request->body != NULL ? (off_t)strlen(request->body) : 0;
@@ -129,7 +129,7 @@ bool over_http(struct backend *b, const struct api_request *request, struct str 
 
 /* ---- opening --------------------------------------------------------------------------- */
 
-/* The first line of the file. */
+/* Reads the first line of the file. */
 static int read_token_file(const char *name, char out[TOKEN_MAX])
 {
     FILE *file = fopen(name, "re");
@@ -167,7 +167,7 @@ static int set_headers(struct backend *b, const char *token)
 {
     struct str headers = STR_INIT;
 
-    /* It goes into a header as it is. */
+    /* It becomes part of a header unchanged. */
     if (token[strspn(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                             "0123456789-._~+/=")] != '\0')
         return cli_fail(b->name,

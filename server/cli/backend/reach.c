@@ -165,7 +165,7 @@ static bool is_host_of(const struct config_site *site, const struct url *url)
     return false;
 }
 
-/* Whether a poll of the source may be redirected to hosts of the site. */
+/* Whether polls of the source may follow redirects to hosts of the site. */
 static bool is_for(const struct config_source *source, const struct config_site *site,
                    const struct url *upstream)
 {
@@ -177,7 +177,7 @@ static bool is_for(const struct config_source *source, const struct config_site 
            index[strlen(site->origin)] == '/';
 }
 
-/* The host that was asked, by http or https, and those of the sites of the configuration. */
+/* Allows redirects to the first host, by http or https, and to hosts of the configured sites. */
 static bool is_allowed(void *context, const struct url *to)
 {
     const struct asking *a = context;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A list of entries that is sent to a server: it is written as NDJSON to a file first, since its
- * length is sent before it; the server knows its lines by the order in which they are sent, the
- * user by their line in the input. And the registry of a server, put together from what it lists:
- * with it, an import finds the index of each entry of a list. */
+/* Sends a list of entries to a server. The list is first written to a file as NDJSON, since the
+ * request needs its length. The server numbers lines in the order sent; messages for the user need
+ * their line in the input. Also builds a registry from the lists of a server, by which an import
+ * finds the index of each entry. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static rule_set codes_of(const json_t *words)
     return codes;
 }
 
-/* What was sent: the lines that the entries stood on, by their order. */
+/* The input line of each entry, in the order sent. */
 struct sent {
     FILE *file;
     uint64_t *lines; /* owned */
@@ -51,7 +51,7 @@ static bool write_line(struct sent *sent, struct str *line, bool pages, const st
     return !line->failed && fwrite(line->data, 1, line->len, sent->file) == line->len;
 }
 
-/* Writes the list into a file that is gone with the process. */
+/* Writes the list to a nameless file. */
 static bool write_list(struct sent *sent, bool pages, struct spool *rows)
 {
     struct str line = STR_INIT;
@@ -100,8 +100,8 @@ static void parse_rejections(struct change_result *result, const struct sent *se
     }
 }
 
-/* Those of what was stored. What a loc or a date bears by itself was remarked when the list was
- * read, as the API would. */
+/* Parses remarks on stored entries. Remarks on a loc or date alone were added when the list was
+ * read, by the same rules as in the API. */
 static void parse_remarks(struct change_result *result, const struct sent *sent, const json_t *list)
 {
     const rule_set read = RULE_LASTMOD_DROPS | RULE_BIT(RULE_LOC_NO_SITEMAP) |
@@ -143,8 +143,7 @@ static char *copy_of(const json_t *entry, const char *name)
     return text != NULL ? strdup(text) : NULL;
 }
 
-/* What a dry run reports about single entries: their texts. Where memory ends, the rest is left
- * out. */
+/* Parses the rows of a dry run. If memory runs out, the rest is left out. */
 static void parse_rows(const struct change *change, struct change_result *result,
                        const json_t *rows)
 {
@@ -224,8 +223,8 @@ void server_apply_list(struct backend *b, const struct change *change, struct ch
 
 /* ---- the registry ---------------------------------------------------------------------- */
 
-/* A registry while it is put together, of what placing an entry needs: what registry_copy takes,
- * and what owns its arrays. */
+/* A registry under construction, as far as it is needed to find the index of an entry; owns the
+ * arrays that registry_copy reads. */
 struct plain {
     struct registry registry;
     struct registry_site *sites;
@@ -234,7 +233,7 @@ struct plain {
     size_t list_count, host_count;
 };
 
-/* The lists of a site, from `*at` on, the first that no site before had. How many. */
+/* Adds the lists of a site; `*at` is the first one that no earlier site had. Returns how many. */
 static size_t add_lists(struct plain *p, const struct registry_site *site, enum list_kind kind,
                         const json_t *lists, size_t *at)
 {
@@ -258,7 +257,7 @@ static size_t add_lists(struct plain *p, const struct registry_site *site, enum 
     return p->list_count - first;
 }
 
-/* All three arrays go by origin. */
+/* Adds a site. All three arrays are sorted by origin. */
 static void add_site(struct plain *p, const json_t *site, const json_t *indexes,
                      const json_t *urlsets, size_t at[2])
 {

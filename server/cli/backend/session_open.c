@@ -33,7 +33,7 @@ void cli_print_escaped(FILE *to, const char *text)
         if (left == 0)
             break;
         size_t step = utf8_char_len(text, left), len = step == 0 ? 1 : step;
-        /* A byte that is not UTF-8 may be a control of its own where the terminal is an old one. */
+        /* On an old terminal, a byte that is not UTF-8 may be a control. */
         bool shown = step > 0 && !utf8_is_unprintable(text, step);
 
         for (size_t i = 0; i < len; i++)
@@ -126,7 +126,7 @@ static void report_mistake(void *context, const char *file, unsigned line, const
     char what[WHY_SIZE];
 
     (void)context;
-    if (file == NULL) { /* begins with the variable's name */
+    if (file == NULL) { /* the message begins with the variable's name */
         cli_misuse_sentence(message);
         return;
     }
@@ -176,7 +176,7 @@ int session_read_config(struct cli *cli, config_report *report, void *context)
 
 /* ---- the catalogue --------------------------------------------------------------------- */
 
-/* The server that the line or the environment names; NULL: none. Borrowed. */
+/* The server from the command line or the environment; NULL: none. Borrowed. */
 static const char *server_named(const struct cli *cli)
 {
     const char *url = arguments_value(&cli->arguments, "--server");
@@ -263,7 +263,7 @@ void session_done(struct cli *cli)
 
 /* ---- results --------------------------------------------------------------------------- */
 
-/* The option names a list by its path, which several sites may have. */
+/* Whether the option names a list by a path, although there are several sites. */
 static bool is_path_of_several(struct cli *cli, const char *option)
 {
     const char *name = arguments_value(&cli->arguments, option);
@@ -271,7 +271,7 @@ static bool is_path_of_several(struct cli *cli, const char *option)
     return name != NULL && name[0] == '/' && json_array_size(api_sites(cli->backend)) > 1;
 }
 
-/* What the user may do about a refusal; "" where there is nothing to add. */
+/* Writes what the user can do about a refusal; "": nothing to add. */
 static void write_hint(struct cli *cli, const char *loc, const struct change_result *result,
                        char *out, size_t size)
 {
@@ -312,7 +312,7 @@ static void write_hint(struct cli *cli, const char *loc, const struct change_res
     }
 }
 
-/* The catalogue's sentence ends with how the API approves; here it is an option. */
+/* The catalogue's sentence ends with the API's way to confirm; the command line has an option. */
 static int report_guarded(const char *what, const struct change_result *result)
 {
     const char *api = strstr(result->detail, "; max_removed");

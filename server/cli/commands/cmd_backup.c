@@ -52,8 +52,8 @@ static int print_file(const char *name)
     return n != 0 ? EXIT_DONE : cli_fail(name, "cannot be read back");
 }
 
-/* A copy is whole before any of it is shown: to stdout it goes by way of a file beside the
- * catalogue, where there is room for the one if there was for the other. */
+/* A copy is complete before any of it is written: for stdout it goes to a file beside the catalogue
+ * first. */
 static int backup_file(struct backend *b, const char *file)
 {
     struct str part = STR_INIT;
@@ -76,7 +76,7 @@ static bool write_copy(void *context, const char *bytes, size_t len)
     return fwrite(bytes, 1, len, context) == len;
 }
 
-/* For the owner alone: it has the hashes of tokens. */
+/* Readable only for the owner: it has the hashes of tokens. */
 static FILE *open_part(char *name)
 {
     int fd = mkostemp(name, O_CLOEXEC);
@@ -89,7 +89,7 @@ static FILE *open_part(char *name)
     return file;
 }
 
-/* Into a file of another name first, so that none is left that is not whole. */
+/* Writes to a file of another name first, so that no incomplete backup is left. */
 static int backup_server(struct backend *b, const char *file)
 {
     bool to_stdout = strcmp(file, "-") == 0, whole;

@@ -45,7 +45,7 @@ static void print_page(const json_t *page, bool heading)
     putchar('\n');
 }
 
-/* The pages of the site (NULL: of all) that the crawler reads. */
+/* Prints the pages of the site (NULL: of all sites) that the crawler holds. */
 static int show_pages(struct cli *cli, const char *name, const char *origin)
 {
     bool json = arguments_has(&cli->arguments, "--json");

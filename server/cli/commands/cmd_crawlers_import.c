@@ -2,15 +2,15 @@
 /* `crawlers import`: imports crawlers' visits from the access log of a CDN or proxy into the
  * ledger.
  *
- * A visit counts for the sums of its day where a crawler asked for a page, a registered sitemap or
- * robots.txt. That a crawler *holds* the present version of a page is assumed only where that had
- * to be so: what a cache answers with is --max-age old at most, so a GET of 200 or 304 that came
- * later than that behind the page's last change brought no earlier one. Which earlier version
- * others brought cannot be known, and they are visits alone.
+ * A request of a crawler for a page, a registered sitemap or robots.txt counts for the sums of its
+ * day. That a crawler *holds* the current version of a page is recorded only if it is certain: a
+ * cache returns versions of at most --max-age, so a GET with 200 or 304 that is later than the
+ * page's last change by more than that returned the current one. Other requests count only as
+ * visits.
  *
- * A log is read as a stream into sums of a bounded size, and these are one change, together with
- * the log's length and hash: so a second run finds that it was read, and a log that has grown is
- * read from where it ended. */
+ * A log is read as a stream into a bounded number of sums. They are written as one change together
+ * with the log's length and hash, so that a second run counts nothing twice, and continues after
+ * the old end of a log that has grown. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,9 +30,9 @@
 #include "server/rules/lastmod.h"
 #include "server/rules/scope.h"
 
-#define VISITS_MAX   20000u /* sums of one import: one change */
-#define CHILDREN_MAX 10000u /* sums before sitemaps beside the pages have no more of their own */
-#define CLOCKS_MAY_S 300    /* by how much a log's clock may be ahead */
+#define VISITS_MAX   20000u /* sums of one import, which is one change */
+#define CHILDREN_MAX 10000u /* sums beyond which single sitemaps get no sums of their own */
+#define CLOCKS_MAY_S 300    /* how far a log's clock may be ahead */
 
 struct known_page {
     int64_t site_id, index_id;
@@ -45,7 +45,7 @@ struct known_page {
 struct counted {
     uint64_t lines, visits, impostors, elsewhere, nobodys, old, unreadable;
     uint64_t unreadable_line; /* the first */
-    uint64_t homeless_line;   /* the first without a host, where one is needed; 0: none */
+    uint64_t homeless_line;   /* the first line without a host, if one is needed; 0: none */
     const char *why;
 };
 
@@ -54,7 +54,7 @@ struct importing {
     const char *name; /* of the log */
     struct catalogue *catalogue;
     const struct registry *registry;
-    const struct registry_site *site; /* of lines without a host; NULL: no site */
+    const struct registry_site *site; /* for lines without a host; NULL: none */
     struct crawlers *crawlers;
     int64_t now, max_age_s;
     size_t page_count, page_room;
@@ -65,10 +65,10 @@ struct importing {
     struct map by_key;
     uint64_t line; /* of the file */
     struct counted counted;
-    /* What was read before, the shortest first. */
+    /* Logs that were read before, the shortest first. */
     size_t log_count, log_at;
     struct crawler_log *logs;
-    const struct crawler_log *read_before; /* of these the longest that this one begins with */
+    const struct crawler_log *read_before; /* the longest of them that this log begins with */
 };
 
 /* ---- pages --------------------------------------------------------------------------------- */
@@ -153,7 +153,7 @@ static const struct known_page *find_page(const struct importing *i, int64_t sit
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* Whose site it is, and the path, without a query. */
+/* Finds the site and the path without query. */
 static const struct registry_site *place(struct importing *i, const struct log_fetch *fetch,
                                          const char **path, size_t *len)
 {
@@ -175,7 +175,7 @@ static const struct registry_site *place(struct importing *i, const struct log_f
     return registry_site_by_host(i->registry, name);
 }
 
-/* NULL: there are too many already, or no memory. */
+/* NULL: too many sums, or out of memory. */
 static struct crawler_visits *visits_of(struct importing *i, const struct crawler_visits *key)
 {
     uint32_t hash = hash_bytes(2166136261u, key->crawler, strlen(key->crawler)), number;
@@ -220,7 +220,7 @@ static void add_visit(struct importing *i, struct crawler_visits *v, const struc
         v->held_at = fetch->at - i->max_age_s;
 }
 
-/* Names the entry of the site that has this loc; 0: not found. */
+/* The entry of the site with this loc; 0: not found. */
 static uint64_t find_child(const struct importing *i, const struct registry_site *site,
                            const char *target)
 {
@@ -243,7 +243,7 @@ static uint64_t find_child(const struct importing *i, const struct registry_site
     return crawlers_child_of(url.text + origin, NULL);
 }
 
-/* False: there are too many sums. */
+/* False: too many sums. */
 static bool count_fetch(struct importing *i, const struct log_fetch *fetch)
 {
     struct crawler_visits key = {.day = (int32_t)(fetch->at / DAY_SECONDS)};
@@ -283,7 +283,7 @@ static bool count_fetch(struct importing *i, const struct log_fetch *fetch)
     if (!real)
         key.child = 0;
     struct crawler_visits *visits = visits_of(i, &key);
-    if (visits == NULL && key.child != 0) { /* of so many sitemaps the site's sum alone */
+    if (visits == NULL && key.child != 0) { /* too many sitemaps: count only for the site */
         key.child = 0;
         visits = visits_of(i, &key);
     }
@@ -328,7 +328,7 @@ static bool count_line(struct importing *i, struct log_reader *reader, char *lin
     return true;
 }
 
-/* Up to here it may be one that was read before: then all findings so far are known. */
+/* If the bytes so far are a log that was read before, discards the sums so far. */
 static void compare_with_logs(struct importing *i, const struct log_file *file)
 {
     uint64_t at = log_file_bytes(file);
@@ -460,7 +460,7 @@ static int import_log(struct importing *i, const char *epoch, bool dry_run)
                           "line %" PRIu64 " has no host, and there is more than one site: name it "
                           "with --site ORIGIN; nothing was imported",
                           i->counted.homeless_line);
-    /* What counted nothing is not noted as read: it may be read again with another --site. */
+    /* A log without any visit is not recorded as read: it may be read again with another --site. */
     if (status == EXIT_DONE && !dry_run && i->visit_count > 0)
         status = apply(i, file, epoch);
     if (status == EXIT_DONE)
@@ -470,7 +470,7 @@ static int import_log(struct importing *i, const char *epoch, bool dry_run)
     return status;
 }
 
-/* All that is read of the catalogue. `epoch` is filled. */
+/* Reads all that is needed from the catalogue. Fills `epoch`. */
 static enum catalogue_status prepare(struct importing *i, struct catalogue *catalogue,
                                      struct catalogue_revisions *revisions,
                                      struct registry **registry)
@@ -533,7 +533,7 @@ int command_crawlers_import(struct cli *cli)
     else if (status == EXIT_DONE && registry->site_count == 1)
         i.site = &registry->sites[0];
     if (status == EXIT_DONE && (i.crawlers = file_crawlers_new(cli->config, NULL, NULL)) == NULL)
-        status = EXIT_COULD_NOT; /* it was reported */
+        status = EXIT_COULD_NOT; /* the error was reported */
     if (status == EXIT_DONE)
         status = import_log(&i, revisions.epoch, arguments_has(a, "--dry-run"));
     crawlers_free(i.crawlers);

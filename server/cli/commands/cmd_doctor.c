@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `doctor`: shows what server/doctor finds, and what a server says of itself. */
+/* `doctor`: prints the findings of server/doctor, and the reasons of a server's /readyz. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -113,8 +113,8 @@ static void print_sum(const unsigned counts[DOCTOR_LEVELS])
     printf("%u ok%s\n", counts[DOCTOR_OK], ink_off(stdout));
 }
 
-/* What a server says of itself, in the words of its /readyz: a crawler cannot see that one node of
- * several lacks a folder. Filled in before the address is asked for anything. */
+/* Gets the reasons of the server's /readyz before any other request: crawlers cannot see, for
+ * example, that one of several nodes lacks a folder. */
 static int fetch_reasons(struct cli *cli, json_t **reasons)
 {
     bool healthy;

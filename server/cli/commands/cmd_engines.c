@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `engines`: what search engines say of the sitemaps. */
+/* `engines`: prints what search engines report about the sitemaps. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

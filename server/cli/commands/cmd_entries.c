@@ -24,7 +24,7 @@ static int read_loc(const char *text, struct url *out, rule_set *remarks)
     enum rule_code code = url_parse(text, len, out, remarks);
     char punycode[HOST_MAX_CHARS + 1];
 
-    /* Percent-encoded it would be a part of the path that nobody sees. */
+    /* Percent-encoded, it would be an invisible part of the path. */
     if (code == RULE_OK && explain_blank_back(text, len) > 0)
         code = RULE_LOC_SPACE;
     if (code == RULE_OK)
@@ -98,7 +98,7 @@ static void warn(const char *loc, const json_t *warnings, bool future)
     {
         enum rule_code code = api_rule(json_string_value(word));
 
-        /* The stored date, which stays, is not the one that was given. */
+        /* The stored date stays; the remark on it is not about the given one. */
         if (code == RULE_OK ||
             (future && (code == RULE_LASTMOD_DATE_ONLY || code == RULE_LASTMOD_COARSE)))
             continue;
@@ -132,7 +132,7 @@ static void print_outcome(struct cli *cli, json_t *answer, rule_set remarks)
 static const char *const news_options[NEWS_FIELD_COUNT] = {"--news-name", "--news-language",
                                                            "--news-date", "--news-title"};
 
-/* `*given`: there are some. */
+/* `*given`: there are such options. */
 static enum rule_code read_news(const struct arguments *a, struct fragment *fragment, bool *given)
 {
     enum rule_code code = RULE_OK;
@@ -151,8 +151,8 @@ static enum rule_code read_news(const struct arguments *a, struct fragment *frag
     return code;
 }
 
-/* Reads --image, --alternate and those of news into `fragment`, and the entry's extensions from it:
- * given, they are all. */
+/* Reads --image, --alternate and the options about news into `fragment`, and sets the entry's
+ * extensions from it; they replace all stored ones. */
 static int read_extensions(const struct arguments *a, struct fragment *fragment,
                            struct entry *entry)
 {
@@ -191,7 +191,7 @@ static int read_extensions(const struct arguments *a, struct fragment *fragment,
     return status;
 }
 
-/* The members of a fragment; NULL: there are none from now on. */
+/* Adds the members of a fragment to the body; NULL: removes all extensions. */
 static void add_extensions(json_t *body, const char *fragment)
 {
     struct str text = STR_INIT;
@@ -200,7 +200,7 @@ static void add_extensions(json_t *body, const char *fragment)
     str_append_text(&text, "{\"images\":null");
     fragment_append_json(&text, fragment);
     str_append_char(&text, '}');
-    members = json_loads(str_text(&text), 0, NULL); /* the last of a name counts */
+    members = json_loads(str_text(&text), 0, NULL); /* the last member of a name counts */
     json_object_update(body, members);
     json_decref(members);
     str_done(&text);
@@ -311,14 +311,14 @@ int command_remove(struct cli *cli)
 
 struct entry_listing {
     struct str line;
-    int width; /* of the index, or of what page URLs have; 0: JSON or export */
+    int width; /* of the column for the index, or for the extensions; 0: JSON or export */
     bool export;
-    bool warned; /* what is odd is reported behind the loc */
+    bool warned; /* print remarks after the loc */
     bool pages;  /* page URLs */
     bool headed;
 };
 
-/* Columns whose widths are known before the first row, so that rows stream: the loc is last. */
+/* Column widths are fixed before the first row, so that rows can stream; the loc is last. */
 #define LASTMOD_WIDTH 25
 
 static void print_warnings(rule_set remarks)
@@ -468,7 +468,7 @@ struct page_name {
     uint32_t number;
 };
 
-/* The list of the site that has a page at the path. */
+/* Finds the list of the site with a page at the path. */
 static bool find_in_site(struct cli *cli, const json_t *site, enum list_kind kind, const char *path,
                          struct page_name *out)
 {
@@ -493,8 +493,8 @@ static bool find_in_site(struct cli *cli, const json_t *site, enum list_kind kin
     return false;
 }
 
-/* The site of `name` and its path behind the origin. Aliases of hosts do not count: the URL is the
- * page's own. An error is reported if it names none. */
+/* Finds the site of the URL `name`, and the path. Host aliases do not count: it must be the page's
+ * own URL. Reports an error if there is no such site. */
 static int find_site(struct cli *cli, const char *name, struct url *url, const json_t **site,
                      const char **path)
 {
@@ -521,7 +521,7 @@ static int find_site(struct cli *cli, const char *name, struct url *url, const j
     return names_site(cli, origin, site);
 }
 
-/* The page that `name` names; an error is reported if there is none. */
+/* Finds the page at the URL `name`; reports an error if there is none. */
 static int find_page(struct cli *cli, const char *name, struct page_name *out)
 {
     const json_t *site = NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `history`, `diff` and `undo`: what was changed, by whom, and back again. Rows are printed as they
- * come: a change may have touched a million entries. */
+/* `history`, `diff` and `undo`. Rows are printed as they arrive: a change may have a million. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +16,10 @@
 #include "server/rules/url.h"
 
 #define DEFAULT_LIMIT   100u
-#define PAGE            1000u /* what the API gives at once */
+#define PAGE            1000u /* the API's limit */
 #define PAGES_MAX       1000u /* of one list */
-#define CONFLICTS_KEPT  1000u /* as the API returns them */
-#define CONFLICTS_SHOWN 20u   /* to people */
+#define CONFLICTS_KEPT  1000u /* the API's limit */
+#define CONFLICTS_SHOWN 20u   /* printed as text */
 
 /* ---- what was given -------------------------------------------------------------------- */
 
@@ -38,7 +37,7 @@ static int read_number_option(const struct cli *cli, const char *name, uint64_t 
     return text == NULL ? EXIT_DONE : read_number(name, text, min, out);
 }
 
-/* A time, or how long ago. `last`: of a date the end of that day. */
+/* Parses a time or an age. `last`: a date means the end of that day. */
 static int read_when(const struct cli *cli, const char *name, bool last, int64_t *out)
 {
     const char *text = arguments_value(&cli->arguments, name);
@@ -87,7 +86,7 @@ static int check_lists(const struct cli *cli)
                : EXIT_DONE;
 }
 
-/* The site or the index or urlset that are named, into the query. */
+/* Adds the named site, index or urlset to the query. */
 static int add_scope(struct cli *cli, struct str *target)
 {
     const char *origin = arguments_value(&cli->arguments, "--site");
@@ -116,7 +115,7 @@ static void add_time(struct str *target, const char *name, int64_t time)
     target_add(target, name, time != 0 ? text : NULL);
 }
 
-/* What the history does not have is reported of the revision, not of the catalogue. */
+/* Reports an error; if the history does not have the revision, the message names the revision. */
 static int report_of(struct backend *b, uint64_t revision, json_t *answer)
 {
     const char *word = member_text(answer, "code"), *detail = member_text(answer, "detail");
@@ -133,16 +132,16 @@ static int report_of(struct backend *b, uint64_t revision, json_t *answer)
 
 /* ---- changes --------------------------------------------------------------------------- */
 
-struct telling {
+struct reporting {
     bool json;
     uint64_t changes, rows;
-    uint64_t limit; /* of either; 0: none */
-    size_t known;   /* so many of the first rows were reported before */
-    bool cut;       /* there are more rows than that */
+    uint64_t limit; /* of changes or rows; 0: none */
+    size_t known;   /* rows that were printed already */
+    bool cut;       /* there are more rows than the limit */
     uint64_t created, updated, removed;
 };
 
-/* Texts of another machine are shown without their control characters. */
+/* Prints a text of a server with control characters escaped. */
 static void print_column(const char *text, int width)
 {
     cli_print_escaped(stdout, text);
@@ -160,7 +159,8 @@ static void print_heading(void)
            "WHEN", "CHANGE", "BY", "VIA", "ENTRIES AND URL OR SITE", ink_off(stdout));
 }
 
-/* The index or urlset that it is about, else its entry, where they are few, else its site. */
+/* Prints the index or urlset of a change, else its first entry and how many more there are, else
+ * its site. */
 static void print_what(const json_t *change, uint64_t all)
 {
     const char *list = member_text(change, "list");
@@ -206,7 +206,7 @@ static void print_change(const json_t *change)
     putchar('\n');
 }
 
-static void report_change(struct telling *t, const json_t *change)
+static void report_change(struct reporting *t, const json_t *change)
 {
     if (!t->json && t->changes == 0)
         print_heading();
@@ -216,11 +216,11 @@ static void report_change(struct telling *t, const json_t *change)
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* One that is neither of an entry before nor of one after is malformed. */
+/* A row without an entry before or after is malformed. */
 static enum line_verdict report_row(void *context, const json_t *row)
 {
     static const char *const members[] = {"before", "after"};
-    struct telling *t = context;
+    struct reporting *t = context;
     struct shown_entry kept[2];
     struct entry_shown shown[2];
     bool has[2];
@@ -249,9 +249,9 @@ static enum line_verdict report_row(void *context, const json_t *row)
 
 /* ---- history --------------------------------------------------------------------------- */
 
-/* The first page has the change, too, and mostly all its rows; else they come in one stream, in the
- * same order. */
-static int show_change(struct backend *b, uint64_t revision, struct telling *t)
+/* The first page has the change and mostly all its rows; otherwise all rows come in one stream, in
+ * the same order. */
+static int show_change(struct backend *b, uint64_t revision, struct reporting *t)
 {
     struct str target = STR_INIT;
     json_t *change = NULL, *answer = NULL, *rows;
@@ -287,7 +287,7 @@ static int show_change(struct backend *b, uint64_t revision, struct telling *t)
     return status;
 }
 
-static int show_one(struct cli *cli, struct telling *t)
+static int show_one(struct cli *cli, struct reporting *t)
 {
     uint64_t revision;
     int status = read_number("REVISION", cli->arguments.words[0], 1, &revision);
@@ -301,7 +301,7 @@ static int show_one(struct cli *cli, struct telling *t)
     return status;
 }
 
-static void report_end(const struct telling *t, uint64_t from, bool more)
+static void report_end(const struct reporting *t, uint64_t from, bool more)
 {
     if (t->json)
         return;
@@ -311,9 +311,9 @@ static void report_end(const struct telling *t, uint64_t from, bool more)
         cli_warn("history", "there are more changes; --limit N or --until WHEN shows them");
 }
 
-/* Up to the limit, by the page: `query` is the target without limit and cursor. A page looks at a
- * bounded number of changes, so it may have none that is asked for; each goes further back. */
-static int list_changes(struct backend *b, const struct str *query, struct telling *t)
+/* Lists changes page by page, up to the limit: `query` is the target without limit and cursor. Each
+ * page goes further back, and may be empty, since it reads a bounded number of changes. */
+static int list_changes(struct backend *b, const struct str *query, struct reporting *t)
 {
     uint64_t after = 0, from = 0, before;
     size_t pages = 0;
@@ -348,7 +348,7 @@ static int list_changes(struct backend *b, const struct str *query, struct telli
     return EXIT_DONE;
 }
 
-/* What it may be is known here, so that a slip does not look like a history without such. */
+/* Checks the kind here, so that a typing error does not look like an empty history. */
 static int check_kind(const char *kind)
 {
     struct suggestion near = {0};
@@ -370,7 +370,7 @@ static int check_kind(const char *kind)
                       kind);
 }
 
-static int show_many(struct cli *cli, struct telling *t)
+static int show_many(struct cli *cli, struct reporting *t)
 {
     const char *kind = arguments_value(&cli->arguments, "--kind"), *loc = NULL;
     struct str target = STR_INIT;
@@ -404,7 +404,7 @@ int command_history(struct cli *cli)
 {
     static const char *const filters[] = {"--site", "--index", "--urlset", "--by",
                                           "--loc",  "--since", "--until",  "--kind"};
-    struct telling t = {.json = arguments_has(&cli->arguments, "--json"), .limit = DEFAULT_LIMIT};
+    struct reporting t = {.json = arguments_has(&cli->arguments, "--json"), .limit = DEFAULT_LIMIT};
     int status = check_lists(cli);
 
     if (status == EXIT_DONE)
@@ -422,7 +422,7 @@ int command_history(struct cli *cli)
 /* ---- diff ------------------------------------------------------------------------------ */
 
 static int diff_list(struct backend *b, const json_t *list, uint64_t from, uint64_t to,
-                     struct telling *t)
+                     struct reporting *t)
 {
     struct str target = STR_INIT;
     json_t *answer = NULL;
@@ -440,8 +440,8 @@ static int diff_list(struct backend *b, const json_t *list, uint64_t from, uint6
     return status;
 }
 
-/* Both go by origin, and the indexes of a site before its urlsets. */
-static int diff_all(struct backend *b, uint64_t from, uint64_t to, struct telling *t)
+/* By origin, the indexes of a site before its urlsets. */
+static int diff_all(struct backend *b, uint64_t from, uint64_t to, struct reporting *t)
 {
     const json_t *lists[] = {api_lists(b, LIST_INDEX), api_lists(b, LIST_URLSET)};
     const json_t *sites = api_sites(b), *site, *list;
@@ -461,7 +461,7 @@ static int diff_all(struct backend *b, uint64_t from, uint64_t to, struct tellin
 
 int command_diff(struct cli *cli)
 {
-    struct telling t = {.json = arguments_has(&cli->arguments, "--json")};
+    struct reporting t = {.json = arguments_has(&cli->arguments, "--json")};
     const json_t *list = NULL;
     uint64_t from = 0, to = 0;
     int status;
@@ -491,7 +491,7 @@ int command_diff(struct cli *cli)
 
 /* ---- undo ------------------------------------------------------------------------------ */
 
-/* What somebody changed since, and what to do about it. */
+/* Prints later changes of others, and what to do about them. */
 static void print_conflicts(bool overwrite, const json_t *answer)
 {
     const json_t *conflicts = json_object_get(answer, "conflicts"), *conflict;
@@ -540,7 +540,7 @@ static void print_undone(const char *what, const json_t *answer)
         printf("; `sitemapd undo %" PRIu64 "` undoes that\n", member_number(answer, "revision"));
 }
 
-/* A revision is undone; an index or urlset goes back to one. */
+/* Reads the revision to undo, or to restore an index or urlset to. */
 static int read_target(struct cli *cli, uint64_t *revision)
 {
     const struct arguments *a = &cli->arguments;
@@ -556,7 +556,7 @@ static int read_target(struct cli *cli, uint64_t *revision)
     return read_number_option(cli, "--to", 0, revision);
 }
 
-/* What is asked for, and what it is called. */
+/* Makes the request and its name for messages. */
 static int make_request(struct cli *cli, uint64_t revision, struct str *target, struct str *what)
 {
     const json_t *list = NULL;

@@ -25,8 +25,8 @@ static void append_address(struct str *target, const char *path, const json_t *o
     target_segment(target, member_text(object, "id"));
 }
 
-/* The list that the command's word names into `target`. Returns EXIT_DONE, or the status after an
- * error was reported. */
+/* Appends the address of the list that the command's word names. Returns EXIT_DONE, or the status
+ * after an error was reported. */
 static int find_list(struct cli *cli, enum list_kind kind, struct str *target)
 {
     const json_t *list;
@@ -64,7 +64,7 @@ int command_index_add(struct cli *cli)
     return add_list(cli, json_object());
 }
 
-/* Reads the number of an option, where it is given, from `least` to `most`. */
+/* Reads the number of an option, if given, from `least` to `most`. */
 static int read_number(const struct arguments *a, const char *option, const char *member,
                        uint32_t least, uint32_t most, json_t *body)
 {
@@ -79,7 +79,7 @@ static int read_number(const struct arguments *a, const char *option, const char
     return EXIT_DONE;
 }
 
-/* The same of an age. */
+/* The same for an age. */
 static int read_age(const struct arguments *a, const char *option, const char *member, json_t *body)
 {
     const char *text = arguments_value(a, option);
@@ -100,7 +100,7 @@ static int read_age(const struct arguments *a, const char *option, const char *m
         status = READ_##kind(option, #name, least, most);
 #define NAMED(kind, bit, c, name, option, ...) ", " option
 
-/* Reads what a urlset is made with, or changed to. */
+/* Reads the options for creating or changing a urlset. */
 static int read_urlset(const struct arguments *a, json_t *body)
 {
     const char *index = arguments_value(a, "--index");
@@ -147,8 +147,8 @@ int command_urlset_add(struct cli *cli)
 
 /* ---- set, remove ------------------------------------------------------------------------- */
 
-/* Asks for a change of the list that the command's word names. EXIT_DONE and the answer, or
- * reported. The body (may be NULL) is done with. */
+/* Sends a change of the list that the command's word names, and frees the body (may be NULL).
+ * EXIT_DONE and the response, or the error is reported. */
 static int change_list(struct cli *cli, const char *method, json_t *body, json_t **answer)
 {
     struct str target = STR_INIT;
@@ -210,7 +210,7 @@ int command_urlset_set(struct cli *cli)
 
 /* ---- freeze and thaw ------------------------------------------------------------------- */
 
-/* What the word names: a site by its origin, a urlset, else an index. */
+/* Finds a site by its origin, a urlset, or an index by the word. */
 static int find_either(struct cli *cli, struct str *target)
 {
     const char *name = cli->arguments.words[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `migrate`: looks at a site's robots.txt, its indexes and a sample of their sitemaps, and prints
- * what takes them over (migrate_print.c). Nothing that it prints is refused by this program: what
- * cannot be taken over as it is becomes a comment that says why. */
+/* `migrate`: reads a site's robots.txt, its indexes and a sample of their sitemaps, and prints a
+ * configuration that takes them over (migrate_print.c). The output is always valid: anything that
+ * cannot be taken over becomes a comment with the reason. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define DEFAULT_SAMPLE 5u
 #define MAX_SAMPLE     1000u
 #define NOW_SECONDS    60
-#define SHOWN_REFUSED  3u /* members of an index that cannot be listed, by name */
+#define SHOWN_REFUSED  3u /* unusable members of an index that are named */
 
 static const char *const usual[] = {"/sitemap_index.xml", "/sitemap.xml", "/wp-sitemap.xml",
                                     "/sitemap-index.xml"};
@@ -29,25 +29,25 @@ static const char *const usual[] = {"/sitemap_index.xml", "/sitemap.xml", "/wp-s
 struct visit {
     struct cli *cli;
     struct reach reach;
-    const char *proxy; /* whose rules alone are printed; NULL: all */
+    const char *proxy; /* print only the rules of this proxy; NULL: of all */
     unsigned sample;
-    size_t named;                      /* of the indexes those that robots.txt names */
-    char why_not[512];                 /* nothing was found; a sentence */
-    struct url lasts[MIGRATE_INDEXES]; /* where each index was found, redirects followed */
+    size_t named;                      /* indexes that robots.txt names */
+    char why_not[512];                 /* why nothing was found, a sentence */
+    struct url lasts[MIGRATE_INDEXES]; /* URL of each index after redirects */
     struct old_site site;
 };
 
-/* One index as it is read. */
+/* The index that is being read. */
 struct look {
     struct visit *visit;
     size_t number;
     uint64_t members, bad, dated, now_dates, foreign, other_scheme;
-    size_t first; /* of its members */
-    int64_t date; /* of the answer */
+    size_t first; /* index of its first member */
+    int64_t date; /* of the response */
     char first_lastmod[LASTMOD_MAX_CHARS + 1];
     bool dates_differ, no_memory;
     struct str refused; /* notes on members that cannot be listed */
-    bool *looked;       /* into each; owned */
+    bool *looked;       /* by member: it was read; owned */
 };
 
 static void add_note(struct str *out, const char *format, ...)
@@ -60,7 +60,7 @@ static void add_note(struct str *out, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    for (char *c = text; *c != '\0'; c++) /* what others wrote is one line */
+    for (char *c = text; *c != '\0'; c++) /* texts of other servers must be one line */
         if (*c == '\n' || *c == '\r')
             *c = ' ';
     str_append_format(out, "%s\n", text);
@@ -86,7 +86,7 @@ static bool add_index(struct visit *v, const struct url *url, size_t under)
     return true;
 }
 
-/* "www.example.com" and "example.com". False where the host has no such twin. */
+/* The twin of "www.example.com" is "example.com", and the reverse. False: the host has none. */
 static bool twin_of(const struct url *url, struct url *out)
 {
     const char *host = url->text + url->host_at;
@@ -107,7 +107,7 @@ static bool same_host_name(const struct url *a, const struct url *b)
            memcmp(a->text + a->host_at, b->text + b->host_at, a->host_len) == 0;
 }
 
-/* Many a robots.txt still names the http form of a site that has long been https. */
+/* Many a robots.txt still has the http URLs of a site that has moved to https. */
 static void change_scheme(struct visit *v, struct url *url)
 {
     const struct url *own = &v->site.robots;
@@ -170,9 +170,9 @@ static void forget(struct visit *v)
     s->robots_fault = NULL;
 }
 
-/* Asks for the robots.txt of an origin, which becomes the site's: http may lead to https. False
- * where there is no answer, and `why_not` says why. `*twin` is the origin to go on with where the
- * answer leads there: "" where it does not. */
+/* Requests the robots.txt of an origin, which becomes the site's origin after redirects (http to
+ * https). False, with the reason in `why_not`: no response. `*twin`: the origin to continue with if
+ * the redirect leads there, else "". */
 static bool fetch_robots(struct visit *v, const struct url *robots, struct url *twin)
 {
     struct old_site *s = &v->site;
@@ -203,7 +203,7 @@ static bool fetch_robots(struct visit *v, const struct url *robots, struct url *
     return good;
 }
 
-/* True where robots.txt names sitemaps of the other of www and bare host, and none of its own. */
+/* True if robots.txt names only sitemaps of the twin host. */
 static bool names_twin_alone(const struct old_site *s, const struct url *twin)
 {
     size_t theirs = 0;
@@ -292,7 +292,7 @@ static bool count_rejection(void *context, const struct rejection *rejection)
     return true;
 }
 
-/* False where it is not an index that can be read whole, which `why` says. */
+/* False, with the reason in `why`: it is not a complete index. */
 static bool read_members(struct look *l, const struct reach_answer *a, char *why, size_t why_size)
 {
     struct reader_options options = {
@@ -386,7 +386,7 @@ static bool look_into(struct look *l, uint64_t number, struct sampled *sum)
     return good;
 }
 
-/* What kind of sitemap a loc names: its text without numbers, which count pages or parts. */
+/* The kind of a sitemap: a hash of its loc without digits, which number pages or parts. */
 static uint64_t kind_of(const char *loc)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
@@ -397,8 +397,8 @@ static uint64_t kind_of(const char *loc)
     return hash;
 }
 
-/* One of each kind, then others spread over the list, `sample` together; where one is an index, as
- * many more as there is room for. */
+/* Reads one sitemap of each kind, then others spread over the list, `sample` in all; if one is an
+ * index, as many more as there is room for. */
 static bool look_into_some(struct look *l)
 {
     struct visit *v = l->visit;
@@ -505,7 +505,7 @@ static bool look_at_members(struct look *l, const struct reach_answer *a)
     return look_into_some(l);
 }
 
-/* The same list at two addresses: the one leads to the other, or is its gzip form. */
+/* The other address of the same list: one redirects to the other, or is its gzip form. */
 static const char *double_of(const struct visit *v, size_t number, const struct url *last)
 {
     const struct old_site *s = &v->site;
@@ -576,8 +576,8 @@ static bool found_any(const struct old_site *s)
     return false;
 }
 
-/* Of the usual addresses the first that answers; one with nothing is free for ours. False when out
- * of memory. */
+/* Finds the first usual address that has an index; one without is free for the new index. False
+ * when out of memory. */
 static bool look_at_usual(struct visit *v)
 {
     struct old_site *s = &v->site;
@@ -624,8 +624,8 @@ static void report_choice(struct visit *v, const struct url *robots, const char 
                  robots->text, why, own->origin_len, own->text);
 }
 
-/* The site at `robots`; where that leads to the other of www and bare host, or has nothing, that
- * one. An exit status, with the error reported. */
+/* Reads the site at `robots`, or its twin host if that redirects there or has nothing. Returns an
+ * exit status, with any error reported. */
 static int look_at_site(struct visit *v, const struct url *robots)
 {
     struct old_site *s = &v->site;
@@ -635,7 +635,7 @@ static int look_at_site(struct visit *v, const struct url *robots)
     char first_why[sizeof v->why_not] = "";
 
     for (int round = 0; round < 2; round++) {
-        v->reach.url = asked; /* that --connect is for */
+        v->reach.url = asked; /* the URL that --connect applies to */
         bool answers = fetch_robots(v, &asked, &next);
 
         if (round == 0 && has_twin && answers && next.len == 0 && names_twin_alone(s, &twin)) {
@@ -684,7 +684,7 @@ static int read_options(struct cli *cli, struct visit *v)
     return EXIT_DONE;
 }
 
-/* Mostly the URL of its index, or a bare host. */
+/* The usual mistakes are the URL of an index, or a host without scheme. */
 static int refuse_origin(const char *text, enum rule_code code)
 {
     char whole[LOC_MAX_CHARS + 9];

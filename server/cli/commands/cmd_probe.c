@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `probe`: one poll of a remote source shown: where it leads, what answers, and what a source would
- * make of it. */
+/* `probe`: prints one poll of a remote source: redirects, response, and verdict. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -38,7 +37,7 @@ static void print_answer(void *context, const struct url *url, enum fetch_status
         print_text("redirect", str_text(&r->redirect));
 }
 
-/* What a poll reads of the head. */
+/* Prints the headers that a poll reads. */
 static void print_head(const struct fetch_reply *r)
 {
     static const char *const read[] = {
@@ -65,7 +64,7 @@ static void print_head(const struct fetch_reply *r)
     }
 }
 
-/* What it says of when to come again. */
+/* Prints the headers about freshness and Retry-After. */
 static void print_pace(const struct fetch_reply *r)
 {
     int64_t seconds = fetch_retry_after(r, (int64_t)time(NULL));
@@ -82,7 +81,7 @@ static void print_pace(const struct fetch_reply *r)
 
 /* ---- the list -------------------------------------------------------------------------- */
 
-/* A sitemap as it is asked for, and as it is served. */
+/* Prints a sitemap's URL at the upstream, and its served URL. */
 static void print_mapped(const struct reach *reach, const char *loc)
 {
     struct url url, asked;
@@ -94,7 +93,7 @@ static void print_mapped(const struct reach *reach, const char *loc)
         printf(LABEL "the first sitemap, %s, is on no host of the map\n", "mapped", loc);
 }
 
-/* The list of a source: whether a poll of it would take it. An exit status. */
+/* Prints the list of a source, and whether a poll would accept it. Returns an exit status. */
 static int print_list(const struct reach *reach, const struct reach_answer *a)
 {
     struct upstream *list = upstream_new((int64_t)time(NULL), NULL, reach->map);

@@ -16,13 +16,13 @@
 #include "server/sources/remote/remote.h"
 #include "server/sources/sources.h"
 
-#define FOLDER_NAME "folder" /* who owns the entries of a folder that no section names */
+#define FOLDER_NAME "folder" /* owner of the entries of a folder without a section */
 
 /* ---- what is scanned ------------------------------------------------------------------- */
 
 struct scan_plan {
     struct source_settings settings;
-    struct registry *registry; /* has the texts of a made source */
+    struct registry *registry; /* has the texts of a source of the catalogue */
     char secret[CONFIG_CREDENTIALS_SIZE];
     char *map; /* owned */
 };
@@ -58,7 +58,7 @@ static int plan_configured(struct cli *cli, const struct config_source *source,
     return EXIT_DONE;
 }
 
-/* One that the catalogue keeps. `plan` holds the registry. */
+/* Plans a source of the catalogue. `plan` holds the registry. */
 static int plan_made(struct cli *cli, const struct source_settings *made, struct scan_plan *plan)
 {
     if (arguments_has(&cli->arguments, "--url"))
@@ -97,14 +97,14 @@ static int plan_folder(struct cli *cli, const char *directory, struct scan_plan 
     return EXIT_DONE;
 }
 
-/* ---- telling --------------------------------------------------------------------------- */
+/* ---- reporting --------------------------------------------------------------------------- */
 
-#define REMARKS_OF_A_CODE 20u /* lines; further ones are counted */
+#define REMARKS_OF_A_CODE 20u /* lines for each code; further ones are counted */
 
-struct telling {
+struct reporting {
     struct progress bar;
     bool dry_run;
-    bool of_list; /* sitemaps that a list names, no files */
+    bool of_list; /* members of a list, not files */
     uint64_t problems;
     uint64_t remarked;                 /* files */
     uint64_t remarks[RULE_CODE_COUNT]; /* files with each */
@@ -116,7 +116,7 @@ static void report_place(uint64_t line, uint64_t column)
         printf(":%" PRIu64 ":%" PRIu64, line, column);
 }
 
-static void report_remarks(struct telling *t, const struct source_file *file)
+static void report_remarks(struct reporting *t, const struct source_file *file)
 {
     struct sitemap_remarks remarks;
     char told[SITEMAP_REMARK_SENTENCE];
@@ -138,9 +138,8 @@ static void report_remarks(struct telling *t, const struct source_file *file)
     }
 }
 
-/* Whose page URLs are a urlset: what that did to it. Of a list the server that did it reports it.
- */
-static void report_split(struct telling *t, const struct source_file *file)
+/* Reports the result of a split. For a list, the server that split it reports that. */
+static void report_split(struct reporting *t, const struct source_file *file)
 {
     printf("  %" PRIu64 " page %s", file->urls, plural(file->urls, "URL", "URLs"));
     if (file->detail != NULL && *file->detail != '\0') {
@@ -151,7 +150,7 @@ static void report_split(struct telling *t, const struct source_file *file)
 
 static void report_change(void *context, const char *what, const struct source_file *file)
 {
-    struct telling *t = context;
+    struct reporting *t = context;
 
     progress_end(&t->bar);
     if (file->problem != NULL) {
@@ -181,7 +180,7 @@ static void report_change(void *context, const char *what, const struct source_f
         report_remarks(t, file);
 }
 
-/* Reported as at first, or a folder with problems looked like one without. */
+/* Reports known problems again; otherwise a folder with problems would look like one without. */
 static void report_still(void *context, const struct source_file *file)
 {
     report_change(context, file->problem != NULL ? "problem" : "remarked", file);
@@ -189,13 +188,13 @@ static void report_still(void *context, const struct source_file *file)
 
 static void report_progress(void *context, uint64_t files_seen, uint64_t files_read)
 {
-    struct telling *t = context;
+    struct reporting *t = context;
 
     (void)files_read;
     progress_update(&t->bar, files_seen);
 }
 
-static void report_remark_sums(const struct telling *t)
+static void report_remark_sums(const struct reporting *t)
 {
     for (size_t code = 0; code < RULE_CODE_COUNT; code++)
         if (t->remarks[code] > REMARKS_OF_A_CODE)
@@ -203,7 +202,7 @@ static void report_remark_sums(const struct telling *t)
                    rule_code_word((enum rule_code)code));
 }
 
-static void report_sum(const struct telling *t, const struct change_result *result)
+static void report_sum(const struct reporting *t, const struct change_result *result)
 {
     report_remark_sums(t);
     printf("%s%" PRIu64 " added, %" PRIu64 " updated, %" PRIu64 " removed, %" PRIu64
@@ -232,7 +231,7 @@ static void report_sum(const struct telling *t, const struct change_result *resu
                 result->would_remove, plural(result->would_remove, "it", "them"));
 }
 
-/* What could not be read may be the folder itself, which is named once. */
+/* `why` may begin with the folder's name, which is printed only once. */
 static int report_failed(const char *name, const char *why)
 {
     size_t len = strlen(name);
@@ -259,7 +258,7 @@ static enum catalogue_status poll_upstream(struct cli *cli, const struct scan_pl
     return remote_scan_once(&plan->settings, &bounds, scan);
 }
 
-/* What is wrong with single files, in the words of a local scan. */
+/* Reports problems of single files as a local scan does. */
 static void report_files(const json_t *source, const char *member, const char *what)
 {
     json_t *file;
@@ -295,11 +294,11 @@ static void parse_counts(const json_t *answer, struct change_result *out)
     out->splits.removed = member_number(splits, "removed");
 }
 
-/* A source of the server's own configuration; what it finds is reported with the source. */
+/* Scans a source on the server; problems are reported with the source. */
 static int scan_on_server(struct cli *cli, const char *name)
 {
     static const char *const local[] = {"--url", "--index", "--source"};
-    struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
+    struct reporting reporting = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
     struct backend *b = cli->backend;
     struct str target = STR_INIT, again = STR_INIT;
     struct change_result result = {0};
@@ -329,13 +328,13 @@ static int scan_on_server(struct cli *cli, const char *name)
     source = api_get(b, &again);
     if (source == NULL)
         return EXIT_COULD_NOT;
-    telling.problems = member_number(source, "problems_total");
-    telling.remarked = member_number(source, "remarked");
-    telling.of_list = member_text_or_null(source, "upstream") != NULL;
+    reporting.problems = member_number(source, "problems_total");
+    reporting.remarked = member_number(source, "remarked");
+    reporting.of_list = member_text_or_null(source, "upstream") != NULL;
     report_files(source, "problems", "problem");
     report_files(source, "remarks", "remark");
     json_decref(source);
-    report_sum(&telling, &result);
+    report_sum(&reporting, &result);
     return result.would_remove > 0 ? EXIT_COULD_NOT : EXIT_DONE;
 }
 
@@ -343,9 +342,9 @@ int command_scan(struct cli *cli)
 {
     const char *name = cli->arguments.words[0];
     struct scan_plan plan = {0};
-    struct telling telling = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
-    struct scan_progress progress = {report_change, report_still, report_progress, &telling};
-    struct scan_once scan = {.dry_run = telling.dry_run, .progress = &progress};
+    struct reporting reporting = {.dry_run = arguments_has(&cli->arguments, "--dry-run")};
+    struct scan_progress progress = {report_change, report_still, report_progress, &reporting};
+    struct scan_once scan = {.dry_run = reporting.dry_run, .progress = &progress};
     const struct config_source *source;
     const struct source_settings *made;
     int status = session_max_removed(cli, &scan.max_removed);
@@ -368,14 +367,14 @@ int command_scan(struct cli *cli)
     if (status == EXIT_DONE) {
         if (arguments_has(&cli->arguments, "--index"))
             plan.settings.index = arguments_value(&cli->arguments, "--index");
-        telling.of_list = plan.settings.upstream != NULL;
-        progress_start(&telling.bar, name, telling.of_list ? "sitemaps" : "files", 0);
+        reporting.of_list = plan.settings.upstream != NULL;
+        progress_start(&reporting.bar, name, reporting.of_list ? "sitemaps" : "files", 0);
         enum catalogue_status scanned = plan.settings.upstream != NULL
                                             ? poll_upstream(cli, &plan, &scan)
                                             : source_scan_once(&plan.settings, &scan);
-        progress_end(&telling.bar);
+        progress_end(&reporting.bar);
         if (scanned == CATALOGUE_OK)
-            report_sum(&telling, &scan.result);
+            report_sum(&reporting, &scan.result);
         else
             status = report_failed(name,
                                    scan.why[0] != '\0' ? scan.why : catalogue_status_word(scanned));

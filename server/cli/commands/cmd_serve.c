@@ -28,7 +28,7 @@ static void print_mistake(void *context, const char *file, unsigned line, const 
     putc('\n', stderr);
 }
 
-/* What is odd and no mistake. */
+/* Prints a remark, which is not a mistake. */
 static void print_remark(const char *file, const char *text)
 {
     fprintf(stderr, "%s: warning: %s\n", file, text);
@@ -47,7 +47,7 @@ static void check_tls(const struct config *config, unsigned *count)
     tls_pair_free(pair);
 }
 
-/* A start with an invalid list of addresses is refused. */
+/* Checks the lists of address ranges: a start with an invalid one fails. */
 static void check_crawlers(const struct config *config, unsigned *count)
 {
     struct crawlers *crawlers = file_crawlers_new(config, print_mistake, count);
@@ -76,7 +76,7 @@ int command_check_config(struct cli *cli)
         return status;
     if (arguments_has(&cli->arguments, "--defaults"))
         return print_defaults(cli);
-    /* Both `check-config FILE` and `check-config --config FILE` are what people write. */
+    /* Accepts both `check-config FILE` and `check-config --config FILE`. */
     if (cli->arguments.word_count == 1) {
         if (arguments_has(&cli->arguments, "--config"))
             return cli_misuse("check-config",
@@ -100,13 +100,13 @@ int command_check_config(struct cli *cli)
     return EXIT_DONE;
 }
 
-/* Asks a running server's /readyz, for containers and unit files: the image needs no curl. */
+/* Requests /readyz of a running server, for containers and unit files: the image needs no curl. */
 
 #define TIMEOUT_MS   5000
 #define MAX_BODY     8192
 #define DEFAULT_PATH "/readyz"
 
-/* A server that listens everywhere is asked on this machine. */
+/* The host to connect to: loopback for a server that listens on all addresses. */
 static const char *reachable_host(const char *text, size_t *used)
 {
     static const char *const wildcards[][2] = {{"0.0.0.0:", "127.0.0.1"}, {"[::]:", "[::1]"}};
@@ -147,7 +147,7 @@ static int read_target(const char *text, struct url *out)
     return EXIT_DONE;
 }
 
-/* Says on stdout or stderr what was answered, body included: it has the reasons. */
+/* Prints the response with its body, which has the reasons, to stdout or stderr. */
 static int check_answer(const char *origin, const char *path, const struct fetch_reply *reply)
 {
     char line[MAX_BODY + 1];
@@ -207,7 +207,7 @@ int command_healthcheck(struct cli *cli)
     return status == EXIT_DONE ? query_health(cli, &url, true) : status;
 }
 
-/* What the whole of the configuration shows. */
+/* Reports a mistake that only the whole configuration shows. */
 static void report_mistake(void *context, const char *file, unsigned line, const char *message)
 {
     char what[512];
@@ -220,7 +220,7 @@ static void report_mistake(void *context, const char *file, unsigned line, const
     cli_fail(what, "%s", message);
 }
 
-/* The message names the setting; people wrote the flag. */
+/* The message has the name of the setting; the user wrote the flag. */
 static void report_flag(void *context, const char *file, unsigned line, const char *message)
 {
     const char *flag = context, *behind = strstr(message, ": ");
@@ -230,7 +230,7 @@ static void report_flag(void *context, const char *file, unsigned line, const ch
     cli_misuse(flag, "%s", behind != NULL ? behind + 2 : message);
 }
 
-/* Puts a flag's values into the setting of that name. */
+/* Sets the setting for a flag. */
 static int apply_flag(struct cli *cli, const char *flag, const char *setting)
 {
     const char **values = arguments_values(&cli->arguments, flag);
@@ -260,7 +260,7 @@ static int apply_flags(struct cli *cli)
     return status;
 }
 
-/* For a reload: the flags are those of the start, and were good then. */
+/* For a reload: applies the flags of the start, which are valid. */
 static struct config *read_again(void *context, config_report *report, void *report_context)
 {
     const struct cli *cli = context;
@@ -277,8 +277,7 @@ static struct config *read_again(void *context, config_report *report, void *rep
     return NULL;
 }
 
-/* A folder that the operator names is there; one of a [source] section may be mounted
- * later. */
+/* A folder of `--source` must exist; that of a [source] section may be mounted later. */
 static bool has_folders(const struct config *config)
 {
     for (size_t i = 0; i < config->source_folder_count; i++) {
@@ -308,7 +307,7 @@ int command_serve(struct cli *cli)
     status = session_read_config(cli, NULL, NULL);
     if (status == EXIT_DONE)
         status = apply_flags(cli);
-    else if (cli->config != NULL) /* all mistakes are reported at once */
+    else if (cli->config != NULL) /* report all mistakes at once */
         config_validate(cli->config, report_mistake, NULL);
     if (status != EXIT_DONE)
         return status;

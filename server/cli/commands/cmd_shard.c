@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `shard map`: which host is whose, in a form that a proxy reads, and whether the deployed map
- * still agrees.
+/* `shard map`: prints which shard has each host, in a format for a proxy, and compares it with the
+ * deployed map.
  *
- * A host belongs to the shard that has its site: the site's own, and its host aliases. While a site
- * moves (cmd_site_move.c) two shards have it: the one that it leaves yields to the one where it has
- * arrived, and both to one where it is neither. Any other host that two shards have is an error,
- * and no map is printed.
+ * A site's host and its host aliases belong to the shard that has the site. While a site moves
+ * (cmd_site_move.c) two shards have it: the one where it is arriving has priority over the one that
+ * it is leaving, and a shard where it is neither has priority over both. Any other host on two
+ * shards is an error, and no map is printed.
  *
  * What servers return is validated as the catalogue validates it (rules/url.h), so that no name can
  * end a line, a string or a block of the map. */
@@ -19,13 +19,13 @@
 
 #define HOSTS_MAX       5000000u
 #define HOST_SIZE       (HOST_MAX_CHARS + 7)
-#define ROUTE_HOSTS_MAX 16u /* of an HTTPRoute, by its definition */
+#define ROUTE_HOSTS_MAX 16u /* the limit of an HTTPRoute */
 #define LINE_BYTES_MAX  4096u
 
 enum format { FORMAT_HAPROXY, FORMAT_NGINX, FORMAT_ENVOY, FORMAT_HTTPROUTE, FORMAT_COUNT };
 static const char *const format_words[FORMAT_COUNT] = {"haproxy", "nginx", "envoy", "httproute"};
 
-/* From strong to weak. */
+/* From strongest to weakest. */
 enum claim_rank { CLAIM_HAS, CLAIM_ARRIVES, CLAIM_LEAVES };
 
 struct claim {
@@ -116,8 +116,8 @@ static int compare_claims(const void *a, const void *b)
                                 : (x->shard > y->shard) - (x->shard < y->shard);
 }
 
-/* One claim for each host is left, the strongest. Two shards with equal ones are a conflict, which
- * is reported. */
+/* Keeps the strongest claim for each host. Equal claims of two shards are a conflict, which is
+ * reported. */
 static int settle(struct map *m)
 {
     size_t kept = 0;
@@ -161,7 +161,7 @@ static void write_nginx_hosts(const struct map *m, bool with_port, struct str *o
     str_append_text(out, "}\n");
 }
 
-/* A port that a client names counts only where a site has it. */
+/* A port in a client's Host counts only if a site has it. */
 static void write_nginx(const struct map *m, struct str *out)
 {
     str_append_text(out, "map $host $sitemapd_shard_of_host {\n");
@@ -271,8 +271,8 @@ static void write_map(const struct map *m, enum format format, const char *gatew
 
 /* ---- comparing ------------------------------------------------------------------------- */
 
-/* Lines without what does not count: comments, empty lines, white space around words. Each is
- * NUL-terminated; `at` points into `text`. */
+/* Lines without comments, empty lines and extra white space. NUL-terminated; `at` points into
+ * `text`. */
 struct lines {
     struct str text;
     const char **at; /* owned */
@@ -336,15 +336,15 @@ static int compare_lines(const void *a, const void *b)
 
 static void print_difference(const char *why, const char *line, size_t *printed)
 {
-    if ((*printed)++ >= 100) /* more than anybody reads */
+    if ((*printed)++ >= 100) /* nobody reads more */
         return;
     fputs(why, stdout);
     cli_print_escaped(stdout, line);
     putchar('\n');
 }
 
-/* Reports the lines in which they differ, or that only the order does where that counts. How many.
- */
+/* Reports the differing lines, or, if the order matters, that only the order differs. Returns the
+ * number of differences. */
 static size_t differ(struct lines *wanted, struct lines *found, bool ordered)
 {
     bool same_order = wanted->count == found->count;

@@ -55,7 +55,7 @@ int command_share_init(struct cli *cli)
     char why[512] = "";
     struct share_status found = {0};
     enum catalogue_status made;
-    bool absent; /* a file that is made in vain would keep this machine from joining */
+    bool absent; /* an empty file would keep this machine from joining */
 
     if (status != EXIT_DONE)
         return status;

@@ -22,7 +22,7 @@
 
 /* ---- what the options say ------------------------------------------------------------------ */
 
-/* A whole list, or what is added and removed: both at once could mean anything. */
+/* A whole list cannot be combined with options that add or remove: the result would be unclear. */
 static int check_one_way(const struct arguments *a, const char *whole, const char *none,
                          const char *add, const char *take)
 {
@@ -37,7 +37,7 @@ static int check_one_way(const struct arguments *a, const char *whole, const cha
     return EXIT_DONE;
 }
 
-/* The hosts that an option names, where it does; `none`: the option for an empty list, or NULL. */
+/* Reads the hosts of an option, if given; `none`: the option for an empty list, or NULL. */
 static int read_list(const struct arguments *a, const char *option, const char *none,
                      const char *member, json_t *body)
 {
@@ -117,11 +117,11 @@ static int read_robots_file(const char *name, struct str *text)
     name = strcmp(name, "-") == 0 ? "standard input" : name;
     if (text->len > 0)
         robots_repair_comments(text->data, text->len);
-    /* By its length: what stands behind a NUL would be lost. */
+    /* Check it by its length, or the text after a NUL would be lost. */
     fault = robots_fault(str_text(text), text->len);
     if (fault != NULL)
         return cli_fail(name, "%s (%s)", fault, rule_code_word(RULE_ROBOTS));
-    /* `curl | site update` of what is not there; --no-robots says it on purpose. */
+    /* `curl … | site update` may get an empty text by mistake; --no-robots is explicit. */
     if (text->len == 0)
         return cli_fail(name, "is empty; --no-robots serves the Sitemap lines alone");
     return EXIT_DONE;
@@ -147,7 +147,8 @@ static int read_robots(const struct arguments *a, json_t *body)
     return status;
 }
 
-/* Adds what the options say of the site. Returns EXIT_DONE, or has reported why not. */
+/* Adds the members for the given options. Returns EXIT_DONE, or an exit status with the error
+ * reported. */
 static int read_site_options(const struct cli *cli, json_t *body)
 {
     const struct arguments *a = &cli->arguments;
@@ -183,7 +184,7 @@ static bool is_host_of(const char *host, const char *origin)
     return *port == '\0' || (*port == ':' && strtoul(port + 1, NULL, 10) == url.port);
 }
 
-/* Another site whose origin the host belongs to; NULL: nobody's. */
+/* The origin of another site with this host; NULL: none. */
 static const char *origin_of_host(const json_t *sites, const char *host, const char *besides)
 {
     const json_t *site;
@@ -199,7 +200,7 @@ static const char *origin_of_host(const json_t *sites, const char *host, const c
     return NULL;
 }
 
-/* Another site that has the origin's host as an alias; NULL: none. */
+/* The origin of another site with this host as an alias; NULL: none. */
 static const char *origin_of_alias(const json_t *sites, const char *origin)
 {
     const json_t *site, *alias;
@@ -218,7 +219,7 @@ static const char *origin_of_alias(const json_t *sites, const char *origin)
     return NULL;
 }
 
-/* Reports hosts that the site names and another has: which of the two answers. */
+/* Warns about hosts that another site has, too, and names the site that answers. */
 static void report_hosts(struct cli *cli, const json_t *site)
 {
     const json_t *sites = api_sites(cli->backend), *name;
@@ -251,7 +252,7 @@ static void report_hosts(struct cli *cli, const json_t *site)
     }
 }
 
-/* ---- update: changes what is named, and shows it before and after -------------------------- */
+/* ---- update: shows changed members before and after ---------------------------------------- */
 
 static void append_value(struct str *out, const json_t *value)
 {
@@ -442,14 +443,13 @@ int command_site_remove(struct cli *cli)
 
 /* ---- list ------------------------------------------------------------------------------ */
 
-/* The lists of both kinds, which are sorted by origin like the sites, and how far each was printed.
- */
+/* The lists of both kinds, sorted by origin like the sites, and how many were printed. */
 struct site_rows {
     const json_t *lists[2];
     size_t at[2];
 };
 
-/* The lists of the site; the pages that they have. */
+/* Appends the lists of the site. Returns their number of pages. */
 static size_t append_lists(struct str *out, struct site_rows *rows, const json_t *site,
                            enum list_kind kind)
 {
@@ -503,7 +503,7 @@ static void append_site(struct str *out, const json_t *site, void *context)
     str_done(&lists);
 }
 
-/* Each site as its own address returns it: with its robots.txt. */
+/* Reads each site by its own address, which returns its robots.txt, too. */
 static json_t *read_sites(struct backend *b)
 {
     const json_t *sites = api_sites(b), *site;

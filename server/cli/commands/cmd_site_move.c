@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `site move`: a site goes from one server's catalogue to another's, while crawlers read it.
+/* `site move`: moves a site from one server's catalogue to another while crawlers read it.
  *
  *     FROM: as ever -> leaving (frozen) ------------------------> removed
  *     TO:   nothing ------------> arriving (frozen, a copy) ------------------> as ever
  *                                            | the map is switched here |
  *
- * While both have it they serve the same bytes, and neither changes: so it does not matter when
- * which proxy reads the new map. Nothing is kept between two runs but what the servers show
- * (`frozen_by`): a run that was killed at any moment is repeated, and goes on where it was. Until
- * FROM's is removed, --undo goes back: FROM's is thawed first, so that the map prefers it again,
- * and the copy is removed once the map was switched back. */
+ * While both have the site, they serve the same bytes and neither changes, so proxies may switch to
+ * the new map at any time. The only state between two runs is that of the servers (`frozen_by`): if
+ * a run was killed, run the command again, and it continues. Until FROM removes the site, --undo
+ * reverts the move: it first thaws the site on FROM, so that the map prefers it again, and removes
+ * the copy after the map was switched back. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 
 struct side {
     struct shard shard;
-    json_t *site; /* owned; NULL: it has none of this origin */
+    json_t *site; /* owned; NULL: no site with this origin */
 };
 
 struct move {
@@ -44,7 +44,7 @@ static bool is(const struct side *side, const char *how)
     return side->site != NULL && strcmp(frozen_by(side), how) == 0;
 }
 
-/* As in NAME=URL, else host and port: two servers may share a host. */
+/* The name as in NAME=URL, else host and port, since two servers may share a host. */
 static const char *name_of(const struct side *side)
 {
     const struct url *origin = &side->shard.server->origin;
@@ -56,7 +56,7 @@ static const char *name_of(const struct side *side)
 
 /* ---- asking ---------------------------------------------------------------------------- */
 
-/* "/v1/sites/{id}" and what comes behind it. */
+/* Appends "/v1/sites/{id}" and `more`. */
 static void name_site(const struct side *side, const char *more, struct str *out)
 {
     str_append_text(out, "/v1/sites");
@@ -87,7 +87,7 @@ static int read_sides(struct move *m)
     return status == EXIT_DONE ? read_side(m, &m->to) : status;
 }
 
-/* Sends `body` (stolen), or asks without one. */
+/* Sends a change with `body` (stolen; may be NULL). */
 static int change(struct side *side, const char *method, const char *query, json_t *body)
 {
     struct backend *s = side->shard.server;
@@ -115,7 +115,7 @@ static int thaw(struct side *side)
     return change(side, "PATCH", "", json_pack("{s:b}", "frozen", 0));
 }
 
-/* ---- what both serve ------------------------------------------------------------------- */
+/* ---- comparison ------------------------------------------------------------------------ */
 
 static json_t *read_lists(struct move *m, struct side *side, const char *path, const char *member)
 {
@@ -129,7 +129,7 @@ static json_t *read_lists(struct move *m, struct side *side, const char *path, c
     return lists;
 }
 
-/* A tag that one of them does not know yet says nothing. */
+/* A tag that one side does not know yet proves nothing. */
 static bool are_equal(const json_t *a, const json_t *b, const char *member)
 {
     const json_t *x = json_object_get(a, member), *y = json_object_get(b, member);
@@ -172,7 +172,7 @@ static bool have_equal_lists(const json_t *a, const json_t *b, uint64_t *entries
     return true;
 }
 
-/* The lists of both, in the same order, and how many entries they have. */
+/* Compares the lists of both sides, and counts the entries. */
 static int compare(struct move *m, uint64_t *entries)
 {
     static const char *const lists[][2] = {{"/v1/indexes", "indexes"}, {"/v1/urlsets", "urlsets"}};
@@ -206,14 +206,14 @@ static int remove_site(struct side *side, uint64_t entries)
 
 /* ---- copying --------------------------------------------------------------------------- */
 
-#define LOOK_BYTES (1u << 20) /* free space is read again after each */
+#define LOOK_BYTES (1u << 20) /* how often to check the free space */
 
-/* The copy between two servers, where there is room for something large. */
+/* The copy of the site, in a temporary file. */
 struct kept_copy {
     const char *folder;
     FILE *file;
     size_t unlooked;
-    bool full; /* the disk is, but for its reserve */
+    bool full; /* the disk is full, except for its reserve */
 };
 
 static int fail_to_keep(const struct kept_copy *kept)
@@ -222,7 +222,7 @@ static int fail_to_keep(const struct kept_copy *kept)
                     kept->folder, kept->full ? "too little free disk space" : strerror(errno));
 }
 
-/* It has no name, so that nothing is left of it however the command ends. */
+/* Opens a nameless file, so that nothing is left however the command ends. */
 static int open_copy(struct kept_copy *kept)
 {
     const char *folder = getenv("TMPDIR");
@@ -297,8 +297,8 @@ static int copy(struct move *m, struct kept_copy *kept)
 
 /* ---- the map --------------------------------------------------------------------------- */
 
-/* EXIT_DONE where the map is switched: it was before (--finish), or --switch did it. `*goes_on`:
- * the rest may follow. */
+/* EXIT_DONE if the map is switched, before this run (--finish) or by --switch. `*goes_on`: continue
+ * with the next step. */
 static int switch_map(struct move *m, const char *again, bool *goes_on)
 {
     const char *command = arguments_value(&m->cli->arguments, "--switch");
@@ -344,7 +344,7 @@ static int finish(struct move *m)
     return status;
 }
 
-/* Rejects what the command cannot continue from. */
+/* Rejects states from which the command cannot continue. */
 static int check_move(const struct move *m)
 {
     const struct side *from = &m->from, *to = &m->to;
@@ -377,7 +377,7 @@ static int move_on(struct move *m)
 
     if (status != EXIT_DONE)
         return status;
-    if (m->from.site == NULL) { /* it was removed, by an earlier run */
+    if (m->from.site == NULL) { /* an earlier run removed it */
         if (is(&m->to, "arriving"))
             status = thaw(&m->to);
         if (status == EXIT_DONE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* sitemapd source: sources that the catalogue keeps, made, changed and removed; and all that there
- * are. A running server has them running within moments. */
+/* `source`: creates, changes and removes sources of the catalogue, and lists all sources. A running
+ * server applies changes within moments. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- what is asked for ------------------------------------------------------------------- */
 
-/* Each of these adds what `option` says, where it is given. An exit status. */
+/* Each of these adds the value of `option`, if given. They return an exit status. */
 
 static int read_text(struct cli *cli, const char *option, const char *member, json_t *body)
 {
@@ -134,7 +134,7 @@ int command_source_add(struct cli *cli)
     return session_do(cli, "POST", &target, body, name, "added");
 }
 
-/* Whether anything changed shows in what it was: what is reported of a run is left out. */
+/* Whether a setting changed, without the state that the API returns with them. */
 static bool differs(const json_t *before, json_t *after)
 {
     bool differ = false;
@@ -148,7 +148,7 @@ static bool differs(const json_t *before, json_t *after)
     return differ;
 }
 
-/* The body is done with. */
+/* Frees the body. */
 static int change(struct cli *cli, json_t *body)
 {
     const char *name = cli->arguments.words[0];

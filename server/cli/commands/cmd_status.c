@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `status`: what is served, and how it stands, at a glance. */
+/* `status`: prints an overview of what is served, and its health. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define PROBLEMS_SHOWN 5 /* of each source and of the checks */
 
-/* Of all indexes, or of all urlsets. */
+/* The sums of all indexes, or of all urlsets. */
 struct summary {
     size_t lists;
     uint64_t pages, entries, bytes;
@@ -19,11 +19,11 @@ struct summary {
     bool is_unknown;        /* entries and bytes, to this token */
 };
 
-/* What is asked, all of it owned. */
+/* The responses, all owned. */
 struct overview {
     json_t *ready, *api, *sources;
     json_t *forwarding; /* NULL: the server applies its writes */
-    json_t *checks;     /* the first that are bad; NULL: not asked for */
+    json_t *checks;     /* the first bad ones; NULL: not requested */
     bool healthy;
     const char *version;
     struct summary indexes, urlsets;
@@ -120,7 +120,7 @@ static uint64_t count_bad(const json_t *checks)
     return check_count_bad(counts);
 }
 
-/* Names and reasons are not this program's own. */
+/* Names and reasons may come from users: escape them. */
 static void print_source(const json_t *source)
 {
     uint64_t files = member_number(source, "files");
@@ -185,7 +185,7 @@ static void print_problems(const struct overview *o)
         print_problem(NULL, member_text(check, "loc"), json_object_get(check, "check"));
 }
 
-/* Ends a line that names how many lists there are. */
+/* Prints the rest of the line after the number of lists. */
 static void print_sum(const struct summary *sum, const char *one, const char *many)
 {
     printf(", %" PRIu64 " %s", sum->pages, plural(sum->pages, "page", "pages"));

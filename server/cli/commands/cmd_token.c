@@ -12,7 +12,7 @@
 #include "server/crypto/token.h"
 #include "server/rules/url.h"
 
-/* What the options say of themselves; `prefix` is what the grant then points to. */
+/* Reads the options for a grant, which then points to `prefix`. */
 static int read_grant(struct cli *cli, struct grant *grant, char prefix[GRANT_PREFIX_MAX_CHARS + 1])
 {
     const char *role = arguments_value(&cli->arguments, "--role");
@@ -88,7 +88,7 @@ int command_token_add(struct cli *cli)
         status = session_report(cli, NULL, name, &result);
     } else {
         printf("%s\n", token);
-        /* Who takes the token from a pipe uses it when this command ends. */
+        /* The reader of a pipe needs the token before this command ends. */
         fflush(stdout);
         catalogue_await_server(cli->backend->catalogue);
     }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The commands, one function each, and what they share. Internal to server/cli/. */
+/* The commands, one function each, and shared functions. Internal to server/cli/. */
 #pragma once
 
 #include "server/cli/backend/api.h"
 
-/* Why the server or catalogue is not well: an array of the API's reasons, the caller's. NULL, and
- * reported, where that cannot be asked. */
+/* The API's reasons why the server or catalogue is not healthy, an array for the caller to free.
+ * NULL, with the error reported, if the request fails. */
 json_t *status_reasons(struct backend *b, bool *healthy);
-/* Appends the page's XML as it would be served; nothing where it has no entries. An exit status. */
+/* Appends the page's XML as it would be served; nothing if it has no entries. Returns an exit
+ * status. */
 int entries_render(struct backend *b, const json_t *list, uint64_t number, struct str *out);
 
-/* Each command of commands.def: an exit status, and it has reported what went wrong. */
+/* The commands of commands.def. Each returns an exit status, with any error reported. */
 #define COMMAND(run_, ...) int run_(struct cli *cli);
 #include "server/cli/commands.def"
 #undef COMMAND

@@ -19,7 +19,7 @@
 #define LINE_MAX_BYTES 65536u
 
 struct log_reader {
-    json_t *object; /* of the last line; the texts are its own */
+    json_t *object; /* of the last line; owns the texts */
     char date[64];
 };
 
@@ -49,8 +49,7 @@ static bool read_number(const char *text, uint64_t *out)
     return len > 0 && len < 19 && text[len] == '\0';
 }
 
-/* Seconds, milliseconds, microseconds or nanoseconds since 1970, distinguished by their size: a log
- * is of this age. */
+/* Seconds, milliseconds, microseconds or nanoseconds since 1970, told apart by their size. */
 static int64_t from_number(double number)
 {
     while (number >= 1e11)
@@ -58,8 +57,7 @@ static int64_t from_number(double number)
     return (int64_t)number;
 }
 
-/* "2026-11-22T21:40:56Z", and what CDNs make of it: a space for the T, an offset without a colon.
- */
+/* "2026-11-22T21:40:56Z", and variants of CDNs: a space for the T, an offset without a colon. */
 static bool read_instant(const char *text, int64_t *out)
 {
     char copy[LASTMOD_MAX_CHARS + 4];
@@ -75,7 +73,7 @@ static bool read_instant(const char *text, int64_t *out)
         copy[len - 2] = ':';
         len++;
     } else if (strpbrk(copy + 19, "Z+-") == NULL) {
-        strcpy(copy + len, "Z"); /* where no zone is reported it is UTC */
+        strcpy(copy + len, "Z"); /* without a zone it is UTC */
         len++;
     }
     if (lastmod_parse(copy, len, INT64_MAX / 2, &date, NULL) != RULE_OK)
@@ -131,8 +129,8 @@ static void decode_agent(char *text)
 
 /* ---- the combined format ------------------------------------------------------------------- */
 
-/* The field that ends with `end`; moves behind it. NULL: the line has no such end. A backslash
- * escapes a quote. */
+/* The field up to `end`; moves `*at` behind it. NULL: there is no such end. A backslash escapes a
+ * quote. */
 static char *next_field(char **at, char end)
 {
     char *start = *at, *p = start;
@@ -154,7 +152,7 @@ static bool skip(char **at, char wanted)
     return true;
 }
 
-/* Apache escapes quotes by a backslash, nginx everything as \xHH. */
+/* Apache escapes quotes with a backslash, nginx writes \xHH. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -214,7 +212,7 @@ static const char *read_combined(char *line, struct log_fetch *out)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* What CDNs and proxies call a field; the first one there is. Capitals do not count. */
+/* The names of a field at CDNs and proxies; the first present one counts, ignoring case. */
 #define NAMES 14u
 static const char *const time_names[NAMES] = {
     "timestamp", "time",         "@timestamp",       "EdgeStartTimestamp", "EdgeEndTimestamp",
@@ -280,7 +278,7 @@ static bool time_of(struct log_reader *r, struct log_fetch *out)
     }
     if (text == NULL)
         return false;
-    /* CloudFront: the day and the time in fields of their own. */
+    /* CloudFront has separate fields for day and time. */
     if (date != NULL && strlen(date) == 10 && strlen(text) < 20) {
         snprintf(r->date, sizeof r->date, "%sT%s", date, text);
         text = r->date;
@@ -307,7 +305,7 @@ static const char *read_json(struct log_reader *r, const char *line, size_t len,
     out->address = text_of(r->object, address_names);
     out->user_agent = text_of(r->object, agent_names);
     if (out->user_agent != NULL)
-        decode_agent((char *)(uintptr_t)out->user_agent); /* the object's own, and shorter then */
+        decode_agent((char *)(uintptr_t)out->user_agent); /* in place: the result is shorter */
     if (out->user_agent == NULL)
         out->user_agent = "";
     number_of(r->object, bytes_names, &out->bytes);
@@ -342,10 +340,10 @@ enum log_line log_reader_line(struct log_reader *r, char *line, size_t len, stru
 /* ---- files --------------------------------------------------------------------------------- */
 
 struct log_file {
-    gzFile gz; /* of what is not gzip it reads the bytes as they are */
+    gzFile gz; /* also reads files that are not gzip */
     XXH3_state_t *hash;
     uint64_t bytes;
-    size_t start, end; /* of `data`, that is not handed out */
+    size_t start, end; /* of the part of `data` that was not returned */
     bool ended, skipping;
     char data[LINE_MAX_BYTES + 1];
 };
@@ -380,7 +378,7 @@ void log_file_close(struct log_file *f)
     free(f);
 }
 
-/* Moves what is left to the front, and reads more. False: the file cannot be read. */
+/* Moves the rest to the front, and reads more. False: the file cannot be read. */
 static bool fill(struct log_file *f)
 {
     memmove(f->data, f->data + f->start, f->end - f->start);
@@ -392,7 +390,7 @@ static bool fill(struct log_file *f)
         gzerror(f->gz, &error);
     f->ended = got == 0;
     f->end += got > 0 ? (size_t)got : 0;
-    /* A stream that breaks off reads as ended. */
+    /* gzread reports a truncated stream as its end. */
     return got >= 0 && (error == Z_OK || error == Z_STREAM_END);
 }
 

@@ -33,7 +33,7 @@ struct log_reader;
 /* NULL: out of memory. */
 struct log_reader *log_reader_new(void);
 void log_reader_free(struct log_reader *r); /* takes NULL */
-/* Reads a line (NUL-terminated, without its end), which it writes into. */
+/* Parses a line (NUL-terminated, without its end), and modifies it. */
 enum log_line log_reader_line(struct log_reader *r, char *line, size_t len, struct log_fetch *out,
                               const char **why);
 
@@ -46,13 +46,13 @@ void log_file_close(struct log_file *f); /* takes NULL */
 
 enum log_next {
     LOG_NEXT_LINE,
-    LOG_NEXT_TOO_LONG, /* a line of more than 64 KiB, which was passed over */
+    LOG_NEXT_TOO_LONG, /* a line of more than 64 KiB, which was skipped */
     LOG_NEXT_END,
-    LOG_NEXT_DAMAGED, /* the gzip stream breaks off or is wrong, or the file cannot be read */
+    LOG_NEXT_DAMAGED, /* the gzip stream is truncated or invalid, or the file cannot be read */
 };
-/* The next whole line. What stands behind the last line's end is not read: it may be written just
- * now (*rest at the end: there is such). */
+/* The next complete line. An incomplete last line is not returned, since it may still be being
+ * written; `*rest` at the end: there is one. */
 enum log_next log_file_next(struct log_file *f, char **line, size_t *len, bool *rest);
-/* How far it has been read: uncompressed bytes, and their hash. */
+/* The position: uncompressed bytes read, and their hash. */
 uint64_t log_file_bytes(const struct log_file *f);
 void log_file_hash(const struct log_file *f, uint8_t out[CRAWLER_LOG_HASH]);

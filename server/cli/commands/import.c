@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* `import`: reads a list into spools, one for each change that applies it (all of the list; with
- * --replace one for each index), checks first where several changes or a rejection make that
- * worthwhile, applies them one after the other, and reports the findings. One thread, except for
- * what the writer calls while it is waited for. */
+/* `import`: reads a list into spools, one for each change (the whole list; with --replace one for
+ * each index). If there are several changes or rejections, it first validates all changes. Then it
+ * applies them one after the other, and reports the findings. One thread, except callbacks of the
+ * writer while this waits for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-/* What page URLs had of extensions, and why some of it was left out: each distinct reason once. */
+/* The extensions of page URLs, and each distinct reason why some were left out. */
 #define LOSS_REASONS 32u
 struct import_loss {
     uint64_t seen[EXTENSION_COUNT], lost[EXTENSION_COUNT];
@@ -42,7 +42,7 @@ struct import_loss {
     } reasons[LOSS_REASONS];
 };
 
-/* What one change applies: all of the list, or with --replace the part of one index. */
+/* One change: the whole list, or with --replace the part of one index. */
 struct import_group {
     char *index_url; /* owned; NULL: as --index says */
     int64_t index_id;
@@ -52,7 +52,7 @@ struct import_group {
 /* Each distinct name of an element once. */
 #define NAMES_MAX 12u
 struct import_names {
-    size_t count; /* of the first ones; past NAMES_MAX it grows no more */
+    size_t count; /* at most NAMES_MAX */
     bool more;
     char names[NAMES_MAX][48];
 };
@@ -62,33 +62,33 @@ struct import {
     const char *file;    /* as named in messages */
     const char *index;   /* --index or --urlset, or NULL */
     enum list_kind list; /* with --urlset page URLs are read, not sitemaps */
-    const char *source;  /* --source: who owns all that is made; NULL: what a line says */
-    const char *owner;   /* of what no line gives to another */
+    const char *source;  /* --source: the owner of all new entries; NULL: as each line says */
+    const char *owner;   /* the owner of entries whose line names none */
     struct str if_match; /* a field of If-Match; empty: without */
     bool anybodys;       /* --source '*': a replace acts on the entries of all owners */
     bool replace, skip, dry_run, drop_lastmod;
-    bool drop_extensions; /* that the urlset, made for `with`, was not made for */
+    bool drop_extensions; /* drop those that the urlset, created `with` others, does not have */
     unsigned with;
     struct import_names extra, ignored; /* ignored elements; those of them that contain a loc */
     char coding[32]; /* of Content-Encoding, which is not a coding; empty: none */
     struct import_loss loss;
-    uint64_t stripped; /* page URLs that lost what the urlset was not made for */
+    uint64_t stripped; /* page URLs that lost extensions which the urlset does not have */
     uint64_t shown;    /* of a dry run: rows printed */
     int64_t max_removed;
     struct registry *registry; /* replace without --index: finds the index that a loc belongs to */
     size_t group_count;
     struct import_group *groups;
     struct findings findings;
-    struct map locs; /* what stood in the list so far, see is_repeated */
+    struct map locs; /* locs so far, see is_repeated */
     struct progress progress;
-    /* Of a list that was fetched: what its answer says; of the others NULL. */
+    /* Headers of a list that was fetched; otherwise NULL. */
     const char *content_encoding, *content_type;
     uint64_t bytes, hash; /* of the file as it was read, see import_hash */
     uint64_t applied;     /* entries of the groups before this one, for the bar */
     uint64_t created, updated, unchanged, removed, moved, spared, revision;
 };
 
-/* The entries that were read and not refused by the reader. */
+/* The number of entries that the reader accepted. */
 static uint64_t import_count(const struct import *import)
 {
     uint64_t count = 0;
@@ -100,7 +100,7 @@ static uint64_t import_count(const struct import *import)
 
 /* ---- what was found -------------------------------------------------------------------- */
 
-/* FNV-1a, begun with IMPORT_HASH_BEGIN and carried on. */
+/* FNV-1a; begin with IMPORT_HASH_BEGIN. */
 #define IMPORT_HASH_BEGIN 0xcbf29ce484222325u
 static uint64_t import_hash(uint64_t hash, const char *bytes, size_t len)
 {
@@ -109,12 +109,12 @@ static uint64_t import_hash(uint64_t hash, const char *bytes, size_t len)
     return hash;
 }
 
-/* Whether the loc stood in the list before, by 63 bits of its hash: at a million locs, 16 bytes or
- * so each, the chance that two share them is one in 18 million. Past LOCS_MAX, or out of memory, no
- * new ones are noted. */
 #define ROWS_SHOWN 20        /* of a dry run */
 #define LOCS_MAX   50000000u /* twice what max_bulk_entries may be */
 
+/* Whether the loc occurred in the list before, by 63 bits of its hash. Each loc takes about 16
+ * bytes; with a million locs the chance of a false match is one in 18 million. Beyond LOCS_MAX, or
+ * out of memory, no more locs are recorded. */
 static bool is_repeated(struct map *locs, const char *loc)
 {
     uint64_t hash = import_hash(IMPORT_HASH_BEGIN, loc, strlen(loc));
@@ -131,8 +131,8 @@ static bool is_repeated(struct map *locs, const char *loc)
     return false;
 }
 
-/* Notes an entry's remarks. False, and refused, where its loc stood in the list before: were the
- * last to count, the same list imported again would change the entry there and back. */
+/* Counts an entry's remarks. False, and rejected: its loc occurred before. If the last one counted,
+ * importing the same list again would change the entry back and forth. */
 static bool add_remarks(struct import *import, const struct entry *entry)
 {
     if (is_repeated(&import->locs, entry->loc)) {
@@ -162,7 +162,7 @@ static void report_one(const struct finding *item, const char *file)
         cli_fail(what, "%s (%s)", detail, rule_code_word(item->code));
 }
 
-/* The first few of one code, from its first on, and how many more there are. */
+/* Reports the first few findings of a code, and how many more there are. */
 static void report_examples(const struct findings *f, uint32_t first, const char *file)
 {
     enum rule_code code = f->items[first].code;
@@ -194,7 +194,8 @@ static void report_refused(const struct findings *f, const char *file)
     }
 }
 
-/* Often a whole list is refused for one thing that lacks: how to make it, for the first. */
+/* Often a single missing site or list causes all rejections: reports how to create it for the first
+ * one. */
 static void report_remedy(struct cli *cli, const struct findings *f, const char *file)
 {
     for (uint32_t i = 0; i < f->count; i++) {
@@ -253,7 +254,7 @@ static void add_name(struct import_names *names, const char *element)
         memcpy(names->names[names->count++], shown, sizeof shown);
 }
 
-/* What the remark was about: `: <element>, <element>`. */
+/* Appends the elements of a remark: `: <element>, <element>`. */
 static void append_about(const struct import *import, int code, struct str *out)
 {
     if (code == RULE_EXTRA_ELEMENT)
@@ -331,8 +332,8 @@ static bool is_same(const struct import *import, const json_t *list, const json_
     return same;
 }
 
-/* Reports where the file is, byte for byte, a page of this catalogue itself: once crawlers' paths
- * lead here, the public URL of an index returns what it has already. */
+/* Warns if the file is, byte for byte, a page of this catalogue: after the switch, the public URL
+ * of an index returns this server's own page. */
 static void import_report_own(const struct import *import)
 {
     for (int kind = LIST_INDEX; kind <= LIST_URLSET; kind++) {
@@ -362,8 +363,8 @@ static void report_progress(void *context, uint64_t entries_done)
     progress_update(&import->progress, import->applied + entries_done);
 }
 
-/* A change of many is rejected as a whole because of single entries, which the findings list, or
- * for a reason of its own (the guard, an unknown index), which is reported here. */
+/* Applies a group. A change is rejected because of single entries, which are in the findings, or as
+ * a whole (shrink guard, unknown index), which is reported here. */
 static int apply_group(struct import *import, struct import_group *group, bool dry_run,
                        struct findings *findings)
 {
@@ -413,8 +414,8 @@ static int apply_group(struct import *import, struct import_group *group, bool d
     return exit;
 }
 
-/* Applies the groups one after the other, or checks them only. What single entries are refused for
- * is in the findings. Returns EXIT_DONE, or has reported what refuses a group as a whole. */
+/* Applies or only checks the groups, one after the other. Refusals of single entries are in the
+ * findings. Returns EXIT_DONE, or has reported why a group was rejected as a whole. */
 static int import_apply(struct import *import, bool dry_run, struct findings *findings)
 {
     int status = EXIT_DONE;
@@ -490,7 +491,7 @@ static const struct registry_index *find_index(struct import *import, const stru
     return NULL;
 }
 
-/* The group for `entry`; NULL where it was refused, or (then r->no_memory) memory lacks. */
+/* The group for `entry`; NULL: it was refused, or (r->no_memory) out of memory. */
 static struct import_group *find_group(struct reading *r, const struct entry *entry)
 {
     struct import *import = r->import;
@@ -507,7 +508,7 @@ static struct import_group *find_group(struct reading *r, const struct entry *en
     index = find_index(import, entry, &site);
     if (index == NULL)
         return NULL;
-    /* Lists come in runs of one index, so the last group is looked at first. */
+    /* Lists have runs of one index, so search from the last group. */
     for (size_t i = import->group_count; i > 0; i--)
         if (import->groups[i - 1].index_id == index->id)
             return &import->groups[i - 1];
@@ -519,7 +520,7 @@ static struct import_group *find_group(struct reading *r, const struct entry *en
 
 /* ---- the reader's sink ----------------------------------------------------------------- */
 
-/* Leaves out what the urlset was not made for; what is left goes into `rest`. */
+/* Removes extensions that the urlset does not have; the others go to `rest`. */
 static void strip(struct import *import, struct entry *entry, struct str *rest)
 {
     if (!import->drop_extensions || entry->extensions_state != FIELD_SET ||
@@ -549,8 +550,8 @@ static void add_reason(struct import_loss *loss, const struct fragment_reason *w
     added->line = entry->line;
 }
 
-/* Counts what a page URL has of extensions. False, and refused, where some of it is invalid: only
- * --skip-invalid takes the page URL without it. */
+/* Counts the extensions of a page URL. False, and rejected: one is invalid; only --skip-invalid
+ * accepts the page URL without it. */
 static bool add_fragment(struct import *import, const struct entry *entry)
 {
     const struct fragment *fragment = entry->fragment;
@@ -641,7 +642,7 @@ static int report_stopped(const struct reading *r)
     }
 }
 
-/* What a reader says of an error, without the place that stands before it already. */
+/* The reader's message without the place, which is printed before it. */
 static const char *without_place(const struct reader_error *error)
 {
     char place[80];
@@ -655,7 +656,7 @@ static const char *without_place(const struct reader_error *error)
                                                              : error->detail;
 }
 
-/* Reports what is wrong with the list as a whole, and what to do instead. */
+/* Reports why the whole list is unusable, and a remedy. */
 static int report_unusable(const struct import *import, const struct reader_error *error)
 {
     char where[4096];
@@ -704,7 +705,7 @@ static int feed_all(struct import *import, int fd, struct reader *reader)
     return EXIT_DONE;
 }
 
-/* What crawlers would make of how the file is packed; it is read all the same. */
+/* Warns if crawlers could not unpack the file, which is read anyway. */
 static void report_packing(const struct import *import, const struct reader *reader)
 {
     const char *name = import->file;
@@ -722,7 +723,7 @@ static void report_packing(const struct import *import, const struct reader *rea
                  rule_code_word(RULE_GZIP_UNMARKED));
 }
 
-/* Reads all of `fd` into groups. Returns EXIT_DONE, or has reported why the list is of no use. */
+/* Reads all of `fd` into groups. Returns EXIT_DONE, or has reported why the list is unusable. */
 static int import_read(struct import *import, int fd)
 {
     const struct config *config = import->cli->config;
@@ -747,7 +748,8 @@ static int import_read(struct import *import, int fd)
 
     if (reader == NULL)
         return cli_fail(import->file, "out of memory");
-    /* An empty list makes the index empty, if the guard allows it; others it leaves alone. */
+    /* An empty list empties the named index, if the shrink guard allows it; without --index it
+     * changes nothing. */
     if (import->replace && import->index != NULL && add_group(import, NULL, 0) == NULL) {
         reader_free(reader);
         return cli_fail(import->file, "out of memory");
@@ -773,7 +775,7 @@ static int import_read(struct import *import, int fd)
 
 #define STATE_CHARS "-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* The state that --if-match names, as a tag. One index has one. */
+/* Reads --if-match as a tag. It needs exactly one index. */
 static int read_if_match(struct cli *cli, struct import *import)
 {
     const char *state = arguments_value(&cli->arguments, "--if-match");
@@ -824,7 +826,7 @@ static int read_options(struct cli *cli, struct import *import)
     return status == EXIT_DONE ? session_max_removed(cli, &import->max_removed) : status;
 }
 
-/* What reading needs: the list that is named, or all there are. */
+/* Finds the named list, or all lists. */
 static int prepare(struct cli *cli, struct import *import)
 {
     const json_t *named, *word;
@@ -848,7 +850,7 @@ static int prepare(struct cli *cli, struct import *import)
 
 #define PROGRESS_AFTER_MS 1000
 
-/* A pipe may bring the list, and who writes it may take its time: that is reported. */
+/* Prints that the command waits, if the list comes by a pipe whose writer is slow. */
 static void await_writer(const char *name, int fd)
 {
     struct pollfd pipe = {.fd = fd, .events = POLLIN};
@@ -876,8 +878,8 @@ static int read_answer(struct import *import, const struct fetch_reply *reply, i
     return status;
 }
 
-/* A list that lies elsewhere, fetched once, whole, before anything is read of it. Unpacked it is
- * asked for, so that a list of our own is known as such. */
+/* Fetches a list completely before it is read. Requests it without compression, so that a page of
+ * this catalogue is recognised. */
 static int read_url(struct cli *cli, struct import *import)
 {
     struct reach reach;
@@ -929,9 +931,8 @@ static int read_list(struct cli *cli, struct import *import)
     return status;
 }
 
-/* All or nothing. Several indexes are several changes, so all are checked before the first is
- * applied; and where something is rejected already, the rest is checked to report everything at
- * once. */
+/* Checks all changes before the first is applied, so that an import of several indexes is all or
+ * nothing. If an entry was rejected already, checks the rest to report everything at once. */
 static int check_first(struct import *import, bool *good)
 {
     struct findings *f = &import->findings, found = {.max = f->max, .examples = f->examples};
@@ -941,7 +942,7 @@ static int check_first(struct import *import, bool *good)
         return EXIT_DONE;
     status = import_apply(import, true, &found);
     *good = f->refused + found.refused == 0 || import->skip;
-    if (!*good || status != EXIT_DONE) /* else the second pass reports them again */
+    if (!*good || status != EXIT_DONE) /* otherwise the second pass reports them */
         findings_merge(f, &found);
     findings_done(&found);
     return status;

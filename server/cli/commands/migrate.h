@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What `migrate` found of a site (cmd_migrate.c), and what it prints of it: a configuration or
+/* The findings of `migrate` about a site (cmd_migrate.c), and its output: a configuration or
  * commands, and the rules of a web server (migrate_print.c). Internal to server/cli/. */
 #pragma once
 
@@ -10,21 +10,21 @@
 #define MIGRATE_INDEXES 50u
 #define MIGRATE_HOSTS   20u
 
-/* One of its addresses, named by robots.txt or found in an index. */
+/* A list at an address of the site, named by robots.txt or found in an index. */
 struct old_index {
     struct url url;
-    size_t under;      /* the index that lists it, of which it takes part; its own number: none */
-    bool guessed;      /* looked for at a usual address */
+    size_t under;      /* number of the index that lists it; its own number: none */
+    bool guessed;      /* found at a usual address */
     bool index;        /* it can be taken over */
     bool urlset;       /* it is a sitemap of pages, */
     bool upstream;     /* in XML, which can be an upstream itself */
-    bool bad_members;  /* it lists what is refused */
-    bool drop_dates;   /* they say nothing */
+    bool bad_members;  /* some of its members are invalid */
+    bool drop_dates;   /* its dates are meaningless */
     bool http_members; /* some are http, which a map makes the https of their site */
-    struct str notes;  /* lines without the comment's sign */
+    struct str notes;  /* lines without comment signs */
     /* Of an index that no other lists, filled by migrate_plan. */
-    char path[INDEX_PATH_MAX_CHARS + 1]; /* of ours */
-    bool kept;                           /* it is answered at the old address */
+    char path[INDEX_PATH_MAX_CHARS + 1]; /* of the new index */
+    bool kept;                           /* the new index has the old address */
 };
 
 struct member {
@@ -35,29 +35,29 @@ struct member {
 struct old_site {
     const struct reach *reach;
     bool commands;
-    bool serves;                    /* the sitemaps are served here, too */
+    bool serves;                    /* also serve the sitemaps here */
     char address[INET6_ADDRSTRLEN]; /* where the site is now */
     struct url robots;              /* the URL of its robots.txt */
-    uint64_t rules;                 /* lines of it that are not for sitemaps */
-    const char *robots_fault;       /* why it cannot be served as it is; NULL: it can */
+    uint64_t rules;                 /* lines other than Sitemap lines */
+    const char *robots_fault;       /* why it cannot be served unchanged; NULL: it can be */
     struct str notes;               /* on the site */
     size_t index_count;
     struct old_index indexes[MIGRATE_INDEXES];
     size_t host_count;
-    char hosts[MIGRATE_HOSTS][HOST_MAX_CHARS + 7]; /* other ones, that sitemaps are on */
+    char hosts[MIGRATE_HOSTS][HOST_MAX_CHARS + 7]; /* other hosts with sitemaps */
     size_t member_count, member_room;
     struct member *members;
     /* Filled by migrate_plan. */
-    char home[INDEX_PATH_MAX_CHARS + 1]; /* an index for urlsets that no other holds; "": none */
+    char home[INDEX_PATH_MAX_CHARS + 1]; /* an index for urlsets that no other can list; "": none */
     const char *pattern;                 /* of page names; NULL: the default */
 };
 
-/* True where the host, with its port, is the site's own. */
+/* True if the host with its port is the site's own. */
 bool migrate_is_own(const struct old_site *s, const struct url *url);
 /* Gives an http URL of the site's host the site's own origin, which is https. */
 void migrate_https(const struct old_site *s, struct url *url);
-/* Chooses the path of each index, so that what is printed is accepted: every sitemap is within the
- * directory of its index, and no page of an index has the address of a sitemap. */
+/* Chooses the path of each index so that the output is valid: every sitemap is within the directory
+ * of its index, and no page of an index has the address of a sitemap. */
 void migrate_plan(struct old_site *s);
 /* Prints the site as sections of a configuration, or as commands, with its web server's rules as
  * comments. False when out of memory. */

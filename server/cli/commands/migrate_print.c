@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Prints what migrate found: configuration or commands, and the rules of web servers. */
+/* Prints the result of `migrate`: configuration or commands, and the rules of web servers. */
 #include "server/cli/commands/migrate.h"
 
 #include <inttypes.h>
@@ -39,7 +39,7 @@ static size_t root_of(const struct old_site *s, size_t number)
     return number;
 }
 
-/* An index that no other lists. */
+/* Whether no other index lists it. */
 static bool is_root(const struct old_site *s, size_t number)
 {
     return s->indexes[number].index && s->indexes[number].under == number;
@@ -50,8 +50,8 @@ static bool has_query(const struct url *url)
     return url->len > url->origin_len + url->path_len;
 }
 
-/* Every address of the site itself that the old server answers: of sitemaps, and of what robots.txt
- * names. NULL where number `i` is on another host. */
+/* The addresses that the old server answers: those of sitemaps, and those in robots.txt. address_at
+ * returns NULL if address `i` is on another host. */
 static size_t address_count(const struct old_site *s)
 {
     return s->member_count + s->index_count;
@@ -68,7 +68,7 @@ static const char *address_at(const struct old_site *s, size_t i, struct url *ro
     return migrate_is_own(s, room) ? room->text + room->origin_len : NULL;
 }
 
-/* True where `address`, with or without a query, is at the path. */
+/* True if `address`, with or without a query, is at the path. */
 static bool is_at(const char *address, const char *path)
 {
     size_t len = strlen(path);
@@ -107,7 +107,7 @@ static void choose_free(struct old_site *s, size_t before, char path[INDEX_PATH_
     }
 }
 
-/* True where an index at the path can list all that it has to. */
+/* True if an index at the path can list all its sitemaps. */
 static bool fits(const struct old_site *s, size_t root, const char *path)
 {
     char gz[INDEX_PATH_MAX_CHARS + 4];
@@ -171,7 +171,7 @@ static bool pattern_fits(const struct old_site *s, const char *path, const char 
     return true;
 }
 
-/* The number of our indexes, and the path of one. */
+/* The number of the new indexes, and the path of one. */
 static size_t path_count(const struct old_site *s)
 {
     return s->index_count + 1;
@@ -288,8 +288,8 @@ static void add_note(const struct old_site *s, struct str *out, const char *form
     append_note(s, out, text, strlen(text));
 }
 
-/* As one word of a shell: a URL may hold an apostrophe, and what the origin redirects to is its own
- * choice. */
+/* Appends one quoted word for a shell: a URL may contain an apostrophe, and the origin chooses its
+ * redirects. */
 static void append_quoted(struct str *out, const char *text, size_t len)
 {
     str_append_char(out, '\'');
@@ -341,7 +341,7 @@ static void append_connect(const struct old_site *s, const struct url *url, stru
 {
     bool v6 = strchr(s->address, ':') != NULL;
 
-    /* It holds for the address that it was given for. */
+    /* --connect applies only to the URL that it was given for. */
     if (s->reach->connect != NULL && url_same_origin(url, &s->reach->url)) {
         str_append_format(out, "connect = %s\n\n", s->reach->connect);
         return;
@@ -357,7 +357,7 @@ static void append_serve(const struct old_site *s, struct str *out)
         str_append_text(out, "serve = yes\n");
 }
 
-/* The one other origin that all sitemaps of an index are at. False: there is no such. */
+/* The only other origin of all sitemaps of an index. False: there is none. */
 static bool find_other_origin(const struct old_site *s, size_t number, struct url *other)
 {
     size_t count = 0;
@@ -430,7 +430,7 @@ static void append_single(const struct old_site *s, const struct old_index *old,
     append_connect(s, &old->url, out);
 }
 
-/* Where it was asked for, and cannot be asked for at our index. */
+/* Whether its old address needs an alias. */
 static bool is_aliased(const struct old_site *s, const struct old_index *old)
 {
     if (!migrate_is_own(s, &old->url) || has_query(&old->url) || old->kept)
@@ -527,7 +527,8 @@ static void append_site_commands(const struct old_site *s, struct str *out)
     str_append_char(out, '\n');
 }
 
-/* The indexes that the list holds came with it, and are none of its sitemaps. */
+/* Appends commands that remove nested indexes, which are imported with the list but are not
+ * sitemaps. */
 static void append_nested(const struct old_site *s, size_t number, struct str *out)
 {
     for (size_t i = 0; i < s->member_count; i++)
@@ -568,8 +569,8 @@ static void append_add(const struct old_site *s, const struct old_index *old, st
 
 /* ---- a web server's rules ------------------------------------------------------------------ */
 
-/* A regular expression that matches the text alone, in PCRE and RE2. Other characters than these
- * are written by number, so that none means anything to the file that it is put into. */
+/* Appends a regular expression (PCRE and RE2) that matches exactly the text. Unusual characters are
+ * written by number, so that they have no meaning in the web server's file. */
 static void append_regex(struct str *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -607,15 +608,15 @@ static void append_numbered_regex(struct str *out, const char *address)
     }
 }
 
-/* One rule: what is asked for, and where it goes. */
+/* One rule: the requested path, and its target. */
 struct rule {
     struct str regex;
     bool exact;         /* compared with path and query as they are sent; else with the path */
     const char *target; /* a path that it redirects to; NULL: to sitemapd */
 };
 
-/* True where the old server has an answer at the path that differs by its query, or where a web
- * server that decodes paths would not recognise it. */
+/* True if the old server has different sitemaps at the path for different queries, or a web server
+ * that decodes paths would not recognise it. */
 static bool needs_query(const struct old_site *s, const char *path)
 {
     char gz[INDEX_PATH_MAX_CHARS + 4];
@@ -662,7 +663,8 @@ static size_t collect_rules(const struct old_site *s, struct rule *rules)
 #define RULES_SERVED 200u /* kinds of addresses of sitemaps; more are named in a comment */
 #define RULES_MAX    (2 * MIGRATE_INDEXES + 2 + RULES_SERVED)
 
-/* An index is not served at its old address, unless ours is there. */
+/* Whether the URL is that of an old index: nothing is served there, unless the new index has this
+ * address. */
 static bool is_index(const struct old_site *s, const struct url *url)
 {
     for (size_t i = 0; i < s->index_count; i++)
@@ -856,7 +858,7 @@ static bool print_out(struct str *out)
     return good;
 }
 
-/* What the switch has to spare, and what moves with it. */
+/* Appends notes on what the switch must leave alone, and what moves with it. */
 static void append_switch_notes(const struct old_site *s, struct str *out)
 {
     for (size_t i = 0; i < s->index_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Opens the servers that a command about several shards names, and shows their status. Nothing is
- * kept between two commands: what a shard is, its server says. */
+/* Opens the servers that a command for several shards names, and prints their status. There is no
+ * state between two commands: each server knows its own shard. */
 #include "server/cli/commands/shards.h"
 
 #include <inttypes.h>
@@ -219,7 +219,7 @@ int shards_status(struct cli *cli)
             if (!json)
                 print_reasons(&reasons);
         } else {
-            one.healthy = false; /* it was reported; the sum is of the others */
+            one.healthy = false; /* reported; the sum covers the others */
         }
         all.healthy &= one.healthy;
         all.is_unknown |= one.is_unknown;

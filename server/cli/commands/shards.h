@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Servers that each have a catalogue of their own, between which the sites are divided. Internal to
+/* Shards: servers with separate catalogues, between which the sites are divided. Internal to
  * server/cli/commands/. */
 #pragma once
 
@@ -15,13 +15,13 @@ struct shard {
     struct backend *server;
 };
 
-/* `named` is NAME=URL, or a URL whose host is the name. Returns EXIT_DONE, or reports why not; then
- * there is nothing to close, and closing does no harm. */
+/* `named` is NAME=URL, or a URL whose host is the name. Returns EXIT_DONE, or an exit status with
+ * the error reported; then `out` need not be closed, but may be. */
 int shard_open(struct cli *cli, const char *named, const char *token_file, struct shard *out);
 void shard_close(struct shard *shard);
 
-/* All that --server names, each with the --token-file of the same place, or all with the only one.
- * Returns EXIT_DONE, or reports why not. The caller ends both with shards_close. */
+/* Opens all servers of --server, each with the --token-file at the same position, or all with the
+ * only one. Returns EXIT_DONE, or reports why not. The caller ends both with shards_close. */
 int shards_open(struct cli *cli, struct shard **out, size_t *count);
 void shards_close(struct shard *shards, size_t count);
 
