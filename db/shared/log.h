@@ -231,6 +231,7 @@ struct shared_log_calls {
      * minute without a query: `report` shows whether it was. */
     enum shared_outcome (*hold)(struct shared_log *log, const char *name, int64_t deadline_ms);
     bool (*is_held)(const struct shared_log *log, const char *name); /* as far as known; no wait */
+    /* A connection without a name and a lease may then be silent, also if another had the name. */
     void (*let_go)(struct shared_log *log, const char *name, int64_t deadline_ms);
     /* A lease of this release, that knows schemas up to `schema`: no migration beyond it begins
      * while it is held. NO: a migration is under way. Asks nobody where it is held. */

@@ -392,7 +392,14 @@ static enum shared_outcome take_snapshot(struct presence *p, struct shared_log *
     enum shared_outcome outcome = SHARED_STOPPED;
     if (catalogue_backup(p->catalogue, copy, record_copied, &copying, why, sizeof why) ==
         CATALOGUE_OK) {
-        outcome = presence_put_snapshot(log, copy, kept);
+        struct shared_overview ignored;
+
+        /* Nothing was asked while the copy was synced, which takes long on a slow disk: the name
+         * may be lost. */
+        log->calls->overview(log, &ignored, clock_now_ms() + CALL_MS);
+        outcome = log->calls->hold(log, SHARED_SNAPSHOT_NAME, clock_now_ms() + CALL_MS);
+        if (outcome == SHARED_YES)
+            outcome = presence_put_snapshot(log, copy, kept);
         if (outcome == SHARED_YES) {
             pthread_mutex_lock(&p->lock);
             p->snapshots++;

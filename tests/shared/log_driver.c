@@ -341,6 +341,23 @@ static void take_time(void)
     pg_log_run(l, NULL, clock_now_ms() + 60000);
 }
 
+/* After how many ms of silence the server ends this session; 0: never. */
+static enum shared_outcome do_silence(void)
+{
+    struct pg_log *l = pg_log_of(node);
+    struct pg_results r;
+    char ms[16] = "";
+
+    pg_send_text(&l->session,
+                 "SELECT setting FROM pg_settings WHERE name = 'idle_session_timeout'");
+    enum shared_outcome outcome = pg_log_run(l, &r, deadline(1));
+    if (outcome == SHARED_YES)
+        pg_get_text(r.at[0], 0, 0, ms, sizeof ms);
+    pg_results_clear(&r);
+    report_number("ms", atoll(ms));
+    return outcome;
+}
+
 static enum shared_outcome call(const char *what)
 {
     enum shared_outcome outcome = SHARED_YES;
@@ -389,6 +406,8 @@ static enum shared_outcome call(const char *what)
         report_number("held", calls->is_held(node, words[1]));
     else if (strcmp(what, "let_go") == 0)
         calls->let_go(node, words[1], deadline(2));
+    else if (strcmp(what, "silence") == 0)
+        outcome = do_silence();
     else if (strcmp(what, "lease") == 0)
         outcome = calls->lease(node, (int)number(1), deadline(2));
     else if (strcmp(what, "older") == 0)

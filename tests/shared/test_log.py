@@ -745,6 +745,17 @@ def test_who_says_nothing_loses_a_name_and_who_reports_keeps_it(nodes, founder, 
     server.until(lambda: stops("hold", "source:a") == "no", "it hears of that")
 
 
+def test_a_session_may_be_silent_once_it_holds_no_name(nodes, founder, database):
+    holds, tries = nodes(database, "holds"), nodes(database, "tries")
+    assert holds("hurry") == "yes" and holds("hold", "snapshot") == "yes"
+    assert tries("hurry") == "yes" and tries("hold", "snapshot") == "no"
+    assert holds.ask("silence", 60000)["ms"] == 30000
+    for node in (holds, tries):
+        node("let_go", "snapshot")
+        assert node.ask("silence", 60000)["ms"] == 0
+    assert founder("hold", "snapshot") == "yes"
+
+
 def test_a_migration_waits_for_older_releases_and_keeps_them_out(nodes, founder, database, server):
     old, new = nodes(database, "old"), nodes(database, "new")
     assert old("lease", 10) == "yes" and old("lease", 10) == "yes" and new("lease", 11) == "yes"

@@ -107,14 +107,22 @@ void pg_log_let_go(struct shared_log *log, const char *name, int64_t deadline_ms
 {
     struct pg_log *l = pg_log_of(log);
     struct pg_held *held = held_of(l, name);
+    struct pg_value key, no_limit = pg_text("0");
 
-    if (held == NULL)
+    if (l->session.conn == NULL || l->held_number != l->session.number)
         return;
-    struct pg_value key = pg_integer(held->key);
-
-    free(held->name);
-    *held = l->held[--l->held_count];
-    if (ask(l, PG_UNLOCK, &key, 1, NULL, deadline_ms) != SHARED_YES)
+    if (held != NULL) {
+        key = pg_integer(held->key);
+        free(held->name);
+        *held = l->held[--l->held_count];
+        pg_send(&l->session, PG_UNLOCK, &key, 1);
+    } else if (l->held_count > 0 || l->leased != 0) {
+        return;
+    }
+    /* Also where another node has the name: a session that keeps nothing may be silent. */
+    if (l->held_count == 0 && l->leased == 0)
+        pg_send(&l->session, PG_IDLE_TIMEOUT, &no_limit, 1);
+    if (pg_log_run(l, NULL, deadline_ms) != SHARED_YES)
         pg_session_drop(&l->session); /* which gives up all */
 }
 
