@@ -468,6 +468,8 @@ int main(int argc, char **argv)
         report_number("took_ms", clock_now_ms() - began);
         str_append_text(&told, ",\"why\":");
         str_append_json_text(&told, calls->why(node));
+        str_append_text(&told, ",\"gist\":");
+        str_append_json_text(&told, calls->gist(node));
         take_time();
         printf("{\"outcome\":\"%s\"%s}\n", shared_outcome_word(outcome), str_text(&told));
         fflush(stdout);

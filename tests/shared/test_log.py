@@ -7,7 +7,10 @@ import hashlib
 import os
 import signal
 import socket
+import socketserver
+import struct
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -684,6 +687,37 @@ def test_a_record_that_was_shown_and_lost_is_noticed(nodes, pair):
     assert follower("tail", 1 << 20) == "diverged" and "exists on this node but not in PostgreSQL" in follower.last["why"]
     assert late.write("two") == "yes"
     assert follower("begin", 1 << 20) == "diverged" and "differs from that of this node" in follower.last["why"]
+
+
+@contextlib.contextmanager
+def a_server_that_rejects(sqlstate, words):
+    """Its port: it answers each start of a session with that error."""
+
+    class Rejects(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(10000)
+            text = f"SFATAL\0VFATAL\0C{sqlstate}\0M{words}\0\0".encode()
+            self.request.sendall(b"E" + struct.pack(">I", len(text) + 4) + text)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Rejects) as listens:
+        threading.Thread(target=listens.serve_forever).start()
+        try:
+            yield listens.server_address[1]
+        finally:
+            listens.shutdown()
+
+
+def test_what_each_host_said_is_reported(nodes, founder, database, server):
+    """The standby beside a primary that rejects the node is not what is wrong."""
+    where, standby = database_of(database), f"{server.address}:{server.port}"
+    server.sql(f"ALTER DATABASE {where} SET default_transaction_read_only = on", "postgres")
+    with a_server_that_rejects("53300", "sorry, too many clients already") as port:
+        for hosts in (f"127.0.0.1:{port},{standby}", f"{standby},127.0.0.1:{port}"):
+            told = nodes(f"postgresql://postgres@{hosts}/{where}?sslmode=disable").ask("overview")
+            assert told["outcome"] == "away" and told["gist"] == "it has no free connection", told
+            assert "too many clients" in told["why"] and "session is read-only" in told["why"] and "; " in told["why"], told
+    told = nodes(f"postgresql://postgres@127.0.0.1:{port},{standby}/{where}?sslmode=disable").ask("overview")  # nobody listens there now
+    assert told["gist"].startswith("it accepts no writes") and "refused" in told["why"] and "session is read-only" in told["why"], told
 
 
 def test_hosts_are_tried_in_turn(nodes, founder, database, server):

@@ -139,6 +139,7 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
 /* A statement that was prepared before somebody changed a column's type: only a new session helps.
  */
 static const char changed_plan[] = "0A000";
+static const char read_only[] = "25006"; /* a standby, or set so */
 
 static const char too_old[] =
     "this server is older than PostgreSQL 15, which a shared catalogue needs";
@@ -686,7 +687,7 @@ static void record_refusal(struct pg_session *s)
         }
     }
     if (strstr(s->why, "session is read-only") != NULL) /* libpq's own word */
-        snprintf(s->sqlstate, sizeof s->sqlstate, "25006");
+        snprintf(s->sqlstate, sizeof s->sqlstate, "%s", read_only);
 }
 
 /* One host: until it lets in, refuses, or the time is over. */
@@ -869,21 +870,39 @@ static bool is_alive(struct pg_session *s)
     return true;
 }
 
+/* What hosts said that could not be used: each one's text, and the state of the one that says most.
+ */
+struct refusals {
+    char why[PG_WHY_SIZE], sqlstate[6];
+};
+
+/* A standby beside a primary that rejects this node is not what is wrong. */
+static void add_refusal(struct refusals *r, const struct pg_session *s)
+{
+    size_t n = strlen(r->why);
+
+    snprintf(r->why + n, sizeof r->why - n, "%s%s", n > 0 ? "; " : "", s->why);
+    if (r->sqlstate[0] == '\0' || strcmp(r->sqlstate, read_only) == 0)
+        if (s->sqlstate[0] != '\0')
+            memcpy(r->sqlstate, s->sqlstate, sizeof r->sqlstate);
+}
+
 enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms)
 {
     enum shared_outcome outcome = SHARED_AWAY;
+    struct refusals refusals = {"", ""};
 
     if (is_alive(s))
         return SHARED_YES;
     pg_session_drop(s);
     s->foreign = s->unfit = NULL;
-    s->sqlstate[0] = '\0';
     for (size_t tried = 0; tried < s->hosts && outcome == SHARED_AWAY; tried++) {
         size_t host = (s->host + tried) % s->hosts;
         int64_t limit = clock_now_ms() + HOST_MS;
 
         if (limit > deadline_ms || s->hosts == 1)
             limit = deadline_ms;
+        s->sqlstate[0] = '\0';
         outcome = try_host(s, host, limit);
         if (outcome == SHARED_YES) {
             s->host = host;
@@ -893,6 +912,12 @@ enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms
             if (outcome != SHARED_YES)
                 pg_session_drop(s);
         }
+        if (outcome == SHARED_AWAY)
+            add_refusal(&refusals, s);
+    }
+    if (outcome == SHARED_AWAY) {
+        memcpy(s->why, refusals.why, sizeof s->why);
+        memcpy(s->sqlstate, refusals.sqlstate, sizeof s->sqlstate);
     }
     return outcome;
 }
