@@ -537,7 +537,7 @@ static void revision_seen(void *context, enum await_result result)
     struct forwarded *w = context;
 
     if (result == AWAIT_UNAVAILABLE && w->waits++ < MOST_WAITS) {
-        publisher_await_revision(w->forward->app->publisher, w->revision, revision_seen, w);
+        publisher_await_forwarded(w->forward->app->publisher, w->revision, revision_seen, w);
         return;
     }
     if (result != AWAIT_DONE)
@@ -567,6 +567,14 @@ static bool is_theirs(const struct forwarded *w)
     return false;
 }
 
+/* The log cannot be reached: what others write does not come. */
+static bool is_cut_off(const struct app_context *app)
+{
+    struct shared_state state;
+
+    return catalogue_shared_state(app->catalogue, &state) && state.away_ms > 0;
+}
+
 void forward_answered(struct forwarded *w, uint64_t revision)
 {
     struct forward *f = w->forward;
@@ -581,10 +589,12 @@ void forward_answered(struct forwarded *w, uint64_t revision)
     }
     atomic_fetch_add(&f->counts.answered, 1);
     w->revision = revision;
-    if (revision > 0)
-        publisher_await_revision(f->app->publisher, revision, revision_seen, w);
-    else
+    if (revision == 0)
         revision_seen(w, AWAIT_DONE);
+    else if (is_cut_off(f->app))
+        revision_seen(w, AWAIT_STOPPING); /* nobody knows when it comes */
+    else
+        publisher_await_forwarded(f->app->publisher, revision, revision_seen, w);
 }
 
 void forward_failed(struct forwarded *w, bool sent)

@@ -18,8 +18,8 @@ void await_list_init(struct await_list *l)
 
 static bool satisfied(const struct await *a, const struct await_list *l)
 {
-    return a->kind == AWAIT_REVISION ? a->file == l->file && a->revision <= l->published
-                                     : a->revision < l->published;
+    return a->kind == AWAIT_NEWER ? a->revision < l->published
+                                  : a->file == l->file && a->revision <= l->published;
 }
 
 void await_list_add(struct await_list *l, enum await_kind kind, uint64_t file, uint64_t revision,
@@ -42,7 +42,7 @@ void await_list_add(struct await_list *l, enum await_kind kind, uint64_t file, u
     };
     pthread_mutex_lock(&l->lock);
     bool now = satisfied(a, l);
-    bool stopping = l->stopping || (l->quiet && kind == AWAIT_NEWER);
+    bool stopping = l->stopping || (l->quiet && kind != AWAIT_REVISION);
     if (!now && !stopping) {
         a->next = l->first;
         l->first = a;
@@ -64,7 +64,8 @@ struct who {
     int64_t over_ms; /* 0: whatever the time */
 };
 
-#define EVERYBODY (AWAIT_REVISION | AWAIT_NEWER)
+#define WRITES    (AWAIT_REVISION | AWAIT_FORWARDED)
+#define EVERYBODY (WRITES | AWAIT_NEWER)
 
 static bool is_selected(const struct await *a, const struct who *who, const struct await_list *l)
 {
@@ -107,15 +108,14 @@ void await_list_publish(struct await_list *l, uint64_t file, uint64_t revision)
     if (file == 0)
         return;
     pthread_mutex_lock(&l->lock);
-    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION, .before = file}, AWAIT_UNAVAILABLE);
+    resume_and_unlock(l, (struct who){.kinds = WRITES, .before = file}, AWAIT_UNAVAILABLE);
 }
 
 void await_list_reset(struct await_list *l)
 {
     pthread_mutex_lock(&l->lock);
     l->published = 0;
-    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION, .before = l->file + 1},
-                      AWAIT_UNAVAILABLE);
+    resume_and_unlock(l, (struct who){.kinds = WRITES, .before = l->file + 1}, AWAIT_UNAVAILABLE);
     /* Long polls look again, and learn that their catalogue is another one. */
     pthread_mutex_lock(&l->lock);
     resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER}, AWAIT_DONE);
@@ -124,7 +124,7 @@ void await_list_reset(struct await_list *l)
 void await_list_fail(struct await_list *l)
 {
     pthread_mutex_lock(&l->lock);
-    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION}, AWAIT_UNAVAILABLE);
+    resume_and_unlock(l, (struct who){.kinds = WRITES}, AWAIT_UNAVAILABLE);
 }
 
 void await_list_expire(struct await_list *l, int64_t now_ms)
@@ -132,8 +132,7 @@ void await_list_expire(struct await_list *l, int64_t now_ms)
     pthread_mutex_lock(&l->lock);
     resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER, .over_ms = now_ms}, AWAIT_DONE);
     pthread_mutex_lock(&l->lock);
-    resume_and_unlock(l, (struct who){.kinds = AWAIT_REVISION, .over_ms = now_ms},
-                      AWAIT_UNAVAILABLE);
+    resume_and_unlock(l, (struct who){.kinds = WRITES, .over_ms = now_ms}, AWAIT_UNAVAILABLE);
     if (now_ms < l->looked_ms + AWAIT_LOOK_MS)
         return;
     l->looked_ms = now_ms;
@@ -153,7 +152,7 @@ void await_list_quiesce(struct await_list *l)
 {
     pthread_mutex_lock(&l->lock);
     l->quiet = true;
-    resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER}, AWAIT_STOPPING);
+    resume_and_unlock(l, (struct who){.kinds = AWAIT_NEWER | AWAIT_FORWARDED}, AWAIT_STOPPING);
 }
 
 void await_list_stop(struct await_list *l)

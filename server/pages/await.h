@@ -9,8 +9,9 @@
 #include "server/pages/publisher.h"
 
 enum await_kind {
-    AWAIT_REVISION = 1, /* resumed once everything up to `revision` is published */
-    AWAIT_NEWER = 2,    /* resumed once something newer than `revision` is */
+    AWAIT_REVISION = 1,  /* resumed once everything up to `revision` is published */
+    AWAIT_NEWER = 2,     /* resumed once something newer than `revision` is */
+    AWAIT_FORWARDED = 4, /* as AWAIT_REVISION, of a write that another node applied */
 };
 
 struct await {
@@ -27,7 +28,7 @@ struct await_list {
     pthread_mutex_t lock;
     struct await *first;
     uint64_t file, published; /* everything of the file (catalogue_files) up to here */
-    bool quiet;               /* no long poll waits any more */
+    bool quiet;               /* only this node's own writes are still waited for */
     bool stopping;            /* nobody does */
     int64_t looked_ms;        /* when `is_gone` was asked */
 };
@@ -52,7 +53,8 @@ void await_list_fail(struct await_list *l);
 void await_list_expire(struct await_list *l, int64_t now_ms);
 /* Nobody waits. */
 bool await_list_is_empty(struct await_list *l);
-/* Resumes the long polls with STOPPING, now and from now on; acknowledgements still come. */
+/* Resumes the long polls and what waits for another node's writes with STOPPING, now and from now
+ * on; acknowledgements of this node's writes still come. */
 void await_list_quiesce(struct await_list *l);
 /* Resumes all with STOPPING, and later ones at once. */
 void await_list_stop(struct await_list *l);

@@ -754,6 +754,13 @@ void publisher_await_revision(struct publisher *p, uint64_t revision, await_revi
                    AWAIT_REVISION_MS, done, NULL, context);
 }
 
+void publisher_await_forwarded(struct publisher *p, uint64_t revision, await_revision_done *done,
+                               void *context)
+{
+    await_list_add(&p->awaits, AWAIT_FORWARDED, catalogue_files(p->catalogue), revision,
+                   AWAIT_REVISION_MS, done, NULL, context);
+}
+
 uint64_t publisher_revision(struct publisher *p)
 {
     pthread_mutex_lock(&p->awaits.lock);

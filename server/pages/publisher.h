@@ -132,6 +132,10 @@ bool publisher_forget(struct publisher *p, struct place *page);
 typedef void await_revision_done(void *context, enum await_result result);
 void publisher_await_revision(struct publisher *p, uint64_t revision, await_revision_done *done,
                               void *context);
+/* The same for what another node applied; STOPPING once the publisher is quiesced: if the log
+ * cannot be reached, it may never come. */
+void publisher_await_forwarded(struct publisher *p, uint64_t revision, await_revision_done *done,
+                               void *context);
 
 /* The revision up to which everything is published. Any thread, never waits. */
 uint64_t publisher_revision(struct publisher *p);
@@ -142,8 +146,9 @@ uint64_t publisher_revision(struct publisher *p);
 typedef bool await_is_gone(void *context);
 void publisher_await_newer(struct publisher *p, uint64_t since, uint32_t timeout_ms,
                            await_revision_done *done, await_is_gone *is_gone, void *context);
-/* Resumes every long poll now (AWAIT_STOPPING), and later ones at once: the first step of a stop.
- * Acknowledgements and cold pages are still answered. Any thread. */
+/* Resumes every long poll and every wait for another node's write now (AWAIT_STOPPING), and later
+ * ones at once: the first step of a stop. Acknowledgements of this node's writes and cold pages are
+ * still answered. Any thread. */
 void publisher_quiesce(struct publisher *p);
 
 /* The etags of a page in memory; false where it is cold. `gz` chooses the `.xml.gz`. */

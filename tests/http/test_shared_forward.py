@@ -9,11 +9,12 @@ import os
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from harness import ORIGIN, ask, eventually, faster, problem, q, sitemapd
-from nodes import equal, joined, loc, ready, served
+from nodes import equal, joined, loc, ready, reasons, served
 from origin import Origin, answer
 from postgres import free_port
 from relay import Relay
@@ -373,6 +374,30 @@ def test_killed_while_it_is_asked(pair):
     equal([a, b])
     assert statuses <= {(False, 201), (False, 504), (True, 201)}, statuses
     assert set(acknowledged) <= served(a) and len(set(acknowledged)) == len(acknowledged)
+
+
+def test_a_node_that_postgresql_does_not_reach(cluster):
+    """The other node's answer is passed on, though this node cannot serve the change yet; and this one stops."""
+    a, relay = cluster.node("a"), Relay(cluster.postgres.port)
+    far = cluster.postgres.url().replace(f":{cluster.postgres.port}/", f":{relay.port}/")
+    b = cluster.node("b", env={"SITEMAPD_SHARED": far, "SITEMAPD_SHARED_FORWARD": f"http://{a.admin}"})
+    joined(a), joined(b)
+    try:
+        relay.cut()
+        with ThreadPoolExecutor() as pool:
+            waits = pool.submit(b.register, loc("waits"))  # b does not know yet that it is cut off
+            eventually(lambda: outcome(b, "answered") == 1, "answered there")
+            b.stop()
+            assert waits.result().status == 201
+        b.start()
+        eventually(lambda: "shared-unavailable" in reasons(b), "cut off")
+        assert b.register(loc("cut")).status == 201
+        assert outcome(b, "answered") == outcome(b, "unseen") == 1
+        relay.mend()
+        eventually(lambda: served(b) == {loc("waits"), loc("cut")}, "it has caught up")
+        equal([a, b])
+    finally:
+        relay.end()
 
 
 def test_the_other_node_stands_still(pair):

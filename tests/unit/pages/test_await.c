@@ -111,16 +111,18 @@ static void an_acknowledgement_does_not_wait_for_ever(void **state)
     assert_int_equal(lost.calls, 1);
 }
 
-static void quiescing_ends_polls_and_keeps_acknowledgements(void **state)
+static void quiescing_ends_what_others_do_and_keeps_acknowledgements(void **state)
 {
     (void)state;
     struct await_list list;
-    struct heard poll = {0, 0}, late = {0, 0}, ack = {0, 0};
+    struct heard poll = {0, 0}, late = {0, 0}, ack = {0, 0}, forwarded = {0, 0};
     await_list_init(&list);
     await_list_add(&list, AWAIT_NEWER, 0, 0, 60000, hear, NULL, &poll);
     await_list_add(&list, AWAIT_REVISION, 1, 3, 0, hear, NULL, &ack);
+    await_list_add(&list, AWAIT_FORWARDED, 1, 3, 0, hear, NULL, &forwarded);
     await_list_quiesce(&list);
     assert_int_equal(poll.result, AWAIT_STOPPING);
+    assert_int_equal(forwarded.result, AWAIT_STOPPING);
     assert_int_equal(ack.calls, 0);
     await_list_add(&list, AWAIT_NEWER, 0, 0, 60000, hear, NULL, &late);
     assert_int_equal(late.result, AWAIT_STOPPING);
@@ -180,7 +182,7 @@ int main(void)
         cmocka_unit_test(a_poll_wants_something_newer),
         cmocka_unit_test(a_poll_whose_client_left_ends),
         cmocka_unit_test(an_acknowledgement_does_not_wait_for_ever),
-        cmocka_unit_test(quiescing_ends_polls_and_keeps_acknowledgements),
+        cmocka_unit_test(quiescing_ends_what_others_do_and_keeps_acknowledgements),
         cmocka_unit_test(a_revision_is_one_of_its_file),
         cmocka_unit_test(a_lost_catalogue_fails_acknowledgements),
     };
