@@ -43,7 +43,7 @@ struct shared_node {
     struct shared_state logged; /* the state that was logged last */
     bool logged_any, logged_synchronous;
     int64_t retell_at, retell_ms; /* while PostgreSQL is away: the error may have changed by then */
-    char away_said[256];
+    char away_said[512];
     bool is_far, leads_writes;
     int64_t leader_silent_ms;
     struct forward_target target;
@@ -300,8 +300,8 @@ static void report_phase(const struct shared_node *n, const struct shared_state 
         break;
     case SHARED_LEFT:
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "%s. This node has diverged: it serves its old pages, %s, and is copying the "
-                  "shared catalogue again",
+                  "%s. This node serves its old pages, %s, and is copying the shared catalogue "
+                  "again",
                   now->diverged,
                   /* not `trouble`: it may already be about the first copy */
                   nodes_writes_word(now));
@@ -397,8 +397,7 @@ static void report_changes(struct shared_node *n, const struct shared_state *now
     /* The node may have left and joined again since the last check. */
     if (replaced && n->logged.phase != SHARED_LEFT)
         log_event(LOG_LEVEL_ERROR, "shared-diverged",
-                  "%s. This node had diverged, and its file was replaced by a copy of the shared "
-                  "catalogue",
+                  "%s. This node's file was replaced by a copy of the shared catalogue",
                   now->diverged);
     if (!n->logged_any || now->phase != n->logged.phase || replaced)
         report_phase(n, now);

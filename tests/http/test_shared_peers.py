@@ -102,6 +102,7 @@ def test_a_node_that_lacks_what_the_log_dropped_takes_a_peers_file(cluster):
     b.start()
     eventually(lambda: "shared-peer-copied" in b.log(), "copied", within=60)
     equal([a, b])
+    assert "shared-diverged: the log no longer has the records that this node lacks. This node" in b.told("shared-diverged")[0]
 
 
 def test_the_peers_route_is_for_their_secret_alone(cluster):

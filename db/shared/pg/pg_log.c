@@ -300,9 +300,11 @@ static enum shared_outcome check_missing(struct pg_log *l, const struct shared_p
 
     if (outcome != SHARED_YES)
         outcome = SHARED_AWAY;
-    else if ((uint64_t)pg_get_integer(r.at[0], 0, 0) > at->seq)
+    else if ((uint64_t)pg_get_integer(r.at[0], 0, 0) > at->seq) {
+        snprintf(l->session.why, sizeof l->session.why,
+                 "the log no longer has the records that this node lacks");
         outcome = SHARED_TRIMMED;
-    else
+    } else
         outcome = diverged(l, at->seq, "exists on this node but not in PostgreSQL");
     pg_results_clear(&r);
     return outcome;
