@@ -114,7 +114,7 @@ struct shared_state {
     int64_t namesake_ms;    /* since when a node of the same name has been connected; 0: none is */
     /* Sentences of what is wrong; "": nothing to say. */
     char trouble[256]; /* for anybody: no name or address of PostgreSQL's */
-    char said[256];    /* the same in its words, for the log */
+    char said[512];    /* the same in its words, for the log */
     char refused_trouble[256], refused_said[256]; /* the same of refused_ms */
     struct shared_failing report;   /* to the others; it then leads nothing, such as polls */
     struct shared_failing snapshot; /* sending one, or having the log drop what it replaces */

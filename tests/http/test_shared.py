@@ -12,7 +12,7 @@ from concurrent import futures
 import pytest
 
 from harness import ORIGIN, PLAIN, eventually, locs, problem, sitemapd
-from nodes import applied, equal, in_line, joined, loc, no_list_begins, ready, reasons, served
+from nodes import applied, equal, in_line, joined, loc, no_list_begins, page, ready, reasons, served
 
 
 def test_what_one_takes_all_serve(cluster):
@@ -214,7 +214,7 @@ def test_a_node_of_another_cluster_says_how_it_joins(cluster):
     for words in (["site", "add", ORIGIN], ["add", loc("new")], ["share", "init", "--shared", cluster.postgres.url()]):
         assert sitemapd(*words, database=again).code == 0
     a.start()
-    eventually(lambda: "is not this node's: to join it, stop this node and delete its file" in reasons(a).get("shared-unavailable", ""), "told")
+    eventually(lambda: "is not this node's: correct `database` or `schema`; or, to join it, stop this node and delete its file" in reasons(a).get("shared-unavailable", ""), "told")
     assert served(a) == {loc("old")}
     a.stop()
     os.unlink(a.database)
@@ -261,6 +261,28 @@ def test_a_node_that_starts_far_behind_says_so_at_once(cluster):
         db.execute("ROLLBACK")
     equal([a, b])
     assert "shared-behind" not in reasons(b)
+
+
+def test_postgresql_that_lost_the_catalogue(cluster):
+    """The state of a node is shared again, as the command says."""
+    a = cluster.node("a")
+    assert a.register(loc("one")).status == 201
+    before = page(a)
+    a.stop()
+    cluster.postgres.sql("DROP SCHEMA sitemapd CASCADE")
+    shared, database = ("--shared", cluster.postgres.url()), cluster.database("a")
+    rejected = sitemapd("share", "init", *shared, database=database)
+    assert rejected.code == 1 and "`sitemapd backup` it, and `sitemapd restore --replace` that copy" in rejected.err, rejected
+    alone = str(cluster.folder / "alone.db")
+    assert sitemapd("backup", alone, *shared, database=database).code == 0
+    assert sitemapd("restore", "--replace", alone, *shared, database=database).code == 0
+    assert sitemapd("share", "init", *shared, database=database).code == 0
+    a.start()
+    joined(a)
+    b = cluster.node("b")
+    joined(b)
+    equal([a, b])
+    assert page(b) == before
 
 
 def test_a_key_is_answered_on_any_node(cluster):

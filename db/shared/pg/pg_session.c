@@ -844,8 +844,9 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
             say(s, "the shared catalogue in this database was made by another release");
             s->foreign = "the shared catalogue in its database was made by another release";
         } else if (s->epoch != NULL && strcmp(s->epoch, epoch) != 0) {
-            s->foreign = "the shared catalogue in its database is not this node's: to join it, "
-                         "stop this node and delete its file";
+            s->foreign =
+                "the shared catalogue in its database is not this node's: correct "
+                "`database` or `schema`; or, to join it, stop this node and delete its file";
             say(s, s->foreign);
         }
         if (s->foreign != NULL)
