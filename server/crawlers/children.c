@@ -6,12 +6,12 @@
 #include <stdlib.h>
 
 /* One table of fixed size, hashed by site, sitemap and crawler, with chains; one lock. The rows of
- * a site are in a list by their last visit. A site that may take no more room (as in ledger.c)
- * gives up the row that was visited longest ago: so what it has is always the latest, and no site
- * pushes out the rows of another.
+ * a site are in a list by their last visit. A site that may take no more room (by the rule of
+ * ledger.c) gives up the row with its oldest visit. So it always keeps its latest visits, and no
+ * site displaces the rows of another.
  *
- * A row is kept by its place in the table (db/crawler.h): the one that follows in that place
- * replaces it in the catalogue, too, whose rows are thereby bounded. */
+ * The catalogue stores a row under its place in the table (db/crawler.h). The next row in that
+ * place replaces it there too, which bounds the stored rows. */
 
 #define ROWS    CRAWLERS_MAX_CHILDREN
 #define BUCKETS 32768u
@@ -21,13 +21,13 @@ struct row {
     struct crawler_child is;
     uint32_t next;         /* in its bucket */
     uint32_t newer, older; /* in its share */
-    bool used, taken;      /* as it is: nothing has changed since */
+    bool used, taken;      /* collected, and not changed since */
 };
 
 struct children {
     pthread_mutex_t lock;
     uint32_t count, cursor; /* where a free place is looked for next */
-    uint32_t top;           /* no place behind it was ever used: its memory is not touched */
+    uint32_t top;           /* the last place ever used: memory beyond it is not touched */
     uint32_t buckets[BUCKETS];
     struct {
         uint32_t newest, oldest, count;
@@ -51,7 +51,7 @@ void children_free(struct children *c)
     free(c);
 }
 
-/* All below: under the lock. */
+/* Static functions below: under the lock. */
 
 static uint32_t bucket_of(int64_t site_id, uint64_t child)
 {
@@ -118,7 +118,7 @@ static void insert_child(struct children *c, uint32_t at, const struct crawler_c
     join_share(c, at);
 }
 
-/* A free place for the site; 0: no room. */
+/* A place for a new row of the site; 0: no room. */
 static uint32_t make_place(struct children *c, int64_t site_id)
 {
     uint32_t share = share_of(site_id), at = c->shares[share].oldest;
@@ -142,7 +142,8 @@ void children_clear(struct children *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* The row of a visit, which is the latest of its site. 0: there is no room. */
+/* Finds or makes the row of a visit and makes it the newest of its site. Returns its place; 0: no
+ * room. */
 static uint32_t visited(struct children *c, int64_t site_id, uint64_t child, uint8_t crawler)
 {
     uint32_t at = find_child(c, site_id, child, crawler);

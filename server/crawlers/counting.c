@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How it works. A fetch is named by its User-Agent (names.c), checked by its address where ranges
- * are configured (names.c), and counted: in the totals, in the day's sum (days.c), and where it
- * was sent a page in the ledger (ledger.c).
+/* How it works. A fetch belongs to the crawler that its User-Agent names (names.c). If address
+ * ranges are configured for that crawler, its address must be in them. It is counted in the totals,
+ * in the day's sum (days.c), and in the record of the page (ledger.c) or other sitemap (children.c)
+ * that was sent.
  *
- * A reload brings another table of names, whose places are others. What is counted goes by *slots*:
- * a name gets one when it is first configured and keeps it for the process's life. */
+ * A reload brings a new table, where names have other places. So counts are kept by *slot*: a name
+ * gets a slot when it is first configured and keeps it for the life of the process. */
 #include "server/crawlers/crawlers.h"
 
 #include <pthread.h>
@@ -62,7 +63,7 @@ static size_t find_slot(const struct crawlers *c, const char *name)
     return i;
 }
 
-/* Under the lock, or before anybody knows of it. */
+/* Under names_lock, or before `c` is shared. */
 static bool assign_slots(struct crawlers *c, struct crawler_names *names)
 {
     size_t count = atomic_load(&c->slot_count), wanted = count;
@@ -218,7 +219,7 @@ void crawlers_fetched(struct crawlers *c, const struct crawler_fetch *fetch, int
         increment(&c->untracked);
 }
 
-/* Returns those that were reported so far. */
+/* Makes `others` the reported sums. Returns those that were reported before. */
 static struct days *report_others(struct crawlers *c, struct days *others)
 {
     pthread_rwlock_wrlock(&c->days_lock);
@@ -230,8 +231,8 @@ static struct days *report_others(struct crawlers *c, struct days *others)
 
 void crawlers_catalogue_is(struct crawlers *c, const char *epoch)
 {
-    /* Who reads the new epoch finds nothing that was counted in the old one, and what it restores
-     * stays. */
+    /* All is cleared before the epoch changes: a thread that reads the new epoch finds no count of
+     * the old one, and what it then restores stays. */
     pthread_mutex_lock(&c->epoch_lock);
     if (strcmp(c->epoch, epoch) != 0) {
         ledger_clear(c->ledger);
@@ -250,7 +251,7 @@ void crawlers_page_is(struct crawlers *c, int64_t site_id, int64_t index_id, uin
                       uint64_t revision, uint64_t stamp, int64_t changed_at)
 {
     const struct ledger_page is = {index_id, page, revision, stamp, changed_at};
-    ledger_page_is(c->ledger, site_id, &is); /* where there is no room its visits are untracked */
+    ledger_page_is(c->ledger, site_id, &is); /* if there is no room, its visits are untracked */
 }
 
 void crawlers_page_removed(struct crawlers *c, int64_t index_id, uint32_t page)
@@ -351,7 +352,7 @@ void crawlers_retry(struct crawlers *c)
     children_retry(c->children);
 }
 
-/* So that a crawler which has not come since the start is in the metrics. */
+/* Restored too, so that the metrics show a crawler that has not come since the start. */
 static void record_last_fetch(struct crawlers *c, size_t slot, int64_t at)
 {
     if (at > atomic_load(&c->slots[slot].last_fetch_at))
@@ -379,7 +380,7 @@ void crawlers_restore_child(struct crawlers *c, const char *name, const struct c
     children_restore(c->children, &with_slot);
 }
 
-/* False: nobody has this name here. */
+/* False: no crawler has this name here. */
 static bool slot_day(const struct crawlers *c, const char *name, const struct crawler_day *day,
                      struct crawler_day *out)
 {
@@ -426,7 +427,7 @@ void crawlers_restore_since(struct crawlers *c, int64_t since)
         continue;
 }
 
-/* Others' sums are made beside those that are sent, and then replace them. */
+/* The new sums of other nodes are built beside those in use, and then replace them. */
 bool crawlers_others_begin(struct crawlers *c, int64_t times)
 {
     pthread_mutex_lock(&c->others_lock);

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 /* One table of fixed size, hashed by site, crawler and day, with chains; one lock. The first call
- * on a new day frees what is older than DAYS_KEPT.
+ * on a new day frees sums older than DAYS_KEPT.
  *
- * Where it is full the site that has the most sums gives its oldest one to a site that has fewer; a
- * site that has as many as any gives an older one of its own. So no site pushes out the sums of
- * another that has fewer, whatever names come to it. No sum goes back and forth: each gift makes
- * two sites more equal, each of a site to itself makes its days newer. Today's are still counted,
- * and stay: begun again they would be kept in the place of what they were. */
+ * If the table is full, the site with the most sums gives up its oldest one for a site with fewer;
+ * a site that has about as many replaces an older one of its own. So no site displaces the sums of
+ * a site with fewer, however many crawlers visit it. Places do not move back and forth: either two
+ * sites become more equal, or a site's days newer. Today's sums are never dropped: counted again
+ * from 0, they would replace the saved counts. */
 
 #define BUCKETS   8192u
 #define AT_A_TIME 64u /* copied under the lock, and then reported without it */
@@ -22,13 +22,13 @@ struct sum {
     uint32_t next;         /* in its bucket, or in the free list */
     uint32_t next_of_site; /* in its share's list */
     bool used;
-    bool taken; /* as it is: nothing has changed since */
+    bool taken; /* collected, and not changed since */
 };
 
 struct days {
     pthread_mutex_t lock;
     int32_t newest;
-    uint32_t free, used; /* those behind `used` were never taken */
+    uint32_t free, used; /* sums beyond `used` were never used */
     uint32_t buckets[BUCKETS];
     uint32_t first_of[CRAWLERS_SHARES], count_of[CRAWLERS_SHARES];
     struct sum sums[CRAWLERS_MAX_DAY_ROWS + 1];
@@ -64,7 +64,7 @@ static uint32_t share_of(int64_t site_id)
     return (uint32_t)((uint64_t)site_id % CRAWLERS_SHARES);
 }
 
-/* `*link` leads to it in its share's list. */
+/* `*link`: the place of the sum to remove, in its share's list. */
 static void remove_day(struct days *d, uint32_t *link)
 {
     uint32_t at = *link;
@@ -102,7 +102,7 @@ static void today_is(struct days *d, int64_t now)
     }
 }
 
-/* A link that leads to 0: it has none. */
+/* The link to the oldest sum of the share; it holds 0 if there is none. */
 static uint32_t *oldest_of(struct days *d, uint32_t share)
 {
     uint32_t *oldest = &d->first_of[share];
@@ -113,7 +113,7 @@ static uint32_t *oldest_of(struct days *d, uint32_t share)
     return oldest;
 }
 
-/* Drops a sum for one of that share and day. False: none gives way to it. */
+/* Drops a sum to make room for one of this share and day. False: none may be dropped. */
 static bool make_room(struct days *d, uint32_t share, int32_t day)
 {
     uint32_t most = share;
@@ -149,7 +149,7 @@ static struct sum *find_or_make(struct days *d, uint8_t crawler, int64_t site_id
     if (d->free == 0 && d->used == CRAWLERS_MAX_DAY_ROWS && !make_room(d, share, day))
         return NULL;
     uint32_t at = d->free;
-    d->free = d->sums[at].next; /* of place 0, which is unused, it is 0 */
+    d->free = d->sums[at].next; /* place 0 is unused, and its `next` is 0 */
     if (at == 0)
         at = ++d->used;
     d->sums[at] = (struct sum){.is = {.crawler = crawler, .day = day, .site_id = site_id},
@@ -162,7 +162,7 @@ static struct sum *find_or_make(struct days *d, uint8_t crawler, int64_t site_id
     return &d->sums[at];
 }
 
-/* NULL: no room. It is about to change. */
+/* The same for a sum that is about to change. */
 static struct crawler_day *sum_of(struct days *d, uint8_t crawler, int64_t site_id, int32_t day)
 {
     struct sum *sum = find_or_make(d, crawler, site_id, day);
@@ -172,7 +172,7 @@ static struct crawler_day *sum_of(struct days *d, uint8_t crawler, int64_t site_
     return &sum->is;
 }
 
-/* 1; 2; 3; 4 and 5; 6 and 7; 8 to 11; 12 to 15; … */
+/* Cells: 0 and 1; 2; 3; 4 and 5; 6 and 7; 8 to 11; 12 to 15; … */
 static size_t lag_cell(uint64_t seconds)
 {
     if (seconds < 2)

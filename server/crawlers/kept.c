@@ -48,7 +48,8 @@ static void learn_page(void *context, const struct crawler_page_kept *page)
     restore_page(l->crawlers, page);
 }
 
-/* Its own it reported before: it has them, or its file is an older one, or a new one. */
+/* A sum that this node reported itself: needed if its file was replaced by an older or a new one.
+ */
 static void learn_day(void *context, const struct crawler_day_kept *from)
 {
     const struct learning *l = context;

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How it works. A page's record has the version that is published now, and a list of rows, one for
- * each crawler that ever asked for it: so a change finds every crawler that it concerns, and
- * who adds a row knows whether that version is still the present one. That is what keeps an old
- * snapshot, whose last byte leaves after the page has changed, from making its reader current:
+ * each crawler that ever asked for the page. So a change finds every crawler that it concerns, and
+ * a completed fetch finds whether its version is still the present one. A crawler that completes an
+ * old snapshot after the page has changed is thus not considered current:
  *
  *   publisher: page is S2  |  reader of S1 completes  |  its row
  *   -----------------------+--------------------------+------------------------------------------
  *   before                 |  after                   |  holds S1, stale since S2's change
- *   after                  |  before                  |  holds S1; the telling finds it, the same
+ *   after                  |  before                  |  holds S1; the change then makes it stale
  *   between                                           |  one lock: one of the two
  *
- * A reader can be ahead, too: a page that is built when asked for may be newer than what was
- * reported. Its revision says so, and the report that follows finds that it holds that version.
+ * A reader can also be ahead: a page that is built on demand may be newer than the last report. Its
+ * revision shows that, and the next report finds that the row has that version.
  *
- * Versions are compared by their stamps, which survive a restored copy; only which of two is newer
- * is the revision's.
+ * Versions are compared by their stamps, which survive a restored copy; revisions only decide which
+ * of two is newer.
  *
- * Records and rows lie in two arrays of fixed size and are linked by their places in them (0 is
- * none). Pages are hashed into buckets; a bucket belongs to one of STRIPES locks, and with it its
- * pages and their rows. The free lists have a lock of their own, taken within a stripe's, by
- * code that makes or drops a row: seldom.
+ * Records and rows are in two arrays of fixed size, linked by their places there (0: none). Pages
+ * are hashed into buckets; one of STRIPES locks guards a bucket, its pages and their rows. The free
+ * lists have a lock of their own, taken within a stripe's, and only to add or drop a record or row.
  *
- * A site takes a place while it has fewer than SHARE times those that are free: alone it gets three
- * quarters, each of two three sevenths, and so on, and another finds some, however many indexes and
- * urlsets a site has. */
+ * A site may take a place while it has fewer than SHARE times the free ones: alone it gets three
+ * quarters, each of two sites three sevenths, and so on. So another site always finds free ones,
+ * however many indexes and urlsets a site has. */
 #include "server/crawlers/ledger.h"
 
 #include <pthread.h>
@@ -37,21 +36,21 @@ struct page {
     struct ledger_page is;
     uint32_t next; /* in its bucket, or in the free list */
     uint32_t rows;
-    uint32_t share; /* that it and its rows are counted in, for its life */
+    uint32_t share; /* in which the page and its rows are counted, for its life */
 };
 
 struct row {
-    struct crawler_row is; /* stale_since but for what `stale` says */
+    struct crawler_row is; /* for its stale_since ask `stale` */
     uint64_t held_stamp;
     uint32_t next; /* of its page, or in the free list */
-    bool taken;    /* as it is: nothing has changed since */
+    bool taken;    /* collected, and not changed since */
 };
 
 struct ledger {
     pthread_mutex_t stripes[STRIPES];
     uint32_t buckets[BUCKETS];
     pthread_mutex_t free_lock;
-    /* free_lock. Those behind `used_` were never taken: their memory is not touched. */
+    /* free_lock. Places beyond `used_` were never used: their memory is not touched. */
     uint32_t free_pages, free_rows, used_pages, used_rows, page_count, row_count;
     uint32_t pages_of[CRAWLERS_SHARES], rows_of[CRAWLERS_SHARES];
     struct page pages[CRAWLERS_MAX_PAGES + 1];
@@ -97,7 +96,7 @@ static pthread_mutex_t *lock_bucket(struct ledger *l, uint32_t bucket)
     return lock;
 }
 
-/* All below: under the bucket's lock. NULL: there is none. */
+/* Static functions below: under the bucket's lock. NULL: the page has no record. */
 static struct page *find_page_record(struct ledger *l, uint32_t bucket, int64_t index_id,
                                      uint32_t number)
 {
@@ -107,7 +106,7 @@ static struct page *find_page_record(struct ledger *l, uint32_t bucket, int64_t 
     return NULL;
 }
 
-/* Under free_lock: whether a site that has `own` of them may take one of the free places. */
+/* Under free_lock: whether a site that has `own` of all `taken` places may take another. */
 static bool may_allocate(uint32_t own, uint32_t taken, uint32_t all)
 {
     return own < SHARE * (all - taken);
@@ -120,7 +119,7 @@ static struct page *page_new(struct ledger *l, uint32_t bucket, int64_t site_id)
     pthread_mutex_lock(&l->free_lock);
     if (may_allocate(l->pages_of[share], l->page_count, CRAWLERS_MAX_PAGES)) {
         at = l->free_pages;
-        l->free_pages = l->pages[at].next; /* of place 0, which is unused, it is 0 */
+        l->free_pages = l->pages[at].next; /* place 0 is unused, and its `next` is 0 */
         if (at == 0)
             at = ++l->used_pages;
         l->page_count++;
@@ -163,7 +162,7 @@ static struct row *find_row(struct ledger *l, const struct page *page, uint8_t c
     return NULL;
 }
 
-/* `*link` leads to the page. */
+/* `*link`: the place of the page to free. */
 static void page_free(struct ledger *l, uint32_t *link)
 {
     uint32_t at = *link;
@@ -186,7 +185,8 @@ static void page_free(struct ledger *l, uint32_t *link)
     pthread_mutex_unlock(&l->free_lock);
 }
 
-/* Since when its crawler lacks the present version; 0: it does not, or never had one. */
+/* Since when the crawler of the row lacks the present version; 0: it has that one, or never had
+ * any. */
 static int64_t stale(const struct page *page, const struct row *row)
 {
     if (!row->is.held || row->held_stamp == page->is.stamp)
@@ -244,7 +244,8 @@ void ledger_page_removed(struct ledger *l, int64_t index_id, uint32_t number)
     pthread_mutex_unlock(lock);
 }
 
-/* The crawler holds `sent` from now on. Returns the lag that ends with it, -1: none. */
+/* Notes that the crawler has the version `sent` from now on. Returns the lag that this ends, -1:
+ * none. */
 static int64_t hold_version(const struct page *page, struct row *row,
                             const struct ledger_page *sent, int64_t now)
 {
@@ -308,7 +309,7 @@ bool ledger_import(struct ledger *l, const struct ledger_page *from, uint8_t cra
             row->is.fetched_at = visits->fetched_at;
             row->is.status = visits->status;
         }
-        /* A log never removes what the server itself saw it fetch. */
+        /* A log never replaces a newer version that the server itself saw the crawler fetch. */
         if (visits->held_at != 0 && (!row->is.held || row->is.held_changed_at <= from->changed_at))
             *lag_s = hold_version(page, row, from, visits->held_at);
     }
@@ -318,7 +319,7 @@ bool ledger_import(struct ledger *l, const struct ledger_page *from, uint8_t cra
 
 /* ---- keeping ------------------------------------------------------------------------------- */
 
-/* What is to be taken of a bucket, as far as there is room. */
+/* Collects the changed rows of a bucket, at most `max`. */
 static size_t collect_bucket(struct ledger *l, uint32_t bucket, struct crawler_held out[],
                              size_t max)
 {
@@ -344,7 +345,7 @@ size_t ledger_collect(struct ledger *l, size_t *at, struct crawler_held out[], s
 {
     size_t count = 0;
 
-    /* A bucket that may have more than there was room for is looked at again. */
+    /* A bucket that may have more rows than there was room for is visited again. */
     for (; *at < BUCKETS; (*at)++) {
         pthread_mutex_t *lock = lock_bucket(l, (uint32_t)*at);
         count += collect_bucket(l, (uint32_t)*at, out + count, max - count);
@@ -371,7 +372,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Dates have seconds: of two versions of one second the present one is the newer. */
+/* Dates are whole seconds: of two versions of one second, the present one is the newer. */
 static bool is_newer(const struct page *page, const struct row *row,
                      const struct crawler_held *held)
 {
@@ -380,8 +381,8 @@ static bool is_newer(const struct page *page, const struct row *row,
     return held->held_stamp == page->is.stamp && row->held_stamp != page->is.stamp;
 }
 
-/* Which of two versions is held; what is known of the first change since then with it. Returns the
- * stale_since that who reports the winner has. */
+/* Keeps the newer of the two versions, with the earliest change known since then. Returns the
+ * stale_since that was reported for the version that is kept. */
 static int64_t update_held(const struct page *page, struct row *row,
                            const struct crawler_held *held)
 {
@@ -420,8 +421,8 @@ bool ledger_restore(struct ledger *l, const struct crawler_held *held)
             row->is.status = held->row.status;
         }
         int64_t known = update_held(page, row, held);
-        /* What changed while nobody served: the first of these changes is not known. */
-        if (row->is.held_changed_at <= page->is.changed_at) /* else it soon learns of the page */
+        /* Of changes while no server ran, the time of the first is not known. */
+        if (row->is.held_changed_at <= page->is.changed_at) /* else a report will follow */
             row->is.stale_since = stale(page, row);
         row->taken &= row->is.stale_since == known;
     }
@@ -469,7 +470,7 @@ static void count_page(struct ledger *l, const struct page *page, struct crawler
     }
 }
 
-/* The lock is released after each bucket: no request waits for the whole. */
+/* The lock is released after each bucket, so that no request waits for the whole ledger. */
 void ledger_count_stale(struct ledger *l, struct crawler_counts of[CRAWLERS_MAX])
 {
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {

@@ -22,8 +22,9 @@ bool ledger_page_is(struct ledger *l, int64_t site_id, const struct ledger_page 
 void ledger_page_removed(struct ledger *l, int64_t index_id, uint32_t number);
 
 enum ledger_visit { VISIT_OK, VISIT_NOT_MODIFIED, VISIT_OTHER };
-/* A visit that was sent `page`; OTHER only counts. *lag_s: how long the crawler had lacked the
- * present version that it has now; -1: it had it before, or still lacks it. False: no room. */
+/* Counts a visit that was sent `page`; with VISIT_OTHER nothing else. *lag_s: how long the crawler
+ * had lacked the present version that it has now; -1: it had it before, or still lacks it. False:
+ * no room. */
 bool ledger_visit(struct ledger *l, const struct ledger_page *page, uint8_t crawler,
                   enum ledger_visit kind, uint16_t status, int64_t now, int64_t *lag_s);
 /* Imports visits from a log: `page` as it was then, which the crawler has had since held_at (0: it
@@ -41,14 +42,14 @@ uint64_t ledger_row_count(struct ledger *l);
 /* Adds stale_pages and oldest_stale of each crawler. */
 void ledger_count_stale(struct ledger *l, struct crawler_counts of[CRAWLERS_MAX]);
 
-/* Sums of each day (UTC) for each crawler and site. Internal to server/crawlers/. */
+/* Sums of each day (UTC) for each crawler and site. */
 
 struct days;
 struct days *days_new(void); /* NULL when out of memory */
 void days_free(struct days *d);
 
 enum day_kind { DAY_OK, DAY_NOT_MODIFIED, DAY_OTHER, DAY_IMPOSTOR };
-/* `lag_s` -1: none ended. False: no room. */
+/* `lag_s`: the lag that the fetch ended, -1: none. False: no room. */
 bool days_count(struct days *d, uint8_t crawler, int64_t site_id, enum day_kind kind,
                 uint64_t bytes, int64_t lag_s, int64_t now);
 /* Imports visits that a log reports. */
@@ -65,15 +66,15 @@ void days_clear(struct days *d);
 void days_each(struct days *d, void (*each)(void *context, const struct crawler_day *day),
                void *context);
 
-/* When each crawler last fetched the sitemaps that this server serves beside its pages: files of
- * folders and copies of remote sitemaps. Internal to server/crawlers/. */
+/* When each crawler last fetched the sitemaps that this server serves beside its pages (children):
+ * files of folders and copies of remote sitemaps. */
 
 struct children;
 struct children *children_new(void); /* NULL when out of memory */
 void children_free(struct children *c);
 void children_clear(struct children *c);
 
-/* A visit. False: there is no room for another row of that site. */
+/* Counts a visit. False: no room for another row of that site. */
 bool children_visit(struct children *c, int64_t site_id, uint64_t child, uint8_t crawler,
                     enum ledger_visit kind, uint16_t status, int64_t now);
 /* Imports visits that a log reports. */

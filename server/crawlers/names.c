@@ -17,9 +17,10 @@
 
 /* Reads files of address ranges, sorts them, and finds an address by binary search. */
 
-/* A file is taken whole or not at all: half of a list would make impostors of the real ones. */
+/* A file is accepted as a whole or not at all: with half a list, real crawlers would count as
+ * impostors. */
 
-/* Wider ones are a mistake in the file: everybody would be verified. */
+/* Wider ranges are a mistake in the file: any client would be verified. */
 #define LEAST_BITS_4 (96u + 8u)
 #define LEAST_BITS_6 16u
 #define LINE_MAX     128u
@@ -216,17 +217,18 @@ void ranges_done(struct ranges *r)
     *r = (struct ranges){0};
 }
 
-/* A crawler is recognised by its product token (RFC 9110 10.1.5) wherever a word begins, in any
- * case: most write it into a comment of a browser's field. What follows the token must end the word
- * or be no letter or digit, so that Googlebot-Image is Googlebot's and Googlebots is nobody's.
- * Behind a slash, dot, @, hyphen or underscore no word begins: there are addresses of the crawlers'
- * pages. The first token in the field counts, of two at one place the longer.
+/* A crawler is recognised by its product token (RFC 9110 10.1.5) wherever a word begins, in upper
+ * or lower case: most crawlers write it into a comment of a browser's User-Agent. No letter or
+ * digit may follow, so Googlebot-Image counts as Googlebot and Googlebots does not. No word begins
+ * after a slash, dot, @, hyphen or underscore, as in addresses of the crawlers' pages. The first
+ * token in the field counts; of two at the same place, the longer one.
  *
- * Few fields come again and again: a cache remembers 1,024 of them, whole, with the answer. A hash
- * alone would not do: clients choose their fields, and a client that finds two with one hash could
- * have another crawler counted under any name. A place that another thread uses is passed over. */
+ * The same few User-Agents are sent again and again: a cache remembers 1,024 of them, whole, with
+ * the result. A hash alone would not do: a client that finds two texts with one hash could have
+ * other crawlers counted under a name of its choice. An item of the cache that another thread is
+ * using is skipped. */
 
-#define FIELD_MAX   1024u /* what counts of a field */
+#define FIELD_MAX   1024u /* bytes of a User-Agent that are read */
 #define TOKENS_MAX  512u
 #define TOKEN_MAX   64u
 #define CACHE_SLOTS 1024u
@@ -354,7 +356,7 @@ static size_t find_built_in(const char *name)
     return i;
 }
 
-/* One of the configuration: its tokens, or those that are built in, and its ranges. */
+/* Adds a crawler of the configuration: its tokens, or the built-in ones, and its ranges. */
 static bool add_rule(struct crawler_names *names, const struct crawler_rule *rule, size_t *ranges,
                      char *why, size_t why_size)
 {
@@ -404,7 +406,7 @@ struct crawler_names *crawler_names_new(const struct crawler_rule *rules, size_t
     if (names == NULL)
         return NULL;
     add_name(names, "other");
-    /* The configuration's first: of two that bear one token it counts. */
+    /* Those of the configuration first: if two names have the same token, the first one counts. */
     for (size_t i = 0; i < count; i++) {
         *which = rules[i].name;
         if (!add_rule(names, &rules[i], &ranges, why, why_size))
@@ -440,7 +442,7 @@ void crawler_names_free(struct crawler_names *names)
     free(names);
 }
 
-/* ---- asking it ----------------------------------------------------------------------------- */
+/* ---- lookups ------------------------------------------------------------------------------- */
 
 static bool is_word_byte(char c)
 {

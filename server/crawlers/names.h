@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Who a crawler is, and whether it is: the table of names with the product tokens and the address
- * ranges of each. What verifies Googlebot's address is ranges_hold (crawlers_who calls it). A table
- * is immutable once made (but for its cache, which is atomic); any thread may ask it. Internal to
- * server/crawlers/. */
+/* The table of crawlers' names, with the product tokens that identify a crawler and the address
+ * ranges that verify it (ranges_hold, called by crawlers_who). A table is immutable once made (but
+ * for its cache, which is atomic); any thread may use it. Internal to server/crawlers/. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,9 +10,8 @@
 
 #include "server/crawlers/crawlers.h"
 
-/* The addresses that a crawler comes from: ranges read from files, asked by binary search. A set is
- * filled by one thread and immutable from ranges_seal on; then any thread may ask. Internal to
- * server/crawlers/. */
+/* The addresses of a crawler: ranges read from files, found by binary search. One thread fills a
+ * set; from ranges_seal on it is immutable, and any thread may use it. */
 
 #define RANGES_MAX            20000u   /* of all crawlers together */
 #define RANGES_MAX_FILE_BYTES 4194304u /* of one file */
@@ -29,17 +27,18 @@ struct ranges {
     struct range *of; /* owned */
 };
 
-/* Adds what a file holds: the JSON that search engines publish,
- * {"prefixes": [{"ipv4Prefix": "192.0.2.0/24"}, {"ipv6Prefix": "2001:db8::/32"}]}, or one address
- * or range on each line, # before a comment. At most `most` ranges. False, with a sentence in `why`
- * (without the path), where anything in it is invalid, or it holds no range. */
+/* Adds what a file holds: the JSON that search engines publish, {"prefixes": [{"ipv4Prefix":
+ * "192.0.2.0/24"}, {"ipv6Prefix": "2001:db8::/32"}]}, or one address or range on each line, #
+ * before a comment. At most `most` ranges. False, with a sentence in `why` (without the path), if
+ * anything in the file is invalid, or it has no range. */
 bool ranges_read(struct ranges *r, const char *path, size_t most, char *why, size_t why_size);
 /* The same from memory. */
 bool ranges_parse(struct ranges *r, const char *text, size_t len, size_t most, char *why,
                   size_t why_size);
-/* Sorts and joins them, before the first ranges_hold. */
+/* Sorts and merges the ranges, before the first ranges_hold. */
 void ranges_seal(struct ranges *r);
-/* Whether the address (text, IPv4 or IPv6 without brackets) is in one of them. No allocation. */
+/* Whether the address (text, IPv4 or IPv6 without brackets) is in one of the ranges. No allocation.
+ */
 bool ranges_hold(const struct ranges *r, const char *address);
 void ranges_done(struct ranges *r);
 
@@ -53,5 +52,5 @@ struct crawler_name {
 /* `of[0]` is "other": every client that has no name. */
 size_t names_count(const struct crawler_names *names);
 struct crawler_name *names_at(struct crawler_names *names, size_t at);
-/* The name that a User-Agent field bears, as a place in the table; NULL text: 0. */
+/* The name that a User-Agent has, as a place in the table; NULL: 0. */
 size_t names_classify(struct crawler_names *names, const char *user_agent);

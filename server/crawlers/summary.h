@@ -12,12 +12,12 @@ struct crawler_day_sum {
 struct crawler_summary {
     uint64_t pages, current, stale, never;
     int64_t last_fetch_at, stale_since;     /* 0: never, none */
-    bool met;                               /* it came */
+    bool met;                               /* it made a request */
     struct crawler_lags lags;               /* of the last 30 days */
     struct crawler_day_sum days[DAYS_KEPT]; /* the last is today */
 };
 
-/* By the places of names. Hundreds of kB: not for the stack. */
+/* Indexed by the numbers of crawlers. Hundreds of kB: not for the stack. */
 struct crawlers_summary {
     struct crawler_summary of[CRAWLERS_MAX];
 };
@@ -25,12 +25,11 @@ struct crawlers_summary {
 /* Of the site's pages, or (`only` NULL) of all sites' of the registry. */
 void crawlers_sum_up(struct crawlers *c, const struct registry *registry,
                      const struct registry_site *only, int64_t now, struct crawlers_summary *out);
-/* It has seen all changes up to then; 0: it holds no page. */
+/* The time up to which the crawler has seen all changes; 0: it has no page. */
 int64_t crawler_seen_up_to(const struct crawler_summary *summary, int64_t now);
 
-/* An index or urlset of which the crawler has asked for no page does not count as one that it
- * reads. */
+/* Whether the crawler has asked for a page of this index or urlset. */
 bool crawlers_reads(struct crawlers *c, const struct registry_index *list, size_t crawler);
-/* The crawler's among the rows of a page; NULL: it has none. */
+/* The row of the crawler among the rows of a page; NULL: it has none. */
 const struct crawler_row *crawler_row_of(const struct crawler_row *rows, size_t count,
                                          size_t crawler);

@@ -223,7 +223,7 @@ static int retrieve(enum tls_side side, gnutls_pcert_st **chain, unsigned *chain
     return 0;
 }
 
-/* What a handshake asks with does not count: there is one pair. */
+/* What the client asks for does not matter: there is one pair. */
 #define RETRIEVE(name, side)                                                                       \
     static int name(gnutls_session_t session, const gnutls_datum_t *authorities,                   \
                     int authority_count, const gnutls_pk_algorithm_t *algorithms,                  \

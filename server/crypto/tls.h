@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* TLS of the two listeners: each one's certificate and its key, which a reload may replace while
- * connections go on, and what is sent past the HTTP library. The only TLS use of GnuTLS. */
+/* TLS of the two listeners: their certificates and keys, which a reload may replace while
+ * connections stay open, and the last bytes of a connection that are sent without the HTTP library.
+ * No other code uses GnuTLS for TLS. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,34 +17,35 @@ enum tls_side { TLS_PUBLIC, TLS_ADMIN, TLS_SIDES };
 /* A certificate with its chain, and its key; immutable. */
 struct tls_pair;
 
-/* Those of one configuration, owned; NULL: that listener has none. */
+/* The pairs of one configuration, owned; NULL: the listener has no TLS. */
 struct tls_pairs {
     struct tls_pair *of[TLS_SIDES];
 };
 
-/* What is odd and no mistake: a key that everybody may read, a certificate that has expired. */
+/* Receives a warning: every user can read the key, the certificate has expired. */
 typedef void tls_remark(const char *file, const char *text);
 
-/* Reads PEM files. `now`: Unix seconds. False where they cannot be read, are none, or do not belong
+/* Reads PEM files. `now`: Unix seconds. False if they cannot be read, are not PEM, or do not belong
  * to each other: `why` gets a sentence that begins with the file's name. The caller owns `*out`. */
 bool tls_pair_load(const char *cert_file, const char *key_file, int64_t now, struct tls_pair **out,
                    tls_remark *remark, char *why, size_t why_size);
-/* Of the certificate itself, Unix seconds. */
+/* When the certificate itself (not its chain) expires, Unix seconds. */
 int64_t tls_pair_expires(const struct tls_pair *pair);
 /* Takes NULL. */
 void tls_pair_free(struct tls_pair *pair);
 
-/* From now on handshakes of this side are made with `pair`, which it takes over. Pairs before it
- * are kept, since connections may still use them, until tls_done; one with the same bytes changes
- * nothing and is freed. One caller at a time; handshakes go on meanwhile. */
+/* Makes handshakes of this side use `pair` from now on, and takes it over. Earlier pairs are kept
+ * until tls_done, since connections may still use them. A pair with the bytes of the current one is
+ * freed, and nothing changes. One caller at a time; handshakes may run meanwhile. */
 void tls_use(enum tls_side side, struct tls_pair *pair);
-/* No connection is left. */
+/* Frees all pairs. No connection may be left. */
 void tls_done(void);
 
 /* What libmicrohttpd is to call in a handshake (MHD_OPTION_HTTPS_CERT_CALLBACK). */
 typedef void tls_function(void);
 tls_function *tls_certificate_callback(enum tls_side side);
 
-/* Sends the last bytes of a session (of libmicrohttpd's connection, on its thread) and the end of
- * our side. As much as finds room, without waiting; false where nothing could be sent. */
+/* Sends the last bytes of a session (of libmicrohttpd's connection, on its thread), as many as the
+ * socket takes without waiting, and, if these are all, the alert that closes our side. False if
+ * nothing could be sent. */
 bool tls_send_last(void *session, const void *bytes, size_t len);

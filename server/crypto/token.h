@@ -11,11 +11,11 @@
 /* False where there is no randomness. */
 bool token_make(char out[TOKEN_TEXT_SIZE]);
 bool token_sha256(const char *text, size_t len, uint8_t out[32]);
-/* The same of what comes piece by piece. NULL: no memory. */
+/* The SHA-256 of bytes that arrive in pieces. NULL: no memory. */
 struct token_digest;
 struct token_digest *token_digest_new(void);
 bool token_digest_add(struct token_digest *digest, const void *bytes, size_t len);
-/* Ends it; `out` NULL: what it came to is not wanted. Takes NULL. */
+/* Writes the hash to `out` (NULL: it is not needed) and frees the digest. Takes NULL. */
 void token_digest_end(struct token_digest *digest, uint8_t out[32]);
-/* Constant time. */
+/* Compares in constant time. */
 bool token_equal(const uint8_t a[32], const uint8_t b[32]);

@@ -11,8 +11,8 @@
 #include "server/log/log.h"
 #include "server/log/log_writer.h"
 
-/* What a field from outside may take, escapes counted; the rest of it is left out. Together less
- * than a line: no request pushes status, host or agent out of its own. */
+/* Longest field from outside, escapes counted; the rest of the field is left out. Together they are
+ * shorter than a line, so that no request pushes status, host or agent out of its line. */
 #define METHOD_BYTES 32
 #define NAME_BYTES   128
 #define HOST_BYTES   300
@@ -126,7 +126,7 @@ static void append_combined(struct line *l, const struct access_line *a, const s
     line_end(l, "\"\n");
 }
 
-/* JSON of a word of our own, which needs no escape. */
+/* Appends a word of this program, which needs no escape, as JSON. */
 static void append_word(struct line *l, const char *word)
 {
     if (word == NULL) {

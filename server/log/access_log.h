@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The access log: one line for each answered request. `combined` is the format of that name that
- * Apache and nginx write, to the letter; `json` has more. What comes from outside is escaped, so
- * that no request forges a line; tokens and the Authorization header never are in it. A caller
- * that writes a line waits for nobody: where the file takes none for a while, lines are dropped,
- * counted, and the log says so. Lines of several threads may be a tenth of a second out of order.
- */
+/* The access log: one line for each answered request. `combined` is exactly the format of that name
+ * of Apache and nginx; `json` has more. Text from outside is escaped, so that no request forges a
+ * line. Tokens and the Authorization header are never logged. Callers never wait: while the file
+ * accepts nothing, lines are dropped and counted, and the log reports it. Lines of several threads
+ * may be a tenth of a second out of order. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,14 +22,14 @@ struct access_line {
     uint64_t micros;
 };
 
-/* `path`: NULL for none (then *out is NULL), "-" for stderr (log_start comes first), or a file that
- * is appended to (0640). False with errno where it cannot be opened. */
+/* `path`: NULL for no access log (*out is then NULL), "-" for stderr (call log_start first), or a
+ * file to append to (0640). False with errno if it cannot be opened. */
 bool access_log_open(const char *path, enum access_format format, struct access_log **out);
 /* Any thread, no lock. */
 void access_log_write(struct access_log *log, const struct access_line *line);
-/* Opens the file again: it was moved away. Takes NULL. */
+/* Opens the file again, since it was moved away. Takes NULL. */
 void access_log_reopen(struct access_log *log);
 /* Lines that were dropped, since the start. Takes NULL. */
 uint64_t access_log_dropped(const struct access_log *log);
-/* Writes what is left; nobody may write any more. Takes NULL. */
+/* Writes the remaining lines. Nobody may write any more. Takes NULL. */
 void access_log_close(struct access_log *log);

@@ -18,18 +18,18 @@
 #define MESSAGE_BYTES 2048
 
 static const char *const level_words[] = {"error", "warning", "info", "debug"};
-/* The journal's, as syslog numbers them (sd-daemon(3)). */
+/* Priorities of the journal, as syslog numbers them (sd-daemon(3)). */
 static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"};
 
 static atomic_int current_level = LOG_LEVEL_INFO;
 static atomic_int current_format = LOG_FORMAT_TEXT;
-static _Atomic(const char *) failure_event; /* NULL: a start's */
+static _Atomic(const char *) failure_event; /* NULL: log_failure prints for the user of a command */
 static atomic_bool to_journal;
-static struct log_writer *_Atomic writer; /* NULL: who logs writes */
+static struct log_writer *_Atomic writer; /* NULL: the calling thread writes */
 static atomic_uint_least64_t dropped;
 
-/* JOURNAL_STREAM names device and inode of the socket that systemd gave; who was given another
- * stderr since does not talk to the journal (systemd.exec(5)). */
+/* JOURNAL_STREAM names device and inode of the socket that systemd passed. If stderr was replaced
+ * since, it is not the journal (systemd.exec(5)). */
 static bool stderr_is_journal(void)
 {
     const char *text = getenv("JOURNAL_STREAM");
@@ -85,8 +85,8 @@ uint64_t log_dropped(void)
     return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
-/* A stderr that nobody reads must not hang a start: what is writable takes a line without waiting
- * (pipe(7)). */
+/* A stderr that nobody reads must not block a start: a pipe that polls as writable takes a line
+ * without waiting (pipe(7)). */
 static void write_whole(const char *bytes, size_t len)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};

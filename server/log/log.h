@@ -3,8 +3,8 @@
  * (rules, config, db, input, pages) return what happened. Thread safe; control characters are
  * escaped, so that nothing from outside forges a line.
  *
- * Between log_start and log_stop lines are written by a thread of its own, at once, and nobody who
- * logs waits for stderr; before and after by who logs, who waits for two seconds at most. Where
+ * Between log_start and log_stop a thread writes the lines, at once, and callers never wait for
+ * stderr. Before and after, the calling thread writes them, and waits two seconds at most. If
  * stderr is the journal (systemd.exec(5), JOURNAL_STREAM), lines begin with their priority, `<4>`
  * (sd-daemon(3)), and a text line has no time: the journal keeps both. */
 #pragma once
@@ -20,13 +20,13 @@ void log_setup(enum log_level level, enum log_format format);
 /* Reads "error", "warning", "info", "debug". False for others. */
 bool log_level_parse(const char *text, enum log_level *out);
 
-/* Starts the thread. Where that fails, lines go on being written by who logs. */
+/* Starts the thread. If that fails, callers go on writing their lines themselves. */
 void log_start(void);
-/* Waits until the lines of before are written (a few seconds at most). */
+/* Waits until earlier lines are written, two seconds at most. */
 void log_flush(void);
-/* Writes what is left and ends the thread; no other thread may log any more. */
+/* Writes the remaining lines and ends the thread. No other thread may log from then on. */
 void log_stop(void);
-/* Lines that stderr had no room for, since the start. */
+/* Lines dropped since the start because stderr had no room. */
 uint64_t log_dropped(void);
 
 /* `event` is a stable word ("commit-failed"); the rest a sentence for people: what, where, and what
@@ -34,7 +34,7 @@ uint64_t log_dropped(void);
 void log_event(enum log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 #define LOG_TRACE_ID_CHARS 32
-/* The same about a request. */
+/* The ids of the request that a line is about. */
 struct log_ids {
     const char *request_id; /* NULL: none */
     const char *trace_id;   /* LOG_TRACE_ID_CHARS of hex, without a NUL; NULL: none */
@@ -44,10 +44,10 @@ void log_request(enum log_level level, const char *event, const struct log_ids *
 /* A start that failed: one line `sitemapd: what: why` on stderr, whatever level and format are,
  * since it speaks to the user of the command. */
 void log_failure(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* From here on nobody has typed a command: what log_failure reports is an event of this name, at
- * level error. `event` is static. */
+/* For a process whose start no user watches: from here on log_failure logs an event of this name,
+ * at level error. `event` is static. */
 void log_failures_as(const char *event);
 
-/* For the access log on stderr: a whole line, at most LINE_BYTES, that may linger. False where it
- * was dropped. */
+/* For the access log on stderr: writes a whole line, at most LINE_BYTES, possibly a little later
+ * together with others. False if it was dropped. */
 bool log_write_line(const char *line, size_t len);

@@ -45,8 +45,8 @@ void line_append_number(struct line *l, uint64_t number)
 
 /* ---- escapes ---- */
 
-/* Whether one of eight bytes may need an escape: a control, a quote, a backslash, or no ASCII.
- * The usual tricks with carries; they err on the side of true. */
+/* Whether one of eight bytes may need an escape: a control character, a quote, a backslash, or not
+ * ASCII. Uses carries between the bytes, which can only turn a false into a true. */
 static bool is_special(uint64_t eight)
 {
     const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
@@ -56,7 +56,7 @@ static bool is_special(uint64_t eight)
             highs) != 0;
 }
 
-/* The same of four to seven bytes: the last four may overlap the first. */
+/* Copies four to seven plain bytes, as copy_plain does: the last four may overlap the first. */
 static size_t copy_plain_short(char *out, const char *s, size_t len)
 {
     uint32_t first, last;
@@ -72,10 +72,9 @@ static size_t copy_plain_short(char *out, const char *s, size_t len)
     return len;
 }
 
-/* Copies the plain text at the start of `s`, eight bytes at a time; both have room for `len`. The
- * last eight overlap those before, so that only a text that is very short, or special, is left
- * over.
- */
+/* Copies the plain text at the start of `s`, eight bytes at a time, and returns how much. `out` has
+ * room for `len`. The last eight bytes may overlap those before, so that only very short or special
+ * text is left to escape_char. */
 static size_t copy_plain(char *out, const char *s, size_t len)
 {
     size_t at = 0;
@@ -115,7 +114,8 @@ static size_t escape_byte(unsigned byte, enum line_escape escape, char out[8])
                       out);
 }
 
-/* The escape of the character at `s`, into `out`; sets `*used`, the bytes of `s` that it is. */
+/* Writes the escape of the character at `s` into `out`. `*used`: how many bytes of `s` the
+ * character has. */
 static size_t escape_char(const char *s, size_t left, enum line_escape escape, char out[8],
                           size_t *used)
 {
@@ -218,8 +218,8 @@ void line_end(struct line *l, const char *end)
 /* A file that lines are appended to: a regular file, a pipe, a terminal, the journal's socket. */
 
 enum log_file_kind {
-    LOG_FILE_DISK, /* takes any piece whole */
-    LOG_FILE_PIPE, /* also a terminal: pieces of PIPE_BUF bytes are whole among others' */
+    LOG_FILE_DISK, /* any write is whole */
+    LOG_FILE_PIPE, /* also a terminal: writes of PIPE_BUF bytes are atomic */
     LOG_FILE_SOCKET
 };
 
@@ -232,7 +232,7 @@ static struct log_file log_file_of(int fd);
 
 #define WORD sizeof(uint64_t)
 
-/* All places are multiples of a word, so none is cut by the end of the ring. */
+/* All positions are multiples of a word, so the end of the ring cuts no word. */
 static atomic_uint_least64_t *ring_word(struct ring *r, uint64_t at)
 {
     return (atomic_uint_least64_t *)(void *)(r->bytes + at % RING_BYTES);
@@ -269,7 +269,7 @@ bool ring_add(struct ring *r, const char *line, size_t len)
     return true;
 }
 
-/* The bytes are a later line's word to be, so they go back to 0 (invariant 2). */
+/* Any of these bytes may become the word of a later line, so they are set to 0 (invariant 2). */
 static void copy_out(struct ring *r, uint64_t at, char *out, size_t len)
 {
     size_t first = before_end(at + WORD, len);
@@ -345,7 +345,7 @@ static struct log_file log_file_of(int fd)
     return f;
 }
 
-/* The whole lines among the first PIPE_BUF bytes. */
+/* The length of the whole lines among the first PIPE_BUF bytes. */
 static size_t piece_of(const char *bytes, size_t len)
 {
     if (len <= PIPE_BUF)
@@ -366,9 +366,9 @@ static bool is_ready(int fd)
     return false;
 }
 
-/* Writes as much as is taken without waiting: whole lines of `bytes`, which are lines of at most
- * 4096 bytes each; a regular file that fills up may take a part of one. The bytes taken; 0 with
- * errno, EAGAIN where a reader is slow. */
+/* Writes as many lines of `bytes` as the file accepts without waiting, each at most 4096 bytes; on
+ * a full disk the last one may be cut. Returns the bytes written; 0 with errno, EAGAIN if a reader
+ * is slow. */
 static size_t log_file_write(const struct log_file *f, const char *bytes, size_t len)
 {
     size_t written = 0;
@@ -396,9 +396,10 @@ static size_t log_file_write(const struct log_file *f, const char *bytes, size_t
 #define STAGE_BYTES (128u * 1024)
 /* A lane that is so full is emptied at once. */
 #define LANE_HIGH (RING_BYTES / 2)
-/* Between two drains other calls are heard, however fast lines come in. */
+/* Most writes in one drain; then requests to stop, flush or reopen are handled, however fast lines
+ * arrive. */
 #define DRAIN_STAGES 32u
-/* How long until a file is tried again whose reader is slow, and one that failed. */
+/* How long until the next try: with a slow reader, and after a failure. */
 #define RETRY_MS        50u
 #define RETRY_FAILED_MS 500u
 
@@ -419,10 +420,11 @@ struct log_writer {
     atomic_int state;   /* enum state */
     atomic_bool urgent; /* no lingering */
     atomic_bool reopen, stop;
-    /* A flush raises `asked`; `done` follows when all that was put before is written. */
+    /* A flush raises `asked`; the thread sets `done` to it once all lines added before are written.
+     */
     atomic_uint_least64_t asked, done;
 
-    /* The thread's own. */
+    /* Used by the thread alone. */
     char *stage; /* lines on their way to the file */
     size_t staged, written;
     bool failing;
@@ -449,8 +451,8 @@ static void report_state(struct log_writer *w, bool reopening, int error)
         w->on_state(w->context, reopening, error);
 }
 
-/* Writes what is staged; true where all of it is gone. What a full disk leaves is kept, and tried
- * again: a cut line gets its end. */
+/* Writes what is staged; true if all of it was written. The rest is kept and tried again, so that a
+ * line cut by a full disk gets its end. */
 static bool write_staged(struct log_writer *w)
 {
     size_t n = log_file_write(&w->file, w->stage + w->written, w->staged - w->written);
@@ -471,7 +473,7 @@ static bool write_staged(struct log_writer *w)
     return false;
 }
 
-/* Fills the stage from the lanes; false where they have no more. */
+/* Fills the stage from the lanes. True if the stage is full, so that the lanes may have more. */
 static bool fill_stage(struct log_writer *w)
 {
     for (unsigned i = 0; i < LANES; i++) {
@@ -483,7 +485,7 @@ static bool fill_stage(struct log_writer *w)
     return false;
 }
 
-/* True where the file takes no more for now. `*emptied`: it took all that was put before. */
+/* True if the file accepts no more for now. `*emptied`: all lines added before are written. */
 static bool drain(struct log_writer *w, bool *emptied)
 {
     bool more = true;
@@ -536,8 +538,8 @@ static bool is_called(struct log_writer *w)
            atomic_load(&w->asked) != atomic_load(&w->done);
 }
 
-/* Each state is published before the lines are looked at; who puts a line does it the other way
- * round. So one of the two sees the other, and no line lies there unseen. */
+/* The thread publishes its state, then looks for lines; log_writer_add adds its line, then looks at
+ * the state. So one of the two sees the other, and no line is overlooked. */
 static void wait_for_lines(struct log_writer *w, bool stuck)
 {
     atomic_store(&w->state, STATE_IDLE);
@@ -562,8 +564,8 @@ static void log_writer_run(void *context)
         stop = atomic_load(&w->stop);
         uint64_t asked = atomic_load(&w->asked);
         atomic_store(&w->urgent, false);
-        /* Asked before the lines are taken, and done behind them: those that were put before belong
-         * to the file that was moved away. */
+        /* Read before the lines are removed and done after they are written: lines added before the
+         * request belong to the file that was moved away. */
         bool reopens = atomic_exchange(&w->reopen, false);
         stuck = drain(w, &emptied);
         if (reopens)
@@ -577,11 +579,11 @@ static void log_writer_run(void *context)
     }
 }
 
-/* ---- the others ---- */
+/* ---- the callers ---- */
 
 struct log_writer *log_writer_new(const struct log_writer_options *options)
 {
-    /* Pages that no line has come to cost nothing. */
+    /* Memory that no line has reached costs nothing. */
     struct log_writer *w =
         mmap(NULL, sizeof *w, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
