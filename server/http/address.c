@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Who comes in a crowd and finds no place asks again a second later: as many as the kernel's
- * default allows (net.core.somaxconn, Linux 5.4), which bounds it in any case. */
+/* A client that finds the queue full retries a second later. So the queue is as long as the
+ * kernel's default allows (net.core.somaxconn since Linux 5.4), which bounds it in any case. */
 #define BACKLOG 4096
 
-/* getaddrinfo takes 99999 for 34463. */
+/* getaddrinfo accepts 99999, as 34463. */
 static bool is_port(const char *text)
 {
     size_t digits = strspn(text, "0123456789");
@@ -53,7 +53,7 @@ static int open_socket(const struct addrinfo *info)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (info->ai_family == AF_INET6) /* "[::]" takes IPv4 too, whatever the system's default */
+    if (info->ai_family == AF_INET6) /* "[::]" accepts IPv4 too, whatever the system's default */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (bind(fd, info->ai_addr, info->ai_addrlen) == 0)
         return fd;

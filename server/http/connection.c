@@ -31,7 +31,8 @@
 #define FULL_MS 5
 /* How long to sleep without a connection: the first one wakes the thread. */
 #define DOZE_MS 10000
-/* Ended in a row, under the lock that new connections wait for; then others have their turn. */
+/* Connections ended in a row, since new ones wait for the lock meanwhile. The scan goes on
+ * CUT_SOON_MS later. */
 #define CUT_MOST    128u
 #define CUT_SOON_MS 2
 /* How long a header or body may go on arriving once the listener stops. */
@@ -39,7 +40,8 @@
 
 /* A pipelined request follows its predecessor at once: a connection idle for this long has none. */
 #define IDLE_LOOK_MS 200
-/* The library does not report every byte of a header or body: the time between two looks at it. */
+/* Time between two looks at a header or body that is arriving: the library does not report every
+ * byte. */
 #define BUSY_LOOK_MS 2000
 
 /* After a crowd has left, its memory is returned to the system: the allocator would keep about 1
@@ -48,7 +50,7 @@
 #define CROWD_PART   4u    /* it has left if less than a quarter is there */
 #define TRIM_EACH_MS 10000 /* a trim blocks allocations for some milliseconds */
 
-#define RATE_BYTES 1048576u /* each so many bytes add one timeout to a deadline */
+#define RATE_BYTES 1048576u /* for each of these, one timeout is added to a deadline */
 
 static void set_from(struct connection *c, int64_t start_ms, uint32_t timeout_ms, uint64_t bytes)
 {
@@ -80,11 +82,12 @@ void deadline_clear(struct connection *c)
     atomic_store_explicit(&c->deadline_ms, 0, memory_order_relaxed);
 }
 
-/* A client that closes its side together with its last request, or with half of a request or body:
- * libmicrohttpd gets one event for both, reads the request, and waits for an event for the end,
- * which never comes. It would keep the connection, and the client waiting for our end, until the
- * deadline. So each connection is checked once when it has become idle, and periodically while no
- * more of a request arrives; again only if there is something to read first. */
+/* Whether the client has closed its side. If it does so together with its last request, or with
+ * half of a request or body, libmicrohttpd gets one event for both, reads the request, and waits
+ * for an event for the end, which never comes. It would keep the connection, and the waiting
+ * client, until the deadline. So each connection is checked once after it has become idle, and
+ * periodically while no more of a request arrives. Unread bytes are read first: then it is checked
+ * again. */
 static bool is_left(struct connection *c, int64_t now)
 {
     int_fast64_t since = atomic_load_explicit(&c->idle_since_ms, memory_order_relaxed);
@@ -102,9 +105,9 @@ static bool is_left(struct connection *c, int64_t now)
     return atomic_compare_exchange_strong(&c->idle_since_ms, &since, next) && ended;
 }
 
-/* A stop does not wait for clients as long as they may take: who is still sending has a grace,
- * since nothing of it was applied, and who reads a reply a longer one. Requests that wait for an
- * answer have no deadline, and are waited for. */
+/* A stop does not give clients all the time that they may take otherwise. A client that is still
+ * sending has a short grace, since nothing of its request was applied; one that reads a reply a
+ * longer one. Requests that wait for an answer have no deadline: the stop waits for them. */
 static int64_t deadline_of(const struct connection *c, int64_t quiesced)
 {
     int64_t deadline = atomic_load_explicit(&c->deadline_ms, memory_order_relaxed);
@@ -122,9 +125,9 @@ static enum listener_wait wait_of(const struct connection *c)
                                                                    : LISTENER_WAIT_REPLY;
 }
 
-/* A header that lies unread is not late: it is we who have not looked, on a machine that is busy
- * with other things; nor is one that its thread is just reading, so that it counts where it was so
- * at the scan before, too. A client that only drips gets at most the same time again. */
+/* A header that is unread in the socket is not late: the server has not looked yet, on a busy
+ * machine. Nor is one that its thread is just reading, so nothing may have been unread at the
+ * previous scan either. A client that only drips gets at most the same time again. */
 static bool is_late(struct connection *c, int64_t quiesced, int64_t now)
 {
     int64_t deadline = deadline_of(c, quiesced);
@@ -142,7 +145,8 @@ static bool is_late(struct connection *c, int64_t quiesced, int64_t now)
     return before && c->awaited_in_vain;
 }
 
-/* True where there are more. */
+/* Ends connections that are past their deadline or left by their client, at most CUT_MOST. True if
+ * there may be more. */
 static bool scan(struct listener *l, int64_t now)
 {
     int64_t quiesced = atomic_load(&l->quiesced_ms);
@@ -161,8 +165,8 @@ static bool scan(struct listener *l, int64_t now)
                                     "the body stalled or arrived too slowly (body_timeout)");
             shutdown(c->fd, SHUT_RDWR);
         } else {
-            /* Its end is reported again, and only once: if its thread has just read the last of a
-             * request, there is a reply to send. */
+            /* The library gets an event for the end again. Only this side is shut: if the thread
+             * has just read the last of a request, there is a reply to send. */
             shutdown(c->fd, SHUT_RD);
         }
         if (++ended == CUT_MOST)
@@ -171,8 +175,8 @@ static bool scan(struct listener *l, int64_t now)
     return false;
 }
 
-/* `crowd`: the most connections there have been since memory was given back. Called under the lock,
- * which it releases meanwhile. */
+/* Returns memory to the system after a crowd has left. `crowd`: the most connections since that was
+ * last done. Called under the lock, which it releases meanwhile. */
 static void give_back(struct listener *l, uint32_t *crowd, int64_t *given_ms, int64_t now)
 {
     if (l->connection_count > *crowd)
@@ -225,8 +229,8 @@ void deadline_cut_all(struct listener *l)
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-/* Those that were first are looked at first, and end it where enough of them have waited so long.
- */
+/* Only the LOOK_MOST oldest connections are looked at if one of them has kept the server waiting
+ * for WAITING_MS. */
 #define LOOK_MOST    1024
 #define WAITING_MS   500
 #define RESERVE_PART 64
@@ -291,15 +295,15 @@ static void connection_leave(struct connection *c)
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-/* Since when a header is awaited, or arrives, or what else we would only drop; 0: it is not. */
+/* Since when a header is awaited or arrives, or a body that will be dropped; 0: neither. */
 static int64_t awaits_since(const struct connection *c)
 {
     return atomic_load_explicit(&c->header_since_ms, memory_order_relaxed);
 }
 
-/* Since when a reply leaves, or a body that is wanted arrives, less the time that what has come of
- * it may have taken; 0: neither does. A request that waits for an answer has no deadline, and is
- * never in the way: they have a limit of their own. */
+/* Since when a reply is being sent, or a wanted body arrives; a body is allowed the time for the
+ * bytes that have come. 0: neither. A request that waits for an answer has no deadline and is not
+ * ended here: such requests have a limit of their own. */
 static int64_t moves_since(const struct connection *c)
 {
     int64_t deadline = atomic_load_explicit(&c->deadline_ms, memory_order_relaxed);
@@ -311,7 +315,7 @@ static int64_t moves_since(const struct connection *c)
                : atomic_load_explicit(&c->reply_since_ms, memory_order_relaxed);
 }
 
-/* What is awaited is there, or its end: it is we who have not looked yet. */
+/* Whether the socket has unread bytes or the end of the stream: the server has not looked yet. */
 static bool has_come(const struct connection *c)
 {
     struct pollfd peer = {.fd = c->fd, .events = POLLIN | POLLRDHUP};
@@ -319,8 +323,9 @@ static bool has_come(const struct connection *c)
     return poll(&peer, 1, 0) == 1;
 }
 
-/* Two passes and no memory over the `most` oldest connections: one that has been at it nearly as
- * long as the longest is as good. Returns how many were ended. Under connections_lock. */
+/* Ends up to `count` connections, of the `most` oldest, that have taken longest by `since_of`, and
+ * since before `before`. In two passes and without memory: one that has taken nearly as long as the
+ * longest is as good. Returns how many were ended. Under connections_lock. */
 static uint32_t end_longest(struct listener *l, uint32_t count, uint32_t most,
                             int64_t (*since_of)(const struct connection *), int64_t before)
 {
@@ -353,8 +358,8 @@ static uint32_t end_longest(struct listener *l, uint32_t count, uint32_t most,
 /* Under connections_lock. */
 static void make_room(struct listener *l, uint32_t count, int64_t now)
 {
-    /* All of a full listener are looked at only where that is of use: newcomers wait for the lock.
-     */
+    /* All connections of a full listener are looked at only if needed: new ones wait for the lock
+     * meanwhile. */
     if (end_longest(l, count, LOOK_MOST, awaits_since, now - WAITING_MS) == 0 &&
         end_longest(l, count, UINT32_MAX, awaits_since, now) == 0)
         end_longest(l, count, UINT32_MAX, moves_since, now - READING_MS);
@@ -367,8 +372,8 @@ void connections_make_room(struct listener *l, uint32_t count, int64_t now)
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-/* One place in RESERVE_PART is kept free for new clients: one that finds none waits in the kernel's
- * queue, perhaps behind a whole crowd, until the threads have ended others. Under
+/* One place in RESERVE_PART is kept free for new clients: a client that finds none waits in the
+ * kernel's queue, perhaps behind a whole crowd, until the threads have ended others. Under
  * connections_lock. */
 static void keep_reserve(struct listener *l)
 {
@@ -383,8 +388,8 @@ static void keep_reserve(struct listener *l)
     make_room(l, l->connection_count - most, now);
 }
 
-/* One too many of its address is listed like any other, and ended at once. A proxy brings the
- * connections of many: it is not counted. */
+/* A connection beyond the limit of its address is listed like any other, and ended at once. Those
+ * of a trusted proxy are not counted: they are of many clients. */
 static void connection_enter(struct connection *c, const struct sockaddr *address)
 {
     struct listener *l = c->listener;
@@ -415,7 +420,7 @@ static void connection_enter(struct connection *c, const struct sockaddr *addres
     pthread_mutex_unlock(&l->connections_lock);
 }
 
-/* Who came so lately may have its first request on the way. */
+/* A connection this young may have its first request on the way. */
 #define STOP_FRESH_MS 1000
 
 static bool is_idle(const struct connection *c, int64_t now)
@@ -445,7 +450,8 @@ bool connections_end_idle(struct listener *l)
     return none;
 }
 
-/* It may have been pending for so long that it was forgotten. */
+/* Counts a pending connection as started. It may be counted as pending no longer, if it was pending
+ * for too long. */
 static void started(struct worker *w)
 {
     uint64_t load = atomic_load(&w->load), next;
@@ -470,7 +476,7 @@ static void turn_away_plain(struct connection *c)
     struct listener *l = c->listener;
     char rest[4096];
 
-    /* What is unread when a socket is closed takes the answer with it. */
+    /* A socket that is closed with unread bytes is reset, and the answer lost. */
     for (int i = 0; i < 4 && recv(c->fd, rest, sizeof rest, 0) == sizeof rest; i++)
         continue;
     listener_send_error(l, c->fd, 400, "plain-http",
@@ -480,7 +486,8 @@ static void turn_away_plain(struct connection *c)
         l->options.spoke_plain(l->options.context, c->peer);
 }
 
-/* At its start the listener gets a byte; at its end the worker accepts no more. */
+/* When the control connection starts, the listener gets a byte; when it ends, the worker stops
+ * accepting. */
 static void control_notify(struct worker *w, struct MHD_Connection *mhd,
                            enum MHD_ConnectionNotificationCode code)
 {

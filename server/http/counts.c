@@ -147,8 +147,8 @@ uint64_t counts_active(const struct counts *c)
 {
     int64_t sum = 0;
 
-    /* A request ends on the thread that began it, as a rule; so each term alone is no less than 0
-     * there, and a sum of 0 means that none was active. */
+    /* A request usually ends on the thread that began it. So each term is usually not below 0, and
+     * a sum of 0 means that none was active. */
     for (unsigned i = 0; i < STRIPES; i++)
         sum += atomic_load(&c->stripes[i].active);
     return sum > 0 ? (uint64_t)sum : 0;

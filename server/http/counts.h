@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What was answered: how often each status on each route, how long it took, and how many bytes went
- * in which encoding. Fixed tables of atomics, striped so that the threads of a pool do not take the
- * same cache line from each other. */
+/* Counts of answers: by route and status, their durations, and bytes by content coding. Fixed
+ * tables of atomics, striped so that threads do not share cache lines. */
 #pragma once
 
 #include <stddef.h>
@@ -25,7 +24,7 @@ struct counts_answer {
     size_t row;
     unsigned status;
     enum counts_encoding encoding;
-    enum coding offered; /* by the client; not counted where it was not asked */
+    enum coding offered; /* by the client; not counted if Accept-Encoding was not read */
     uint64_t bytes;      /* of the body */
     uint64_t received;   /* of the request's body */
     uint64_t took_ns;
@@ -41,15 +40,15 @@ struct counts_sums {
 struct counts *counts_new(size_t rows);
 /* Takes NULL. */
 void counts_free(struct counts *c);
-/* Any thread, no lock. An answer with a status out of 100 to 599 is not counted. */
+/* Any thread, no lock. An answer with a status outside 100 to 599 is not counted. */
 void counts_add(struct counts *c, const struct counts_answer *answer);
 uint64_t counts_get(const struct counts *c, size_t row, unsigned status);
 /* How long the row's requests took, by histogram_times. */
 void counts_times(const struct counts *c, size_t row, struct histogram_values *out);
 void counts_sum(const struct counts *c, struct counts_sums *out);
 
-/* Requests begun and not yet completed. Sequentially consistent: who begins one and then sees
- * "not stopping" is seen by the thread that sets "stopping" and then looks here. */
+/* Requests begun and not yet completed. Sequentially consistent: a thread that begins one and then
+ * sees "not stopping" is seen by the thread that sets "stopping" and then reads the count. */
 void counts_begin(struct counts *c);
 void counts_end(struct counts *c);
 uint64_t counts_active(const struct counts *c);

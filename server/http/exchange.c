@@ -2,14 +2,14 @@
 /* An exchange: one request and its reply, on its connection's thread. libmicrohttpd calls
  *
  * - exchange_target with the request line: the target is copied before the library cuts it up;
- * - exchange_handle with the header (first_call): it is filled in and checked (check_message), has
- *   its route (find_route), its token (authorise), its announced body (check_body); with each piece
- *   of the body (body_call): counted, given to the route's hook; when all of it is there
- *   (finish_call): `finish`, `answer`, and the reply;
+ * - exchange_handle with the header (first_call): the request is filled in, and its message
+ *   (check_message), route (find_route), token (authorise) and announced body (check_body) are
+ *   checked; with each piece of the body (body_call), which is counted and passed to the route's
+ *   hook; and when the body is complete (finish_call), for `finish`, `answer` and the reply;
  * - exchange_completed when the reply is out or the connection lost: counted, logged, freed;
  * - exchange_read_log when the library is about to refuse the request itself.
  *
- * How its reply leaves: send.c. What is refused where: `refuse`. */
+ * How the reply is sent: send.c. How a request is refused: `refuse`. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +24,9 @@
 
 #define TARGET_MAX       8192u   /* bytes of a request target; longer: 414 */
 #define FIELDS_MAX       100u    /* of a request's header; more: 431. POOL_BESIDE_HEADER has them */
-#define STREAM_KEEPS     393216u /* of a body that is read as it comes: its longest item */
+#define STREAM_KEEPS     393216u /* of a body that is parsed as it arrives: its longest item */
 #define IGNORED_BODY_MAX 8192u   /* a body where none belongs: read and dropped up to here */
-/* Of the library's memory: behind a request line that leaves less, a header may not fit. */
+/* The library's memory that a request line must leave: in less, a header may not fit. */
 #define LEAST_BEHIND_LINE 1024u
 
 /* ---- How a request waits -------------------------------------------------------------------
@@ -48,7 +48,8 @@ static atomic_uint *waiting_of(struct exchange *e)
     return &e->connection->listener->waiting_of[site_group_of(e->request.grant.site_id)];
 }
 
-/* One site's tokens have half of the places: however much they ask for, others may wait, too. */
+/* The tokens of one site may have half of the places, so that however much they ask for, others
+ * find one. */
 static bool wait_reserve_of_site(struct exchange *e)
 {
     if (e->request.grant.site_id == 0)
@@ -69,8 +70,8 @@ static void wait_release_of_site(struct exchange *e)
     e->reserved_of = false;
 }
 
-/* Takes one of the places for waiting requests, or has it; false where none is free, or the server
- * stops. */
+/* Reserves one of the places for waiting requests, unless the request has one. False if none is
+ * free, or the server is stopping. */
 static bool wait_reserve(struct exchange *e)
 {
     struct listener *l = e->connection->listener;
@@ -89,7 +90,7 @@ static bool wait_reserve(struct exchange *e)
     return true;
 }
 
-/* Gives it back; takes one that has none. */
+/* Gives the place back if the request has one. */
 static void wait_release(struct exchange *e)
 {
     if (!e->reserved)
@@ -104,12 +105,12 @@ bool request_may_wait(struct request *request)
     return request->exchange == NULL || wait_reserve(request->exchange);
 }
 
-/* The library reads from a resumed connection before it goes on with the request, and where it
- * finds that the client has ended its side, drops the request, although all of it is there. It does
- * not where the connection has a timeout of its own: those it looks after first. */
-#define WAITING_S 86400u /* of the library; none of ours is so long */
+/* The library reads from a resumed connection before it goes on with the request. If the client has
+ * closed its side, it drops the request, although all of it has come. It does not do so if the
+ * connection has a timeout: it handles those connections first. */
+#define WAITING_S 86400u /* the library's timeout; the server's own are all shorter */
 
-/* `seconds` 0: none, as all have that do not wait. */
+/* `seconds` 0: none, as for every connection that does not wait. */
 static void set_timeout(struct exchange *e, unsigned seconds)
 {
     MHD_set_connection_option(e->mhd, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
@@ -182,8 +183,7 @@ void request_resume(struct request *request)
     atomic_fetch_sub(&l->resuming, 1);
 }
 
-/* The first call of a request: its headers are known, nothing of its body is read. Here it is
- * refused, or gets its route. */
+/* ---- the first call: the header is known, nothing of the body is read */
 
 static bool decline(struct exchange *e, unsigned status, const char *code, const char *detail)
 {
@@ -191,7 +191,7 @@ static bool decline(struct exchange *e, unsigned status, const char *code, const
     return false;
 }
 
-/* Says what is taken: a client that sets no type of its own often sends a form's. */
+/* Names the accepted types: a client for which none was set often sends that of a form. */
 static bool refuse_type(struct exchange *e, const char *const *types)
 {
     char detail[256] = "Content-Type must be ";
@@ -233,7 +233,7 @@ static const char *effective_peer(struct exchange *e)
     return c->peer;
 }
 
-/* What needs no header. */
+/* Fills in what does not depend on the header. */
 static void initialise(struct exchange *e)
 {
     struct request *request = &e->request;
@@ -282,8 +282,8 @@ static bool decline_target(struct exchange *e)
     return decline(e, 414, "uri-too-long", "the request target is too long");
 }
 
-/* What is wrong with the message itself. `*fatal`: as in exchange_open. A header that is too large
- * is looked for early: it leaves the library no room for a reply. */
+/* Checks the message itself. False: the reply is filled; `*fatal` as in exchange_open. The size of
+ * the header is checked early: a large one leaves the library no room for a reply. */
 static bool check_message(struct exchange *e, bool *fatal)
 {
     const struct listener *l = e->connection->listener;
@@ -362,7 +362,7 @@ static bool find_route(struct exchange *e)
     struct request *request = &e->request;
     struct route_match match;
 
-    if (strcmp(request->path, "*") == 0) /* the whole server: what any resource may take */
+    if (strcmp(request->path, "*") == 0) /* the server: all methods of its resources */
         return answer_options(
             e, HTTP_GET |
                    (options->problem_json ? HTTP_POST | HTTP_PUT | HTTP_PATCH | HTTP_DELETE : 0));
@@ -389,7 +389,7 @@ static bool find_route(struct exchange *e)
     return true;
 }
 
-/* What is wrong with the body, before any of it is read. */
+/* Checks the announced body, before any of it is read. False: the reply is filled. */
 static bool check_body(struct exchange *e)
 {
     const struct request *request = &e->request;
@@ -431,9 +431,7 @@ static bool exchange_open(struct exchange *e, bool *fatal)
     return check_body(e);
 }
 
-/* The life of a request: libmicrohttpd calls exchange_target with its first line, exchange_handle
- * with the headers, again for each piece of the body and once when it is whole, and
- * exchange_completed when the reply is sent or the connection lost. */
+/* ---- the callbacks of libmicrohttpd */
 
 static void clear(struct exchange *e)
 {
@@ -444,28 +442,29 @@ static void clear(struct exchange *e)
     atomic_init(&e->wait, WAIT_NONE);
 }
 
-/* A reply is filled before the request is whole. */
+/* Sends a reply that was filled before the request was whole. */
 static enum MHD_Result refuse(struct exchange *e, bool fatal)
 {
     e->replied = true;
     if (fatal)
         e->request.reply.close = true;
-    /* Who waits for 100 sends nothing more: the reply comes instead, through the library, which
-     * then closes. Without a body it waits for the call that keeps the connection. What is fatal
-     * may have filled the library's memory, where a reply needs room. */
+    /* A client that waits for 100 sends nothing more: it gets the reply instead, through the
+     * library, which then closes the connection. Without a body the reply waits for the next call,
+     * so that the connection can be kept. After a fatal mistake the library's memory may be full,
+     * and has no room for a reply. */
     if (e->expects_continue && !fatal)
         return exchange_queue(e);
     return e->has_body || fatal ? exchange_send_early(e) : MHD_YES;
 }
 
-/* Refusals that libmicrohttpd makes past us, before the first call. It has no type for them, and
- * 0.9.75 sends two of its errors as two replies: an invalid Content-Length, and a header that
- * leaves its memory no 80 bytes, which it takes for cookies even where there are none. But it logs
- * what it will do. Its line does not say of whom; it is the one whose header is whole and who had
- * no first call, since between the two it does nothing else on that thread. So the refusal is
- * written here, and our side of the socket ended: what the library sends then goes nowhere. What it
- * refuses before the header is whole (memory that is all used, a line without a colon) is its own.
- */
+/* Requests that libmicrohttpd refuses itself, before the first call. Its replies have no
+ * Content-Type, and 0.9.75 replies twice to two errors: an invalid Content-Length, and a header
+ * that leaves less than 80 bytes of its memory, which it wants for cookies even if there are none.
+ * But it logs a line before it replies. The line does not name the request: that is the one of this
+ * thread whose header is whole and that had no first call, since the library does nothing else on
+ * the thread between the two. So exchange_read_log sends the refusal and shuts our side of the
+ * socket, and what the library then sends is lost. Requests that it refuses before the header is
+ * whole (its memory is used up, a line has no colon) get its own reply. */
 static _Thread_local struct exchange *heads;
 
 static void heads_enter(struct exchange *e)
@@ -520,7 +519,8 @@ void exchange_read_log(void *cls, const char *format, va_list arguments)
     }
 }
 
-/* A target that leaves the rest of the header hardly any room: there may be no first call. */
+/* Refuses a target that leaves hardly any room for the rest of the header: there may be no first
+ * call. */
 static void refuse_target(struct exchange *e)
 {
     initialise(e);
@@ -566,7 +566,8 @@ static enum MHD_Result refuse_with(struct exchange *e, unsigned status, const ch
     return refuse(e, false);
 }
 
-/* All of the body that has come is taken: should nothing more come, is_left looks. */
+/* All of the body that has arrived is consumed. If no more arrives, is_left checks the connection.
+ */
 static void await_more(struct exchange *e)
 {
     atomic_store_explicit(&e->connection->idle_since_ms, clock_coarse_ms(), memory_order_relaxed);
@@ -586,9 +587,9 @@ static enum MHD_Result first_call(struct exchange *e, const char *method, const 
     e->begun = true;
     await_nothing(e);
     fill(e, method, version);
-    if (e->lingering) /* the target had its reply */
+    if (e->lingering) /* refuse_target has replied */
         return MHD_YES;
-    /* Also where no body is to come: should the library wait for one, it is not for ever. */
+    /* Also without a body: if the library waits for one, it must not wait for ever. */
     e->body_start_ms = clock_coarse_ms();
     deadline_set_body(e->connection, e->body_start_ms, l->body_timeout_ms, 0);
     if (!exchange_open(e, &fatal))
@@ -658,7 +659,7 @@ static bool give_piece(struct exchange *e, const char *bytes, size_t len, bool *
     return handled != HANDLED && request->reply.status == 0;
 }
 
-/* The body as far as it is in memory. */
+/* Reports how much of the body is in memory. */
 static void keep_body(struct exchange *e, uint64_t seen_before)
 {
     uint64_t most = e->request.route->body == NULL ? UINT64_MAX : STREAM_KEEPS;
@@ -672,14 +673,14 @@ static enum MHD_Result body_call(struct exchange *e, const char *bytes, size_t *
     struct listener *l = e->connection->listener;
     bool suspended = false;
 
-    if (e->replied) { /* what comes behind an early reply */
+    if (e->replied) { /* the rest of a body after an early reply */
         *size = 0;
         return MHD_YES;
     }
     await_nothing(e);
     if (e->later && !wait_ended(e))
         return MHD_YES; /* called again too early: the piece is still being read */
-    /* A piece that was suspended comes again, with what has arrived since behind it. */
+    /* After a suspension the same piece is passed again, followed by what has arrived since. */
     if (e->piece_done > *size)
         return MHD_NO;
     size_t fresh = *size - e->piece_done;
@@ -708,7 +709,7 @@ static enum MHD_Result finish_call(struct exchange *e)
 
     await_nothing(e);
     if (e->lingering)
-        return MHD_NO; /* the early reply is sent, and all that came behind it read */
+        return MHD_NO; /* the early reply is sent, and the rest of the body read */
     atomic_store_explicit(&e->connection->header_since_ms, 0, memory_order_relaxed);
     if (e->replied)
         return exchange_queue(e);
@@ -764,7 +765,7 @@ static enum counts_encoding encoding_of(const struct exchange *e)
                                                                          : COUNTS_IDENTITY;
 }
 
-/* `whole`: its reply has left. */
+/* `whole`: all of the reply was sent. */
 static void report(struct exchange *e, bool whole)
 {
     struct listener *l = e->connection->listener;
@@ -832,14 +833,14 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
     if (e->target != e->target_inline)
         free(e->target);
     e->target = NULL;
-    /* Idle until the next request, which nothing announces: one deadline for both. */
+    /* Nothing announces the next request: one deadline for the idle time and its header. */
     int64_t now = clock_coarse_ms();
     deadline_set_body(e->connection, now, l->idle_timeout_ms + l->header_timeout_ms, 0);
     atomic_store_explicit(&e->connection->idle_since_ms, now, memory_order_relaxed);
     atomic_store_explicit(&e->connection->header_since_ms, now, memory_order_relaxed);
     atomic_store_explicit(&e->connection->served, true, memory_order_relaxed);
     atomic_store_explicit(&e->connection->busy, false, memory_order_relaxed);
-    /* Requests that have come behind this one are answered, and then the connection ends. */
+    /* Pipelined requests are still answered, and then the connection ends. */
     if (atomic_load(&l->quiescing))
         shutdown(e->connection->fd, SHUT_RD);
     counts_end(l->counts);

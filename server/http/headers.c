@@ -21,7 +21,7 @@
 #include "server/base/scan.h"
 #include "server/base/text.h"
 
-/* The library reads the first Cookie field alone: this one, which has none. */
+/* The library reads only the first Cookie field: this one, which is empty. */
 static const char no_cookie[] = "Cookie";
 
 bool parser_version_is_strict(const char *version)
@@ -53,17 +53,16 @@ struct reading {
     const char *end; /* of the last text that came: of a value, or of the request line */
 };
 
-/* A folded line (RFC 9112 5.2) is put behind the name of the field before, which is moved for that,
- * away from its value or over it. What came in one piece behind such a request may then be answered
- * for a target that nobody asked for. */
+/* Whether the library appended a folded line (RFC 9112 5.2) to the name of the previous field. It
+ * moves that name, away from its value or over it. A request that came in one piece with this one
+ * may then be answered for a wrong target. */
 static bool is_folded(const char *name, size_t name_len, const char *value)
 {
     return !parser_is_strict() && value != NULL && (uintptr_t)value <= (uintptr_t)name + name_len;
 }
 
-/* Whether nothing but up to `most` line ends lies between two texts: they are NULs at this point,
- * two for a line that ended with CR LF. What a NUL hides of a value lies there too (RFC 9110 5.5).
- */
+/* Whether only line ends, at most `most` bytes, are between two texts: they are NULs at this point,
+ * two for CR LF. The part of a value that a NUL hides (RFC 9110 5.5) would be there too. */
 static bool only_line_ends(const char *from, uintptr_t to, unsigned most)
 {
     uintptr_t len = to - (uintptr_t)from;
@@ -98,13 +97,14 @@ void header_read_prepare(struct MHD_Connection *mhd, const char *target)
 
     if (mark != NULL && mark[1] != '\0')
         mark[1] = '\0';
-    /* Should there be no room, the cookies are read: there is room for none. */
+    /* If there is no room for this, the library reads the cookies, and has no room for any of them.
+     */
     MHD_set_connection_value(mhd, MHD_HEADER_KIND, no_cookie, "");
 }
 
-/* A field with an empty name ends the header, and the fields behind it begin the next request; so
- * does a line that begins with NUL. Not seen is one that ends in LF alone and has nothing else: it
- * looks as an empty line does. */
+/* Whether the library ended the header early: it does so at a field with an empty name and at a
+ * line that begins with NUL, and reads the fields after it as the next request. Not detected: such
+ * a line without other text that ends in LF alone, which looks like an empty line. */
 static bool ends_early(struct MHD_Connection *mhd, const char *method, const char *end)
 {
     const union MHD_ConnectionInfo *size =
@@ -122,7 +122,7 @@ void header_read(struct MHD_Connection *mhd, const char *method, const char *ver
     scan->malformed |= method != NULL && ends_early(mhd, method, reading.end);
 }
 
-/* The host of "host" or "host:port", brackets taken off; false where it does not fit an address. */
+/* The host of "host" or "host:port", without brackets; false if it is too long for an address. */
 static bool cut_port(const struct scan *element, char host[INET6_ADDRSTRLEN])
 {
     const char *start = element->at, *end = element->end;
@@ -161,7 +161,7 @@ static bool read_address(const struct scan *element, char out[INET6_ADDRSTRLEN])
     return true;
 }
 
-/* Takes the last element off the list, blanks around it cut. */
+/* Removes the last element from the list, and returns it without the blanks around it. */
 static struct scan last_element(struct scan *list)
 {
     struct scan element = *list;
@@ -199,7 +199,7 @@ bool forwarded_client(const char *list, const struct address_range *trusted, siz
 
 static atomic_uint_least64_t next;
 
-/* Where this process's ids start: anywhere. */
+/* The ids of this process start at a random number. */
 static void choose_start(void)
 {
     uint64_t start;
@@ -315,7 +315,7 @@ const char *check_framing(const struct header_scan *scan, const char *version)
         return "more than one Host";
     if (lines[HEADER_CONTENT_LENGTH] > 1)
         return "more than one Content-Length";
-    /* libmicrohttpd takes 2^64-1, its mark for a length that it does not know. */
+    /* libmicrohttpd accepts 2^64-1, its mark for an unknown length. */
     uint64_t length;
     if (lines[HEADER_CONTENT_LENGTH] > 0 && !check_content_length(scan, &length))
         return "Content-Length is not a number";
@@ -373,7 +373,7 @@ static int hex(char c)
 /* RFC 3986 3.2.2: a name's characters beside letters, digits and percent-encoded bytes. */
 #define HOST_CHARS "-._~!$&'()*+,;="
 
-/* The length of what begins `text` and is made of a name's characters. */
+/* How many bytes at the start of `text` a host's name may have. */
 static size_t host_span(const char *text)
 {
     size_t len = 0;
@@ -389,8 +389,9 @@ static size_t host_span(const char *text)
     }
 }
 
-/* An IPv6 address in brackets, of which nothing is in an IP literal that a Host may have: those of
- * later versions (IPvFuture) nobody has given a meaning, and a zone is its sender's own. */
+/* The length of the IPv6 address in brackets at the start of `text`; 0: none. Not accepted:
+ * literals of later versions (IPvFuture), which have no meaning yet, and zones, which only the
+ * sender knows. */
 static size_t literal_span(const char *text)
 {
     char address[INET6_ADDRSTRLEN];
@@ -522,7 +523,7 @@ bool check_host_is_listed(const char *host, const char *const *allowed, size_t c
         return false;
     for (size_t i = 0; i < count; i++) {
         size_t name_len = strcspn(allowed[i], ":");
-        /* A name written with a port is that port's alone. */
+        /* A name with a port allows only that port. */
         bool with_port = allowed[i][name_len] == ':';
         if (with_port ? strcasecmp(allowed[i], host) == 0
                       : name_len == len && strncasecmp(allowed[i], host, len) == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a request must not be: shapes by which two servers in a row see different requests
- * (RFC 9112 11.2), hosts by which a browser is led to the admin listener (DNS rebinding), targets
- * that are none. Pure and thread safe, but for what takes a header over. */
+/* Checks of a request: framing that two servers in a row may read differently (request smuggling,
+ * RFC 9112 11.2), hosts that could lead a browser to the admin listener (DNS rebinding), invalid
+ * targets. Below: taking a header over from libmicrohttpd, clients behind a proxy, request ids,
+ * routes. Pure and thread safe, but for header_read and header_read_prepare. */
 #pragma once
 
 #include <microhttpd.h>
@@ -23,8 +24,7 @@ bool check_expects_continue(const struct header_scan *scan, const char *version)
 /* A Host header's value: a name or IP literal, with or without a port; empty for a target that has
  * none (RFC 9110 7.2). */
 bool check_host(const char *host);
-/* A host that no DNS answer can be made to mean: an IP literal or "localhost", with or without a
- * port. */
+/* A host that no DNS answer can redirect: an IP literal or "localhost", with or without a port. */
 bool check_host_is_local(const char *host);
 /* True where `host`, a Host header, is one of `allowed` (names, with or without a port; any case).
  */
@@ -32,8 +32,8 @@ bool check_host_is_listed(const char *host, const char *const *allowed, size_t c
 
 enum target_status { TARGET_OK, TARGET_ASTERISK, TARGET_MALFORMED, TARGET_OTHER_HOST };
 /* Splits a request target (RFC 9112 3.2) in place into `*path`, raw, and `*query`, NULL where there
- * is no '?'. In absolute form its authority must be `host` (any case); where that is NULL it is put
- * into `*authority`, which is NULL otherwise. */
+ * is no '?'. In absolute form its authority must be `host` (any case); if `host` is NULL,
+ * `*authority` gets the authority, which is NULL otherwise. */
 enum target_status check_target(char *target, const char *host, const char **path,
                                 const char **query, const char **authority);
 
@@ -44,48 +44,47 @@ bool check_content_type(const char *content_type, const char *const *allowed);
  * set); NUL is malformed. */
 bool check_decode_segment(const char *text, size_t len, struct str *out);
 
-/* Whether libmicrohttpd of this version, "1.0.1", refuses such headers itself, once: from 0.9.77.1
- * on. Older ones read them wrongly, as headers.c says, and answer some of them twice (exchange.c).
- * Pure. */
+/* Whether libmicrohttpd of this version, "1.0.1", refuses malformed headers itself, with one reply:
+ * from 0.9.77.1 on. Older versions read them wrongly (headers.c), and answer some of them twice
+ * (exchange.c). Pure. */
 bool parser_version_is_strict(const char *version);
-/* The same of the one that runs. It need not be the one that this was built with, since both have
- * one soname. Thread safe. */
+/* The same of the version that is running, which may differ from that of the build: both have one
+ * soname. Thread safe. */
 bool parser_is_strict(void);
 
-/* Takes a request's header over from libmicrohttpd, and notices where the library read it otherwise
- * than the next server would: such a header is malformed. On the connection's thread. */
+/* Takes a request's header over from libmicrohttpd, and detects a header that the library reads
+ * differently from the next server: it is malformed. On the connection's thread. */
 
-/* In the call that passes the target, which is copied already: keeps the library from parsing
- * cookies and the query. Nothing here needs them, and each part takes so much of its memory that 4
- * kB of them are not answered, or answered twice. It has no option for either. */
+/* Keeps the library from parsing cookies and the query, for which it has no option. Nothing here
+ * needs them, and each part takes so much of its memory that a request with 4 kB of them would get
+ * no reply, or two. Call it when the library passes the target, after copying that. */
 void header_read_prepare(struct MHD_Connection *mhd, const char *target);
 /* Once the header is whole. Fills a cleared `scan`, which borrows the texts for the request's life.
- * `method` and `version` are those of the first handler call; without a `method` (NULL), what ends
- * the header early is not looked for. */
+ * `method` and `version` are those of the first handler call; without a `method` (NULL), an early
+ * end of the header is not detected. */
 void header_read(struct MHD_Connection *mhd, const char *method, const char *version,
                  struct header_scan *scan);
 
-/* What a listed proxy says about the client that it forwards for. */
+/* The client, as a listed proxy reports it. */
 
-/* The client's address out of an X-Forwarded-For list, "client, proxy, proxy": the last that is not
- * of a trusted range, since what stands before it anyone may have written; where all are, the
- * first. An address may have a port, "192.0.2.1:80" or "[2001:db8::1]:80". An element that is no
- * address ends the reading: the one behind it counts. False, and `out` is untouched, where there is
- * none. */
+/* Finds the client's address in an X-Forwarded-For list, "client, proxy, proxy": the last address
+ * outside the trusted ranges, since anyone may have written those before it; if all are trusted,
+ * the first. An address may have a port, "192.0.2.1:80" or "[2001:db8::1]:80". If an element is not
+ * an address, the one after it is the result. False, and `out` is untouched, if there is none. */
 bool forwarded_client(const char *list, const struct address_range *trusted, size_t count,
                       char out[INET6_ADDRSTRLEN]);
 
-/* Ids of requests: what a client, a reply and the logs have in common. Pure but for where ids
- * start; thread safe. */
+/* Ids of requests, by which to find a request of a client in the logs. Pure but for the start of
+ * the ids; thread safe. */
 
-#define REQUEST_ID_MAX  128 /* bytes of one that a client brings */
-#define REQUEST_ID_SIZE 17  /* of one of ours, its NUL included */
+#define REQUEST_ID_MAX  128 /* bytes of an id that a client sends */
+#define REQUEST_ID_SIZE 17  /* of a generated id, its NUL included */
 
 /* True for 1 to REQUEST_ID_MAX letters, digits and . _ ~ : + / = @ -, which holds for UUIDs, ULIDs
  * and trace ids. Others could not be searched for, or would need escapes. */
 bool request_id_check(const char *text);
-/* Makes one: 16 hexadecimal digits, no other of this process's; likely no other of any. They are no
- * secrets. Returns `out`. */
+/* Generates an id: 16 hexadecimal digits, unique in this process and very likely among all. It is
+ * not a secret. Returns `out`. */
 const char *request_id_make(char out[REQUEST_ID_SIZE]);
 
 /* Which route a path and a method lead to. Pure, thread safe. */
@@ -98,6 +97,7 @@ struct route_match {
     size_t tail_len;
 };
 
-/* A route without {…} goes before one with it. `fallback` (may be NULL) takes the rest. */
+/* A route without {…} takes precedence over one with it. `fallback` (may be NULL) matches all other
+ * paths. */
 void route_match(const struct route *routes, size_t count, const struct route *fallback,
                  const char *path, enum http_method method, struct route_match *out);

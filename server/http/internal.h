@@ -5,11 +5,13 @@
  * Invariants:
  * 1. All of an exchange but `wait` is touched by its connection's thread alone; between
  *    HANDLE_LATER and request_resume by the thread that will resume it.
- * 2. MHD_suspend_connection is called before `wait` becomes WAIT_SUSPENDED, and only who moves
- *    `wait` away from WAIT_SUSPENDED calls MHD_resume_connection: once, and never too early.
+ * 2. MHD_suspend_connection is called before `wait` becomes WAIT_SUSPENDED, and only the thread
+ *    that moves `wait` away from WAIT_SUSPENDED calls MHD_resume_connection: once, and never too
+ *    early.
  * 3. A connection is in the list from STARTED to CLOSED, and its descriptor is used by other
- *    threads only under `connections_lock`: CLOSED comes before close(2), so it is never another's.
- *    But who will resume a request may look at it: nobody closes it while the request waits.
+ *    threads only under `connections_lock`: CLOSED comes before close(2), so it is never another
+ *    connection's. But the thread that will resume a request may use it: nobody closes it while the
+ *    request waits.
  * 4. An exchange counts as active from its request line to its completion. */
 #pragma once
 
@@ -28,9 +30,9 @@
 #include "server/http/listener.h"
 #include "server/http/slow_readers.h"
 
-/* The library's memory for a connection beside max_header_bytes: of its parsed fields (64 bytes
- * each, FIELDS_MAX of them) and the reply's header. It clears all of it for each request, half of
- * it twice: a larger one is slower for everybody. */
+/* The library's memory for a connection beside max_header_bytes: for parsed fields (64 bytes each,
+ * FIELDS_MAX of them) and the reply's header. The library clears all of it for each request, half
+ * of it twice: more memory makes every request slower. */
 #define POOL_BESIDE_HEADER 8192u
 
 #define TARGET_INLINE 512u /* longer targets are allocated */
@@ -48,8 +50,8 @@ struct exchange {
     const char *method, *version;
     uint64_t started_ns; /* of the monotonic clock: when its header was there */
 
-    /* While its header arrives: others of its thread that do likewise. NULL: its header is
-     * complete. */
+    /* The list of the thread's exchanges whose header is still arriving. `at_head` NULL: not in it.
+     */
     struct exchange *next_head, **at_head;
     char *target; /* inline, or owned, or NULL: too long or out of memory */
     bool target_too_long;
@@ -59,14 +61,14 @@ struct exchange {
     uint64_t body_seen;
     int64_t body_start_ms; /* moved on by the time that it waited */
     int64_t wait_start_ms; /* 0: it was not suspended */
-    size_t piece_done;     /* bytes of the piece at hand that the hook has or has had */
-    bool begun;            /* the first handler call was made */
+    size_t piece_done; /* bytes of the current piece that the hook has consumed or is consuming */
+    bool begun;        /* the first handler call was made */
     bool has_body, takes_body, expects_continue;
     bool hooks_ran; /* so `done` is owed */
     bool finish_ran;
     bool later;           /* HANDLE_LATER was answered and is not settled yet */
-    bool reserved;        /* holds one of the places for waiting requests, */
-    bool reserved_of;     /* and of those of its token's site */
+    bool reserved;        /* has one of the places for waiting requests, */
+    bool reserved_of;     /* and one of those of its token's site */
     bool replied;         /* the reply is filled, and the rest of the request dropped */
     bool lingering;       /* it was sent past libmicrohttpd; what still comes is dropped */
     unsigned status_sent; /* 0: none yet */
@@ -87,21 +89,21 @@ struct connection {
     /* Milliseconds of the monotonic clock; 0: none. Set by the connection's thread, read by the
      * deadlines' thread. */
     atomic_int_fast64_t deadline_ms;
-    /* The same clock; since when more of a request is awaited than has come; 0: it is whole, or a
-     * hook has what came, or it was looked at since. */
+    /* The same clock; since when the rest of a request is awaited; 0: it is whole, or a hook has
+     * the last piece, or is_left has looked since. */
     atomic_int_fast64_t idle_since_ms;
     /* The same clock; since when a header is awaited or arrives, or a body that is dropped; 0: the
      * request is whole, or its body is wanted. */
     atomic_int_fast64_t header_since_ms;
-    /* The same clock; when the reply began to leave, while one does (neither in_body nor without a
-     * deadline). */
+    /* The same clock; since when a reply is being sent. Only valid with a deadline and without
+     * in_body. */
     atomic_int_fast64_t reply_since_ms;
     atomic_bool in_body;  /* the deadline is that of a header or body which is arriving */
     atomic_bool busy;     /* a request has begun and is not completed */
     atomic_bool served;   /* one was completed */
     bool cut;             /* under connections_lock */
-    bool awaited_in_vain; /* likewise: nothing lay unread when its header was late */
-    bool ended;           /* likewise: a stop reads no more than what has come */
+    bool awaited_in_vain; /* likewise: nothing was unread in the socket when the header was late */
+    bool ended;           /* likewise: a stop has shut it for further requests */
     bool trusted_proxy;
     struct peer *counted; /* under connections_lock; NULL: not counted */
     char peer[INET6_ADDRSTRLEN];
@@ -127,7 +129,7 @@ struct listener {
     char address[ADDRESS_TEXT_SIZE];
     struct worker *workers;
     unsigned worker_count;
-    /* What listener_retune changes; those of `options` are of the start. */
+    /* listener_retune changes these; `options` has the values of the start. */
     atomic_uint header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
     atomic_uint max_connections_per_address;
     struct counts *counts;
@@ -150,14 +152,15 @@ struct listener {
     atomic_uint_fast64_t accepted, failed, full; /* see struct listener_totals */
 
     pthread_mutex_t connections_lock;
-    struct connection *connections, *oldest; /* the newest, and the other end */
+    struct connection *connections, *oldest; /* its ends: the newest, the oldest */
     uint32_t connection_count;
-    int64_t room_ms; /* likewise; when room was last made before the listener was full */
+    int64_t room_ms; /* under connections_lock; when keep_reserve last made room */
     struct peers peers;
     uint64_t over_limit, evicted, late[LISTENER_WAITS]; /* under connections_lock */
 
     struct thread deadline_thread;
-    bool dozes; /* it, under connections_lock: there was no connection when it last looked */
+    bool dozes; /* under connections_lock: it sleeps, since there was no connection at its last scan
+                 */
     atomic_int_fast64_t scanned_ms; /* when it last looked at all of them; 0: it dozes */
 };
 
@@ -173,12 +176,12 @@ void exchange_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
 
 /* send.c. Fills an error as this listener words them. */
 void exchange_error(struct exchange *e, unsigned status, const char *code, const char *detail);
-/* So many bytes of the request and its reply are in memory for it alone. */
+/* Reports how many bytes of memory the request and its reply keep for themselves alone. */
 void exchange_keep(struct exchange *e, uint64_t bytes);
 /* Queues request.reply. */
 enum MHD_Result exchange_queue(struct exchange *e);
-/* Sends it past the library, and drops what still comes of the request; MHD_NO: nothing was sent.
- */
+/* Sends request.reply without the library, and drops the rest of the request; MHD_NO: nothing was
+ * sent. */
 enum MHD_Result exchange_send_early(struct exchange *e);
 
 /* send.c. Answers on a socket that the library does not write to, as this listener words an error,
@@ -186,10 +189,10 @@ enum MHD_Result exchange_send_early(struct exchange *e);
 void listener_send_error(const struct listener *l, int fd, unsigned status, const char *code,
                          const char *detail);
 
-/* listening.c. Looks after clients that wait in the kernel's queue: where all workers are full or
- * the process is out of descriptors, makes room; where a worker is deaf since it ran out of
- * descriptors (the library listens again when one of its connections ends), accepts for it. True
- * where it should look again soon. For the deadlines' thread alone. */
+/* listening.c. Handles clients that wait in the kernel's queue. If all workers are full or the
+ * process is out of descriptors, makes room. If a worker stopped listening because it ran out of
+ * descriptors (the library listens again when one of its connections ends), accepts for it. True if
+ * it should look again soon. For the deadlines' thread alone. */
 bool listener_look(struct listener *l);
 /* listening.c: what metrics call a row of the counts. */
 const char *listener_row_label(const struct listener *l, size_t row);
@@ -219,8 +222,8 @@ void connections_make_room(struct listener *l, uint32_t count, int64_t now);
  * come, so that the library closes them; those with one in their buffer are left to answer it, and
  * those that have only just come to send it. True where no connection is left. */
 bool connections_end_idle(struct listener *l);
-/* Requests that come now are refused: the listener has been quiescing for as long as connections
- * that were accepted before may take to say something. */
+/* Whether new requests are refused: the listener has been quiescing for as long as connections
+ * accepted before may take to send their first request. */
 bool listener_refuses(const struct listener *l);
 /* NOTIFY_CONNECTION, for a worker. */
 void connection_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,

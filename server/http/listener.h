@@ -33,7 +33,7 @@ struct completion {
 struct listener_socket {
     int fd;
     bool given; /* it listens already, and the process that handed it over keeps it: connections
-                   that are not taken are left to the next process */
+                 * that are not accepted are left to the next process */
 };
 
 struct listener_options {
@@ -46,14 +46,15 @@ struct listener_options {
     uint32_t max_connections_per_address; /* 0: no limit */
     uint32_t header_timeout_ms, body_timeout_ms, reply_timeout_ms, idle_timeout_ms;
     uint32_t max_header_bytes;
-    /* Its threads run soon after they wake (listening.c): requests of little work. */
+    /* For requests of little work: its threads have short time slices, and so run soon after they
+     * wake (listening.c). */
     bool short_slices;
     bool tls; /* speaks https, with the pair of tls_use */
     enum tls_side tls_side;
     uint32_t max_suspended;
     bool problem_json; /* errors as problem+json (admin) or short text (public) */
-    bool request_ids;  /* each request has an id, its own where it is well-formed, and its reply
-                          says it (X-Request-Id) */
+    bool request_ids;  /* each request has an id (X-Request-Id), sent back in the reply: the
+                        * client's if it is well-formed, else a generated one */
     bool check_host;   /* admin: Host must be an IP address, localhost or one of
                           `allowed_hosts` (DNS rebinding), or its own */
     size_t allowed_host_count;
@@ -65,7 +66,7 @@ struct listener_options {
     const struct route *routes; /* borrowed; fixed paths */
     /* For paths that no fixed route has: the catch-all (public pages). NULL: 404. */
     const struct route *fallback;
-    struct readers *readers; /* of all listeners; borrowed; NULL: nobody counts */
+    struct readers *readers; /* shared by all listeners; borrowed; NULL: none */
     void *context;           /* for every hook of every route */
     /* Checks `Authorization` for routes with a `role`: fills token_name and grant, or fills a reply
      * (401, 429) and returns false. Must not block. */
@@ -80,13 +81,13 @@ struct listener_options {
 /* Starts to listen. On failure `*out` is NULL and `why` holds a sentence. */
 bool listener_start(const struct listener_options *options, struct listener **out, char *why,
                     size_t why_size);
-/* Takes the timeouts and max_connections_per_address of `options`, for deadlines set and
- * connections come from now on. Any thread. */
+/* Applies the timeouts and max_connections_per_address of `options` to deadlines and connections
+ * from now on. Any thread. */
 void listener_retune(struct listener *l, const struct listener_options *options);
 /* "127.0.0.1:34567", with the real port. Borrowed. */
 const char *listener_address(const struct listener *l);
-/* How long a reply may go on leaving once its listener stops: a client that reads nothing keeps
- * the stop waiting for so long. */
+/* How long a reply may go on being sent once its listener stops: so long can a client that reads
+ * nothing delay the stop. */
 #define LISTENER_STOP_REPLY_MS 5000
 /* Stops accepting; a second and a half later, handlers that would wait begin to answer 503. */
 void listener_quiesce(struct listener *l);
@@ -106,13 +107,13 @@ void listener_times(const struct listener *l,
                     void (*each)(void *context, const char *route,
                                  const struct histogram_values *took),
                     void *context);
-/* Milliseconds since its deadlines were last looked after, which is done a few times a second and
- * needs the lock of all connections: for a watchdog. 0 while there is no connection. Any thread. */
+/* For a watchdog: milliseconds since the deadlines were last checked, which is done a few times a
+ * second and needs connections_lock. 0 while there is no connection. Any thread. */
 int64_t listener_stale_ms(const struct listener *l);
 /* Connections now open, and suspended. */
 void listener_load(const struct listener *l, uint32_t *connections, uint32_t *suspended);
 
-/* What a connection was cut for being too slow at. */
+/* What a connection was too slow at when it was cut. */
 enum listener_wait {
     LISTENER_WAIT_HEADER, /* the next request: idle, or its header came too slowly */
     LISTENER_WAIT_BODY,
@@ -126,9 +127,9 @@ struct listener_totals {
         aborted; /* requests that ended before their reply was out: the client left or was cut */
     uint64_t accepted;
     uint64_t failed;     /* could not be accepted or given to a thread: descriptors, memory */
-    uint64_t full;       /* times that who came had to wait in the kernel: every place was taken */
+    uint64_t full;       /* times that clients had to wait in the kernel: every place was taken */
     uint64_t over_limit; /* ended at once: too many of one address */
-    uint64_t evicted;    /* ended for others, since none was free: had been idle or slow longest */
+    uint64_t evicted;    /* ended to make room for others: idle or slow for longest */
     uint64_t late[LISTENER_WAITS];
     uint32_t max_connections, max_suspended;
 };

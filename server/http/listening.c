@@ -4,12 +4,12 @@
  *
  *   kernel's queue --> worker whose accept4 is first --> connection_notify
  *
- * All workers have the same listening socket in their epoll sets. One that has all the connections
- * it may have leaves it to the others; when all have, the deadlines' thread makes room
- * (listener_look). A start goes: options copied, socket, deadlines, workers. A stop: the workers
- * no longer accept and what waits in the queue is handed to them (listener_quiesce), requests that
- * are open are answered (wait_quiet), what is left is cut, and daemons, deadlines and memory go in
- * that order (listener_free). */
+ * All workers have the same listening socket in their epoll sets. A worker with all the connections
+ * that it may have leaves new ones to the others; if all are full, the deadlines' thread makes room
+ * (listener_look). A start: copies the options, opens the socket, starts deadlines and workers. A
+ * stop: the workers no longer accept, and the connections in the queue are handed to them
+ * (listener_quiesce); open requests are answered (wait_quiet); other connections are cut; daemons,
+ * deadlines and memory are freed in that order (listener_free). */
 #include "server/http/listener.h"
 
 #include <assert.h>
@@ -45,7 +45,7 @@ static size_t unescape_nothing(void *cls, struct MHD_Connection *mhd, char *text
 #define STRICTNESS MHD_OPTION_STRICT_FOR_CLIENT
 #endif
 
-/* The library's accept policy: all are let in, and counted. */
+/* The library's accept policy: admits and counts all connections. */
 static enum MHD_Result count_accepted(void *cls, const struct sockaddr *peer, socklen_t size)
 {
     struct listener *l = cls;
@@ -56,12 +56,12 @@ static enum MHD_Result count_accepted(void *cls, const struct sockaddr *peer, so
     return MHD_YES;
 }
 
-/* The daemon of `w->listener`'s options; false with errno. */
+/* Starts the daemon of a worker, by the options of its listener; false with errno. */
 static bool daemon_start(struct worker *w)
 {
     struct listener *l = w->listener;
-    /* One daemon for each thread: the library's own pool cannot be stopped as below. TURBO: it
-     * reads at once what came with a connection, and does not shut down what it closes. */
+    /* One daemon for each thread: the library's own pool cannot be stopped as below. TURBO: the
+     * library reads a new connection at once, and closes one without shutdown(2). */
     unsigned flags =
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     size_t memory = (size_t)l->options.max_header_bytes + POOL_BESIDE_HEADER;
@@ -139,7 +139,7 @@ static bool worker_start(struct worker *w)
     return daemon_start(w) && control_open(w);
 }
 
-/* The worker accepts no more; what it has it goes on serving. */
+/* Makes the worker accept no more connections; it goes on serving those that it has. */
 static void worker_quiesce(struct worker *w)
 {
     shutdown(w->control_fd, SHUT_WR);
@@ -150,7 +150,7 @@ static void worker_quiesce(struct worker *w)
     close(w->listen_fd);
 }
 
-/* Cuts what is left of its connections; none may be suspended. */
+/* Cuts the remaining connections of the worker; none may be suspended. */
 static void worker_stop(struct worker *w)
 {
     if (w->daemon != NULL)
@@ -161,7 +161,7 @@ static void worker_stop(struct worker *w)
 }
 
 #define ROUND     256  /* accepted in a row */
-#define LAST_MOST 4096 /* accepted by a stop at most: those behind them came after it */
+#define LAST_MOST 4096 /* accepted by a stop at most: later ones came after it */
 #define ROOM_PART 64   /* a full listener frees one place in so many at a time */
 
 static uint64_t load_of(const struct worker *w)
@@ -194,8 +194,8 @@ static struct worker *least_loaded(struct listener *l)
 #define PLACE_WAIT_MS 100
 
 /* The library counts a connection for a moment longer than `load`: it reports the end before it
- * takes it off its own count, and closes what is added in between. Waits for the end of that
- * moment, which is long only where the worker is kept from running; false: it has not come. */
+ * lowers its own count, and closes a connection that is added in between. Waits until that moment
+ * is over, which takes long only if the worker does not get to run; false: it is not over. */
 static bool library_has_place(const struct worker *w)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -308,7 +308,7 @@ static bool start_workers(struct listener *l)
         w->listener = l;
         w->limit = most / threads + (i < most % threads);
         atomic_init(&w->load, 0);
-        l->worker_count++; /* also one of which only the daemon starts has to be stopped */
+        l->worker_count++; /* also a worker of which only the daemon started must be stopped */
         if (!worker_start(w))
             return false;
     }
@@ -429,7 +429,7 @@ static bool open_socket(struct listener *l, const struct listener_options *optio
     return false;
 }
 
-/* The workers' threads inherit short slices, where they are wanted. */
+/* Starts the workers. Their threads inherit short time slices, if configured. */
 static bool start_answering(struct listener *l)
 {
     int silent_s = 1;   /* a client that says nothing is accepted after about that */
@@ -498,8 +498,8 @@ void listener_quiesce(struct listener *l)
         worker_quiesce(&l->workers[i]);
     pthread_mutex_lock(&l->accept_lock);
     l->accepting = false;
-    /* Who has come before the stop is still served; a flood does not keep it from its end. Those in
-     * the queue of a given socket are the next process's. */
+    /* Clients that came before the stop are still served; LAST_MOST bounds a flood. Those in the
+     * queue of a given socket are left to the next process. */
     for (int taken = 0; !l->given && taken < LAST_MOST; taken += ROUND)
         if (accept_for_workers(l, ROUND) < ROUND)
             break;
@@ -529,7 +529,7 @@ static bool wait_quiet(struct listener *l, uint32_t timeout_ms)
     int64_t idle_end = atomic_load(&l->quiesced_ms) + STOP_IDLE_MS;
 
     for (;; now = clock_coarse_ms()) {
-        bool none = connections_end_idle(l); /* first: no request begins behind its back */
+        bool none = connections_end_idle(l); /* first, so that no request begins in between */
         if (is_quiet(l) && (none || now >= idle_end))
             return true;
         if (now >= end)
@@ -545,8 +545,8 @@ void listener_stop(struct listener *l, uint32_t timeout_ms)
     listener_quiesce(l);
     if (!wait_quiet(l, timeout_ms)) {
         deadline_cut_all(l);
-        /* The library aborts the process where a connection is suspended: code that breaks the
-         * promise to resume it gets a listener that is never freed rather than that. */
+        /* The library aborts the process if a connection is suspended. If code broke its promise to
+         * resume one, the listener is rather never freed. */
         if (!wait_quiet(l, STOP_GRACE_MS) && atomic_load(&l->waiting) > 0)
             return;
     }

@@ -41,7 +41,7 @@ static bool is_page(const struct resource *r)
     return r->held.kind == HELD_PAGE;
 }
 
-/* Of GET alone (RFC 9110 14.2), and only of what the client has the rest of. */
+/* The part to send: of GET alone (RFC 9110 14.2), and not if If-Range names another version. */
 static enum range_kind choose_part(const struct request *request, const struct validators *own,
                                    uint64_t size, uint64_t *first, uint64_t *len)
 {
@@ -73,8 +73,8 @@ void resource_reply(struct request *request, struct resource *r, bool as_file,
                                             : REPRESENT_IDENTITY;
     struct variant v = variant_of(r, represent);
     struct conditions conditions = request_conditions(request);
-    /* For a page dated in the future, the time of its reply: its own date must not be compared
-     * with. */
+    /* A page dated in the future is sent with the time of its reply: its own date must not be
+     * compared. */
     bool dated = !is_page(r) || r->dated_at == r->changed_at;
     struct validators own = {v.etag, dated ? r->changed_at : 0,
                              atomic_load(&r->same_second) || request->undated};
@@ -112,7 +112,7 @@ void resource_reply(struct request *request, struct resource *r, bool as_file,
 
 /* ---- a response --------------------------------------------------------------------------- */
 
-/* Of HEAD and 304, which have the length of a body but never ask for one. */
+/* The reader of HEAD and 304, which have the length of a body but never send one. */
 static ssize_t no_bytes(void *cls, uint64_t position, char *buffer, size_t max)
 {
     (void)cls;
@@ -149,7 +149,7 @@ static bool add(struct MHD_Response *response, const char *name, const char *val
     return MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
-/* Tags of what is sent: its site, and of a page its index. */
+/* Adds the cache tags: that of the site, and for a page that of its index. */
 static bool add_tags(struct MHD_Response *response, const struct reply *reply)
 {
     const char *separator = strcmp(reply->cache->tag, "Surrogate-Key") == 0 ? " " : ",";
@@ -170,7 +170,8 @@ static bool add_cache_fields(struct MHD_Response *response, const struct reply *
            (cache->tag == NULL || add_tags(response, reply));
 }
 
-/* What a 304 has (RFC 9110 15.4.5), and all others too. `now`: of the message. */
+/* Adds the fields of a 304 (RFC 9110 15.4.5), which all others have too. `now`: the date of the
+ * message. */
 static bool add_validators(struct MHD_Response *response, const struct reply *reply, int64_t now)
 {
     const struct resource *r = reply->resource;
@@ -196,7 +197,7 @@ static bool add_type(struct MHD_Response *response, const struct reply *reply)
            (reply->represent != REPRESENT_GZIP || add(response, "Content-Encoding", "gzip"));
 }
 
-/* What to do with the content that comes along. */
+/* Adds fields that say how to treat the content. */
 static bool add_advice(struct MHD_Response *response, const struct reply *reply)
 {
     size_t size = variant_of(reply->resource, reply->represent).len;
@@ -206,7 +207,7 @@ static bool add_advice(struct MHD_Response *response, const struct reply *reply)
         !add(response, "X-Robots-Tag", "noindex") ||
         !add(response, "Accept-Ranges", is_page(reply->resource) ? "none" : "bytes"))
         return false;
-    /* XML of others, at the site's own origin: what is XHTML in it runs no script there. */
+    /* XML of other authors at the site's own origin: XHTML in it must not run scripts there. */
     if (!is_page(reply->resource) && !add(response, "Content-Security-Policy", "script-src 'none'"))
         return false;
     if (reply->status != 206)
@@ -216,7 +217,7 @@ static bool add_advice(struct MHD_Response *response, const struct reply *reply)
     return add(response, "Content-Range", range);
 }
 
-/* Takes a response that was made, or NULL. */
+/* Adds the fields to a response that was just made; NULL if that is NULL or out of memory. */
 static struct MHD_Response *with_fields(struct MHD_Response *response, const struct reply *reply,
                                         int64_t now)
 {
@@ -230,7 +231,7 @@ static struct MHD_Response *with_fields(struct MHD_Response *response, const str
     return NULL;
 }
 
-/* Of bytes that are there, or of a length alone. */
+/* A response with bytes in memory, or with a length alone. */
 static struct MHD_Response *make_response(const struct reply *reply, int64_t now)
 {
     struct variant v = variant_of(reply->resource, reply->represent);
@@ -253,7 +254,7 @@ static ssize_t inflate_bytes(void *cls, uint64_t position, char *buffer, size_t 
 {
     z_stream *z = cls;
 
-    (void)position; /* it only ever asks for what comes next */
+    (void)position; /* the library only ever asks for the next bytes */
     z->next_out = (Bytef *)buffer;
     z->avail_out = max > INFLATE_BLOCK ? INFLATE_BLOCK : (uInt)max;
     uInt asked = z->avail_out;
@@ -313,8 +314,8 @@ static struct MHD_Response *make_inflating(const struct resource *s)
 
 /* ---- a page's prebuilt ones --------------------------------------------------------------- */
 
-/* What hangs on a page. The responses point into its buffer and hold no reference to it: who queues
- * them does, until the request is completed (resource.h). */
+/* The attachment of a page. The responses point into its buffer without a reference to it: the
+ * request that queues one has it, until it is completed (resource.h). */
 struct page_responses {
     /* By representation; that of identity is for HEAD only: it has no bytes. */
     struct MHD_Response *whole[REPRESENTATIONS], *not_modified[REPRESENTATIONS];
@@ -361,7 +362,7 @@ bool page_response_attach(void *cache, struct resource *s)
 
 /* ---- on its way out ----------------------------------------------------------------------- */
 
-/* However small the part is that leaves: all of it is held for it. */
+/* Enters the reader, however small the part is that is sent: all of the resource is held for it. */
 static bool enter(const struct recipient *to, struct resource *r, uint64_t bytes, bool inflate)
 {
     if (to->readers == NULL || bytes == 0 ||
@@ -402,7 +403,7 @@ enum resource_send resource_send_queue(struct MHD_Connection *mhd, const struct 
         response = own;
     }
     enum MHD_Result result = MHD_NO;
-    /* A page's never says so: at a stop the requests that have come behind it are answered too. */
+    /* The prebuilt one of a page never says so: at a stop, pipelined requests are answered too. */
     bool close = to->close && own != NULL && !inflate;
     if (response != NULL && (!close || add(own, "Connection", "close")))
         result = MHD_queue_response(mhd, reply->status, response);

@@ -3,8 +3,8 @@
  * of it (RFC 9110 12.5.3, 13.2.2, 14.2), and the responses that libmicrohttpd sends.
  *
  * A page has its responses made once, when it is published; all threads queue them for every 200,
- * 304 and HEAD. Those of a file, of a part, and of a page that is inflated as it is sent are made
- * for the one request. */
+ * 304 and HEAD. The response for a file, for a part, or for a page that is inflated as it is sent
+ * is made for one request. */
 #pragma once
 
 #include <microhttpd.h>
@@ -33,20 +33,20 @@ void resource_cut(void *readers, enum held_kind kind, uint64_t bytes);
  * ones always send one. */
 #define NOT_MODIFIED_HAS_LENGTH (MHD_VERSION < 0x00097701)
 
-/* A response for 304, to which the caller adds fields; NULL: no memory. `len`: of the 200 that it
- * replaces, given where a length must be sent: no other may be (RFC 9110 8.6). */
+/* A response for 304, to which the caller adds fields; NULL: no memory. `len`: the length of the
+ * 200 that it replaces, used if the library always sends one: it may be no other (RFC 9110 8.6). */
 struct MHD_Response *not_modified_new(uint64_t len);
 
 enum resource_send {
     RESOURCE_SENT,
-    RESOURCE_BUSY,   /* too many pages are being inflated, by others as fast as this one */
-    RESOURCE_FAILED, /* no memory, or the library took it not */
+    RESOURCE_BUSY,   /* too many pages are being inflated, and no reader may be cut for this one */
+    RESOURCE_FAILED, /* out of memory, or the library rejected it */
 };
 
-/* Who reads it: entered in `readers` (NULL: nobody counts) unless it is small. */
+/* The client that reads it: entered in `readers` (NULL: none) unless it is small. */
 struct recipient {
     struct readers *readers;
-    struct reader *reader; /* the caller has it leave when the request is completed */
+    struct reader *reader; /* the caller calls readers_leave when the request is completed */
     const char *address;   /* as in struct reading */
     int fd;
     bool close; /* a file's response says that the connection ends behind it */

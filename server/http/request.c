@@ -11,8 +11,8 @@
 
 /* ---- its header */
 
-/* Each with its first letter and its last, in lower case. HEADER_COUNT: nobody here asks for it,
- * but most requests have it, and its name need not be read byte by byte. */
+/* Each with its first and last letter, in lower case. HEADER_COUNT: nothing here needs the field,
+ * but most requests have it, and its name need not be checked byte by byte. */
 #define KNOWN_HEADERS(X)                                                                           \
     X(HEADER_HOST, 'h', 't', "Host")                                                               \
     X(HEADER_CONTENT_LENGTH, 'c', 'h', "Content-Length")                                           \
@@ -70,7 +70,7 @@ static const struct known *find(const char *name, size_t len)
     unsigned first = (unsigned char)(name[0] | 0x20), last = (unsigned char)(name[len - 1] | 0x20);
     const struct known *known = &slots[SLOT(first, last, len)];
 
-    /* Nearly all write it as the standards do. */
+    /* Nearly all clients write the name as the standards do. */
     if (known->name != NULL && known->len == len &&
         (memcmp(known->name, name, len) == 0 || strncasecmp(known->name, name, len) == 0))
         return known;
@@ -78,7 +78,7 @@ static const struct known *find(const char *name, size_t len)
 }
 
 /* A space before the colon, which libmicrohttpd 0.9.75 keeps in the name, would hide a
- * Content-Length from us that the next server sees. */
+ * Content-Length that the next server sees. */
 static bool is_token(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -87,8 +87,8 @@ static bool is_token(const char *text, size_t len)
     return len > 0;
 }
 
-/* libmicrohttpd 0.9.75 puts a folded line behind the name of the field before: what the next server
- * reads as a length stands here as Content-Length5, and hides the body. */
+/* libmicrohttpd 0.9.75 appends a folded line to the name of the previous field: what the next
+ * server reads as a length is the name Content-Length5 here, and hides the body. */
 static bool hides_framing(const char *name, size_t len)
 {
     static const char *const framing[] = {"Content-Length", "Transfer-Encoding"};
@@ -137,7 +137,7 @@ void header_scan_add(struct header_scan *scan, const char *name, size_t name_len
     scan->fields++;
     if (value == NULL)
         value = "";
-    /* A CR alone: some take it for a line's end (RFC 9112 2.2). */
+    /* A CR alone: some servers read it as the end of a line (RFC 9112 2.2). */
     if (strchrnul(value, '\r') != value + value_len) {
         scan->malformed = true;
         return;
@@ -319,7 +319,7 @@ void reply_header(struct reply *reply, const char *name, const char *value)
     reply->headers[reply->header_count++] = (struct reply_header){name, copy};
 }
 
-/* What a handler began to answer makes room for the error; a 401's challenge is added after. */
+/* Drops what a handler began to answer. The challenge of a 401 is added after this. */
 static void start_error(struct reply *reply, unsigned status, const char *content_type)
 {
     reply_done(reply);

@@ -36,7 +36,7 @@ enum known_header {
     HEADER_IF_MATCH,
     HEADER_CONTENT_ENCODING,
     HEADER_X_FORWARDED_FOR,
-    HEADER_CDN_LOOP,              /* through whom the request came (RFC 8586) */
+    HEADER_CDN_LOOP,              /* the servers that the request has passed (RFC 8586) */
     HEADER_SITEMAPD_FORWARDED_BY, /* the nodes that have forwarded it (server/api/forward.h) */
     HEADER_LISTS,                 /* their number */
     HEADER_HOST = HEADER_LISTS,
@@ -69,8 +69,8 @@ struct header_scan {
     struct str *joined;              /* [HEADER_LISTS], lists of several lines; owned; NULL: none */
 };
 
-/* Adds one header line; lengths are the parser's, and the text ends with a NUL behind them. `value`
- * may be NULL: empty. Texts are borrowed until header_scan_done. */
+/* Adds one header line; lengths are the parser's, and both texts end with a NUL. `value` may be
+ * NULL: empty. Texts are borrowed until header_scan_done. */
 void header_scan_add(struct header_scan *scan, const char *name, size_t name_len, const char *value,
                      size_t value_len);
 /* Frees the lists; the scan is to be cleared before it is used again. */
@@ -119,9 +119,9 @@ struct reply {
     bool from_file;                   /* the body is of `file`; see reply_file */
     int file;                         /* owned */
     uint64_t file_first, file_bytes;
-    bool close; /* close the connection behind it */
+    bool close; /* close the connection after it */
     size_t header_count, text_len;
-    /* The last members are not cleared. header_count of these are set. */
+    /* Not cleared between requests: only the first header_count headers are set. */
     struct reply_header headers[REPLY_MAX_HEADERS];
     char text[REPLY_TEXT_BYTES];
 };
@@ -168,7 +168,7 @@ struct request {
     struct str body; /* collected body of routes without a `body` hook */
     /* The token's name, where the route needs one; set by the authorise hook. */
     const char *token_name;    /* in token_text, or static */
-    struct grant grant;        /* what it may; its texts are here or static */
+    struct grant grant;        /* what the token may do; its texts are in the request or static */
     int64_t token_id;          /* of the catalogue's token; 0: it is the environment's */
     uint8_t token_sha256[32];  /* of the catalogue's token */
     struct exchange *exchange; /* the listener's; NULL in tests */
@@ -216,9 +216,8 @@ enum handled {
  * not). False: none is free, or the listener is stopping; answer 503. Always true in tests. */
 bool request_may_wait(struct request *request);
 
-/* True where the client of a request that waits has closed its connection, or its side of it: who
- * asked for a long answer and then sends no more is taken as gone. Any thread, until
- * request_resume. */
+/* True if the client of a waiting request has closed its connection, or its side of it: a client
+ * that can send no more is considered gone. Any thread, until request_resume. */
 bool request_is_gone(const struct request *request);
 
 /* Resumes a request that was answered HANDLE_LATER; its reply (or, in mid-body, its readiness for

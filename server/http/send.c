@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How a reply leaves: queued in the library once the request is whole, a page as it was made with
- * its snapshot, all else from request.reply; or, where that is too late or the library has no
- * memory for it, to the socket itself. What every reply has is added here. */
+/* How a reply is sent. Usually it is queued in the library once the request is whole: a page as it
+ * was made with its snapshot, all else from request.reply. If the request is not whole, or the
+ * library has no memory, the reply is written to the socket itself. The headers of every reply are
+ * added here. */
 #include <strings.h>
 #include <sys/socket.h>
 
@@ -61,7 +62,7 @@ static bool has_header(const struct reply *reply, const char *name)
     return false;
 }
 
-/* What every reply of ours has. */
+/* Adds the headers that every reply has. */
 static void complete_headers(struct exchange *e)
 {
     struct reply *reply = &e->request.reply;
@@ -136,7 +137,7 @@ void exchange_keep(struct exchange *e, uint64_t bytes)
                      bytes);
 }
 
-/* Whose reading counts; NULL: a listed proxy's, which speaks for many. */
+/* The address for which the reading is counted; NULL for a listed proxy, which speaks for many. */
 static const char *reader_address(const struct exchange *e)
 {
     return connection_is_trusted(e->connection->listener, e->request.peer) ? NULL : e->request.peer;
@@ -170,7 +171,7 @@ enum MHD_Result exchange_queue(struct exchange *e)
     return MHD_NO;
 }
 
-/* The reply as bytes. */
+/* Writes the reply as bytes. */
 static void render(struct exchange *e, struct str *out)
 {
     struct reply *reply = &e->request.reply;
@@ -192,7 +193,7 @@ static void render(struct exchange *e, struct str *out)
         str_append(out, reply->body.data, reply->body.len);
 }
 
-/* As much as the socket takes now; false where that is nothing. */
+/* Sends as much as the socket takes now; false if that is nothing. */
 static bool send_now(struct exchange *e, const struct str *bytes)
 {
     struct connection *c = e->connection;
@@ -220,7 +221,7 @@ enum MHD_Result exchange_send_early(struct exchange *e)
         str_done(&bytes);
         return MHD_NO;
     }
-    /* An empty send buffer takes a refusal whole; what it does not take is cut. */
+    /* A refusal fits into an empty send buffer; a longer reply is cut. */
     bool sent = send_now(e, &bytes);
     str_done(&bytes);
     if (!sent)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Keeps the places for slow readers and for uncompressed pages, and chooses whom to cut off. */
+/* Keeps account of readers and places, and chooses which readers to cut off. */
 #include "server/http/slow_readers.h"
 
 #include <arpa/inet.h>
@@ -31,7 +31,7 @@ static bool read_address(const char *text, struct sockaddr_storage *out)
     return out->ss_family != 0;
 }
 
-/* It is in nobody's way from now on. */
+/* From now on the reader counts for no place, no address and no own bytes. */
 static void give_up(struct readers *r, struct reader *reader)
 {
     peers_leave(&r->peers, reader->peer);
@@ -58,8 +58,8 @@ static bool is_slow(const struct reader *reader, int64_t now_ms)
     return now_ms - reader->since_ms >= READERS_SLOW_MS;
 }
 
-/* The one of `peer`, or of `keeper`, that has been at it longest; NULL where it is not slow. They
- * are in order, so that only slow ones are looked at. */
+/* The longest reader of `peer`, or of `keeper`; NULL if it is not slow. Readers are in order, so
+ * that only slow ones are looked at. */
 static struct reader *slowest_of(const struct readers *r, const struct peer *peer,
                                  const struct peer *keeper, int64_t now_ms)
 {
@@ -69,7 +69,8 @@ static struct reader *slowest_of(const struct readers *r, const struct peer *pee
     return NULL;
 }
 
-/* Of those that keep a place: who keeps the most, and who has kept one longest. */
+/* Of the readers with a place: a reader of the address with the most, and the one that has had it
+ * longest. */
 static void look_at_places(const struct readers *r, struct reader **most, struct reader **longest)
 {
     *most = *longest = NULL;
@@ -84,7 +85,8 @@ static void look_at_places(const struct readers *r, struct reader **most, struct
     }
 }
 
-/* Who goes, so that another has a place; NULL: nobody. `own`: places that the other keeps. */
+/* The reader that must give its place to another; NULL: none. `own`: places that the other's
+ * address has. */
 static struct reader *reader_to_cut(const struct readers *r, uint32_t own, int64_t now_ms)
 {
     struct reader *most, *longest;
@@ -105,7 +107,7 @@ static bool enter(struct readers *r, struct reader *reader, const struct sockadd
                         : peers_enter(&r->keepers, (const struct sockaddr *)address, UINT32_MAX);
     uint32_t own = keeper == NULL ? 0 : peer_count(keeper) - 1;
     bool its_half = keeper != NULL && own >= (r->places + 1) / 2 && r->places > 1;
-    /* Beyond its half an address keeps only what is read at once. */
+    /* Beyond its half, an address must give up a slow reader. */
     struct reader *victim = its_half ? slowest_of(r, NULL, keeper, now_ms) : NULL;
 
     if (victim == NULL && r->taken >= r->places) {
@@ -163,7 +165,7 @@ bool readers_enter(struct readers *r, struct reader *reader, const struct readin
     return entered;
 }
 
-/* The one that has been at it longest of the site that keeps the most; NULL: `but` is alone. */
+/* The longest reader of the site that keeps the most; NULL: there is only `but`. */
 static struct reader *keeper_to_cut(const struct readers *r, const struct reader *but)
 {
     int most = 0;
@@ -224,8 +226,8 @@ void readers_freed(struct readers *r, enum held_kind kind, uint64_t bytes)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Of a page that is current somebody else would ask again: nothing is won. A file is evicted when
- * nobody reads it. */
+/* Readers of a current page are not cut: others would ask for it again, and no memory would become
+ * free. A file is evicted when nobody reads it. */
 static bool may_be_cut(const struct reader *reader, int64_t now_ms)
 {
     const struct held *held = reader->held;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Which client reads which page or file, and what memory requests use, so that it can be taken back
- * from slow clients: memory, and *places* (of which there are as many as pages may be inflated at
- * once). Knows connections by their descriptor only; no microhttpd here. Thread safe.
+/* Which client reads which page or file, and how much memory requests use, so that slow clients can
+ * be made to give up memory, and *places* (one for each page that may be inflated at a time). Knows
+ * connections by their descriptor only; no microhttpd here. Thread safe.
  *
  * Four rules. Each ends the connections of the longest readers first:
  * 1. Of an address no more than READERS_PER_ADDRESS are slow (READERS_SLOW_MS) at a time.
@@ -10,13 +10,13 @@
  *    most loses one to an address with fewer; otherwise a slow reader loses its place. A place is
  *    refused only if nobody is slow and no address has more than the others.
  * 3. Memory that is wanted back: from retired pages, or from files that are read slowly.
- * 4. What requests keep for themselves alone, a body that arrives and a reply of the API, has
- *    `own_most` bytes together. Beyond that the site whose tokens use the most loses some;
- *    requests without a token count as one more site.
+ * 4. All memory that requests keep for themselves alone, for a body that arrives or a reply of the
+ *    API, is at most `own_most` bytes. Beyond that the site whose tokens use the most loses a
+ *    request; requests without a token count as one more site.
  * A reader that was cut no longer counts for places, for its address or for own bytes.
  *
- * A descriptor is used between enter and leave alone; the listener leaves when the request is
- * completed, before its connection is closed, so that it is never another's. */
+ * A descriptor is used between enter and leave alone. The listener calls leave when the request is
+ * completed, before the connection is closed, so the descriptor is never another connection's. */
 #pragma once
 
 #include <pthread.h>
@@ -27,8 +27,8 @@
 #include "server/http/address.h"
 #include "server/pages/resource.h"
 
-/* Replies up to here are not looked at: they leave with one write into the socket's buffer, or hold
- * as little as the connection itself does. */
+/* Replies up to this size are not tracked: one write puts them into the socket's buffer, or they
+ * hold as little as the connection itself. */
 #define READERS_MIN_BYTES   16384u
 #define READERS_SLOW_MS     2000 /* a reader of one reply is slow after this time */
 #define READERS_PER_ADDRESS 64u
@@ -42,7 +42,7 @@ struct readers {
     struct peers peers;          /* of all readers */
     struct peers keepers;        /* of those that keep a place */
     uint32_t places, taken;
-    uint64_t ending_bytes[HELD_KINDS]; /* of what was cut and is not free yet */
+    uint64_t ending_bytes[HELD_KINDS]; /* of cut readers, not free yet */
     uint64_t own_most;                 /* set before the first reader; READERS_OWN_MOST */
     uint64_t own_bytes, own_of[SITE_GROUPS + 1];
     uint64_t cut_for_memory, cut_for_others, cut_for_own;
@@ -52,7 +52,7 @@ struct readers {
 struct reader {
     struct readers *of; /* NULL: unused */
     struct reader *previous, *next;
-    struct held *held; /* NULL: what it has is its own */
+    struct held *held; /* NULL: it keeps memory of its own only */
     uint64_t own;
     int group;                  /* of `own` */
     struct peer *peer, *keeper; /* NULL: not counted */
@@ -65,32 +65,33 @@ struct reader {
 /* What a reply asks for. */
 struct reading {
     struct held *held;
-    const char *address; /* of the client, as text; NULL: not counted, it speaks for many */
+    const char *address; /* of the client, as text; NULL: not counted, since it speaks for many */
     int fd;
     bool place;     /* it needs one */
     int64_t now_ms; /* of the monotonic clock */
 };
 
-/* `places` for those whose replies are made while they are read. */
+/* `places`: how many replies may be made while they are read. */
 void readers_init(struct readers *r, uint32_t places);
-/* No reader is left. */
+/* No reader may be left. */
 void readers_done(struct readers *r);
 
 /* `reader` begins to read `what->held`, of which the caller has a reference until it has left.
  * False where it needs a place and there is none. */
 bool readers_enter(struct readers *r, struct reader *reader, const struct reading *what);
-/* Rule 4: the request keeps `own` bytes now. Enters `reader` unless it has; `group`: site_group_of
- * its token's site, or READERS_NO_TOKEN. */
+/* Rule 4: the request keeps `own` bytes now. Enters `reader` if it has not entered; `group`:
+ * site_group_of its token's site, or READERS_NO_TOKEN. */
 void readers_keep(struct readers *r, struct reader *reader, int fd, int group, uint64_t own);
-/* Takes a reader that never entered. Bytes that its end was to free, if it was the last to be
- * ended; else 0. They count as about to be free until readers_freed. */
+/* The reader has ended; one that never entered is accepted. Returns the bytes that the caller's
+ * reference frees, if what is held was to be freed and this was its last reader; else 0. They count
+ * as about to be free until readers_freed. */
 uint64_t readers_leave(struct reader *reader);
-/* The caller has given its reference back: else others would be ended for the same bytes. */
+/* The caller has released its reference. Needed: else other readers would be ended for the same
+ * bytes. */
 void readers_freed(struct readers *r, enum held_kind kind, uint64_t bytes);
 
-/* Rule 3: ends all readers of what is held, one after another, until `bytes` of that kind are about
- * to be free. What is about to be from an earlier call counts. Never blocks for long; any thread.
- */
+/* Rule 3: ends all readers of a resource, and of another, until `bytes` of that kind are about to
+ * be free. Those about to be free from an earlier call count. Never blocks for long; any thread. */
 void readers_cut(struct readers *r, enum held_kind kind, uint64_t bytes, int64_t now_ms);
 /* Readers whose connections were ended since the start: by rule 3, by rules 1 and 2, by rule 4. */
 void readers_count_cut(struct readers *r, uint64_t *for_memory, uint64_t *for_others,

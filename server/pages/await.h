@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Who waits for a revision: acknowledgements of writes, and long polls. Internal to pages/. */
+/* Requests that wait for a revision: acknowledgements of writes, and long polls. Internal to
+ * pages/. */
 #pragma once
 
 #include <pthread.h>
@@ -20,7 +21,7 @@ struct await {
     uint64_t file, revision;
     int64_t deadline_ms; /* CLOCK_MONOTONIC; 0: none */
     await_revision_done *done;
-    await_is_gone *is_gone; /* NULL: nobody asks */
+    await_is_gone *is_gone; /* NULL: the client is not checked */
     void *context;
 };
 
@@ -29,21 +30,20 @@ struct await_list {
     struct await *first;
     uint64_t file, published; /* everything of the file (catalogue_files) up to here */
     bool quiet;               /* only this node's own writes are still waited for */
-    bool stopping;            /* nobody does */
+    bool stopping;            /* no request waits any more */
     int64_t looked_ms;        /* when `is_gone` was asked */
 };
 
 void await_list_init(struct await_list *l);
-/* Calls `done` at once where nothing is to be waited for, or out of memory (UNAVAILABLE). `file`:
- * the one that `revision` is of; a poll's does not count. */
+/* Calls `done` at once if there is nothing to wait for, or out of memory (UNAVAILABLE). `file`: the
+ * file to which `revision` belongs; not used for polls. */
 void await_list_add(struct await_list *l, enum await_kind kind, uint64_t file, uint64_t revision,
                     uint32_t timeout_ms, await_revision_done *done, await_is_gone *is_gone,
                     void *context);
-/* Everything of `file` up to `revision` is published: resumes whom that satisfies, and with
- * UNAVAILABLE those who wait for an earlier file. */
+/* Everything of `file` up to `revision` is published: resumes the requests that this satisfies,
+ * and, with UNAVAILABLE, those that wait for an earlier file. */
 void await_list_publish(struct await_list *l, uint64_t file, uint64_t revision);
-/* Another catalogue is at the path: what was awaited of the one that was published will not come.
- */
+/* Another catalogue is at the path: awaited revisions of the previous one will not come. */
 void await_list_reset(struct await_list *l);
 /* Resumes the acknowledgements with UNAVAILABLE: the catalogue is gone. Polls go on waiting. */
 void await_list_fail(struct await_list *l);

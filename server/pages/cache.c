@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* How it works. `lock` guards the table, the lists and all that is in a place; it is held for
- * pointers only, never over I/O, SQL, compression, a callback or the freeing of a resource. What is
- * current is changed under the place's own lock too: so a GET of a page, which has the place from
- * the site map, needs that one alone. The order: `lock`, then a place's.
+ * pointers only, never over I/O, SQL, compression, a callback or the freeing of a resource.
+ * `current` is changed under the place's own lock, too: so a GET of a page, which has the place
+ * from the site map, needs only that lock. The order: `lock`, then a place's.
  *
- * The race that all is about, a change against a load:
+ * The race to get right, a change against a load:
  *
  *     a load reads version 5      ->  a pass raises `wanted` to 6, and answers the write: nobody
  *                                     later requests may get 5
  *     cache_install(5)            ->  CACHE_OUTDATED: loaded again, upon what it has
  *
  * A request from before `wanted` was raised may get 5, so that a load which loses every race
- * (MAX_ATTEMPTS) still ends for those who wait for it. A load that read at 7 and is installed
- * before the pass has rendered 6 makes that one CACHE_SUPERSEDED. Files have no revisions: each
- * load of one draws the next number, and so does a scan that invalidates them.
+ * (MAX_ATTEMPTS) still ends for the requests that wait for it. If a load that read revision 7 is
+ * installed before the pass has rendered 6, the page of the pass is CACHE_SUPERSEDED. Files have no
+ * revisions: each load of a file takes the next number, and so does a scan that invalidates files.
  *
  * `wanted` is only raised to what a pass has read from the file. So a load that begins after that
- * and reads less has found a file that was restored to an earlier state. The revision may never
- * come: all waiting requests get what the file has now, which is not kept, and the next pass starts
- * with fresh places.
+ * and reads a lower revision has found a catalogue that was restored to an earlier state. The
+ * wanted revision may never come: all waiting requests get the present page, which is not kept, and
+ * the next pass starts with new places.
  *
- * The least used: each kind has its places in memory in a list, the newest first. The eviction
- * comes from the old end. What was used since it last came by goes to the new end again. So a
- * GET leaves a mark, and moves nothing. */
+ * Eviction of the least used: each kind has a list of its places in memory, the newest first.
+ * Eviction begins at the old end, and moves places that were used since its last pass to the new
+ * end. So a GET only sets a mark, and moves nothing. */
 #include "server/pages/cache.h"
 
 #include <stdlib.h>
@@ -34,9 +34,10 @@
 #include "server/pages/workers.h"
 
 #define FIRST_CAPACITY 64u
-/* Loads that lose the race against changes this often answer those who asked before them. */
+/* A load that loses the race against changes this often answers the requests from before the
+ * changes. */
 #define MAX_ATTEMPTS 4
-#define CUT_LOOK_MS  20 /* whether those that were cut are gone */
+#define CUT_LOOK_MS  20 /* between looks for memory of cut readers */
 #define CUT_WAIT_MS  4000
 
 struct resource_waiter {
@@ -84,7 +85,7 @@ static bool is_key(const struct place_key *a, const struct place_key *b)
            strcmp(a->name, b->name) == 0;
 }
 
-/* Where it stands, or the free bucket where it would. */
+/* The bucket of the key, or the free one where it belongs. */
 static struct place **bucket_of(const struct cache *c, const struct place_key *key, uint64_t hash)
 {
     size_t i = hash & (c->capacity - 1);
@@ -109,7 +110,7 @@ static bool grow_table(struct cache *c)
     return true;
 }
 
-/* Places behind it move up, so that no search ends at the gap. */
+/* Moves up the places behind it, so that no search ends at the gap. */
 static void remove_from_table(struct cache *c, const struct place *p)
 {
     size_t mask = c->capacity - 1;
@@ -148,7 +149,7 @@ static void link_newest(struct place *p)
     l->count++;
 }
 
-/* Under the cache's lock. Returns what was there, to be given to `retire` outside of it. */
+/* Under the cache's lock. Returns the previous resource, for `retire` outside the lock. */
 static struct resource *set_current(struct place *p, struct resource *r)
 {
     pthread_mutex_lock(&p->lock);
@@ -158,7 +159,7 @@ static struct resource *set_current(struct place *p, struct resource *r)
     return old;
 }
 
-/* The same of a place that is listed: it goes to the new end of its list. */
+/* The same for a listed place, which moves to the new end of its list. */
 static struct resource *exchange(struct place *p, struct resource *r)
 {
     unlink_place(p);
@@ -176,7 +177,8 @@ static void retire(struct resource *r)
     resource_unref(r);
 }
 
-/* The table's reference is the caller's then, who drops what is in it. */
+/* Takes a place out of table and list. The caller gets the table's reference, and drops the
+ * resource. */
 static void delist(struct place *p)
 {
     remove_from_table(p->cache, p);
@@ -184,7 +186,7 @@ static void delist(struct place *p)
     p->listed = false;
 }
 
-/* Takes what is in a place that is in no list any more, and gives the reference to it back. */
+/* Drops the resource of a place that is in no list any more, and the reference to the place. */
 static void release_place(struct place *p)
 {
     if (p == NULL)
@@ -196,8 +198,8 @@ static void release_place(struct place *p)
     place_unref(p);
 }
 
-/* Where there are too many files, the least used that nobody loads is taken out, those that are not
- * in memory first. */
+/* If there are too many files, takes out the least used one that is not being loaded, files that
+ * are not in memory first. */
 static struct place *forget_one(struct cache *c)
 {
     struct place_list *lists = c->lists[HELD_FILE];
@@ -342,8 +344,8 @@ struct resource *place_resource(struct place *p)
     return place_peek(p);
 }
 
-/* Under the lock, with a reference; of a page whatever is there, since what is too old of one is
- * taken out. */
+/* The resource if it is fresh, with a reference. Under the lock. A page in memory is always fresh,
+ * since one that is too old is dropped. */
 static struct resource *fresh(struct place *p)
 {
     if (p == NULL || p->current == NULL ||
@@ -436,15 +438,15 @@ void cache_count(struct cache *c, struct resource *r)
     atomic_fetch_add(&share->resources, 1);
 }
 
-/* The least used of the kind but `keep`: of those that nobody reads, whose bytes are free without
- * it; with `read` of all. Under the lock. A page may be asked for at this moment: then it is
- * retired and counts on, as with any that is replaced. */
+/* The least used place of the kind, except `keep`. Only a place whose resource nobody reads, so
+ * that its bytes become free; with `read`, any. Under the lock. A GET may take the page at this
+ * moment: then it is retired and still counts, like a page that was replaced. */
 static struct place *least_used(struct cache *c, enum held_kind kind, const struct place *keep,
                                 bool read)
 {
     struct place_list *l = &c->lists[kind][1];
     struct place *marked = NULL;
-    /* Twice round: the first time takes the marks away. */
+    /* Two rounds: the first removes the marks. */
     for (size_t left = 2 * l->count; left > 0; left--) {
         struct place *p = l->oldest;
         if (p != keep && (read || atomic_load(&p->current->references) == 1)) {
@@ -482,7 +484,7 @@ static void cut_slowest_readers(struct cache *c, enum held_kind kind, uint64_t b
         c->options.cut_slow_readers(c->options.cut_context, kind, bytes);
 }
 
-/* Files before pages, and what nobody reads before what is read. */
+/* Evicts a file, or if there is none a page, that nobody reads. */
 static bool evict_any(struct cache *c, const struct place *keep)
 {
     return evict_place(c, HELD_FILE, keep, false) || evict_place(c, HELD_PAGE, keep, false);
@@ -492,10 +494,10 @@ void cache_enforce(struct cache *c, const struct place *keep)
 {
     uint64_t budget = c->options.budget_bytes, bytes;
     while ((bytes = bytes_of(c)) > budget) {
-        /* A page that is read is current no more, so that its slow readers may be cut. */
+        /* Evicting a page that is being read makes it retired, so that its readers may be cut. */
         if (evict_any(c, keep) || evict_place(c, HELD_PAGE, keep, true))
             continue;
-        /* What is left is this one, and what slow readers hold. */
+        /* Only `keep` is left, and what slow readers hold. */
         cut_slowest_readers(c, HELD_PAGE, bytes - budget);
         return;
     }
@@ -531,7 +533,7 @@ bool cache_reserve(struct cache *c, uint64_t bytes, bool cut_readers)
         cut_slowest_readers(c, HELD_FILE, bytes < share ? held + bytes - share : held);
         nanosleep(&(struct timespec){.tv_nsec = CUT_LOOK_MS * 1000000L}, NULL);
     }
-    /* No page that is read goes for a file. */
+    /* No page that is being read is evicted for a file. */
     while (bytes_of(c) > c->options.budget_bytes && evict_any(c, NULL))
         ;
     return true;
@@ -548,8 +550,9 @@ void cache_settle(struct cache *c, uint64_t bytes)
 
 /* ---- loading ------------------------------------------------------------------------------- */
 
-/* Calls and frees all. Takes over the reference to `r` (NULL: `result` says why): the last waiter
- * gets it, so that none is left behind an answer to count against the budget. */
+/* Calls and frees all waiters. Takes over the reference to `r` (NULL: `result` says why) and passes
+ * it to the last waiter, so that no reference outlives the answers and counts against the budget.
+ */
 static void resume_waiters(struct resource_waiter *waiters, enum await_result result,
                            struct resource *r)
 {
@@ -565,9 +568,9 @@ static void resume_waiters(struct resource_waiter *waiters, enum await_result re
     }
 }
 
-/* Under the lock. An attempt that found `version` is over, the last one of all where it says so:
- * takes off those whom it satisfies. True where that leaves nobody and nothing to do: the load has
- * ended. */
+/* Under the lock. Ends an attempt that found `version` (`last`: there will be no other), and moves
+ * the waiters that it satisfies to `*taken`. True if that leaves no waiter and nothing to do: the
+ * load has ended. */
 static bool finish_load(struct place *p, uint64_t version, bool last,
                         struct resource_waiter **taken)
 {
@@ -575,7 +578,7 @@ static bool finish_load(struct place *p, uint64_t version, bool last,
     if (!last && version < p->wanted)
         return false;
     struct resource_waiter **at = &p->waiters;
-    /* The newest come first, who may want more than those before them. */
+    /* The newest waiters come first, and may want a later version than older ones. */
     while (*at != NULL && (*at)->wanted > version)
         at = &(*at)->next;
     *taken = *at;
@@ -596,14 +599,14 @@ static void begin_load(struct place *p, struct load *l)
     pthread_mutex_unlock(&p->cache->lock);
 }
 
-/* Takes over what an attempt found, and ends the load or leaves it for another. */
+/* Takes over what an attempt found, and ends the load or leaves it to another attempt. */
 static bool end_load(struct place *p, const struct load *l, bool last,
                      struct resource_waiter **waiters)
 {
     struct resource *old = NULL;
     pthread_mutex_lock(&p->cache->lock);
     if (l->passing) {
-        /* The waiters' alone. */
+        /* For the waiters alone. */
     } else if (l->resource != NULL && p->current == l->resource) {
         p->version = l->version;
     } else if (l->resource != NULL) {
@@ -628,8 +631,8 @@ static bool end_load(struct place *p, const struct load *l, bool last,
 
 static void start_load(struct place *p);
 
-/* What an attempt found is not what the place is for: it may be older than what was wanted when the
- * attempt began. */
+/* The attempt found a file of another catalogue or a replaced file, which is not kept and may be
+ * older than the wanted version. */
 static void pass_on(struct load *l)
 {
     if (l->resource == NULL)
@@ -664,8 +667,8 @@ static void run_load(void *place)
         place_unref(p);
 }
 
-/* Hands a place whose `loading` is set, and a reference to it, to a thread. Where there is none to
- * be had, waiting requests get "try again". */
+/* Hands a place whose `loading` is set, and a reference to it, to a thread. If none takes it,
+ * waiting requests get AWAIT_UNAVAILABLE. */
 static void start_load(struct place *p)
 {
     struct cache *c = p->cache;

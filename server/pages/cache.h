@@ -31,9 +31,9 @@ struct workers;
 
 struct cache_options {
     uint64_t budget_bytes;
-    /* Resources that are being read use too much memory: cuts off those who have read longest,
-     * until at least `bytes` of the kind (replaced pages, or files) will be free, with what earlier
-     * calls will free. Must not block. NULL: nobody is cut off. */
+    /* Called when resources that are being read use too much memory: cuts off the longest readers,
+     * until at least `bytes` of the kind (replaced pages, or files) will be free, including those
+     * of earlier calls. Must not block. NULL: nobody is cut off. */
     void (*cut_slow_readers)(void *context, enum held_kind kind, uint64_t bytes);
     void *cut_context;
 };
@@ -71,8 +71,8 @@ struct place {
     struct resource *current;        /* owned reference; NULL: not in memory */
     uint64_t version;                /* of `current`: of a page its catalogue's revision */
     uint64_t wanted;                 /* nothing older may be installed */
-    int64_t fresh_until_ms;          /* of a file; later it is loaded again. clock_now_ms */
-    bool loading;                    /* a loader has it */
+    int64_t fresh_until_ms;          /* of a file, which is looked at again later. clock_now_ms */
+    bool loading;                    /* a loader is at work on it */
     bool listed;                     /* in the table and in a list; once removed it stays so */
     struct resource_waiter *waiters; /* the newest first */
     struct place *newer, *older;
@@ -87,12 +87,12 @@ struct place *cache_find(struct cache *c, const struct place_key *key);
 void place_ref(struct place *p);
 void place_unref(struct place *p); /* takes NULL */
 
-/* What is in memory, with a reference for the caller, or NULL. What a GET of a page does: takes no
- * lock that another page has. */
+/* The resource in memory, with a reference for the caller, or NULL. For a GET of a page: takes no
+ * lock that pages share. */
 struct resource *place_resource(struct place *p);
 /* The same for a caller that does not serve it: it does not count as a use. */
 struct resource *place_peek(struct place *p);
-/* The same of a file by its key, where it is fresh. */
+/* The same for a file by its key, if it is fresh. */
 struct resource *cache_fresh(struct cache *c, const struct place_key *key);
 
 /* The next place of the kind for which `is` is true, from *at (0 at first) on, with a reference, or
@@ -106,9 +106,10 @@ void cache_sweep(struct cache *c, enum held_kind kind, bool (*keep)(void *contex
 
 /* ---- what is in them ---------------------------------------------------------------------- */
 
-/* Counts a resource, until the last reference to it is gone. Before it is shared. */
+/* Counts a resource until the last reference to it is gone. Call it before the resource is shared.
+ */
 void cache_count(struct cache *c, struct resource *r);
-/* Raises what is wanted of a place. */
+/* Raises the version that is wanted of a place. */
 void cache_want(struct place *p, uint64_t version);
 
 enum cache_install {
@@ -119,7 +120,7 @@ enum cache_install {
 /* Makes `r` the current one, and takes over the caller's reference, if publisher.h (invariant 3)
  * allows it; else the caller keeps the reference. */
 enum cache_install cache_install(struct place *p, struct resource *r, uint64_t version);
-/* Takes from memory what is there. */
+/* Drops the resource of a place from memory. */
 void cache_drop(struct place *p);
 /* Evicts until the budget holds, but not from `keep` (NULL: from all). */
 void cache_enforce(struct cache *c, const struct place *keep);
@@ -141,10 +142,10 @@ void cache_invalidate(struct cache *c, int64_t source);
 struct load {
     struct resource *resource; /* owned; out: what is there now, counted, or NULL */
     enum await_result result;  /* DONE where there is a resource; else NONE or UNAVAILABLE */
-    uint64_t version;       /* of what was found; in: the one that is wanted. UINT64_MAX ends it */
-    int64_t fresh_until_ms; /* as in struct place */
-    bool forget;            /* the place need not be remembered */
-    bool passing;           /* for the waiters only, not kept: the file was replaced */
+    uint64_t version;          /* of what was found; in: wanted. UINT64_MAX: stop */
+    int64_t fresh_until_ms;    /* as in struct place */
+    bool forget;               /* the place need not be remembered */
+    bool passing;              /* for the waiters only, not kept: the file was replaced */
 };
 
 struct loader {
@@ -157,6 +158,6 @@ struct loader {
 void cache_set_loader(struct cache *c, enum held_kind kind, const struct loader *loader);
 
 /* Calls `done` with a place's resource, not older than `wanted` is now: at once if it is in memory
- * and fresh, else after loading it. If that version no longer exists, since the catalogue was set
- * back to an earlier state, it is the present one; UNAVAILABLE if there is none. */
+ * and fresh, else after loading it. If that version no longer exists, since the catalogue was
+ * restored to an earlier state, `done` gets the present one; UNAVAILABLE if there is none. */
 void cache_await(struct place *p, resource_awaited *done, void *context);

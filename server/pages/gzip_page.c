@@ -188,8 +188,8 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input)
         const uint8_t *piece = from + segment->offset;
         segment->offset = (uint32_t)(at - buffer);
         at = append_bytes(at, piece, segment->len);
-        /* What a length does to the CRC before it is most of the work of joining two: made once for
-         * a segment and kept by the pages that have it. */
+        /* Most of the work of joining two CRCs depends only on the length of the second part: it is
+         * done once for a segment and kept with it. */
         if (segment->crc_shift == 0)
             segment->crc_shift = (uint32_t)crc32_combine_gen((z_off_t)segment->raw_len);
         crc = crc32_combine_op(crc, segment->crc, segment->crc_shift);
@@ -304,7 +304,7 @@ static bool collect_row(void *context, uint32_t position, const char *loc, size_
     return !c->raw->failed;
 }
 
-/* Deflates what `raw` holds behind what `pieces` does. False when out of memory. */
+/* Appends the deflated `raw` to `pieces`. False when out of memory. */
 static bool deflate_raw(struct builder *b, uint32_t entries, struct snapshot_segment *out)
 {
     size_t offset = b->pieces.len;
@@ -335,8 +335,8 @@ static void stamp_snapshot(struct resource *s, uint64_t revision, const struct p
     s->same_second = page->same_second;
 }
 
-/* Renders and deflates segment `number` of the page behind what `pieces` holds; its offset is
- * relative to `pieces` until the page is sealed. */
+/* Renders and deflates segment `number` of the page, appended to `pieces`; its offset is relative
+ * to `pieces` until the page is sealed. */
 static enum catalogue_status render_segment(struct builder *b, struct catalogue_view *v,
                                             const struct page_record *page, uint32_t number,
                                             struct snapshot_segment *out)
@@ -453,8 +453,8 @@ struct resource *builder_restore(struct builder *b, const struct page_pieces *pi
     return s;
 }
 
-/* Dates of every form, a date left out, and all that is escaped; enough of it for deflate to show
- * its level. */
+/* Writes a sample: dates of every form, an absent date, all escaped characters; long enough for the
+ * bytes to depend on the compression level. */
 static void render_sample(struct str *out)
 {
     static const char *const dates[] = {

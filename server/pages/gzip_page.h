@@ -59,7 +59,7 @@ struct resource *gzip_page_snapshot(const struct gzip_page_input *input);
 /* Makes snapshots: renders and deflates the segments that changed, splices them with the untouched
  * ones of an older snapshot, and seals the whole as one gzip member. */
 
-/* Steps with any change of how bytes are framed: it is part of gzip's etags. */
+/* Raise it with any change of how bytes are framed: it is part of gzip's etags. */
 #define BUILDER_FRAMING_VERSION 1
 
 /* A thread's workspace: compressor and buffers, reused from page to page. */
@@ -68,8 +68,8 @@ struct builder;
 /* NULL when out of memory. */
 struct builder *builder_new(int level);
 void builder_free(struct builder *b);
-/* Whether what is built from now on is styled (render_head), where it has room; at first nothing
- * is. Segments are the same either way. */
+/* Sets whether pages that are built from now on are styled (render_head) if they have room; at
+ * first they are not. Segments are the same either way. */
 void builder_style(struct builder *b, bool style);
 
 /* Builds the snapshot of `page`, as the view shows it, at the view's `revision`. `base` (may be
@@ -80,15 +80,15 @@ enum catalogue_status builder_page(struct builder *b, struct catalogue_view *v, 
                                    const struct page_record *page, const struct resource *base,
                                    struct resource **out, uint32_t *rendered);
 
-/* The same of segments that were stored: a snapshot of `page` as the view at `revision` shows it,
- * if they are of that state. NULL when out of memory. */
+/* The same from stored segments: a snapshot of `page` as the view at `revision` shows it, if they
+ * are of that state. NULL when out of memory. */
 struct resource *builder_restore(struct builder *b, const struct page_pieces *pieces,
                                  uint64_t revision, const struct page_record *page);
-/* Where stored pages are read into; the builder's own, until it is used again. */
+/* A buffer to read stored pages into; owned by the builder, and valid until that is used again. */
 struct str *builder_buffer(struct builder *b);
 /* A hash of what decides the bytes of a page beside its entries: this program's version, how it
- * renders and frames, zlib and its level. A sample page is built for it, so that what no version
- * number shows is noticed too. False when out of memory. */
+ * renders and frames, zlib and its level. It includes a sample page, which shows changes that no
+ * version number shows. False when out of memory. */
 bool builder_version(struct builder *b, uint64_t out[2]);
 
 /* How many segments of the page changed since `base`, without rendering any. */

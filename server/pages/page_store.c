@@ -119,7 +119,7 @@ bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
             from->len, from->raw_len, from->crc, from->entries, {from->hash[0], from->hash[1]}};
         if (from->len == 0)
             continue;
-        /* They stand one behind the other in the page's buffer (gzip_page.c). */
+        /* The pieces are contiguous in the page's buffer (gzip_page.c). */
         if (out->len == 0)
             out->bytes = s->gzip + from->offset;
         out->segments[i].offset = (uint32_t)out->len;
@@ -134,7 +134,7 @@ bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
     return !head->failed;
 }
 
-/* Takes over the table; false where it cannot be one of `entries` entries in `len` bytes. */
+/* Reads the table of segments; false if it cannot be that of `entries` entries in `len` bytes. */
 static bool parse_segments(const uint8_t *table, uint32_t count, size_t len, uint32_t entries,
                            struct page_pieces *out)
 {
@@ -163,7 +163,7 @@ static bool parse_segments(const uint8_t *table, uint32_t count, size_t len, uin
 }
 
 /* True where a file of `file_bytes` that begins with these PAGE_FILE_HEAD_BYTES may be this state
- * of this page: to be asked before room is made for the rest. */
+ * of this page: checked before memory is allocated for the rest. */
 static bool page_file_fits(const uint8_t *bytes, uint64_t file_bytes, const struct page_key *key,
                            const uint64_t made_by[2])
 {
@@ -171,7 +171,7 @@ static bool page_file_fits(const uint8_t *bytes, uint64_t file_bytes, const stru
     if (file_bytes < sizeof head || file_bytes > PAGE_FILE_MAX_BYTES)
         return false;
     memcpy(&head, bytes, sizeof head);
-    /* All that this page decides is compared at once. */
+    /* All but these two members is known from the key, and compared at once. */
     head_fill(&expected, key, made_by);
     expected.segment_count = head.segment_count;
     expected.pieces_len = head.pieces_len;
@@ -213,9 +213,9 @@ bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
     return memcmp(bytes, &expected, offsetof(struct file_head, index_id)) == 0;
 }
 
-/* What a page store throws away. */
+/* Clean-up. */
 
-/* True where the name is of our pattern; `*index_id` is 0 where no page has it. */
+/* True if the name has the store's pattern; `*index_id` is 0 if no page can have it. */
 static bool parse_name(const char *name, int64_t *index_id, uint32_t *number)
 {
     char again[NAME_SIZE];
@@ -324,7 +324,7 @@ static void report_state(struct page_store *store, const char *event, const char
         store->options.event(store->options.event_context, event, detail);
 }
 
-/* No writing for a while; reported once until it is on again. */
+/* Stops writing for a while; reported once until writing works again. */
 static void page_store_turn_off(struct page_store *store, const char *why)
 {
     atomic_store(&store->unwritten_until_ms, clock_now_ms() + store->options.retry_ms);
@@ -351,8 +351,8 @@ static void page_store_name(int64_t index_id, uint32_t number, char out[NAME_SIZ
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* The whole file, where its size and its head are those of the page: what anything else says of its
- * size is not made room for. 0, or an errno. */
+/* Reads the whole file if its size and head are those of the page: no memory is allocated for any
+ * other size. Returns 0, or an errno. */
 static int read_whole(const struct page_store *store, int fd, const struct page_key *key,
                       struct str *buffer)
 {
@@ -412,13 +412,14 @@ enum page_store_found page_store_load(struct page_store *store, const struct pag
 
 /* ---- the folder ---------------------------------------------------------------------------- */
 
-/* Makes the folder where it is not and takes its lock. False: not now. */
+/* Makes the folder if it does not exist, and takes its lock. False: not now. */
 static bool open_folder(struct page_store *store)
 {
     struct stat found;
     if (mkdir(store->folder, 0700) != 0 && errno != EEXIST)
         goto failed;
-    /* Through a link it would be somebody else's folder that gets our mode and is swept. */
+    /* A symbolic link could lead to another folder, whose mode would be changed and which would be
+     * swept. */
     store->folder_fd = open(store->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (store->folder_fd < 0 || fstat(store->folder_fd, &found) != 0)
         goto failed;
@@ -465,7 +466,7 @@ bool page_store_ready(struct page_store *store, bool *fresh)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* Of a file in the folder; 0 where there is none. The keeper's thread. */
+/* The size of a file in the folder; 0 if there is none. The keeper's thread. */
 static uint64_t page_store_size_of(struct page_store *store, const char *name)
 {
     struct stat found;
@@ -496,8 +497,8 @@ void page_store_remove(struct page_store *store, int64_t index_id, uint32_t numb
 
 static bool write_file(struct page_store *store, const char *name, const struct page_pieces *pieces)
 {
-    /* What is there was left half written, or is a pipe or another name of some file: nothing
-     * to write into. */
+    /* An existing file was left half written, or is a pipe or a hard link: it must not be written
+     * into. */
     unlinkat(store->folder_fd, TEMPORARY, 0);
     int fd = openat(store->folder_fd, TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -540,7 +541,7 @@ enum page_store_saved page_store_save(struct page_store *store, const struct pag
         return PAGE_STORE_FULL;
     uint64_t size = store->head.len + pieces.len;
     if (size > PAGE_FILE_MAX_BYTES || !has_room(store, size, old)) {
-        remove_name(store, name); /* what is there is of another state */
+        remove_name(store, name); /* the existing file is of another state */
         return PAGE_STORE_FULL;
     }
     if (!write_file(store, name, &pieces)) {

@@ -2,8 +2,8 @@
 /* The page store, which keeps pages on disk (page_store_, below), and the format of its files
  * (page_file_): a snapshot to bytes and back. A file holds the deflated segments alone; frame,
  * checksum and etags are rebuilt by gzip_page_snapshot, so that none of them can disagree with the
- * segments. In the byte order of the machine, and says so. The format's functions are pure and
- * thread safe. Internal to pages/. */
+ * segments. A file is in the byte order of the machine, which it states. The format's functions are
+ * pure and thread safe. Internal to pages/. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,15 +14,15 @@
 #include "server/pages/resource.h"
 #include "server/rules/limits.h"
 
-/* Steps with any change of the layout. */
+/* Raise it with any change of the layout. */
 #define PAGE_FILE_VERSION 1
-/* No file is larger, none that says so is read: a page of LIMIT_PAGE_BYTES that does not compress,
- * with room to spare. */
+/* The largest file that is written or read: a page of LIMIT_PAGE_BYTES that does not compress, with
+ * room to spare. */
 #define PAGE_FILE_MAX_BYTES  (LIMIT_PAGE_BYTES + (8u << 20))
 #define PAGE_FILE_EPOCH_SIZE 40
 
-/* Which state of which page. Revisions repeat where an older copy of the catalogue is restored,
- * and times where the clock stands: `stamp` distinguishes two states (page_record). */
+/* Which state of which page. Revisions repeat after an older copy of the catalogue was restored,
+ * and times within a second: `stamp` distinguishes two states (page_record). */
 struct page_key {
     char epoch[PAGE_FILE_EPOCH_SIZE]; /* of the catalogue; NULs behind the text */
     int64_t index_id;
@@ -41,8 +41,8 @@ struct page_pieces {
     size_t len;
 };
 
-/* Appends to `head` all of the file that stands before the pieces, and points `out` to these in
- * `s`. `made_by` is the program's (builder_version). False when out of memory. */
+/* Appends to `head` the part of the file before the pieces, and points `out` to the pieces in `s`.
+ * `made_by` is the program's (builder_version). False when out of memory. */
 bool page_file_encode(const struct page_key *key, const uint64_t made_by[2],
                       const struct resource *s, struct str *head, struct page_pieces *out);
 #define PAGE_FILE_HEAD_BYTES 144
@@ -57,19 +57,19 @@ bool page_file_decode(const uint8_t *bytes, size_t len, const struct page_key *k
 bool page_file_belongs(const uint8_t *bytes, size_t len, const char *epoch,
                        const uint64_t made_by[2]);
 
-/* Pages kept on disk, so that a restart, or a page that was evicted, does not render and deflate
- * it again. A folder of our own (0700) with a file for each page. It holds nothing that cannot be
- * rebuilt, so it may be deleted at any time, and nothing in it is believed before it was checked
- * (page_file_decode). Files are written beside and renamed, without fsync: what a power cut tore is
- * recognised by its hash. A disk that fails turns the store off for a while, and serving goes on
- * without it.
+/* Pages kept on disk, so that a restart, or a page that was evicted, does not render and deflate it
+ * again. A folder of our own (0700) with a file for each page. It holds nothing that cannot be
+ * rebuilt, so it may be deleted at any time, and no file is used before it was checked
+ * (page_file_decode). Files are written under another name and renamed, without fsync: a file
+ * damaged by a power cut is recognised by its hash. A disk that fails turns the store off for a
+ * while, and serving goes on without it.
  *
  * One process writes, the one that holds the lock on the folder; others on the same catalogue only
  * read. Internal to pages/. */
 
 /* How long a store whose disk failed is left alone, unless the options say otherwise. */
 #define PAGE_STORE_RETRY_MS 60000
-/* What is left free on the disk for the catalogue: a page that would take it is not stored. */
+/* Disk space that is left free for the catalogue: a page that would take it is not stored. */
 #define PAGE_STORE_SPARE_BYTES (64ull << 20)
 
 struct page_store;
@@ -100,8 +100,8 @@ enum page_store_found page_store_load(struct page_store *store, const struct pag
 
 /* ---- for one thread, the keeper's ---- */
 
-/* True where files may be written now. Opens the folder where it is not; `*fresh` says that it was
- * just opened: page_store_sweep is due. */
+/* True where files may be written now. Opens the folder if it is not open; `*fresh`: it was just
+ * opened, so page_store_sweep is due. */
 bool page_store_ready(struct page_store *store, bool *fresh);
 enum page_store_saved {
     PAGE_STORE_SAVED,
@@ -113,8 +113,8 @@ enum page_store_saved page_store_save(struct page_store *store, const struct pag
                                       const struct resource *s, uint64_t *written);
 /* Removes the page's file if there is one. Only after page_store_ready. */
 void page_store_remove(struct page_store *store, int64_t index_id, uint32_t number);
-/* Removes the files of other epochs and programs, of pages that `keep` does not know, and what was
- * left half written; counts the rest. Names that are not of our pattern are left alone. */
+/* Removes the files of other epochs and programs, of pages that `keep` does not know, and
+ * half-written ones; counts the rest. Files with names of another pattern are left alone. */
 void page_store_sweep(struct page_store *store, const char *epoch,
                       bool (*keep)(void *context, int64_t index_id, uint32_t number),
                       void *context);

@@ -12,13 +12,13 @@
 #include "server/pages/publisher_state.h"
 
 #define TICK_MS 1000
-/* While every page in memory is stored it looks so many times more rarely. */
+/* How many ticks pass between two looks while every page in memory is stored. */
 #define REST_TICKS 10
 #define NICE       10
-/* A page is stored when it has been as it is for so long: one that changes more often never is,
- * but at a stop. */
+/* A page is stored once it has not changed for this long; one that changes more often is stored
+ * only at a stop. */
 #define SETTLE_MS 5000
-/* And not more often than this. */
+/* The shortest time between two writes of one page. */
 #define LEAST_MS 30000
 /* How long a stop goes on storing pages. */
 #define STOP_MS 2000
@@ -96,7 +96,7 @@ static bool is_due(struct page_store_writer *k, struct page_place *s, uint64_t s
            (s->tried_at_ms == 0 || now - s->tried_at_ms >= k->least_ms);
 }
 
-/* What to do: with which pages, and of the one that was found what to write, if anything. */
+/* What find_due looks for, and what it found to write, if anything. */
 struct due {
     struct page_store_writer *keeper;
     int64_t now;
@@ -134,8 +134,8 @@ static enum page_store_saved save(struct page_store_writer *k, struct page_place
     return saved;
 }
 
-/* Writes what is due, at most `max_bytes` or until `deadline_ms`. `all`: whether or not it has
- * stood. */
+/* Writes what is due, at most `max_bytes` or until `deadline_ms`. `all`: also pages that changed
+ * lately. */
 static void store_pages(struct page_store_writer *k, bool all, uint64_t max_bytes,
                         int64_t deadline_ms)
 {
@@ -196,7 +196,7 @@ static bool make_ready(struct page_store_writer *k)
         return false;
     size_t at = 0;
     if (fresh &&
-        k->opened_before) /* another folder, or none was there: what was stored is not in it */
+        k->opened_before) /* another folder, or there was none: it does not have the stored pages */
         cache_next(k->publisher->options.cache, HELD_PAGE, &at, forget_stored, NULL);
     k->opened_before = true;
     if (atomic_exchange(&k->sweep_due, false) || fresh)
@@ -275,7 +275,7 @@ void page_store_writer_stop(struct page_store_writer *k)
     if (k == NULL)
         return;
     thread_stop(&k->thread);
-    /* The time begins here: the thread was of low priority, and perhaps at work. */
+    /* STOP_MS begins here, after the thread of low priority has ended. */
     if (make_ready(k))
         store_pages(k, true, UINT64_MAX, clock_now_ms() + STOP_MS);
     page_store_free(k->store);

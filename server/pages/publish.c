@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How it works. One thread waits for commits and runs passes; a pool of threads builds what the
- * cache wants loaded; HTTP threads only take references and wait. A pass raises `wanted` of each
- * page that moved before the change is announced, then renders what is in memory. The race of
- * a commit against a build is the cache's (cache.c).
+/* How it works. One thread waits for commits and runs passes; a pool of threads loads pages for the
+ * cache; HTTP threads only take references and wait. A pass raises `wanted` of each page that moved
+ * before the change is announced, then renders what is in memory. The race of a commit against a
+ * build is explained in cache.c.
  *
  * Locks, the outer first: pass_lock, site_map_lock; the cache's are taken within either. None is
  * held over rendering, compression or a callback. */
@@ -24,7 +24,7 @@
 /* A page with more changed segments than this (a bulk) is dropped, not rebuilt: the next reader
  * builds it on another thread, and acknowledgements do not wait for it. */
 #define PASS_MAX_SEGMENTS 50u
-/* All that one pass renders; pages beyond it are dropped too. */
+/* Segments that one pass renders at most; pages beyond them are dropped, too. */
 #define PASS_MAX_TOTAL_SEGMENTS 800u
 /* How long the answer to a write waits to be visible: far longer than a pass takes. A revision that
  * a shared catalogue lost may never come. */
@@ -53,10 +53,11 @@ static void policies_free(struct publish_policies *policies)
 
 /* ---- cold pages ---------------------------------------------------------------------------- */
 
-/* Counts a fresh snapshot in, attaches the response. Takes it where that fails: no memory. */
+/* Counts a new snapshot and attaches its responses. False: out of memory; the snapshot is released.
+ */
 static bool admit(struct publisher *p, struct resource *s)
 {
-    /* From here on the last unref counts it out again. */
+    /* From here on the last unref uncounts the snapshot. */
     cache_count(p->options.cache, s);
     if (p->options.attach == NULL || p->options.attach(p->options.attach_context, s))
         return true;
@@ -96,8 +97,8 @@ static void return_builder(struct publisher *p, struct builder *b)
     builder_free(b);
 }
 
-/* Whether the file that is at the path now has under this id the list that the place is of:
- * copies of one catalogue do, whose epochs differ. */
+/* Whether the catalogue that is at the path now has the list of the place under the same id, as
+ * copies of one catalogue do, though their epochs differ. */
 static bool is_same_list(struct catalogue_view *v, const struct page_place *s)
 {
     struct registry *now;
@@ -128,8 +129,8 @@ static enum catalogue_status build_page(struct publisher *p, struct builder *b,
     if (status != CATALOGUE_OK)
         goto end;
     *revision = revisions.revision;
-    /* Another file is at the path, where this id may be another index: the site map that led
-     * here is about to go. */
+    /* Another file is at the path, where this id may be another index: the site map that led here
+     * is about to be replaced. */
     *passing = strcmp(revisions.epoch, key->name) != 0;
     if (*passing && !is_same_list(v, s)) {
         status = CATALOGUE_UNAVAILABLE;
@@ -228,17 +229,17 @@ static bool is_in_registry(void *context, struct place *place)
     return atomic_load(&((struct page_place *)place)->mark) == *mark;
 }
 
-/* Replaces the site map; the old one lives until its last request is done. `again`: it is of
- * another catalogue than before, or pages are framed otherwise, so they are others too. What is
- * served until then stays if the new one cannot be read. */
+/* Replaces the site map; the old one lives until its last request is done. `new_era`: it is of
+ * another catalogue than before, or pages are framed differently, so all pages get new places. What
+ * is served until then stays if the new one cannot be read. */
 static enum catalogue_status refresh_routing(struct publisher *p, struct catalogue_view *v,
-                                             const char *epoch, bool anew)
+                                             const char *epoch, bool new_era)
 {
     struct registry *registry;
     enum catalogue_status status = catalogue_view_registry(v, &registry);
     if (status != CATALOGUE_OK)
         return status;
-    p->era += anew;
+    p->era += new_era;
     p->mark++;
     struct site_map_of of = {registry, epoch, p->era, p->mark};
     struct site_map *fresh = site_map_new(&of, p->policies, p->options.cache, p->routing);
@@ -288,20 +289,21 @@ static bool republish(struct publisher *p, struct catalogue_view *v, uint64_t re
         return true;
     }
     resource_unref(fresh);
-    /* Superseded: a cold build was quicker, with as new a view. Outdated it cannot be: only passes
+    /* Superseded: a cold build was quicker, with as new a view. It cannot be outdated: only passes
      * raise `wanted`, and this is one. */
     return installed == CACHE_SUPERSEDED;
 }
 
-/* When a page last changed. A time that is still to come is of a clock that was ahead: it would
- * hide every later one. Passes alone write it. */
+/* Records when a page last changed. A time in the future is of a clock that was ahead: it would
+ * hide every later one. Only passes call it. */
 static void record_changed(struct publisher *p, const struct page_record *page)
 {
     if (page->changed_at > atomic_load(&p->changed_at) && page->changed_at <= (int64_t)time(NULL))
         atomic_store(&p->changed_at, page->changed_at);
 }
 
-/* Of the catalogue that the map is of, with a reference; NULL where it has no such page. */
+/* Finds the place of a page of the map's catalogue, with a reference; NULL if there is no such
+ * page. */
 static struct place *find_page(struct publisher *p, const struct site_map *routing,
                                int64_t index_id, uint32_t number)
 {
@@ -315,7 +317,7 @@ static void report_page(struct publisher *p, const char *epoch, const struct pag
         p->options.page_is(p->options.page_is_context, epoch, page);
 }
 
-/* Has each page's place know what is wanted of it. */
+/* Raises `wanted` of the place of each page. */
 static void want_pages(struct publisher *p, struct page_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -331,7 +333,7 @@ static void want_pages(struct publisher *p, struct page_list *list)
     }
 }
 
-/* Rebuilds those that are in memory, or drops them. Gives the references back. */
+/* Rebuilds the pages that are in memory, or drops them. Releases the references to places. */
 static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_t revision,
                           const struct page_list *list)
 {
@@ -342,7 +344,7 @@ static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_
         if (place == NULL)
             continue;
         struct resource *base = place_peek(place);
-        /* One that is cold, or being built: the build meets `wanted`. */
+        /* A page that is cold or being built is skipped: its build meets `wanted`. */
         if (base != NULL && base->revision < page->revision &&
             (page->removed || !republish(p, v, revision, page, place, base, &budget)))
             cache_drop(place);
@@ -353,7 +355,8 @@ static void publish_pages(struct publisher *p, struct catalogue_view *v, uint64_
 
 /* ---- pages with a query */
 
-/* Lookups of one pass, a few microseconds each; pages past it do not answer with a query. */
+/* Lookups of one pass, a few microseconds each; pages beyond them do not answer requests with a
+ * query. */
 #define QUERY_LOOKUPS 2000u
 
 static bool is_there(void *context, const struct entry_record *record)
@@ -429,7 +432,7 @@ bool publisher_accepts_query(const struct place *page)
     return atomic_load(&((const struct page_place *)page)->takes_query);
 }
 
-/* What a page holds when the publisher starts; later passes follow what changes. */
+/* Counts the entries of a page when the publisher starts; later passes add and subtract changes. */
 static bool count_entries(void *context, const struct page_record *page, const char *url)
 {
     struct publisher *p = context;
@@ -453,9 +456,9 @@ static void pass_reset(struct publisher *p)
     await_list_reset(&p->awaits);
 }
 
-/* Under pass_lock: what moved since `seen`, with what is wanted raised. `*news`: anything did;
- * `*first`: all of it, so there is nothing to rebuild. On failure the publisher is as before, and
- * the next pass finds the same. */
+/* Under pass_lock: finds the pages that changed since `seen`, and raises their `wanted`. `*news`:
+ * anything changed; `*first`: this is the first pass over this catalogue, so there is nothing to
+ * rebuild. On failure the publisher is as before, and the next pass finds the same. */
 static enum catalogue_status find_news(struct publisher *p, struct catalogue_view *v,
                                        struct catalogue_revisions *now, bool *news, bool *first,
                                        struct page_list *list)
@@ -470,7 +473,7 @@ static enum catalogue_status find_news(struct publisher *p, struct catalogue_vie
     if (!*news)
         return CATALOGUE_OK;
     if (!*first && (!same || now->revision < seen)) {
-        pass_reset(p); /* another catalogue, or an older copy, has taken the place */
+        pass_reset(p); /* another catalogue, or an older copy, is at the path */
         *first = true;
     }
     bool rerouted = *first || p->registry_revision != now->registry_revision;
@@ -518,7 +521,7 @@ static enum catalogue_status pass_run(struct publisher *p)
         return status;
     if (news) {
         atomic_store(&p->entries, now.entries);
-        if (!first) /* before anyone can know of it: who was answered finds it counted */
+        if (!first) /* before the write is answered: then its client finds it counted */
             histogram_add(&p->publish_ns, &histogram_times, clock_now_ns() - began_ns);
         atomic_store(&p->seen, now.revision);
         await_list_publish(&p->awaits, file, now.revision);
@@ -543,8 +546,8 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
         p->policies = policies;
         bool restyled = atomic_exchange(&p->styled, is_styled(policies)) != is_styled(policies);
         status = catalogue_view_revisions(v, &now);
-        /* A registry newer than what was seen does no harm: the next pass makes the table again.
-         * Where another catalogue has taken the place, it makes it of that. */
+        /* A registry newer than `seen` does no harm: the next pass makes the site map again. If
+         * another catalogue is at the path, the next pass makes it of that one. */
         if (status == CATALOGUE_OK && strcmp(now.epoch, p->epoch) == 0)
             status = refresh_routing(p, v, now.epoch, restyled);
         catalogue_view_end(v);
@@ -556,7 +559,8 @@ bool publisher_reconfigure(struct publisher *p, struct publish_policies *policie
     }
     pthread_mutex_unlock(&p->pass_lock);
     policies_free(unused);
-    atomic_store(&p->moved_at, (int64_t)time(NULL)); /* a source may have taken another's place */
+    /* A source may now serve files at addresses of another. */
+    atomic_store(&p->moved_at, (int64_t)time(NULL));
     return status == CATALOGUE_OK;
 }
 
@@ -592,7 +596,7 @@ static void handle_wait_result(struct publisher *p, enum catalogue_wait_result r
         pthread_mutex_unlock(&p->pass_lock);
     }
     if (result == CATALOGUE_WAIT_TIMEOUT && !*retry) {
-        if (p->readable) /* else it is lost, and not back yet */
+        if (p->readable) /* else the catalogue could not be read, and has not been since */
             atomic_store(&p->fresh_ns, clock_now_ns());
         return;
     }
@@ -608,8 +612,9 @@ static void record_clock(struct publisher *p, const char *event, int64_t seconds
     publisher_record(p, event, text);
 }
 
-/* Reports once a clock that was set while we looked, and a catalogue from its future. The
- * time of a suspend does not set it: CLOCK_BOOTTIME counts it too. */
+/* Reports, each once, a clock that was set while the server runs, and a catalogue whose last change
+ * is in the clock's future. A suspend does not look like a clock that was set: CLOCK_BOOTTIME
+ * counts its time, too. */
 static void watch_clock(struct publisher *p)
 {
     int64_t now = (int64_t)time(NULL), up = clock_read_ns(CLOCK_BOOTTIME) / 1000000000;
@@ -691,7 +696,7 @@ enum catalogue_status publisher_start(const struct publisher_options *options,
     status = pass_run(p);
     if (status != CATALOGUE_OK)
         goto failed;
-    /* Without it all goes on, slower after a restart. */
+    /* Without a keeper the publisher works, but a restart is slower. */
     p->keeper = page_store_writer_start(p);
     if (!thread_start(&p->thread, "publisher", publisher_run, p)) {
         status = CATALOGUE_NO_MEMORY;

@@ -22,8 +22,6 @@
 struct publisher;
 struct site_map; /* hosts and paths of one registry; immutable, shared */
 
-/* What the configuration says of its sites, by normalised origin. The publisher takes it over and
- * frees it by its own `free` when it gets the next one, and at the end. */
 struct publish_alias {
     const char *from, *to;
 };
@@ -35,6 +33,8 @@ struct publish_site {
     size_t alias_count;
     const struct publish_alias *aliases;
 };
+/* Settings of the sites in the configuration, by normalised origin. The publisher takes them over
+ * and calls `free` when it gets the next ones, and at the end. */
 struct publish_policies {
     bool strict_host;
     bool page_style; /* pages have a stylesheet for browsers (rules/page/render.c) */
@@ -45,7 +45,7 @@ struct publish_policies {
 
 struct publisher_options {
     struct catalogue *catalogue;
-    struct cache *cache; /* borrowed; of the pages it alone is the loader */
+    struct cache *cache; /* borrowed; the publisher is its loader of pages */
     int compression_level;
     unsigned build_threads;
     /* Where pages are kept on disk, and how many bytes of them; NULL or 0: nowhere. Borrowed for

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a publisher is made of, for its own file and for the keeper of stored pages
- * (page_store_writer.c). Internal to pages. */
+/* The members of a publisher, for publish.c and the keeper of stored pages (page_store_writer.c).
+ * Internal to pages. */
 #pragma once
 
 #include <pthread.h>
@@ -29,8 +29,8 @@ struct publisher {
 
     struct await_list awaits;
 
-    /* Held by a pass while it finds what moved and raises each `wanted`, and while policies change.
-     * Never while a page is rendered or compressed, and by no build. */
+    /* Held by a pass while it finds changed pages and raises each `wanted`, and while policies
+     * change. Never while a page is rendered or compressed, and by no build. */
     pthread_mutex_t pass_lock;
     struct builder *builder;    /* the passes' own */
     char epoch[EPOCH_SIZE];     /* of the catalogue seen; "" before the first pass. pass_lock */
@@ -55,8 +55,8 @@ struct publisher {
     atomic_uint_fast64_t fresh_ns; /* clock_now_ns when `seen` was the newest */
     struct histogram publish_ns, build_ns;
 
-    /* The thread's alone: the system's clock less that which nobody sets, 0 at first; whether the
-     * catalogue's last change is ahead of it. */
+    /* Used by the thread alone: the system's clock minus CLOCK_BOOTTIME, 0 at first; whether the
+     * catalogue's last change is in the future. */
     int64_t clock_offset;
     bool clock_behind;
 
@@ -66,18 +66,18 @@ struct publisher {
 };
 
 /* The keeper of stored pages: a thread of low priority that writes the pages in memory to the page
- * store once they have stood for a while, and at a stop the rest. Nobody ever waits for it but the
- * stop, for a bounded time. */
+ * store once they have not changed for a while, and the rest at a stop. Only the stop ever waits
+ * for it, for a bounded time. */
 
-/* As the publisher's options say. NULL where they turn it off, or when out of memory or threads:
- * there is no store then, and all functions take NULL. */
+/* Starts it by the publisher's options. NULL if these turn it off, or when out of memory or
+ * threads: there is no store then, and all functions take NULL. */
 struct page_store_writer *page_store_writer_start(struct publisher *p);
-/* A page is in memory that may have to be stored, or is about to be. Any thread. */
+/* A page that may have to be stored is in memory, or soon will be. Any thread. */
 void page_store_writer_page_made(struct page_store_writer *k);
 /* The registry moved: pages may be gone. Any thread. */
 void page_store_writer_pages_moved(struct page_store_writer *k);
-/* Ends the thread, stores what is not stored for a bounded time, and frees. The
- * pages must still be in the cache. */
+/* Ends the thread, stores pages that are not stored yet, for a bounded time, and frees the keeper.
+ * The pages must still be in the cache. */
 void page_store_writer_stop(struct page_store_writer *k);
 
 /* The snapshot of a cold page from the store, or NULL. For build threads. */

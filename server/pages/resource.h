@@ -44,7 +44,7 @@ struct held {
     /* Set before it is shared. */
     enum held_kind kind;
     uint64_t bytes;      /* that are free when nobody holds it */
-    atomic_bool retired; /* of a page: no slot holds it any more, it lives for its readers alone */
+    atomic_bool retired; /* of a page: no place has it any more, it lives for its readers alone */
     /* Under the lock of http's readers. */
     unsigned readers;
     bool ending; /* its readers were cut; counted while there are any */
@@ -60,9 +60,9 @@ struct resource {
     char etag_file[RESOURCE_ETAG_SIZE]; /* pages only */
     const char *content_type;           /* of what is not REPRESENT_FILE; static */
     int64_t changed_at;                 /* Unix seconds: its last change; 0: not known */
-    int64_t dated_at;                   /* the version of it in its prebuilt replies */
-    /* As shared_date of struct validators. Of a file others may read it while the cache, once that
-     * second is over, turns it false. */
+    int64_t dated_at;                   /* the date in its prebuilt replies: not later than these */
+    /* As shared_date of struct validators. For a file, the cache sets it to false once that second
+     * is over, while others may read it. */
     atomic_bool same_second;
 
     /* Of a page. */
@@ -74,7 +74,7 @@ struct resource {
     uint32_t segment_count;             /* up to the last segment with entries */
     struct snapshot_segment *segments;  /* owned, from malloc */
 
-    /* The one slot for the sender (http): set before it is installed, by the publisher's
+    /* What the sender (http) attaches: set before the resource is installed, by the publisher's
      * `attach` hook, freed with it. NULL: its replies are made when they are asked for. */
     void *attachment;
     void (*attachment_free)(void *attachment);
@@ -90,7 +90,7 @@ struct resource {
 /* An all-zero resource with one reference, the caller's; NULL when out of memory. Until it is
  * shared the caller fills it as it likes: resource_unref takes a half-filled one. */
 struct resource *resource_new(enum held_kind kind);
-/* From here on it counts: with the bytes of its buffers. Before it is shared. */
+/* Counts it from now on, with the bytes of its buffers. Call it before it is shared. */
 void resource_count(struct resource *r, void (*released)(void *context, size_t bytes),
                     void *context);
 void resource_ref(struct resource *r);

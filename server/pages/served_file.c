@@ -17,11 +17,11 @@
 #include "server/pages/workers.h"
 #include "server/rules/limits.h"
 
-/* Which file it is, and which state of it: what is the same here has the same bytes, unless it was
- * changed within the file system's resolution of time (served_file_file_settled). The change time
- * says what rsync -t and touch -d hide from the modification time. */
-struct served_file_file {
-    uint64_t device, inode, from, size; /* of it what is behind `from` is served */
+/* Which file, in which state: if these are equal, so are the bytes, unless the file was changed
+ * within the file system's resolution of time (is_settled). The change time (ctime) shows changes
+ * that rsync -t and touch -d hide in the modification time. */
+struct file_state {
+    uint64_t device, inode, from, size; /* the bytes after `from` are served */
     int64_t modified_ns, changed_ns;
 };
 
@@ -33,12 +33,14 @@ enum served_file_load_status {
     SERVED_FILE_LOAD_NO_MEMORY,
 };
 
-/* Its place in the cache. All of it is the loader's, who has the place alone while it loads. */
+/* The place of a file in the cache. All members but `place` are used by the loader, one load at a
+ * time. */
 struct served_file {
     struct place place;
-    struct served_file_file file; /* of what is in memory */
-    bool settled;                 /* of `file`, when it was read */
-    /* What was served last, kept when it goes from memory, so that its date never goes back. */
+    struct file_state file; /* of what is in memory */
+    bool settled;           /* of `file`, when it was read */
+    /* What was served last: kept when the file is dropped from memory, so that its date never goes
+     * back. */
     char etag[RESOURCE_ETAG_SIZE]; /* "": nothing yet */
     int64_t modified_at;
     bool shared_second; /* another content was served with that date */
@@ -53,7 +55,7 @@ struct served_files {
 /* ---- from a file to a resource ------------------------------------------------------------ */
 
 #define GZIP_MIN_BYTES 257u /* smaller ones fit a packet anyway */
-#define GZIP_MIN_SAVED 10u  /* one part of so many must be saved */
+#define GZIP_MIN_SAVED 10u  /* at least 1/10 must be saved */
 #define GZIP_WINDOW    (15 + 16)
 #define GZIP_OS        255 /* unknown: the same bytes everywhere */
 
@@ -90,13 +92,12 @@ static int64_t nanoseconds(struct timespec t)
     return (int64_t)t.tv_sec * CLOCK_SECOND_NS + t.tv_nsec;
 }
 
-static enum served_file_load_status served_file_file_stat(int fd, uint64_t from,
-                                                          struct served_file_file *out)
+static enum served_file_load_status stat_file(int fd, uint64_t from, struct file_state *out)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return SERVED_FILE_LOAD_FAILED;
-    *out = (struct served_file_file){
+    *out = (struct file_state){
         .device = st.st_dev,
         .inode = st.st_ino,
         .from = from,
@@ -108,8 +109,7 @@ static enum served_file_load_status served_file_file_stat(int fd, uint64_t from,
                                                                 : SERVED_FILE_LOAD_GONE;
 }
 
-static bool served_file_file_same(const struct served_file_file *a,
-                                  const struct served_file_file *b)
+static bool is_same_state(const struct file_state *a, const struct file_state *b)
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
            a->from == b->from && a->modified_ns == b->modified_ns && a->changed_ns == b->changed_ns;
@@ -117,7 +117,7 @@ static bool served_file_file_same(const struct served_file_file *a,
 
 /* True where the file was last changed so long before `now_ns`, when it was read, that another
  * change since would show. */
-static bool served_file_file_settled(const struct served_file_file *file, int64_t now_ns)
+static bool is_settled(const struct file_state *file, int64_t now_ns)
 {
     int64_t age = now_ns - file->changed_ns;
     /* Far ahead of the clock is not a recent change, but a clock that was set. */
@@ -148,10 +148,10 @@ static void write_tag(char out[RESOURCE_ETAG_SIZE], XXH128_hash_t hash)
 
 /* Reads `file->size` bytes of `fd` into a new blob with its tag. CHANGING where the file is another
  * one afterwards. The caller owns the blob. */
-static enum served_file_load_status served_file_read(int fd, const struct served_file_file *file,
+static enum served_file_load_status served_file_read(int fd, const struct file_state *file,
                                                      struct resource **out)
 {
-    struct served_file_file after;
+    struct file_state after;
     *out = NULL;
     struct resource *b = resource_new(HELD_FILE);
     if (b == NULL)
@@ -163,8 +163,8 @@ static enum served_file_load_status served_file_read(int fd, const struct served
     if (bytes != NULL)
         status = read_all(fd, file->from, bytes, b->raw_len);
     if (status == SERVED_FILE_LOADED)
-        status = served_file_file_stat(fd, file->from, &after);
-    if (status == SERVED_FILE_LOADED && !served_file_file_same(file, &after))
+        status = stat_file(fd, file->from, &after);
+    if (status == SERVED_FILE_LOADED && !is_same_state(file, &after))
         status = SERVED_FILE_LOAD_CHANGING;
     if (status != SERVED_FILE_LOADED) {
         resource_unref(b);
@@ -226,8 +226,8 @@ static bool make_gzip(struct resource *b, int level)
     return true;
 }
 
-/* Sets the content type by `path` and, for what is not compressed as it is, makes the gzip form if
- * it is worth it. False: out of memory. */
+/* Sets the content type by `path` and, unless the file is compressed itself, makes the gzip form if
+ * it saves enough. False: out of memory. */
 static bool served_file_finish(struct resource *b, const char *path, int level)
 {
     if (ends_with(path, ".gz") || is_gzip(b)) {
@@ -245,7 +245,7 @@ static bool served_file_finish(struct resource *b, const char *path, int level)
 #define MAX_ATTEMPTS   3  /* at a file that changes as it is read */
 #define ATTEMPT_GAP_MS 10 /* for its writer to get on */
 
-/* The date that belongs to new content, by what was served before. */
+/* Sets the date of new content, by what was served before. */
 static void date(struct served_file *f, struct resource *b, int64_t now)
 {
     int64_t modified_at = f->file.modified_ns < 0 ? 0 : f->file.modified_ns / CLOCK_SECOND_NS;
@@ -265,15 +265,15 @@ static void date(struct served_file *f, struct resource *b, int64_t now)
 
 /* Reads the file into a new resource, unless it holds what `*resource` does. */
 static enum served_file_load_status read_file(struct served_files *files, struct served_file *f,
-                                              int fd, const struct served_file_file *file,
+                                              int fd, const struct file_state *file,
                                               struct resource **resource)
 {
     struct cache *cache = files->options.cache;
     struct resource *b = NULL;
-    uint64_t bytes = 2 * file->size; /* what it is compressed to counts too */
+    uint64_t bytes = 2 * file->size; /* its compressed form counts, too */
     int64_t now_ns = clock_unix_ns();
     if (!cache_reserve(cache, bytes, *resource == NULL)) {
-        /* What this file had in memory may be what is in the way. */
+        /* The version of this file that is in memory may use the room. */
         resource_unref(*resource);
         *resource = NULL;
         if (!cache_reserve(cache, bytes, true))
@@ -286,14 +286,14 @@ static enum served_file_load_status read_file(struct served_files *files, struct
     if (status == SERVED_FILE_LOADED && !same &&
         !served_file_finish(b, f->place.key.name, files->options.compression_level))
         status = SERVED_FILE_LOAD_NO_MEMORY;
-    bool taken = status == SERVED_FILE_LOADED && !same; /* what is the same is compressed already */
+    bool taken = status == SERVED_FILE_LOADED && !same; /* the same content is compressed already */
     if (taken)
         cache_count(cache, b);
     cache_settle(cache, bytes);
     struct resource *unused = b;
     if (status == SERVED_FILE_LOADED) {
         f->file = *file;
-        f->settled = served_file_file_settled(file, now_ns);
+        f->settled = is_settled(file, now_ns);
     }
     if (taken) {
         date(f, b, now_ns / CLOCK_SECOND_NS);
@@ -307,16 +307,16 @@ static enum served_file_load_status read_file(struct served_files *files, struct
 static enum served_file_load_status check_file(struct served_files *files, struct served_file *f,
                                                struct resource **resource)
 {
-    struct served_file_file file;
+    struct file_state file;
     uint64_t from = 0;
     atomic_fetch_add(&files->checks, 1);
     int fd = files->options.open(files->options.open_context, (size_t)f->place.key.of,
                                  f->place.key.name, &from);
     if (fd < 0)
         return served_file_load_error(errno);
-    enum served_file_load_status status = served_file_file_stat(fd, from, &file);
+    enum served_file_load_status status = stat_file(fd, from, &file);
     if (status == SERVED_FILE_LOADED &&
-        (*resource == NULL || !f->settled || !served_file_file_same(&file, &f->file)))
+        (*resource == NULL || !f->settled || !is_same_state(&file, &f->file)))
         status = read_file(files, f, fd, &file, resource);
     close(fd);
     return status;
@@ -344,14 +344,14 @@ static void load_served_file(void *context, struct place *place, struct load *l)
         bool same_second =
             f->shared_second || l->resource->changed_at >= clock_unix_ns() / CLOCK_SECOND_NS;
         atomic_store(&l->resource->same_second, same_second);
-    } else { /* the last whole one is served on */
+    } else { /* the last complete content is still served */
         atomic_fetch_add(&files->failures, 1);
     }
     l->result = l->resource != NULL               ? AWAIT_DONE
                 : status == SERVED_FILE_LOAD_GONE ? AWAIT_NONE
                                                   : AWAIT_UNAVAILABLE;
     l->fresh_until_ms = started_ms + files->options.fresh_ms;
-    /* Of a file that is gone the date stays known: another may come with it. */
+    /* The date of a removed file stays known: other content may come with the same date. */
     l->forget = f->etag[0] == '\0';
 }
 

@@ -15,7 +15,7 @@
 /* True where `path` (with query, if any) is a page of the site at hand, or leads to one. */
 typedef bool robots_has_page(void *context, const char *path);
 
-/* With or without www., whatever the scheme and port: what the site had before it moved. */
+/* With or without www., whatever the scheme and port: the site may have moved. */
 static bool is_host_of(const struct url *site, const struct url *url)
 {
     const char *a = site->text + site->host_at, *b = url->text + url->host_at;
@@ -27,7 +27,8 @@ static bool is_host_of(const struct url *site, const struct url *url)
     return a_len == b_len && memcmp(a, b, a_len) == 0;
 }
 
-/* What crawlers take for no URL, and what is ours under any scheme and host of the site. */
+/* Whether to drop a Sitemap line: its URL is invalid, or is a page of this site under any scheme
+ * and host of it. */
 static bool is_useless(const struct registry_site *site, const struct robots_sitemap *sitemap,
                        robots_has_page *has_page, void *context)
 {
@@ -37,9 +38,8 @@ static bool is_useless(const struct registry_site *site, const struct robots_sit
            (is_host_of(&site->origin_url, &url) && has_page(context, url.text + url.origin_len));
 }
 
-/* The operator's text without the Sitemap lines that stand behind it anyway, and those that are
- * wrong: many a robots.txt was written when the index was another program's, and a URL that is
- * named twice is a fault to some tools. */
+/* Appends the operator's text without Sitemap lines that are useless: many a robots.txt was written
+ * for an earlier program's index, and a URL that occurs twice is a mistake to some tools. */
 static void append_own(const struct registry_site *site, const char *own, struct str *out,
                        robots_has_page *has_page, void *context)
 {
@@ -98,7 +98,7 @@ struct site_map {
     struct resource **robots;       /* of each site, a reference; NULL: none */
     struct resource **keys;         /* likewise, of IndexNow */
     struct str text;                /* every path and target */
-    /* What it was made of, to be compared and not read: it may be gone. */
+    /* The policies that it was made of, to be compared and not read: they may be freed. */
     const struct publish_policies *policies;
 };
 
@@ -272,8 +272,8 @@ static bool same_pages(const struct registry_site *a, const struct registry_site
     return true;
 }
 
-/* What the map before had, where it was made of the same: the texts of all sites, which one site's
- * change need not rebuild, are as much as 16 MiB. */
+/* The robots.txt of the previous map, if it was made of the same text: those of all sites are up to
+ * 16 MiB, and a change of one site need not rebuild them. */
 static struct resource *robots_of_before(const struct site_map *r, uint32_t place,
                                          const struct site_map *before)
 {
@@ -290,7 +290,7 @@ static struct resource *robots_of_before(const struct site_map *r, uint32_t plac
     return robots;
 }
 
-/* What the configuration says of a site's robots.txt counts before what the catalogue holds. */
+/* A robots.txt in the configuration takes precedence over that of the catalogue. */
 static void add_robots(struct site_map *r, uint32_t place, const struct publish_site *policy,
                        const struct site_map *before)
 {
@@ -310,7 +310,8 @@ static void add_robots(struct site_map *r, uint32_t place, const struct publish_
     add_route(r, place, "/robots.txt", ROUTE_ROBOTS, NULL, NULL);
 }
 
-/* What proves to search engines that the sender of the site's pages is the site. */
+/* Adds the key file of IndexNow, which proves to search engines that a notification is from the
+ * site. */
 static void add_key(struct site_map *r, uint32_t place, const char *key)
 {
     struct str text = STR_INIT, path = STR_INIT;
@@ -388,7 +389,7 @@ no_memory:
 bool site_map_keeps(const struct site_map *r, const struct site_map *old)
 {
     const struct registry_site *site = NULL;
-    uint32_t of = UINT32_MAX; /* the old place of `site`; entries of a site stand together */
+    uint32_t of = UINT32_MAX; /* the old place of `site`; entries of a site are contiguous */
     for (size_t i = 0; i < old->registry->site_count; i++)
         if (registry_site_by_origin(r->registry, old->registry->sites[i].origin) == NULL)
             return false;

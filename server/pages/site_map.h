@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The site map (no sitemap: the routing table): from a request's host and path to a page,
- * robots.txt or an alias; built from one registry and immutable. What HTTP asks of it is in
+/* The site map, which is the routing table and no sitemap: leads from a request's host and path to
+ * a page, robots.txt or an alias. Built from one registry and immutable. What HTTP asks of it is in
  * publisher.h. Internal to pages. */
 #pragma once
 
@@ -10,9 +10,8 @@
 struct page_place {
     struct place place;
     atomic_uint entries; /* in the page, as the last pass read it */
-    /* A request with a query gets the page, too: no entry of the site is the page's URL with a
-     * query
-     * (/sitemap.xml?page=1). As of the last pass. */
+    /* Whether a request with a query gets the page, too: no entry of the site is the page's URL
+     * with a query (/sitemap.xml?page=1). As of the last pass. */
     atomic_bool takes_query;
     atomic_uint_fast64_t mark; /* the pass that last found it in the registry */
     atomic_uint_fast64_t list; /* whose page it is: site_map_list_hash */
@@ -27,13 +26,13 @@ struct page_place {
 
 #define EPOCH_SIZE 33 /* of a catalogue, with its NUL */
 
-/* Which catalogue a map is of. A copy that was moved to the path has the same epoch, so each other
- * file or older state found there begins another era. */
+/* Which catalogue a map is of. A copy that was moved to the path has the same epoch, so any other
+ * file or older state found there begins a new era. */
 struct site_map_of {
     const struct registry *registry; /* a reference is taken */
     const char *epoch;               /* copied */
     uint64_t era;
-    uint64_t mark; /* for the pages that it has */
+    uint64_t mark; /* set in the places of its pages */
 };
 
 /* Makes the map with a place in `cache` for each page. `policies` is NULL where there are none.
@@ -44,7 +43,8 @@ struct site_map *site_map_new(const struct site_map_of *of, const struct publish
 /* Whether all pages of `old` are pages here, and all its sites sites. */
 bool site_map_keeps(const struct site_map *r, const struct site_map *old);
 void site_map_ref(const struct site_map *r);
-/* What a page of the catalogue that the map is of is called. Borrows from the map. */
+/* The cache's key of a page of the map's catalogue. Borrows from the map. */
 struct place_key site_map_key(const struct site_map *r, int64_t index_id, uint32_t number);
-/* The same for lists of two catalogues that have the same pages: kind, origin, path and pattern. */
+/* A hash of kind, origin, path and pattern: equal for lists of two catalogues that have the same
+ * pages. */
 uint64_t site_map_list_hash(const struct registry *r, const struct registry_index *list);

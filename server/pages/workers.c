@@ -14,7 +14,7 @@ struct job {
     void *context;
 };
 
-/* Jobs of one site group's tokens that wait. One with any is in the ring of turns. */
+/* The waiting jobs of one site group. A line that is not empty is in the ring of turns. */
 struct line {
     struct line *next;
     struct job *first, **last;

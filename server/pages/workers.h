@@ -12,8 +12,8 @@ struct workers;
 /* `max_queued` bounds the jobs that wait; those of a site group (site_group.h) may be half of them.
  * NULL when out of memory or threads. */
 struct workers *workers_new(unsigned threads, uint32_t max_queued);
-/* False when the queue is full or out of memory: the job will not run. `site_id`: whose tokens ask;
- * 0: no site's alone, which may take all places. */
+/* False when the queue is full or out of memory: the job will not run. `site_id`: the site of the
+ * token; 0: of no single site, and the job may take any place. */
 bool workers_run(struct workers *w, int64_t site_id, void (*job)(void *context), void *context);
 /* Jobs that wait for a thread. */
 uint32_t workers_queued(struct workers *w);
