@@ -15,8 +15,8 @@
 #include "server/crypto/token.h"
 #include "server/log/log.h"
 
-/* A table of fixed size: an address maps to a few neighbouring slots, and where all are taken the
- * oldest window gives way. Many addresses can thus forget one another's failures, never use
+/* A table of fixed size: an address maps to a few neighbouring slots, and if all are taken, it
+ * replaces the oldest window. So many addresses can displace each other's failures, but never use
  * memory without bound. */
 #define SLOTS  1024u
 #define PROBES 8u
@@ -29,7 +29,7 @@ struct page_place_failures {
     unsigned failures; /* 0: free */
 };
 
-/* The tokens that asked in an hour: no more than there are. */
+/* The tokens that were used in an hour. */
 struct uses {
     int64_t hour;
     struct map by_id;
@@ -102,7 +102,7 @@ static struct page_place_failures *find_slot(struct auth *auth, const char *peer
     return best;
 }
 
-/* A client that has many addresses fills the log no more than one that has few. */
+/* A client with many addresses fills the log no more than one with few. */
 static bool may_report(struct auth *auth, int64_t now)
 {
     if (now < auth->reports_began || now - auth->reports_began >= AUTH_WINDOW_SECONDS) {
@@ -148,7 +148,7 @@ static const char *bearer_token(const char *header, size_t *len)
     return *len > 0 && header[*len] == '\0' ? header : NULL;
 }
 
-/* The texts are the request's own: the registry is released. */
+/* Copies the texts into the request, since the registry is released. */
 static void copy_grant(struct request *request, const struct registry_token *token)
 {
     snprintf(request->token_text, sizeof request->token_text, "%s", token->grant.name);
@@ -162,8 +162,8 @@ static void copy_grant(struct request *request, const struct registry_token *tok
     request->grant.prefix = request->prefix_text;
 }
 
-/* Notes in the request whose token this is. Compares with every token there is, each in constant
- * time, so that the time taken does not reveal which one was close. */
+/* Finds the token and puts it into the request. Compares with every token, each in constant time,
+ * so that the duration does not reveal which one was close. */
 static bool identify(const struct app_context *app, const uint8_t sha256[32],
                      struct request *request)
 {
@@ -213,7 +213,7 @@ static void reply_wrong_token(const struct app_context *app, struct request *req
 
 bool auth_holds(const struct registry *registry, struct request *request, int64_t now)
 {
-    if (request->token_id == 0) /* the environment's, or the route needs none */
+    if (request->token_id == 0) /* the token of the environment, or the route needs none */
         return true;
     if (grant_is_expired(&request->grant, now)) {
         errors_reply_unauthorised(&request->reply, "the token has expired");
@@ -247,7 +247,7 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
     const struct registry *registry = site_map_registry(routing);
     bool taken = strcmp(name, ENVIRONMENT_TOKEN) == 0;
 
-    /* Names of other sites' tokens are not shown, and mean nothing here. */
+    /* Tokens of other sites do not count: their names are not shown, and they cannot write here. */
     for (size_t i = 0; i < registry->token_count && !taken; i++) {
         const struct registry_token *token = &registry->tokens[i];
 
@@ -263,15 +263,14 @@ bool auth_may_own(const struct app_context *app, struct request *request, const 
     return !taken;
 }
 
-/* The row is written by the writer, behind: nobody waits for it, and where it cannot be written
- * that is nobody's trouble. */
+/* The writer records the use of a token later: nobody waits for it, and a failure is ignored. */
 static void used_done(void *context, struct change_result *result)
 {
     (void)context;
     (void)result;
 }
 
-/* True once an hour for a token. Where memory runs out: false, it is noted another time. */
+/* True once an hour for each token. False when out of memory: the use is recorded another time. */
 static bool add_use(struct uses *uses, int64_t id, int64_t hour)
 {
     uint32_t hash = map_hash(MAP_HASH_BASIS, (const char *)&id, sizeof id), place;
@@ -299,7 +298,7 @@ static bool add_use(struct uses *uses, int64_t id, int64_t hour)
     return true;
 }
 
-/* Of a token that was noted in this hour nothing is written. */
+/* Submits the use of a token, unless it was recorded in this hour. */
 static void record_use(const struct app_context *app, const struct request *request)
 {
     const struct change change = {.kind = CHANGE_TOKEN_USED,

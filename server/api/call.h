@@ -20,8 +20,8 @@
 struct call;
 struct token_digest;
 
-/* What a call works on, as its parameters, members and addresses name it: entries and their
- * indexes, or page URLs and their urlsets. */
+/* What a call works on, with its names in parameters, members and URLs: entries and their indexes,
+ * or page URLs and their urlsets. */
 struct noun {
     enum list_kind kind;
     const char *one, *many, *path;         /* "sitemap", "sitemaps", "/v1/sitemaps/" */
@@ -30,8 +30,8 @@ struct noun {
     const char *audit_put, *audit_puts, *audit_replace, *audit_remove; /* the log's words */
 };
 
-/* What a call does with a view of the catalogue, on a worker; the token holds in it. It fills the
- * reply, or returns what becomes the reply. */
+/* The work of a call with a view of the catalogue, on a worker; the token is valid in that view. It
+ * fills the reply, or returns a status for which a reply is made. */
 typedef enum catalogue_status call_work(struct call *call, struct catalogue_view *view,
                                         const struct registry *registry);
 
@@ -40,10 +40,10 @@ struct repeat {
     const char *key;                 /* borrowed from the request */
     struct token_digest *digest;     /* owned: of method, target and body so far */
     uint8_t sha256[32];              /* of them all */
-    const struct registry *registry; /* as the change under way sees it; NULL: none is */
+    const struct registry *registry; /* as the change in progress sees it; NULL: none */
     bool brief;         /* `answer` must leave out lists and texts: there is no room for them */
     bool answered;      /* the reply is made, and sent once the change is durable */
-    const char *action; /* call_audit's, written then */
+    const char *action; /* of call_audit, which is logged then */
     char *subject;      /* owned */
 };
 
@@ -57,8 +57,8 @@ struct call {
 
     call_work *work; /* of call_read */
 
-    /* A write. `answer` fills the reply of one that was applied and is visible to GETs; `refuse`
-     * (NULL: errors_reply_result) of one that was not; both on the listener's thread, so that
+    /* A write. `answer` fills the reply if the write was applied and is visible to GETs; `refuse`
+     * (NULL: errors_reply_result) if it was not applied; both on the listener's thread, so that
      * neither writer nor publisher formats anything. (Of a call with an Idempotency-Key the writer
      * runs `answer`, see repeat.c.) */
     struct change change;
@@ -66,15 +66,15 @@ struct call {
     const struct site_map *routing; /* of call_registry; NULL: it was not asked for */
     void (*answer)(struct call *call);
     void (*refuse)(struct call *call);
-    /* Answer the write only when the running sources are as it set them. */
+    /* Answer the write only when the sources run with the settings that it made. */
     bool settles_sources;
     struct trace_span span; /* of a request that may write */
     struct repeat repeat;   /* what Idempotency-Key asks for, see repeat.c */
 };
 
-/* The routes' `begin`: makes the call of a request, zero but for what is known, and reads the
- * query. HANDLED, with the reply filled, where its parameters are not those of its row in
- * calls.def, or it has a condition that would be ignored. */
+/* The routes' `begin`: makes the call of a request and reads the query. HANDLED, with the reply
+ * filled, if its parameters are not those of its row in calls.def, or it has a condition that would
+ * be ignored. */
 enum handled call_begin(void *context, struct request *request);
 
 /* The routes' `done`: frees the call. */
@@ -84,25 +84,25 @@ void call_done(void *context, struct request *request);
 enum handled call_run(struct call *call, void (*job)(void *call));
 /* Runs `work` with a view on a worker, then resumes the request. */
 enum handled call_read(struct call *call, call_work *work);
-/* The same for what takes tens of milliseconds: one at a time, and other calls do not wait. */
+/* The same for work of tens of milliseconds: one at a time, and other calls do not wait for it. */
 enum handled call_search(struct call *call, call_work *work);
-/* On a worker: runs `work` (NULL: nothing) with a view, where the token still holds in it. Where it
- * does not, or the catalogue cannot be read, or `work` failed, the reply is filled: its status is
- * not 0. */
+/* On a worker: runs `work` (NULL: nothing) with a view, if the token is still valid in it. If it is
+ * not, or the catalogue cannot be read, or `work` failed, the reply is filled: its status is not 0.
+ */
 void call_look(struct call *call, call_work *work);
 /* Submits call->change; fills `source` if it is empty, and the caller, for the writer to authorise.
  * HANDLE_LATER always. Any thread. */
 enum handled call_write(struct call *call, void (*answer)(struct call *));
 
 /* Reads the request's body, an object with these fields and no others, into call->body, whose
- * values `fields` then has. False, with the reply filled: 401 where the token was revoked while the
- * body came, 413, 400 for what is not a JSON object, 422 for a field. */
+ * values `fields` then has. False, with the reply filled: 401 if the token was revoked while the
+ * body arrived, 413, 400 if the body is not a JSON object, 422 for a field. */
 bool call_fields(struct call *call, struct json_field *fields, size_t count);
-/* The same of an object of bodies.def; `body` is its struct (objects.h). */
+/* The same for an object of bodies.def; `body` is its struct (objects.h). */
 struct object;
 bool call_body(struct call *call, const struct object *object, void *body);
 
-/* By the call's route. Static. */
+/* The noun of the call, by its route. Static. */
 const struct noun *call_noun(const struct call *call);
 
 /* The value of a query parameter or NULL where it is absent or empty. */
@@ -111,10 +111,11 @@ const char *call_parameter(const struct call *call, const char *name);
 uint64_t call_number(const struct call *call, const char *name);
 /* Whether the query gives this parameter this word. */
 bool call_word_is(const struct call *call, const char *name, const char *word);
-/* Reads `after` of a list that goes by number; absent: 0. False, with the reply filled (400). */
+/* Reads `after` of a list in the order of numbers; absent: 0. False, with the reply filled (400).
+ */
 bool call_cursor(struct call *call, uint64_t min, uint64_t max, uint64_t *out);
-/* Puts `max_removed` and `dry_run` into call->change, for what acts on sets; absent: the guard
- * decides, and it is applied. */
+/* Puts `max_removed` and `dry_run` into call->change, for changes of sets of entries. If absent,
+ * the shrink guard decides, and the change is applied. */
 void call_set_options(struct call *call);
 /* Reads the URL of a parameter, normalised, into `out`. False, with the reply filled (422), where
  * it is invalid. */
@@ -131,14 +132,14 @@ int64_t call_id(const char *text);
  * stored, as the change in progress sees them. Valid until it returns. */
 const struct registry *call_registry(struct call *call);
 
-/* Ends a read: a strong ETag made of the body, 304 where If-None-Match names it, else 200. With the
- * `state` of an index (NULL: none) before the body's hash, the tag is one for If-Match, see
- * negotiate_match_state. */
+/* Ends a read: a strong ETag of the body, 304 if If-None-Match has it, else 200. With the `state`
+ * of an index (NULL: none), which the tag has before the body's hash, the tag can be used in
+ * If-Match (negotiate_match_state). */
 void call_reply_tagged(struct call *call, const char *state);
 /* The same with a tag that is known (quotes included). */
 void call_reply_with_tag(struct call *call, const char *etag);
 
-/* Of a dry run: appends its rows to an object that is still open. Of another write nothing. */
+/* Appends the rows of a dry run to an object that is still open; nothing for other writes. */
 void call_append_rows(struct call *call);
 
 /* One line in the log for a write that changed something: who, what. For `answer`; the log takes
@@ -151,12 +152,12 @@ void call_audit(struct call *call, const char *action, const char *subject);
 bool repeat_begin(struct call *call);
 /* A piece of a body that is not collected, in order. */
 void repeat_body(struct call *call, const void *bytes, size_t len);
-/* For calls that keep no answer. False, with the reply filled, where one has a key: it would be
- * ignored. */
+/* For calls whose answer is not kept. False, with the reply filled, if the request has a key, which
+ * would be ignored. */
 bool repeat_refuse(struct call *call);
-/* For call_write: asks the catalogue for it. */
+/* For call_write: adds the key to the change. */
 void repeat_submit(struct call *call);
-/* On the listener's thread, once the result is known: true where that is the whole answer. */
+/* On the listener's thread, once the result is known: true if the kept answer is the reply. */
 bool repeat_answer(struct call *call);
 /* For call_audit: true while the answer is being made to be kept; the line is written later. */
 bool repeat_notes_audit(struct call *call, const char *action, const char *subject);

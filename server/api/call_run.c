@@ -41,7 +41,7 @@ static bool is_word(const char *words, const char *value)
     return false;
 }
 
-/* "must be fail or skip": words that `|` separates. */
+/* Writes "must be fail or skip" from words that `|` separates. */
 static void describe_words(const char *words, char *out, size_t size)
 {
     size_t len = (size_t)snprintf(out, size, "must be ");
@@ -139,8 +139,8 @@ static bool read_query(struct request *request, struct query *query)
     return false;
 }
 
-/* Who sends a condition relies on it: ignored, it would let a lost update pass. On reads all but
- * If-Match may be (RFC 9110 13.1.4: there are no dates here). */
+/* A client that sends a condition relies on it: if it were ignored, an update could be lost. On
+ * reads all but If-Match may be ignored (RFC 9110 13.1.4: there are no dates here). */
 static bool refuse_condition(struct request *request)
 {
     static const struct {
@@ -179,7 +179,7 @@ const struct noun *call_noun(const struct call *call)
     return call->request->route->pages ? &rows : &entries;
 }
 
-/* Reads are not recorded: they change nothing, and are many. */
+/* Spans of reads are not recorded: they change nothing, and are many. */
 static void begin_span(struct call *call)
 {
     struct traceparent from;
@@ -286,7 +286,7 @@ static void run_read(void *context)
 {
     struct call *call = context;
 
-    if (atomic_load(&call->app->stopping)) /* which does not wait for all that wait for a thread */
+    if (atomic_load(&call->app->stopping)) /* the stop does not wait for all jobs in the queue */
         errors_reply_status(&call->request->reply, CATALOGUE_CANCELLED);
     else
         call_look(call, call->work);
@@ -340,8 +340,8 @@ static void fill_answer(struct call *call)
     let_go_of_registry(call);
 }
 
-/* A node that has forwarded it waits until it has as much, also where the write was rejected: what
- * rejected it is then seen there, too. */
+/* The answer has the revision for a node that forwarded the write, also if it was rejected: that
+ * node waits for it, so that the reason of a rejection is visible there, too. */
 static void answer_write(struct request *request)
 {
     struct call *call = request->state;
@@ -358,8 +358,8 @@ static void write_settled(void *context)
     request_resume(call->request);
 }
 
-/* The publisher's thread. Whatever became of the wait, the write is durable: 503 would say "not
- * applied". */
+/* On the publisher's thread. Whatever the result of the wait, the write is durable: 503 would mean
+ * "not applied". */
 static void write_visible(void *context, enum await_result result)
 {
     struct call *call = context;
@@ -372,7 +372,7 @@ static void write_visible(void *context, enum await_result result)
         write_settled(call);
 }
 
-/* The writer's thread. */
+/* On the writer's thread. */
 static void write_done(void *context, struct change_result *result)
 {
     struct call *call = context;
@@ -380,7 +380,7 @@ static void write_done(void *context, struct change_result *result)
     change_result_done(&call->result);
     call->result = *result;
     memset(result, 0, sizeof *result);
-    /* The guard's result says how many the index has. */
+    /* The shrink guard's sentence says how many entries the index has. */
     if (call->result.code == RULE_SHRINK_GUARD && !grant_has_whole(&call->change.grant))
         call->result.detail[0] = '\0';
 
@@ -402,8 +402,8 @@ const struct registry *call_registry(struct call *call)
     return site_map_registry(call->routing);
 }
 
-/* "cli; user=NAME", what the command line says of itself. A note alone: the caller is the token,
- * and what it may do is the token's. What is spelled otherwise says nothing. */
+/* Reads "cli; user=NAME", which the command line sends about itself. It is only a note: the caller
+ * is the token, with the token's rights. Any other text is ignored. */
 static void read_via(struct call *call)
 {
     static const char before[] = "cli; user=";
@@ -415,7 +415,7 @@ static void read_via(struct call *call)
     if (user == NULL || entry_check_name(user, strlen(user)) != RULE_OK)
         return;
     call->change.via = "cli";
-    /* Where the caller is the user, as on a file, a note has nothing to add. */
+    /* If the caller is the user, as for a command on a file, a note adds nothing. */
     if (change_subject(&call->change) == NULL && strcmp(user, call->request->token_name) != 0)
         call->change.note = user;
 }
@@ -494,7 +494,8 @@ static enum json_field_type field_type(enum member_type type)
     }
 }
 
-/* The struct of a body is its fields, one behind the other. Returns how many they are. */
+/* Fills in the names and types of the fields: the struct of a body is an array of them. Returns how
+ * many there are. */
 static size_t describe_fields(const struct object *object, struct json_field *fields)
 {
     size_t count = 0;
@@ -623,7 +624,7 @@ void call_reply_with_tag(struct call *call, const char *etag)
 
 /* The tag covers the body itself: two tokens see different lists at one URL, and an index's pages
  * have etags only while they are in memory, so a tag made of revisions alone would lie (RFC 9110
- * 8.8.3). What If-Match compares of an index stands before the dot. */
+ * 8.8.3). The part that If-Match compares for an index is before the dot. */
 void call_reply_tagged(struct call *call, const char *state)
 {
     struct reply *reply = &call->request->reply;
@@ -658,7 +659,7 @@ void call_append_rows(struct call *call)
         const struct change_row *row = &result->preview[i];
         const struct entry_record *one = row->before.loc != NULL ? &row->before : &row->after;
 
-        /* A scan's may be another site's. */
+        /* Rows of a scan may belong to another site. */
         if (!grant_has_site(grant, one->site_id) || !grant_has_loc(grant, one->loc))
             continue;
         str_append_text(out, comma);
@@ -667,7 +668,7 @@ void call_append_rows(struct call *call)
                                  row->after.loc != NULL ? &row->after : NULL,
                                  site_map_registry(routing));
     }
-    bool counts_itself = call->change.kind == CHANGE_URLSET_UPDATE; /* and no row */
+    bool counts_itself = call->change.kind == CHANGE_URLSET_UPDATE; /* and the change has no row */
     str_append_format(out, "],\"rows_total\":%" PRIu64,
                       result->created + result->removed + (counts_itself ? 0 : result->updated));
     publisher_site_map_done(routing);

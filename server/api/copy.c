@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A place is had while the file is made, by turns: of each site's tokens one is made or waits for
- * it, of tokens for all sites a few, so that a client that asks again and again, or leaves, keeps
- * no other waiting for more than what is before it. A whole file has no place. Until its last byte
- * has left it counts against max_spool like the lists that come in, one for a token of one site
- * against that site's half of it, and is one of the few files that a site, and all of them, may
- * have open; how slow a client may be the listener bounds (reply_timeout). The copy of the
- * catalogue counts against the free space of the disk instead. */
+/* An answer has a *place* while its file is made or waits for its turn: one for the tokens of each
+ * site, a few for tokens for all sites. So a client that asks again and again, or leaves, delays
+ * another by no more than the answers before it. A complete file has no place. Until its last byte
+ * is sent it counts against max_spool like uploaded lists (for a token of one site, against that
+ * site's half), and as one of the few files that a site, and all sites, may have open. The listener
+ * bounds how slow a client may be (reply_timeout). A copy of the catalogue counts against the free
+ * space of the disk instead. */
 #include "server/api/copy.h"
 
 #include <ctype.h>
@@ -25,7 +25,8 @@
 
 #define PLACES_ALL_SITES 4u
 #define PLACES_ONE_SITE  1u
-/* Made or sent: descriptors that are set aside (server/sockets.c), some for all sites' tokens. */
+/* Files being made or sent, for which descriptors are reserved (server/sockets.c): of all tokens,
+ * of those for one site together, of those of the same site. */
 #define FILES          32u
 #define FILES_SITES    24u
 #define FILES_ONE_SITE 4u
@@ -67,7 +68,8 @@ bool copy_reserve_whole(struct app_context *app)
     return reserve_one(&app->backups_open, BACKUPS);
 }
 
-/* Of all files; of those of the sites; of the one site's, or, for the whole catalogue, of such. */
+/* Counts the file among all files; for a token of one site among those of sites and of that site; a
+ * copy of the catalogue among such copies. */
 static bool reserve_file(struct copy *copy)
 {
     struct app_context *app = copy->call.app;
@@ -113,7 +115,7 @@ static void leave_place(struct copy *copy)
     copy->placed = false;
 }
 
-/* What the token's site has of the room, its lists too (spool_share). */
+/* The room that the token's site uses, also for its lists (spool_share). */
 static _Atomic uint64_t *site_room(const struct copy *copy)
 {
     uint64_t site = (uint64_t)copy->call.request->grant.site_id;
@@ -176,7 +178,7 @@ bool copy_write(struct copy *copy, const char *bytes, size_t len)
 
 /* ---- the file -------------------------------------------------------------------------- */
 
-/* Beside the database. */
+/* A name for a file beside the database. */
 static char *name_file(const struct app_context *app)
 {
     char *name = NULL;
@@ -197,7 +199,7 @@ char *copy_make_file(const struct app_context *app)
     return NULL;
 }
 
-/* What the engine makes beside a file that it opens. */
+/* Endings of the files that SQLite makes beside a database that it opens. */
 static const char *const beside[] = {"-wal", "-shm", "-journal"};
 
 void copy_remove_file(const char *name)
@@ -210,7 +212,8 @@ void copy_remove_file(const char *name)
             unlink(other);
 }
 
-/* A file without a name, so that no crash leaves it behind, where the file system has such. */
+/* Opens a file without a name, if the file system supports that, so that no crash leaves it behind.
+ */
 static bool open_file(struct copy *copy)
 {
     char *name = name_file(copy->call.app), *folder = name != NULL ? strdup(name) : NULL;
@@ -235,8 +238,8 @@ static bool is_random(const char *text)
     return true;
 }
 
-/* By name_file, whole; or before that, when catalogue_backup has put its own behind it; or what the
- * engine put beside one that was checked. */
+/* Whether a file name is that of a copy: made by name_file; with the ending of catalogue_backup,
+ * while incomplete; or with an ending of SQLite, while the copy was checked. */
 static bool is_copy(const char *name, const char *database)
 {
     size_t len = strlen(database), mark = strlen(COPY_MARK);
@@ -275,7 +278,7 @@ static void reply_failed(struct copy *copy)
     int error = errno;
 
     reply_done(reply);
-    if (copy->gone) /* nobody reads it */
+    if (copy->gone) /* its client left */
         errors_reply_status(reply, CATALOGUE_CANCELLED);
     else if (copy->crowded)
         errors_reply_spool(reply, SPOOL_CROWDED);
@@ -299,7 +302,7 @@ static void reply_whole(struct copy *copy)
         reply_failed(copy);
         return;
     }
-    fclose(copy->file); /* the reply has it */
+    fclose(copy->file); /* the reply has the descriptor */
     copy->file = NULL;
     reply->status = 200;
     reply->content_type = copy->content_type;
@@ -309,13 +312,13 @@ static void reply_whole(struct copy *copy)
 
 /* ---- lists and pages ------------------------------------------------------------------- */
 
-/* The reply is filled where `make` refused: then nothing of the file is sent. */
+/* If `make` fills the reply, nothing of the file is sent. */
 static void run(void *context)
 {
     struct copy *copy = context;
 
     errno = 0;
-    copy->gone = request_is_gone(copy->call.request); /* while it waited */
+    copy->gone = request_is_gone(copy->call.request); /* the client left while the request waited */
     if (copy->gone || !open_file(copy)) {
         reply_failed(copy);
     } else {
@@ -381,7 +384,7 @@ enum handled copy_lines(struct copy *copy, call_work *make)
 
 /* ---- the whole catalogue --------------------------------------------------------------- */
 
-/* db/ makes a copy under a name; it has none from the moment that it is whole. */
+/* db/ makes a copy under a name, which is removed once the copy is complete. */
 static void copy_catalogue(struct copy *copy)
 {
     struct reply *reply = &copy->call.request->reply;
@@ -389,7 +392,7 @@ static void copy_catalogue(struct copy *copy)
     char *name = copy_make_file(copy->call.app), why[256];
     enum catalogue_status status = CATALOGUE_UNAVAILABLE;
 
-    if (name != NULL) { /* nobody else's now; it must be free */
+    if (name != NULL) { /* the copy is made only under a free name */
         unlink(name);
         status = copy->site_id != 0 ? catalogue_site_copy(c, copy->site_id, name, why, sizeof why)
                                     : catalogue_backup(c, name, NULL, NULL, why, sizeof why);
@@ -433,7 +436,7 @@ static void run_whole(void *context)
     request_resume(copy->call.request);
 }
 
-/* It holds the hashes of tokens. */
+/* Sends a copy of the whole catalogue or of a site, which contains the hashes of tokens. */
 static enum handled send_whole(struct request *request, int64_t site_id)
 {
     struct copy *copy = request->state;

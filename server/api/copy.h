@@ -12,36 +12,37 @@
 struct copy {
     struct call call; /* first */
     FILE *file;       /* owned: nameless, in the database's folder; NULL: not yet */
-    bool placed;      /* a place is its own, until the file is whole */
-    bool one_site;    /* a site's token asked */
-    bool whole;       /* of the catalogue, not of entries */
-    bool has_file;    /* one of the few files is its own, until it is sent */
+    bool placed;      /* it has a place, until the file is complete */
+    bool one_site;    /* the token is for one site */
+    bool whole;       /* a copy of the catalogue, not a list of entries */
+    bool has_file;    /* it has one of the few files, until that is sent */
     bool crowded;     /* it would take more than max_spool allows */
     bool full;        /* what is left on the disk is not for tokens of one site */
     bool gone;        /* its client left */
     uint64_t bytes;   /* written */
-    uint64_t taken;   /* of the spools' room */
+    uint64_t taken;   /* of the room of spools */
     int64_t site_id;  /* `whole`: of this site alone; 0: of all */
     call_work *make;  /* fills the file by copy_write */
     const char *content_type;
 };
 extern const size_t copy_size;
 
-/* Has `make` run with a view on a thread of its own, then answers with what it wrote, as
- * `content_type` (static). It waits for its turn; 503 where the token's site has another one under
- * way, or too many wait. A client that leaves ends it. */
+/* Runs `make` with a view on a thread of its own, then answers with the file that it wrote, as
+ * `content_type` (static). The request waits for its turn; 503 if the token's site has another one
+ * in progress, or too many wait. A client that leaves ends it. */
 enum handled copy_run(struct copy *copy, const char *content_type, call_work *make);
-/* Whether NDJSON is asked for, of a call that has a page of JSON, too. */
+/* Whether the client wants NDJSON, from a call that can also return a page of JSON. */
 bool copy_wants_lines(const struct request *request);
-/* The same as NDJSON, which is whole: a parameter that goes by pages is refused. */
+/* The same as NDJSON, which is the whole list: parameters of pages are rejected. */
 enum handled copy_lines(struct copy *copy, call_work *make);
-/* False where nobody waits for the answer any more, or the server is about to stop: for a `make`
- * that is long at work before it writes. */
+/* False if no client waits for the answer any more, or the server is about to stop: for a `make`
+ * that works long before it writes. */
 bool copy_goes_on(struct copy *copy);
-/* Takes room for what is written beside the answer, until that is sent. False as of copy_write. */
+/* Reserves room for a file that is written beside the answer, until that is sent. False as of
+ * copy_write. */
 bool copy_room(struct copy *copy, size_t bytes);
-/* One of the few whole files, as many as there may be at once; to be given back by a decrement of
- * app->backups_open. */
+/* Reserves one of the few copies of whole catalogues that may exist at once. The caller releases it
+ * by a decrement of app->backups_open. */
 bool copy_reserve_whole(struct app_context *app);
 /* Whether the disk has room for a copy of the whole catalogue. */
 bool copy_has_space(const struct app_context *app);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the rows of calls.def, objects.def and bodies.def are. The server reads requests and writes
- * answers by them; openapi.c makes /openapi.json of them at build time.
+/* The types of the rows of calls.def, objects.def and bodies.def. The server reads requests and
+ * writes answers by them; openapi.c makes /openapi.json of them at build time.
  *
- * A fact is in one row. What follows from it is written nowhere: the statuses that a call of its
- * kind may return, Idempotency-Key and Location, 304 where a GET has a tag (openapi.c). */
+ * A fact is in one row. Facts that follow from it are not written down: the statuses that a call of
+ * this kind may return, Idempotency-Key and Location, 304 if a GET has a tag (openapi.c). */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What went wrong, as HTTP: the one place where the words of the catalogue, the rules and the
- * readers get a status. Each fills a reply with an RFC 9457 problem. Internal to server/api/. */
+/* Errors as HTTP: the one place where the codes of the catalogue, the rules and the readers get a
+ * status. Each function fills a reply with an RFC 9457 problem. Internal to server/api/. */
 #pragma once
 
 #include "db/catalogue.h"
@@ -10,9 +10,9 @@
 
 /* The catalogue could not do it. */
 void errors_reply_status(struct reply *reply, enum catalogue_status status);
-/* A write was not applied: its status, or the rule that refused it. */
+/* A write was not applied, for its status or because a rule rejected it. */
 void errors_reply_result(struct reply *reply, const struct change_result *result);
-/* A rule refused a value; `detail` NULL or "": the rule's own sentence. */
+/* A rule rejected a value; `detail` NULL or "": the rule's own sentence. */
 void errors_reply_rule(struct reply *reply, enum rule_code code, const char *field,
                        const char *detail);
 /* A body could not be read. */
@@ -20,11 +20,11 @@ void errors_reply_reader(struct reply *reply, const struct reader_error *error);
 void errors_reply_spool(struct reply *reply, enum spool_status status);
 /* A call that the token's role forbids. */
 void errors_reply_role(struct reply *reply, const struct grant *grant, enum grant_role needed);
-/* A write or sight that the token's scope forbids. */
+/* A read or write that the token's scope forbids. */
 void errors_reply_scope(struct reply *reply);
 /* 401 with its challenge. */
 void errors_reply_unauthorised(struct reply *reply, const char *detail);
-/* The token was good when the request began. */
+/* 401: the token was valid when the request began, and is no longer. */
 void errors_reply_revoked(struct reply *reply);
 void errors_reply_not_found(struct reply *reply, const char *what);
 

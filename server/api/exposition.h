@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The Prometheus text format 0.0.4, by hand
  * (https://prometheus.io/docs/instrumenting/exposition_formats/). A family is announced once, its
- * samples follow at once. Names are written out whole, so that they can be searched for. */
+ * samples follow at once. Names of metrics are written out in the code, so that they can be
+ * searched for. */
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +10,7 @@
 #include "server/base/histogram.h"
 #include "server/base/str.h"
 
-/* Names and values in turn, up to a NULL. Values are escaped where they are written. */
+/* Names and values in turn, up to a NULL. Values are escaped when they are written. */
 #define LABELS_MAX 3
 struct labels {
     const char *pairs[2 * LABELS_MAX + 1];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A request that is forwarded has a route of its own: of the API's table, with the hooks below in
- * place of the call's. Its body stays in memory where it is small, else in a nameless file beside
- * the catalogue, which a worker writes and which takes of the spools' room. What happens behind
- * that is in the table of the header.
+ * place of the call's. A small body stays in memory; a larger one is in a nameless file beside the
+ * catalogue, which a worker writes and which counts as room of spools. The outcomes are in the
+ * table of the header.
  *
  * A write that is applied here after all is the same request again (`direct`), without a listener:
  * it goes through the hooks of the call's own route, which may answer later and then resume it from
- * any thread. Who moves it on:
+ * any thread. Two threads move it on:
  *
  *     the thread that called a hook      the thread that resumes
  *     the hook answers HANDLE_LATER
@@ -40,9 +40,9 @@ struct forward {
     forward_send *send;
     void *sender;
     struct forward_counts counts;
-    /* The other node does not know the token of this node's environment. */
+    /* The other node does not accept the token of this node's environment (SITEMAPD_TOKEN). */
     atomic_bool knows_no_environment;
-    atomic_int why; /* of the target, to be read without the lock */
+    atomic_int why; /* copy of the target's reason, read without the lock */
     pthread_mutex_t lock;
     struct forward_target target; /* under it */
 };
@@ -91,7 +91,8 @@ static bool names_node(const char *list, const char *node)
     return false;
 }
 
-/* What acts on this node's own folders and polls, or is as large as a catalogue. */
+/* Whether a call is never forwarded: it acts on this node's own folders and polls, or its body is
+ * as large as a catalogue. */
 static bool is_local(const struct route *route)
 {
     return route->finish == source_scan || route->finish == check_poll ||
@@ -134,8 +135,8 @@ static _Atomic uint64_t *site_room(const struct forwarded *w)
     return &w->forward->app->spool_room.used_by[(uint64_t)w->request->grant.site_id % SPOOL_SITES];
 }
 
-/* Of a list. The listener bounds what other calls take, and ignores a small body where none is
- * taken. */
+/* The largest body of a list. For other calls the listener bounds it, and ignores a small body
+ * where none belongs. */
 static uint64_t most_bytes(const struct forwarded *w)
 {
     bool is_list = w->route->max_body_bytes == UINT64_MAX && w->route->finish != site_import_finish;
@@ -191,7 +192,7 @@ static void give_up(struct forwarded *w, enum spool_status why)
     w->over = true;
 }
 
-/* Of what all lists take together, and those of the token's site. */
+/* Reserves room for the body, of that of all lists and of those of the token's site. */
 static bool take_room(struct forwarded *w)
 {
     struct spool_room *room = &w->forward->app->spool_room;
@@ -305,7 +306,7 @@ static bool add_header(struct forwarded *w, const char *name, const char *value)
     return is_line(value);
 }
 
-/* All that the call itself looks at, and who it is from. */
+/* Adds all headers that the call reads, and those that say where it comes from. */
 static bool add_headers(struct forwarded *w)
 {
     static const struct {
@@ -326,7 +327,7 @@ static bool add_headers(struct forwarded *w)
 
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
         good = good && add_header(w, passed[i].name, request_header(request, passed[i].header));
-    /* Several keys are invalid there as they are here. */
+    /* Several keys are sent as an invalid one: the other node rejects them as this one would. */
     if (key != NULL && request->header->lines[HEADER_IDEMPOTENCY_KEY] > 1)
         key = "several keys";
     good =
@@ -390,7 +391,7 @@ static void direct_end(struct forwarded *w)
     end_forwarding(w);
 }
 
-/* The next piece of the body, in `held`; false where it cannot be read. */
+/* Reads the next piece of the body into `held`; false if it cannot be read. */
 static bool direct_piece(struct forwarded *w, size_t *len)
 {
     *len =
@@ -530,8 +531,8 @@ void forward_tell_revision(const struct app_context *app, struct request *reques
     reply_header(&request->reply, FORWARD_REVISION, revision);
 }
 
-/* The revision is one of the catalogue that all nodes have: where this node's file is replaced by
- * another copy meanwhile, it is waited for in that one. */
+/* The revision is one of the catalogue that all nodes have: if this node's file is replaced by
+ * another copy meanwhile, the wait goes on in that copy. */
 static void revision_seen(void *context, enum await_result result)
 {
     struct forwarded *w = context;
@@ -547,8 +548,8 @@ static void revision_seen(void *context, enum await_result result)
     end_forwarding(w);
 }
 
-/* Whether the answer means that nothing was applied, for a reason that is the other node's alone.
- */
+/* Whether the answer means that nothing was applied, for a reason that only concerns the other
+ * node. */
 static bool is_theirs(const struct forwarded *w)
 {
     static const char *const codes[] = {

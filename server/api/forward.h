@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Writes of the API that another node applies for this one. The node says to which node they go and
- * why (forward_aim), whatever that is decided by; this part takes a request over once its token was
- * checked, receives its body as a local write would, hands it to the sender (server/forwarder.h),
- * and answers when this node serves the revision that the other one answered.
+/* Writes of the API that another node applies for this one. The caller of forward_aim decides to
+ * which node they go and why. This part takes a request over once its token was checked, receives
+ * its body as for a local write, hands it to the sender (server/forwarder.h), and answers when this
+ * node serves the revision in the other node's answer.
  *
  *     the outcome                       the client gets
  *     an answer                         the same, word for word
@@ -13,15 +13,14 @@
  *     it was sent, and not answered     504 outcome-unknown; FORWARD_FAR with an Idempotency-Key:
  *                                       the write, applied here, which finds what the first one did
  *
- * Who may: the token of the client is checked here, and by the other node again, in the transaction
+ * Permission: the client's token is checked here, and again by the other node, in the transaction
  * that writes. So a forwarded request has no rights of its own: peer_token_file is not needed, and
- * a client that sends Sitemapd-Forwarded-By itself gains nothing by it. A node that is far applies
- * the write itself, or rejects it (508) for a name that is its own; and the answer has the revision
- * of what is published, which every answer to a write has.
+ * a client that sends Sitemapd-Forwarded-By itself gains nothing. A FORWARD_FAR node then applies
+ * the write itself, or rejects it (508) if the header has its own name; the answer has the
+ * published revision, as every answer to a write.
  *
- * Loops: the header names the nodes that have forwarded a request. One that has been forwarded is
- * not forwarded again because this node is far; where it names this node it is rejected (508).
- */
+ * Loops: the header names the nodes that have forwarded a request. A FORWARD_FAR node does not
+ * forward such a request again; if the header names this node, the request is rejected (508). */
 #pragma once
 
 #include <pthread.h>
@@ -39,8 +38,8 @@ struct forward;
 
 enum forward_why {
     FORWARD_NOT,     /* this node applies its writes */
-    FORWARD_FAR,     /* it could: PostgreSQL is far from it */
-    FORWARD_FOLLOWS, /* it cannot: it follows a node */
+    FORWARD_FAR,     /* this node could apply its writes, but is far from PostgreSQL */
+    FORWARD_FOLLOWS, /* this node cannot apply writes: it follows a node */
 };
 
 #define FORWARD_ORIGIN_SIZE 300
@@ -52,7 +51,7 @@ struct forward_target {
     char node[SHARED_NODE_NAME_SIZE]; /* its name; "": not known */
 };
 
-/* Counters since the start, and what is under way. */
+/* Counters since the start, and the requests in progress. */
 struct forward_counts {
     _Atomic uint64_t answered; /* forwarded, and answered there */
     _Atomic uint64_t direct;   /* could not be forwarded, and were applied here */
@@ -66,7 +65,7 @@ struct forward_counts {
 /* A write that is forwarded, for the sender. */
 struct forwarded {
     struct forwarded *next; /* the sender's */
-    void *sending;          /* likewise */
+    void *sending;          /* of the sender, too */
     struct forward *forward;
     struct request *request;   /* the sender fills its reply before forward_answered */
     const struct route *route; /* the request's own */
@@ -97,7 +96,8 @@ void forward_free(struct forward *f);
 /* Before the first forward_aim. */
 void forward_use(struct forward *f, forward_send *send, void *sender);
 
-/* Where writes go from now on; those under way go where they went. Any thread, never waits. */
+/* Sets where writes go from now on; writes in progress are not redirected. Any thread, never waits.
+ */
 void forward_aim(struct forward *f, const struct forward_target *to);
 /* Any thread, never waits. Takes NULL: FORWARD_NOT. */
 void forward_target_get(struct forward *f, struct forward_target *out);
@@ -108,8 +108,8 @@ const struct forward_counts *forward_counts_get(const struct forward *f);
  * goes to another node gets the route that forwards it. */
 bool forward_authorise(void *context, struct request *request);
 
-/* The answer to a write is made: where another node has forwarded it, that one waits until it has
- * as much as this one. */
+/* Adds the revision to the answer of a write that another node forwarded: that node waits until it
+ * has this revision, too. */
 void forward_tell_revision(const struct app_context *app, struct request *request);
 
 /* ---- the sender's thread; `w` is not touched afterwards */
@@ -117,5 +117,6 @@ void forward_tell_revision(const struct app_context *app, struct request *reques
 /* The other node answered: the request's reply is filled, and this node is to have `revision` (0:
  * the answer has none) before the client gets it. */
 void forward_answered(struct forwarded *w, uint64_t revision);
-/* It did not. `sent`: some of the request was, so that it may have been applied. */
+/* The other node did not answer. `sent`: part of the request was sent, so it may have been applied.
+ */
 void forward_failed(struct forwarded *w, bool sent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A request is filled by hand and goes through the hooks of its route, one after the other; where
- * one answers later, the asking thread waits. Behind it stands what the handlers need of a server:
- * a publisher, which keeps no page in memory since nobody asks for one, and one worker, since there
+/* A request is filled in and goes through the hooks of its route, one after the other; if one
+ * answers later, the calling thread waits. The handlers get the parts of a server that they need: a
+ * publisher, which keeps no page in memory since nobody requests one, and one worker, since there
  * is one request at a time. */
 #include "server/api/inside.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The API on a catalogue's file, in the process that asks: the same table of calls and the same
- * handlers as behind the listener, without sockets. What the command line runs where no --server is
- * named. It asks as the operator, for all sites, with role admin. One thread at a time. */
+ * handlers as behind the listener, without sockets. The command line uses it if --server is absent.
+ * Requests are those of the operator: for all sites, with role admin. One thread at a time. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,19 +18,19 @@ struct source_settings;
 struct inside_options {
     struct catalogue *catalogue; /* borrowed; need not be opened as a server's */
     const char *database;        /* its file; borrowed */
-    const char *user;            /* who is named in the history; borrowed */
+    const char *user;            /* the caller in the history; borrowed */
     bool page_style;
     unsigned engines; /* a bit for each place (engine_place) that is configured */
     /* The sources that the configuration names; borrowed. None of them is started. */
     const struct source_settings *sources;
     size_t source_count;
-    /* Called once, before the first question about crawlers: the ledger, which is taken over. NULL:
-     * it cannot be made, and no such question is answered. May be NULL: none is kept. */
+    /* Called once, before the first request about crawlers: returns the ledger, which is taken
+     * over; NULL: it cannot be made, and these requests fail. May be NULL: there is no ledger. */
     struct crawlers *(*ledger)(void *context);
     void *context;
 };
 
-/* Nothing is started before the first question. NULL when out of memory. */
+/* Nothing is started before the first request. NULL when out of memory. */
 struct inside *inside_new(const struct inside_options *options);
 /* Takes NULL. Before the catalogue is closed. */
 void inside_free(struct inside *inside);
@@ -44,7 +44,7 @@ struct inside_call {
     void *context;
 };
 
-/* Asks, and waits for the answer: its status and its body (but what was taken), which is the
- * caller's. 0 when out of memory, or where the catalogue cannot be read. */
+/* Makes a request and waits for the answer. Returns its status, and its body (without what `take`
+ * got), which is the caller's. 0 when out of memory, or if the catalogue cannot be read. */
 unsigned inside_request(struct inside *inside, const struct inside_call *question,
                         struct str *body);

@@ -78,7 +78,7 @@ void entry_json_append_change(struct str *out, const struct entry_record *before
     str_append_char(out, '}');
 }
 
-/* Whether the value is there; where it is not, its member is null or absent. */
+/* Whether there is a value; if not, its member is null or absent. */
 static bool is_given(const struct member *member, const void *value)
 {
     switch (member->type) {

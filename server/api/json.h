@@ -6,8 +6,8 @@
 #include "db/catalogue.h"
 #include "server/base/str.h"
 
-/* Appends the object. The index's URL is looked up in `registry`; `remarks` joins the warnings that
- * the stored entry always bears. */
+/* Appends the object. The index's URL is looked up in `registry`; `remarks` is added to the
+ * warnings of the stored entry. */
 void entry_json_append(struct str *out, const struct entry_record *record,
                        const struct registry *registry, rule_set remarks);
 
@@ -15,7 +15,8 @@ void entry_json_append(struct str *out, const struct entry_record *record,
 void entry_json_append_placed(struct str *out, const struct entry_record *record,
                               const struct registry *registry);
 
-/* Appends {"loc", "before", "after"}, what a change did to one entry; NULL: it was not there. */
+/* Appends {"loc", "before", "after"}: an entry before and after a change; NULL: it did not exist.
+ */
 void entry_json_append_change(struct str *out, const struct entry_record *before,
                               const struct entry_record *after, const struct registry *registry);
 
@@ -29,5 +30,5 @@ void json_open_object(struct str *out, const struct object *object, const void *
 void json_append_url(struct str *out, const char *origin, const char *path);
 /* Appends a quoted RFC 3339 time. */
 void entry_json_append_time(struct str *out, int64_t unix_seconds);
-/* Appends ,"name": and that; 0 is not a time: null. */
+/* Appends ,"name": and the time; 0 is not a time: null. */
 void json_append_time_member(struct str *out, const char *name, int64_t unix_seconds);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The objects of the API as C has them, of the rows of objects.def and bodies.def.
+/* The objects of the API as structs of C, made of the rows of objects.def and bodies.def.
  *
  * An answer is a struct json_NAME, which json_append_object (json.h) writes: a member that is NULL,
- * a time of 0, a number of JSON_NONE and a nullable flag that is false are null, or absent where
- * the row says that they may be. The body of a request is a struct body_NAME of json_fields, which
- * call_body fills. */
+ * a time of 0, a number of JSON_NONE and a nullable flag that is false are null, or absent if the
+ * row allows that. The body of a request is a struct body_NAME of json_fields, which call_body
+ * fills. */
 #pragma once
 
 #include "db/urlset.h"
@@ -14,7 +14,7 @@
 #include "server/rules/source_settings.h"
 
 #define JSON_NONE UINT64_MAX
-static inline uint64_t json_or_none(uint64_t number) /* of a number that 0 is not */
+static inline uint64_t json_or_none(uint64_t number) /* for a number of which 0 means none */
 {
     return number != 0 ? number : JSON_NONE;
 }
@@ -33,13 +33,13 @@ static inline struct json_texts json_texts_of(const char *const *list) /* which 
     return texts;
 }
 
-/* Writes JSON, so that nothing is made in memory first. */
+/* Writes JSON directly, without an intermediate form. */
 struct json_writer {
     void (*write)(struct str *out, const void *context); /* NULL: null */
     const void *context;
 };
 
-/* The rows of what db/urlset.h has of a urlset, in an answer and in a request. */
+/* Rows for the settings of a urlset (db/urlset.h), in an answer and in a request. */
 #define SHOWN_NUMBER(name, note) X(INTEGER, name, note, .min = 1)
 #define SHOWN_AGE(name, note)    X(TEXT, name, note, .is = NULLABLE)
 #define SHOWN_OF_URLSET(kind, bit, c, name, option, least, most, counts, note, ...)                \
@@ -50,7 +50,7 @@ struct json_writer {
 #define ASKED_OF_URLSET(kind, bit, c, name, option, least, most, counts, note, more, ...)          \
     ASKED_##kind(name, note " " more, least, most)
 
-/* The same of rules/source_settings.h and a source. */
+/* The same for those of a source (rules/source_settings.h). */
 #define SHOWN_path(name, note)   X(TEXT, name, note)
 #define SHOWN_url(name, note)    X(URI, name, note)
 #define SHOWN_option(name, note) X(TEXT, name, note, .is = NULLABLE)
@@ -80,7 +80,7 @@ struct json_writer {
 #define OF_FLAG    bool
 #define OF_WORD    const char *
 #define OF_TEXTS   struct json_texts
-#define OF_LIST    struct json_writer /* of what is between the brackets; NULL: nothing */
+#define OF_LIST    struct json_writer /* writes what is between the brackets; NULL: nothing */
 #define OF_ONE     struct json_writer
 #define OF_RAW     struct json_writer
 

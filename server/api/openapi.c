@@ -79,7 +79,7 @@ static bool has_body(const struct row *row)
     return row->operation.body != NULL || row->kind == KIND_FILE;
 }
 
-/* Its change goes through the writer, so it takes an Idempotency-Key. */
+/* Whether the call's change goes through the writer, so that an Idempotency-Key is accepted. */
 static bool is_written(const struct row *row)
 {
     return strcmp(row->method, "GET") != 0 && !row->operation.without_key;
@@ -284,7 +284,7 @@ static void put_back(struct str *out, size_t len)
     out->data[len] = '\0';
 }
 
-/* Members of an object are written with a comma behind each; this ends it. */
+/* Ends an object whose members are each written with a comma after them. */
 static void put_end(struct str *out)
 {
     size_t len = out->len;
@@ -709,7 +709,7 @@ static void put_call(struct str *out, const struct row *row, const struct row *t
     str_append_text(out, "},\n");
 }
 
-/* A path is where its first call is, with all its calls. */
+/* A path, with all its calls, is written where its first call is. */
 static bool is_first_of_path(size_t at)
 {
     for (size_t i = 0; i < at; i++)
@@ -739,7 +739,7 @@ static void put_paths(struct str *out)
     str_append_text(out, ",\n");
 }
 
-/* By name, as linters want them. */
+/* Writes the tags in the order of their names, as linters want them. */
 static void put_tags(struct str *out)
 {
     const char *last = "";

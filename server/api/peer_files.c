@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A copy of the catalogue is made once a node asks, by a thread of its own that rests as long as it
- * works, and without the writer: it holds one read transaction. Until it is there the answer is
- * 503 snapshot-pending. It has no name from the moment that it is whole; its ETag is the SHA-256 of
- * its bytes. It is kept for the requests that go on after a broken connection, and given again
- * while it is fresh, but not to a node that could not use it (If-None-Match): the log may be
- * another one since. That node gets the next one, also where it is the same to the byte: what was
- * wrong may be over.
+/* When a node asks, a thread makes a copy of the catalogue. It pauses as long as it works, and does
+ * not use the writer: it has one read transaction. Until the copy is complete the answer is 503
+ * snapshot-pending. A complete copy has no name; its ETag is the SHA-256 of its bytes. It is kept
+ * for requests that continue after a broken connection, and sent again while it is fresh. A node
+ * that could not use it (If-None-Match) does not get it again, since the log may be another one
+ * now: it gets the next copy, even one with the same bytes, since the obstacle may be gone.
  *
- * A node is given the whole file, one at a time. A request that goes on (Range with If-Match of the
- * ETag) may come while the server has not noticed the end of the one before. All others get 503
- * with Retry-After, and ask another node. */
+ * One node at a time gets the whole file. A request that continues (Range with If-Match of the
+ * ETag) is also accepted while the server has not noticed the end of the broken one. All others get
+ * 503 with Retry-After, and ask another node. */
 #include "server/api/peer_files.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@
 #define FRESH_MS     300000 /* since it was made; a node that asks later gets a new one */
 #define KEEP_MS      600000 /* since a request for it ended */
 #define LOOK_MS      10000
-#define REST_MOST_MS 100 /* behind each 4 MiB */
+#define REST_MOST_MS 100 /* after each 4 MiB */
 #define FAILED_MS    5000
 #define READ_BYTES   ((size_t)1 << 20)
 #define SENT_MOST    2u
@@ -51,14 +50,15 @@ struct peer_files {
     int fd; /* -1: no copy has been made */
     uint64_t bytes;
     char tag[TAG_SIZE];
-    bool is_same; /* as the one before, and not given since it was made again */
+    bool is_same; /* it has the bytes of the copy before, and was not sent since it was made */
     int64_t made_at, used_at;
     unsigned sending;
 };
 
 /* ---- making it ----------------------------------------------------------------------------- */
 
-/* As long as the step took: others have half of the disk. False: the server stops. */
+/* Pauses as long as the last step took, so that others have half of the disk. False: the server is
+ * stopping. */
 static bool rest(struct peer_files *p)
 {
     int64_t took = clock_now_ms() - p->step_ms;
@@ -75,7 +75,7 @@ static bool record_step(void *context, uint64_t done, uint64_t total)
     return rest(context);
 }
 
-/* False: it cannot be read, or the server stops. */
+/* False: the file cannot be read, or the server is stopping. */
 static bool hash_file(struct peer_files *p, int fd, char tag[TAG_SIZE])
 {
     struct token_digest *digest = token_digest_new();
@@ -95,7 +95,7 @@ static bool hash_file(struct peer_files *p, int fd, char tag[TAG_SIZE])
     return good;
 }
 
-/* -1: why is in `why`. */
+/* Returns the descriptor of a complete copy; -1, with a sentence in `why`. */
 static int copy_catalogue(struct peer_files *p, char *why, size_t why_size)
 {
     char *name = copy_make_file(p->app);
@@ -176,7 +176,7 @@ static enum handled refuse(struct request *request, const char *code, const char
     return HANDLED;
 }
 
-/* The lock is held, and the file there. */
+/* Called with the lock; there is a file. */
 static enum handled send_file(struct peer_files *p, struct request *request)
 {
     struct reply *reply = &request->reply;
@@ -208,7 +208,7 @@ static enum handled send_file(struct peer_files *p, struct request *request)
     return HANDLED;
 }
 
-/* The lock is held. */
+/* Called with the lock. */
 static enum handled give(struct peer_files *p, struct request *request)
 {
     const char *known = request_header(request, HEADER_IF_MATCH);

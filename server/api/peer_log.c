@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* All followers wait in one list, and one thread answers them: where the node has moved past what a
- * follower has, it reads the log (PostgreSQL's, or that of the node which is followed) into a file
- * without a name, which is then sent as any file. Followers that are at the same record get the
- * same file. So a listener's thread never waits, a slow follower holds a file and nothing else, and
- * of PostgreSQL a record is read once for all of them. Bounded are those who wait, the files that
- * are sent at once, and an answer: a record, or what fits into max. */
+/* All followers wait in one list, and one thread answers them: if this node has newer records than
+ * a follower, the thread reads the log (of PostgreSQL, or of the node that this one follows) into a
+ * file without a name, which is then sent. Followers at the same record get the same file. So a
+ * listener's thread never waits, a slow follower holds a file and nothing else, and PostgreSQL is
+ * asked once for a record. There are bounds for the requests that wait, the files that are sent at
+ * once, and an answer: one record, or as many as fit into max. */
 #include "server/api/peer_log.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ struct waiting {
     struct request *request;
     struct peer_log *log;
     bool has_from, tried; /* tried: the log had nothing newer */
-    bool away;            /* the log could not be read: it is not asked again for this one */
+    bool away;            /* the log could not be read, and is not read again for this request */
     struct shared_place from;
     char epoch[64]; /* "": any */
     uint64_t max_bytes;
@@ -49,7 +49,8 @@ struct peer_log {
     struct waiting *first;
     unsigned waiting, sending;
 
-    /* The thread's: the last answer, for others that are at the same record. -1: none. */
+    /* Used by the thread alone: the last answer, for other followers at the same record. -1: none.
+     */
     int fd;
     uint64_t bytes, max_bytes;
     struct shared_place fd_from;
@@ -201,7 +202,8 @@ static void refuse_handout(struct request *request, enum shared_handout handout)
         refuse(request, 503, "shared-unavailable", "the log cannot be read now");
 }
 
-/* Reads the log for one that waits, unless what was read last is for it. True: it is answered. */
+/* Reads the log for a request, unless the last answer is right for it. True: the request is
+ * answered. */
 static bool answer_from_log(struct peer_log *p, struct waiting *w)
 {
     uint64_t bytes = 0, records = 0;
@@ -222,8 +224,8 @@ static bool answer_from_log(struct peer_log *p, struct waiting *w)
     w->tried = true;
     w->away = w->has_from && handout == SHARED_HAND_AWAY;
     if (w->away)
-        waits =
-            true; /* and then hears that this node is cut off, which is not an error of its own */
+        waits = true; /* then the answer says that this node is cut off, which is not an error of
+                       * its own */
     else if (handout != SHARED_HANDED)
         refuse_handout(w->request, handout);
     else if (!waits)
@@ -241,14 +243,14 @@ static bool answer_from_log(struct peer_log *p, struct waiting *w)
     return !waits;
 }
 
-/* Only where the log is, which the node knows without it. */
+/* Answers with the position of the log alone, which this node knows without reading the log. */
 static void answer_empty(struct peer_log *p, struct waiting *w)
 {
     w->has_from = false;
     answer_from_log(p, w);
 }
 
-/* True where its client is gone, who gets an answer that nobody reads. */
+/* True if its client is gone: the request is answered, and nobody reads the answer. */
 static bool is_gone(struct waiting *w)
 {
     if (!request_is_gone(w->request))
@@ -257,7 +259,7 @@ static bool is_gone(struct waiting *w)
     return true;
 }
 
-/* True: it is answered. */
+/* True: the request is answered. */
 static bool answer(struct peer_log *p, struct waiting *w)
 {
     struct shared_state state;
@@ -283,14 +285,14 @@ static bool answer(struct peer_log *p, struct waiting *w)
             answer_empty(p, w);
         return is_over || is_gone(w);
     }
-    /* One that is ahead of this node found nothing newer: it waits for the node. */
+    /* A follower that is ahead of this node found nothing newer: it waits for this node. */
     if (w->tried && !is_over && here.record <= w->from.record)
         return is_gone(w);
     return answer_from_log(p, w);
 }
 
-/* For how long nothing is to be done, unless the node moves or a follower comes. Those that came
- * meanwhile have woken the thread. */
+/* Answers all requests that can be answered. Returns how long the thread may sleep, unless a record
+ * or a follower arrives. Followers that came meanwhile have woken the thread. */
 static int64_t answer_all(struct peer_log *p)
 {
     int64_t now_ms = clock_now_ms(), next_ms = now_ms + IDLE_MS;

@@ -4,18 +4,18 @@
  *     GET /peer/log                                           where the log is, and no record
  *     GET /peer/log?from=N&chain=HEX[&epoch=E][&max=BYTES][&wait=MS]
  *
- * with the token of the nodes. `from` and `chain` are the last record that the follower has. What
- * is newer comes at once, a record in any case, else no more than `max` bytes; nothing newer is
- * waited for. 409 other-catalogue, 409 diverged, 410 log-trimmed: the follower is to copy the file
- * (peer_files.h). See peer_log.c. */
+ * with the token of the nodes. `from` and `chain` are the last record that the follower has. Newer
+ * records are sent at once, at least one, and no more than `max` bytes; if there is none, the
+ * request waits for one. 409 other-catalogue, 409 diverged, 410 log-trimmed: the follower is to
+ * copy the file (peer_files.h). See peer_log.c. */
 #pragma once
 
 #include "server/api/routes.h"
 
 /* `app` is borrowed: its catalogue. NULL: no memory, no thread. */
 struct peer_log *peer_log_new(const struct app_context *app);
-/* The server stops (app->stopping): all that wait are answered soon, also later ones. Takes NULL.
- */
+/* The server is stopping (app->stopping): all waiting requests are answered soon, and later ones,
+ * too. Takes NULL. */
 void peer_log_quiesce(struct peer_log *p);
 /* Ends its thread; no request is under way. Takes NULL. */
 void peer_log_free(struct peer_log *p);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Idempotency-Key: a write that may be sent twice, because its answer was lost, is applied once
  * (draft-ietf-httpapi-idempotency-key-header). The same key with the same method, target and body
- * gets, within a day, the answer of the first one; with others it gets 422.
+ * gets, within a day, the answer of the first one; with others it is rejected with 422.
  *
  * The answer is made while the change is applied, in its transaction, and kept with it: no crash
- * can part the two. So `answer` of a call with a key runs on the writer's thread, where the request
- * is nobody else's; it reads sites and indexes through call_registry alone. */
+ * can separate the two. So `answer` of a call with a key runs on the writer's thread, when no other
+ * thread uses the request; it reads sites and indexes through call_registry alone. */
 #include "server/api/call.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 #define KEY_MAX_CHARS 255u
 
-/* What is kept: the status, these headers, each on a line of its own, and behind them the body. */
+/* A kept answer: the status and these headers, each on a line of its own, then the body. */
 static const char *const kept_headers[] = {"ETag", "Location"};
 #define KEPT_HEADERS (sizeof kept_headers / sizeof *kept_headers)
 
@@ -40,7 +40,7 @@ static void add(struct repeat *repeat, const void *bytes, size_t len)
     }
 }
 
-/* With its end, so that no two targets and bodies run into one another. */
+/* Adds a text with its NUL, so that different targets and bodies cannot give the same bytes. */
 static void add_text(struct repeat *repeat, const char *text)
 {
     add(repeat, text, strlen(text) + 1);
@@ -101,8 +101,8 @@ static void pack(const struct reply *reply, struct str *out)
     out->failed = out->failed || reply->body.failed;
 }
 
-/* The same again without the unbounded parts, and with a remark about that. The first answer stays.
- */
+/* Makes the answer again, without its unbounded parts and with a remark about that. The first
+ * answer is still sent. */
 static void pack_brief(struct call *call, struct str *out)
 {
     struct reply *reply = &call->request->reply, whole = *reply;
@@ -114,10 +114,10 @@ static void pack_brief(struct call *call, struct str *out)
     errors_add_member(reply, "shortened", "true");
     pack(reply, out);
     reply_done(reply);
-    *reply = whole; /* in its place: what points into it does again */
+    *reply = whole; /* back in its place: pointers into it are valid again */
 }
 
-/* The writer's thread: the request waits, and nobody else looks at it. */
+/* On the writer's thread: the request waits, and no other thread uses it. */
 static bool make_outcome(void *context, struct change_result *result,
                          const struct registry *registry, struct str *out)
 {
@@ -225,7 +225,7 @@ bool repeat_answer(struct call *call)
         report_audit(call);
         return true;
     }
-    if (call->repeat.answered) { /* the change was rolled back, and with it what was made */
+    if (call->repeat.answered) { /* the change was rolled back, and so was the answer */
         reply_done(reply);
         reply_init(reply);
     }

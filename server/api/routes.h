@@ -31,25 +31,26 @@ struct trace;
 #define POLL_SITES 256u
 #define COPY_SITES 256u
 
-/* Sources of which nothing runs in this process (inside.h): those that its configuration names; the
- * catalogue has the others, and how all of them stood last. */
+/* Sources that do not run in this process (inside.h): those of its configuration; the catalogue has
+ * the others, and the last state of all of them. */
 struct sources_at_rest {
     const struct source_settings *configured;
     size_t count;
 };
 
-/* Long answers: waiting for their turn or being made; and with what is not sent to its end. */
+/* Long answers: `made` wait for their turn or are being made; `open` includes those that are being
+ * sent. */
 struct copy_use {
     atomic_uint made, open;
 };
 
-/* What search engines were sent about page URLs (server/notify/indexnow.h), for metrics. */
+/* Notifications of search engines about page URLs (server/notify/indexnow.h), for metrics. */
 struct indexnow_counts {
     _Atomic uint64_t urls, lost, taken, refused; /* page URLs; requests */
     atomic_int failing; /* sites of which no engine accepts notifications now */
 };
 
-/* What search engines say (server/engines/engines.h), in sum, for metrics and /readyz; by
+/* Sums of the reports of search engines (server/engines/engines.h), for metrics and /readyz; by
  * engine_place. */
 struct engine_counts {
     atomic_bool configured;
@@ -66,27 +67,30 @@ struct app_context {
     struct workers *readers;   /* API reads and parsing run here */
     struct workers *searchers; /* searches, which would keep readers from the others */
     struct workers *copiers;   /* long answers are made here (copy.h); NULL in tests */
-    /* Of all sites' tokens, and of those of each site (copy.h); `open` of the first counts all. */
+    /* For tokens for all sites, and for those of each site (copy.h); `open` of the first counts
+     * all. */
     struct copy_use copies, copies_of[COPY_SITES];
     atomic_uint copies_sites_open, backups_open;
     atomic_bool draining;         /* /readyz sends load balancers elsewhere */
-    atomic_bool stopping;         /* what takes long gives up */
-    const char *database;         /* the file; such answers are made beside it */
+    atomic_bool stopping;         /* long work gives up */
+    const char *database;         /* the file; long answers are made beside it */
     struct spool_room spool_room; /* of all lists together; a reload moves its bound */
     struct cache_fields cache_fields;
     const uint8_t *environment_token_sha256; /* 32 bytes of SITEMAPD_TOKEN, NULL: none */
     const uint8_t *peer_token_sha256;        /* 32 bytes; NULL: nodes ask each other nothing */
     struct peer_files *peer_files;           /* likewise; peer_files.h */
     struct forward *forward;                 /* NULL: this node applies its writes; forward.h */
-    struct peer_log *peer_log;               /* likewise; peer_log.h */
-    bool metrics_token; /* what names every site's indexes and sources needs a token for all */
+    struct peer_log *peer_log;               /* NULL: nodes ask each other nothing; peer_log.h */
+    bool metrics_token; /* names of indexes and sources of all sites need a token for all sites */
     _Atomic uint64_t max_body_bytes, max_bulk_bytes, max_bulk_entries; /* a reload moves them */
     _Atomic uint32_t max_rejections;
     uint32_t max_polls; /* long polls that may wait at once; 0: any number */
     atomic_uint polls;  /* that wait now */
-    /* Of these, by tokens for one site: half at most. Ids that differ by a multiple share one. */
+    /* Of these, by tokens for one site: half at most. Ids that differ by a multiple of POLL_SITES
+     * share a counter. */
     atomic_uint polls_of[POLL_SITES];
-    /* For metrics; NULL in tests, and at first: the listeners answer before the last one is up. */
+    /* For metrics; NULL in tests, and until started: a listener answers before the other one is up.
+     */
     _Atomic(struct listener *) public_listener, admin_listener;
     struct access_log *access_log; /* NULL: off */
     struct crawlers *crawlers;     /* NULL: off */
@@ -104,21 +108,21 @@ struct app_context {
     struct auth *auth;                     /* failure limits, see auth.h */
     struct sources *sources;               /* directory sources; NULL: none */
     struct remote *remote;                 /* remote ones; NULL: none */
-    const struct sources_at_rest *at_rest; /* in place of both; NULL: they run */
-    struct roster_place *remotes;          /* which there are; NULL with `remote` */
-    /* What makes the sources those of the registry, and what they may read: source_set.h. NULL in
-     * tests. */
+    const struct sources_at_rest *at_rest; /* replaces both; NULL: sources run */
+    struct roster_place *remotes;          /* the remote sources that exist; NULL with `remote` */
+    /* Keeps the running sources as the registry has them, and knows what they may read:
+     * source_set.h. NULL in tests. */
     void *source_set;
     void (*sources_settle)(void *set, void (*done)(void *context), void *context);
     bool (*sources_may_read)(void *set, const char *origin, bool all_sites, const char *directory);
     _Atomic(struct served_files *) files; /* of sources with `serve`; NULL in tests */
     struct child_store *children;         /* NULL in tests */
-    /* Of remote ones: whether any serves what it lists; and has a sitemap of one fetched whose copy
-     * is missing. Take the source_set. NULL in tests. */
+    /* For remote sources: whether any serves the sitemaps that it lists; and fetches a sitemap
+     * whose copy is missing. The first argument is source_set. NULL in tests. */
     bool (*serves_children)(const void *set);
     void (*fetch_child)(void *set, int64_t site_id, const char *loc, void (*done)(void *context),
                         void *context);
-    /* sources_match, where there are `files`. */
+    /* sources_match; used if there are `files`. */
     bool (*files_match)(struct sources *s, const char *origin, const char *url_path, size_t *number,
                         char *path);
 };
@@ -128,11 +132,11 @@ extern const struct route routes_public;
 extern const struct route routes_admin[];
 extern const size_t routes_admin_count;
 extern const size_t routes_api_count;  /* the first so many */
-extern const size_t routes_bare_count; /* these and the nodes'; behind them stand the console's */
+extern const size_t routes_bare_count; /* these and those for nodes; the console's follow */
 
 /* The listener's authorise hook (context: struct app_context). */
 bool routes_authorise(void *context, struct request *request);
 
-/* Removes the copies of the catalogue that a process which was killed left half made beside it. Its
- * server's lock is held: nobody else makes any. */
+/* Removes copies of the catalogue that a killed process left beside it. Called with the server's
+ * lock: no other process makes any. */
 void copies_remove_left(const char *database);

@@ -18,13 +18,12 @@ const size_t upload_size = sizeof(struct upload);
 /* A spooled entry takes more room than its line where the loc is short. */
 #define SPOOL_FACTOR 4u
 
-/* Warnings that a list's reply names: a date, or an image and its like, that was given and dropped,
- * a loc that is likely to be
- * another than was meant. The rest is lint, which each entry shows. */
+/* Warnings that the reply to a list has: a date or extension that was dropped, a loc that is
+ * probably not the intended one. Each entry shows the others. */
 #define REPORTED                                                                                   \
     (RULE_BIT(RULE_EXTENSION_DROPPED) | RULE_BIT(RULE_DUPLICATE) | RULE_LASTMOD_DROPS |            \
      RULE_BIT(RULE_LOC_NO_SITEMAP) | RULE_BIT(RULE_LOC_AMP))
-/* Those that it names once, with the first line: who sends one sends all lines so. */
+/* Warnings that it has once, for the first such line: usually all lines have them. */
 #define REPORTED_ONCE RULE_BIT(RULE_HINT_DROPPED)
 
 static bool add_entry(void *context, const struct entry *entry)
@@ -95,7 +94,7 @@ static bool read_headers(struct upload *upload)
     return false;
 }
 
-/* Who may write anywhere, and as anybody. */
+/* Whether the token may write anywhere, and under any name. */
 static bool has_all(const struct grant *grant)
 {
     return grant->site_id == 0 && grant->prefix == NULL && !grant->own;
@@ -119,7 +118,7 @@ static struct reader_options options_of(const struct upload *upload)
     };
 }
 
-/* False where memory is out: the reply is filled. */
+/* False when out of memory: the reply is filled. */
 static bool open_reader(struct upload *upload)
 {
     struct app_context *app = upload->call.app;
@@ -194,8 +193,8 @@ static void run_piece(void *context)
     request_resume(upload->call.request);
 }
 
-/* A gzip body says so in its first byte, with which no JSON begins; what merely claims to be one is
- * refused, lest the reader take it for what it is under a header that lies. */
+/* A gzip body has a first byte with which no JSON begins. A body that is not gzip, although its
+ * header says so, is rejected, or the reader would accept it as plain JSON. */
 static bool gzip_promised(struct upload *upload, const void *bytes, size_t len)
 {
     const unsigned char *first = upload->held.len > 0 ? (unsigned char *)upload->held.data : bytes;
@@ -232,8 +231,8 @@ enum handled upload_body(void *context, struct request *request, const void *byt
     if (!open_reader(upload))
         return HANDLED;
     upload->streaming = true;
-    /* A copy: once this returns, the library moves what is left of a chunked body to the front of
-     * its buffer, and so this piece under the worker's eyes. */
+    /* The worker gets a copy: after this returns, the library moves the rest of a chunked body to
+     * the front of its buffer, over this piece. */
     str_append(&upload->held, bytes, len);
     if (upload->held.failed) {
         errors_reply_status(&request->reply, CATALOGUE_NO_MEMORY);
@@ -251,14 +250,14 @@ static bool read_single(struct upload *upload)
     const char *text = str_text(&upload->held);
     struct rejection rejection;
 
-    /* A dry run is one of a list, and be it of one entry. */
+    /* A dry run is always one of a list, even of one entry. */
     if (upload->call.change.dry_run || upload->ndjson || text[strspn(text, " \t\r\n")] != '{' ||
         upload->held.len > READER_MAX_ITEM_BYTES)
         return false;
     if (json_entry_parse(text, upload->held.len, 0, &options, &upload->single, &rejection) ==
         RULE_OK)
         return true;
-    json_entry_done(&upload->single); /* has the refused loc */
+    json_entry_done(&upload->single); /* it has the rejected loc */
     return false;
 }
 

@@ -14,15 +14,15 @@
 #include "server/base/clock.h"
 #include "server/base/map.h"
 
-/* What changed since a revision, read from a view: the pages, and the sites whose robots.txt may
- * have changed with them. Internal to server/api/. */
+/* The changes since a revision, read from a view: pages, and sites whose robots.txt may have
+ * changed with them. */
 
 #define CHANGES_MAX_PAGES 1000u /* of a reply; a revision is never split, so it may be more */
 
 struct changed_page {
     struct page_record page;
     char *url;     /* owned */
-    bool outdated; /* another one of the list came to its URL after it */
+    bool outdated; /* a later page of the list has the same URL */
 };
 
 struct changed_site {
@@ -36,11 +36,11 @@ struct changes {
     char epoch[33];
     uint64_t since, since_registry;
     int64_t deadline_ms; /* monotonic */
-    bool waits;          /* it has one of the places for long polls */
+    bool waits;          /* the request has one of the places for long polls */
     /* what there is now */
     struct catalogue_revisions now;
     uint64_t next;     /* listed up to here */
-    bool more;         /* there are pages past it */
+    bool more;         /* there are pages after it */
     char *only_origin; /* owned: the token's site; NULL: every one */
     size_t page_count, page_capacity;
     struct changed_page *pages;
@@ -99,7 +99,7 @@ static void record_site(struct changes *self, const char *url, int64_t changed_a
 {
     const char *host = strstr(url, "://");
     size_t len = host == NULL ? strlen(url) : (size_t)(host + 3 - url) + strcspn(host + 3, "/");
-    /* Nobody gains by origins that share a hash: only tokens for all sites make sites. */
+    /* Origins that share a hash are no attack: only tokens for all sites make sites. */
     uint32_t hash = map_hash(MAP_HASH_BASIS, url, len), at;
     char *origin;
 
@@ -148,8 +148,8 @@ static bool each_page(void *context, const struct page_record *page, const char 
 
     if (self->only_origin != NULL && !is_of(self->only_origin, url))
         return true;
-    /* All of them count for robots.txt, also those past this reply: the registry's revision in
-     * `next` says that they were. */
+    /* All pages count for robots.txt, also those beyond this reply: the registry's revision in
+     * `next` covers all of them. */
     if (self->now.registry_revision != self->since_registry)
         record_site(self, url, page->changed_at);
     record_page(self, url, page);
@@ -167,8 +167,8 @@ static int compare_pages(const void *a, const void *b)
     return order != 0 ? order : (int)y->page.removed - (int)x->page.removed;
 }
 
-/* An index that was removed leaves its pages' rows behind, and another may have come to its URL
- * since: a URL is reported once, as it is now. */
+/* A removed index leaves the rows of its pages, and a new index may have the same URL: each URL is
+ * reported once, with its present state. */
 static enum catalogue_status mark_outdated(struct changes *self)
 {
     struct changed_page **sorted;
@@ -187,7 +187,7 @@ static enum catalogue_status mark_outdated(struct changes *self)
     return CATALOGUE_OK;
 }
 
-/* Those whose own robots.txt was set since, though no page changed. */
+/* Records sites whose own robots.txt was set since, though no page changed. */
 static void record_robots(struct changes *self, const struct registry *registry)
 {
     if (self->now.registry_revision == self->since_registry)
@@ -201,8 +201,8 @@ static void record_robots(struct changes *self, const struct registry *registry)
     }
 }
 
-/* Reads what there is now; what an earlier reading found is forgotten. The reply is filled where
- * the client knows more than there is (410). */
+/* Reads the changes up to now, and forgets those of an earlier call. The reply is filled (410) if
+ * the client knows a revision that the catalogue does not have. */
 static enum catalogue_status read_changes(struct call *call, struct catalogue_view *view,
                                           const struct registry *registry)
 {
@@ -284,7 +284,7 @@ static void append_robots(struct listing *l, const struct site_map *routing,
 
     if (exists && host != NULL)
         site_map_find(routing, host + 3, "/robots.txt", &found);
-    /* A site whose robots.txt is left to others has none of ours to purge. */
+    /* If this server does not serve the site's robots.txt, there is none to purge. */
     if (exists && found.kind != ROUTE_ROBOTS)
         return;
     append_item(l, site->origin, "/robots.txt", exists ? found.robots->etag_identity : NULL,
@@ -309,16 +309,14 @@ static void changes_list_append(struct changes *self, struct str *out)
     str_append_text(out, "]}\n");
 }
 
-/* /v1/changes: the pages changed after a revision, held until there is one: what a CDN purge needs.
- *
- * A change is reported only once it is published, or the purged copy would be replaced by the same
- * old one. So: read what changed up to the view's revision (a worker); nothing: wait for a newer
- * one and look again; something: wait until that revision is published, then take the etags and
- * reply. Between the steps no thread is held. */
+/* The steps of a request. A change is reported only once it is published, or a purged copy would be
+ * replaced by the same old page. So a worker reads the changes up to the view's revision. Without
+ * any, the request waits for a newer revision and looks again. Otherwise it waits until that
+ * revision is published, takes the etags and replies. No thread waits between the steps. */
 
 #define RETRY_AFTER_SECONDS "5"
 
-/* NULL for a token for all sites. */
+/* The counter of the polls of the token's site; NULL for a token for all sites. */
 static atomic_uint *of_its_site(struct changes *self)
 {
     int64_t site_id = self->call.request->grant.site_id;
@@ -336,8 +334,8 @@ static void give_back(struct changes *self)
 }
 
 /* Polls have a share of the places for waiting requests, so that however many come, writes find
- * one: they need theirs for milliseconds, a poll for a minute. A site has half of that share, so
- * that another's polls find one. */
+ * one: they need theirs for milliseconds, a poll for a minute. A site may have half of that share,
+ * so that polls of other sites find a place. */
 static bool reserve_place(struct changes *self)
 {
     struct app_context *app = self->call.app;
@@ -425,13 +423,13 @@ static void on_newer(void *context, enum await_result result)
     if (result == AWAIT_DONE &&
         workers_run(self->call.app->readers, request->grant.site_id, run_look, self))
         return;
-    /* Stopping, or its client left, or thousands woke at once: an answer without changes is valid,
-     * and the client repeats the request with the same `next`. */
+    /* The server is stopping, the client left, or thousands woke at once. An answer without changes
+     * is valid, and the client repeats the request with the same `next`. */
     reply_list(self);
     request_resume(request);
 }
 
-/* Not an empty list: a client that has it asks again at once. */
+/* 503 and not an empty list: after an empty list a client asks again at once. */
 static void reply_crowded(struct reply *reply)
 {
     reply_problem(reply, 503, "too-many-waiting", NULL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/checks: how sitemaps that are read where they are were found, and a poll on demand. */
+/* /v1/checks: the results of polls of sitemaps, and a poll on demand. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* ---- the object ---------------------------------------------------------------------------- */
 
-/* What some of its pages break, by rule. */
+/* Writes the remarks about the pages of a sitemap, by rule. */
 static void write_page_remarks(struct str *out, const void *text)
 {
     struct sitemap_remarks remarks;
@@ -82,7 +82,7 @@ static void write_check(struct str *out, const void *record)
     check_json_append(out, record);
 }
 
-/* Of a token with a prefix what lies elsewhere is passed over. */
+/* Appends a check. Sitemaps outside the token's prefix are skipped. */
 static bool append_check(void *context, const struct check_record *record)
 {
     struct listing *l = context;
@@ -113,7 +113,7 @@ static void read_state(struct listing *l)
         l->filter.state = check_state_read(word, &state) ? (int)state : CHECK_ANY_BAD;
 }
 
-/* The site of a token for one, or the one that is asked for by its origin. */
+/* Sets the filter to the token's site, or to the site that the query names by its origin. */
 static bool read_site(struct listing *l, const struct registry *registry)
 {
     const char *text = call_parameter(l->call, "site");
@@ -203,7 +203,8 @@ static void polled(void *context, const struct check_record *record, const char 
     request_resume(request);
 }
 
-/* Which site's it is: of a cross host it may be watched in several; the token's, or the first. */
+/* Finds the check and its site: a sitemap of a cross host may be watched by several sites. The
+ * token's site, or the first. */
 static enum catalogue_status find_check(struct call *call, struct catalogue_view *view,
                                         const struct registry *registry)
 {

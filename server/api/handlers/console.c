@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the build embeds (embed.cmake): /openapi.json, which openapi.c makes, and /console/, the
- * files of server/console/. They hold no data, so they need no token; what they show they ask the
- * API for, with the token that a person gave them.
+/* Files that the build embeds (embed.cmake): /openapi.json, which openapi.c makes, and /console/,
+ * the files of server/console/. They contain no data, so they need no token; they ask the API for
+ * data, with the token that a person entered.
  *
  * The policy: scripts and styles are these files alone, requests go to this origin alone, nothing
  * frames the page, and no text ever becomes markup (trusted types). */

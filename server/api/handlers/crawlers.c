@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/crawlers: which version of each page every crawler holds. From the ledger in memory; the
- * catalogue is asked for its registry, and for what other nodes reported since the last look. */
+/* /v1/crawlers: which version of each page every crawler holds. The data is from the ledger in
+ * memory; the registry, and what other nodes reported since the last request, are from the
+ * catalogue. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ void crawlers_learn_others(struct call *call, struct catalogue_view *view)
 
 /* ---- GET /v1/crawlers ---------------------------------------------------------------------- */
 
-/* Of a crawler: what its members are written from. */
+/* The source of a crawler's members. */
 struct shown_crawler {
     const struct crawler_summary *summary;
     int32_t today;
@@ -139,9 +140,9 @@ enum handled crawlers_list(void *context, struct request *request)
 
 /* ---- GET /v1/crawlers/{name}/pages --------------------------------------------------------- */
 
-/* A place in the list: behind this page of this index or urlset. */
+/* A cursor: the list goes on after this page of this index or urlset. */
 struct behind {
-    struct url list; /* len 0: from the first on */
+    struct url list; /* len 0: from the first page on */
     uint64_t page;
 };
 
@@ -155,7 +156,7 @@ struct listing {
     struct str next;
 };
 
-/* "12:https://www.example.com/sitemap_index.xml" */
+/* Reads a cursor: "12:https://www.example.com/sitemap_index.xml" */
 static bool read_cursor(struct listing *l)
 {
     const char *text = call_parameter(l->call, "after"), *colon;
@@ -235,7 +236,7 @@ static void append_list(struct listing *l, const struct registry_site *site,
 }
 
 /* The index or urlset that the query names, by id or URL; NULL: every one that the token may see.
- * False, with the reply filled, where there is none, or both are named. */
+ * False, with the reply filled, if it does not exist, or both are named. */
 static bool find_list(struct call *call, const struct registry *registry,
                       const struct registry_index **out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/engines: what search engines say of sitemaps, as it is kept in the catalogue. */
+/* /v1/engines: the reports of search engines about sitemaps, as stored in the catalogue. */
 #include <string.h>
 
 #include "server/api/call.h"
@@ -8,7 +8,7 @@
 #include "server/engines/report/engine_report.h"
 #include "server/rules/url.h"
 
-/* A site has up to ENGINE_SITEMAPS_MAX sitemaps: some 300 KB. */
+/* A site has up to ENGINE_SITEMAPS_MAX sitemaps: about 300 KB. */
 #define SITES_MOST 20u
 
 bool engine_is_shown(const struct call *call, size_t place)

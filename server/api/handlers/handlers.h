@@ -15,8 +15,8 @@
 
 typedef enum handled route_hook(void *context, struct request *request);
 
-/* Each call of calls.def has its handler in its noun's file, and the bytes of what is more than a
- * struct call (route.call_size). */
+/* Declares, for each call of calls.def, its handler and, if it keeps more than a struct call, the
+ * size of that (route.call_size). */
 #define TAG(...)
 #define OPEN(path_, label_, by_, ...)                 by_
 #define CALL(role_, method_, path_, label_, by_, ...) by_
@@ -46,15 +46,15 @@ enum handled site_import_body(void *context, struct request *request, const void
 /* ---- crawlers.c, engines.c */
 struct call;
 struct catalogue_view;
-/* Has the ledger learn what other nodes of a shared catalogue counted. Where that cannot be read,
- * what was known before stays. */
+/* Updates the ledger with the counts of other nodes of a shared catalogue. If these cannot be read,
+ * those known before stay. */
 void crawlers_learn_others(struct call *call, struct catalogue_view *view);
-/* Whether the call shows what the engine at this place says: it is configured, and the token sees
- * sites as a whole, which one with a prefix does not. */
+/* Whether the call shows the reports of this search engine: it is configured, and the token is not
+ * limited to a prefix. */
 bool engine_is_shown(const struct call *call, size_t place);
 
 /* ---- checks.c */
-/* The `check` of a sitemap that is read where it is. */
+/* Appends the `check` of a polled sitemap. */
 void check_json_append(struct str *out, const struct check_record *record);
 
 /* ---- sources.c: the settings of a source of either kind, and whose site's it is */
@@ -62,19 +62,19 @@ struct source_settings;
 struct json_folder_settings;
 struct json_remote_settings;
 
-/* The site of a folder's URL; of an upstream the one that it is held to, else that of its index,
- * else the one whose its host is. NULL: none. */
+/* The site of a folder's URL. For an upstream: the site to which its settings bind it, else that of
+ * its index, else the one with its host. NULL: none. */
 const struct registry_site *source_site_of_folder(const struct registry *registry,
                                                   const struct source_settings *settings);
 const struct registry_site *source_site_of_remote(const struct registry *registry,
                                                   const struct source_settings *settings);
 
-/* As the API shows them; what is in `settings` is borrowed. */
+/* The settings as the API shows them; texts are borrowed from `settings`. */
 struct json_folder_settings source_shown_folder(const struct source_settings *settings,
                                                 const struct registry *registry);
 struct json_remote_settings source_shown_remote(const struct source_settings *settings,
                                                 const struct registry *registry);
-/* Appends the settings of one as the catalogue keeps it. */
+/* Appends the settings of a source as the catalogue has them. */
 void source_json_append_made(struct str *out, const struct source_settings *made,
                              const struct registry *registry);
 
@@ -85,16 +85,17 @@ struct source_at_rest {
     bool remote, managed;
     char failure[512]; /* "": none that shows now */
     struct source_state state;
-    uint64_t states[CHECK_STATES]; /* the bad ones of a remote one's sitemaps */
+    uint64_t states[CHECK_STATES]; /* bad sitemaps of a remote source, by state */
 };
-/* Those of the configuration, then those of the catalogue that have no name of these, then what
- * else was read into it. False from `each` ends it: NO_MEMORY. */
+/* Visits the sources of the configuration, then those of the catalogue with other names, then
+ * undeclared ones whose scans are in the catalogue. If `each` returns false, the result is
+ * NO_MEMORY. */
 typedef bool source_at_rest_each(void *context, const struct source_at_rest *source);
 enum catalogue_status sources_at_rest_each(const struct sources_at_rest *rest,
                                            struct catalogue_view *view,
                                            const struct registry *registry,
                                            source_at_rest_each *each, void *context);
-/* Whether the configuration names it. Takes NULL. */
+/* Whether the configuration has a source of this name. Takes NULL. */
 bool sources_at_rest_has(const struct sources_at_rest *rest, const char *name);
 
 /* A file that the build puts into the program (embed.cmake). `etag` with its quotes. */
@@ -108,30 +109,32 @@ extern const struct embedded_file openapi_files[]; /* openapi.json alone */
 extern const struct embedded_file console_files[]; /* server/console/ */
 extern const size_t console_files_count;
 
-/* The nodes of a shared catalogue, as /readyz lists them, and what each reports about itself to the
- * others: a configuration that differs from theirs, a folder that it does not have. Internal to
- * server/; shared_node.c supplies it, the API shows it. */
+/* The nodes of a shared catalogue, as /readyz lists them, and the texts by which each node reports
+ * about itself to the others: its configuration, missing folders. Internal to server/;
+ * shared_node.c supplies it, the API shows it. */
 
-/* Names of one kind that a node says: "sites" and "tokens" that its configuration declares,
- * "without": folder sources whose folder is not there; "remotes": remote sources. Origins and
- * names, which JSON needs not escape. */
+/* Appends names of one kind to the report of a node: "sites" and "tokens" that its configuration
+ * declares; "without": folder sources whose folder is missing; "remotes": remote sources. Origins
+ * and names need no escapes in JSON. */
 void nodes_say_names(struct str *out, const char *kind, const char *const *names, size_t count);
-/* Calls `each` for every name of the kind. False where the node said more than fits: then it may be
- * any. */
+/* Calls `each` for every name of the kind. False if the node had more names than fit: then it may
+ * be any name. */
 bool nodes_read_names(const char *said, const char *kind,
                       void (*each)(void *context, const char *name, size_t len), void *context);
 
-/* Copies the text that a node says as `kind` ("configuration", "advertise"); "": none. */
+/* Copies the text of this kind ("configuration", "advertise") from the report of a node; "": none.
+ */
 void nodes_read_text(const char *said, const char *kind, char *out, size_t size);
 
-/* What it does with them while it cannot apply the others': a follower never applies any itself. */
+/* "forwards writes" or "rejects writes": what this node does with writes while it cannot apply the
+ * records of other nodes. A follower forwards them. */
 const char *nodes_writes_word(const struct shared_state *state);
-/* Whether nothing is here yet that could be served. */
+/* Whether this node has not joined, and has nothing to serve yet. */
 bool nodes_is_joining(struct catalogue *c);
-/* Adds to an array of reasons what is wrong with this node or shows between the nodes; each is
- * reported by `add`. False where nothing can be served yet: it has not joined. */
+/* Reports, by calls of `add`, what is wrong with this node or between the nodes. False if nothing
+ * can be served yet, since this node has not joined. */
 bool nodes_report_reasons(struct catalogue *c,
                           void (*add)(void *context, const char *code, const char *detail),
                           void *context);
-/* `,"shared":{…}`: this node and the others, for people. Nothing where it is not shared. */
+/* `,"shared":{…}`: this node and the others, for people. Nothing if the catalogue is not shared. */
 void nodes_append(struct str *out, struct catalogue *c);

@@ -30,12 +30,13 @@ enum handled health_alive(void *context, struct request *request)
 /* A transaction needs more than this beside the catalogue. */
 #define DISK_FULL_BYTES (64u << 10)
 
-/* What asks for attention, as the answer has it. */
+/* The reasons why the server needs attention, as written in the answer. */
 struct reasons {
     struct str out;
     size_t count;
-    bool hides; /* the sentences, which name indexes and sources of every site, from this caller */
-    /* The same as a line for each check, and the codes of the check under way. */
+    bool hides; /* whether to hide the sentences, which name indexes and sources of every site, from
+                 * this caller */
+    /* The same as a line for each check, and the codes of the current check. */
     struct str lines, codes;
 };
 
@@ -51,7 +52,7 @@ static void append_reason(struct reasons *r, const char *code, const char *detai
     str_append_format(&r->codes, "%s%s", r->codes.len > 0 ? ", " : " ", code);
 }
 
-/* The reasons since the check before are this one's. */
+/* Ends a check: the reasons added since the previous check belong to it. */
 static void end_check(struct reasons *r, const char *name)
 {
     bool well = r->codes.len == 0;
@@ -73,7 +74,7 @@ static void append_standing(struct reasons *r, const struct standing *standing)
         r->out.failed = true;
 }
 
-/* What is wrong with a folder costs freshness, never service. */
+/* Folder sources with problems. These make pages stale, but never stop service. */
 static void append_sources(struct reasons *r, struct sources *sources)
 {
     struct source_list *list = sources == NULL ? NULL : sources_hold(sources);
@@ -89,7 +90,7 @@ static void append_sources(struct reasons *r, struct sources *sources)
     sources_release(list);
 }
 
-/* The same of remote ones: crawlers are served what was known last. */
+/* The same for remote sources: crawlers get the last known state. */
 static void append_remotes(struct reasons *r, const struct app_context *app)
 {
     struct roster *roster = app->remotes == NULL ? NULL : roster_hold(app->remotes);
@@ -127,8 +128,8 @@ static bool append_at_rest(void *context, const struct source_at_rest *source)
     return !r->out.failed;
 }
 
-/* The same of sources that nothing runs here, and what the API registered, of sites with `check`.
- * It reads the catalogue: the caller is the operator's own thread. */
+/* The same for sources that do not run in this process, and for sitemaps registered by the API on
+ * sites with `check`. It reads the catalogue, on the thread of the operator's command. */
 static void append_sources_at_rest(struct reasons *r, const struct app_context *app)
 {
     uint64_t states[CHECK_STATES] = {0};
@@ -153,7 +154,7 @@ static void append_sources_at_rest(struct reasons *r, const struct app_context *
     catalogue_view_end(view);
 }
 
-/* What has no copy is not served while its origin is down. */
+/* Copies of sitemaps: a sitemap without one is not served while its origin is down. */
 static void append_children(struct reasons *r, const struct app_context *app)
 {
     struct child_store_stats stats;
@@ -171,7 +172,7 @@ static void append_children(struct reasons *r, const struct app_context *app)
                       "sitemaps without one are not served while their origin is down");
 }
 
-/* A key that was revoked is found by nobody who does not look. */
+/* Engines that reject the credentials: otherwise a revoked key would go unnoticed. */
 static void append_engines(struct reasons *r, const struct app_context *app)
 {
     char detail[160];
@@ -202,7 +203,7 @@ static void append_clock(struct reasons *r, int64_t changed_at, int64_t now)
     append_reason(r, "clock-behind", detail);
 }
 
-/* One transaction that takes longer than others may wait: these are answered 503 meanwhile. */
+/* A transaction that takes longer than other writes may wait: these get 503 meanwhile. */
 static void append_stuck(struct reasons *r, const struct catalogue_stats *catalogue)
 {
     struct str detail = STR_INIT;
@@ -234,7 +235,7 @@ static void append_disk(struct reasons *r, const struct catalogue_stats *catalog
                       "sites; lists and soon all writes by tokens for one site are rejected");
 }
 
-/* It is intended, and easily forgotten. */
+/* Frozen indexes: intended, and easily forgotten. */
 static void append_frozen(struct reasons *r, const struct app_context *app)
 {
     const struct site_map *routing = publisher_site_map(app->publisher);
@@ -301,7 +302,7 @@ static void append_forwarding(struct str *out, const struct app_context *app)
     json_append_object(out, &json_forwarding, &shown);
 }
 
-/* Not a check: where writes go, and how many failed. */
+/* Appends a line that is not a check: where writes are forwarded, and how many failed. */
 static void append_forwarding_line(struct str *lines, const struct app_context *app)
 {
     struct forward_target target;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/history, /v1/diff, /v1/restore: what changed, who changed it, and undoing it. A token of one
- * site sees and restores what belongs to its site, and nothing of others, not even in a count. */
+/* /v1/history, /v1/diff, /v1/restore: what changed, who changed it, and undoing it. A token for one
+ * site sees and restores what belongs to that site, and nothing of other sites, not even in a
+ * count. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +17,7 @@
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* A revision that must be given, in the query or as the path's segment. False: the reply is filled.
- */
+/* Reads a required revision, from the query or the path's segment. False: the reply is filled. */
 static bool read_revision(struct call *call, const char *name, const char *text, uint64_t *out)
 {
     if (text != NULL && query_number(text, INT64_MAX - 1, out))
@@ -28,7 +28,7 @@ static bool read_revision(struct call *call, const char *name, const char *text,
     return false;
 }
 
-/* `last`: of a date the end of that day, since both ends of a range are included. */
+/* `last`: a date means the end of that day, since both ends of a range are included. */
 static bool read_time(struct call *call, const char *name, bool last, int64_t *out)
 {
     const char *text = call_parameter(call, name);
@@ -60,8 +60,8 @@ static bool read_kind(struct call *call, const char **out)
     return false;
 }
 
-/* A change is reported as a whole, and of whole sites: a token of a prefix, or of its own entries
- * alone, has no history. True: the reply is filled. */
+/* Whether the token is for less than a site. Changes are reported as a whole: a token with a
+ * prefix, or for its own entries alone, has no history. True: the reply is filled. */
 static bool is_of_part(struct call *call)
 {
     const struct grant *grant = &call->request->grant;
@@ -74,7 +74,7 @@ static bool is_of_part(struct call *call)
     return true;
 }
 
-/* What a name is of: an index, or else a urlset. Their paths are never the same. */
+/* Finds the index or urlset of a name. Their paths are never the same. */
 static const struct registry_index *find_list(const struct registry *registry, const char *name)
 {
     const struct registry_index *list = registry_index_by_name(registry, name, NULL);
@@ -82,8 +82,8 @@ static const struct registry_index *find_list(const struct registry *registry, c
     return list != NULL ? list : registry_list_by_name(registry, name, LIST_URLSET, NULL);
 }
 
-/* The index or urlset that the query names, where the token may see it. False: the reply is filled.
- */
+/* Finds the index or urlset that the query names, if the token may see it. False: the reply is
+ * filled. */
 static bool find_index(struct call *call, const struct registry *registry,
                        const struct registry_index **out)
 {
@@ -120,7 +120,7 @@ struct listing {
     struct str *out;
     const struct registry *registry;
     uint64_t count;
-    bool whole; /* the change listed last touched nothing else */
+    bool whole; /* the last listed change touched only what the token may see */
 };
 
 static struct json_change shown_change(const struct history_change *change)
@@ -167,7 +167,7 @@ static void each_shortened(void *context, int64_t site_id, uint64_t from)
     struct listing *l = context;
     const struct registry_site *site = registry_site_by_id(l->registry, site_id);
 
-    if (site == NULL && site_id != 0) /* it is removed */
+    if (site == NULL && site_id != 0) /* the site was removed */
         return;
     struct json_shortened_site shown = {site != NULL ? site->origin : NULL, from};
 
@@ -176,7 +176,7 @@ static void each_shortened(void *context, int64_t site_id, uint64_t from)
     json_append_object(l->out, &json_shortened_site, &shown);
 }
 
-/* Whose changes were more than there was room for. */
+/* Appends the sites whose old changes were dropped for lack of room. */
 static enum catalogue_status append_shortened(struct listing *l, struct catalogue_view *view)
 {
     enum catalogue_status status;
@@ -258,7 +258,7 @@ static void each_row(void *context, const struct entry_record *before,
     entry_json_append_change(l->out, before, after, l->registry);
 }
 
-/* The lines on their way into the answer's file. */
+/* Lines being written into the answer's file. */
 struct lines {
     struct copy *copy;
     const struct registry *registry;
@@ -288,10 +288,11 @@ static void only_change(void *context, const struct history_change *change)
     l->whole = change->whole;
 }
 
-/* Of a change that touched other sites, too: a token of one site reads its own rows by their
- * number. The parts that they lie in would reveal how many the others are. */
+/* Rows of a change that also touched other sites: a token for one site pages through its own rows
+ * by their number. The parts in which the rows are stored would reveal how many others there are.
+ */
 #define OWN_ROWS  1000u
-#define OWN_BYTES (8u << 20) /* of page URLs few may be much */
+#define OWN_BYTES (8u << 20) /* a few page URLs may be large */
 struct own_rows {
     struct listing *l;
     uint64_t skip, seen;
@@ -310,7 +311,7 @@ static void each_own_row(void *context, const struct entry_record *before,
         each_row(own->l, before, after);
 }
 
-/* `*next`: where to go on, 0: it is all. */
+/* `*next`: the cursor for the next rows, 0: there are no more. */
 static enum catalogue_status own_rows(struct catalogue_view *view, uint64_t revision, int64_t site,
                                       struct listing *l, uint64_t after, uint64_t *next)
 {
@@ -370,7 +371,7 @@ static void no_change(void *context, const struct history_change *change)
     (void)change;
 }
 
-/* All rows, a line each. */
+/* Writes all rows, each as a line. */
 static enum catalogue_status rows_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {
@@ -456,7 +457,7 @@ enum handled diff_get(void *context, struct request *request)
 
 /* ---- POST …/undo, /v1/restore ---------------------------------------------------------------- */
 
-/* So many rows that were changed since are listed. */
+/* Conflicting rows that are listed at most. */
 #define CONFLICTS_MAX 1000u
 
 static void append_conflicts(struct str *out, const struct findings *f, bool brief)
@@ -505,7 +506,7 @@ static void refuse_undone(struct call *call)
         errors_reply_result(&call->request->reply, result);
 }
 
-/* A restore acts on what the name is of now. */
+/* Sets the kind of a restore by what the name is now: an index or a urlset. */
 static void find_kind(struct call *call)
 {
     const struct site_map *routing = publisher_site_map(call->app->publisher);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* /v1/indexes and /v1/urlsets: a sitemap index of a site, or a urlset that is a sitemap of it, with
- * its pages. What differs is the call's noun, and what a urlset has more. */
+ * its pages. They differ by the call's noun, and by the additional members of a urlset. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,13 +17,13 @@
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-/* Of the two kinds. */
+/* Whether the call is about indexes, not urlsets. */
 static bool is_index(const struct call *call)
 {
     return call_noun(call)->kind == LIST_INDEX;
 }
 
-/* A list, and what its members are written from. */
+/* A list, and the sources of its members. */
 struct shown_list {
     struct call *call;
     const struct registry_site *site;
@@ -32,7 +32,7 @@ struct shown_list {
     size_t page_count;
 };
 
-/* A token of a prefix does not see totals. */
+/* A token with a prefix does not see totals. */
 static uint64_t shown_count(const struct call *call, uint64_t count)
 {
     return grant_has_whole(&call->request->grant) ? count : JSON_NONE;
@@ -77,7 +77,7 @@ static void write_pages(struct str *out, const void *context)
 #define OMIT_AGE(name)
 #define OMIT(kind, bit, c, name, ...) OMIT_##kind(name)
 
-/* What the members of a urlset that an index has not are written from. */
+/* The sources of the members that only a urlset has. */
 struct urlset_texts {
     char index[LOC_MAX_CHARS + 1];
     const char *with[EXTENSION_COUNT];
@@ -102,7 +102,7 @@ static struct json_urlset_state shown_urlset(const struct registry *registry,
     return shown;
 }
 
-/* The pages' records, and their sums in `tail`. */
+/* Reads the records of the pages, and puts their sums into `tail`. */
 static enum catalogue_status read_pages(struct catalogue_view *view,
                                         const struct registry_index *index,
                                         struct page_record *pages, struct json_list_tail *tail)
@@ -164,7 +164,7 @@ static enum catalogue_status index_json_append(struct call *call, struct catalog
 
 /* ---- GET --------------------------------------------------------------------------------- */
 
-/* By origin, then path: the order of the registry. */
+/* Whether the index comes after `after`, by origin, then path: the order of the registry. */
 static bool is_behind(const struct url *after, const struct registry_site *site,
                       const struct registry_index *index)
 {
@@ -178,7 +178,8 @@ static bool is_behind(const struct url *after, const struct registry_site *site,
     return order > 0 || (order == 0 && strcmp(index->path, after->text + after->origin_len) > 0);
 }
 
-/* From behind `after` on, the URL of the last index listed before; text "": from the first. */
+/* Appends the lists after `after`, the URL of the last one listed before; text "": from the first.
+ */
 static enum catalogue_status append_list(struct call *call, struct catalogue_view *view,
                                          const struct registry *registry,
                                          const struct registry_site *only, const struct url *after,
@@ -296,7 +297,7 @@ static enum catalogue_status render_work(struct call *call, struct catalogue_vie
     enum catalogue_status status;
     uint32_t number = (uint32_t)call_number(call, "page");
 
-    /* A page has all locs: none of a prefix's business. */
+    /* A page has all locs, so a token with a prefix may not see it. */
     if (index == NULL || !grant_has_site(&request->grant, index->site_id) ||
         !grant_has_whole(&request->grant)) {
         enum rule_code unknown = urlset != NULL ? RULE_URLSET_UNKNOWN : RULE_INDEX_UNKNOWN;
@@ -411,7 +412,7 @@ static bool read_with(struct call *call, const struct json_field *with, unsigned
     return true;
 }
 
-/* False, with the reply filled, where it is wrong. */
+/* Reads a duration. False, with the reply filled, if it is invalid. */
 static bool read_age(struct call *call, const struct json_field *field, const char *name,
                      int64_t *out)
 {
@@ -430,7 +431,7 @@ static bool read_age(struct call *call, const struct json_field *field, const ch
     READ_##kind(c, name) urlset->set |= body->name.present ? URLSET_SET_##bit : 0;
 #define NAMED(kind, bit, c, name, ...) ", " #name
 
-/* False, with the reply filled, where one is wrong. */
+/* Reads the settings of a urlset. False, with the reply filled, if one is invalid. */
 static bool read_urlset(struct call *call, const struct body_urlset_settings *body,
                         struct urlset_fields *urlset)
 {
@@ -472,7 +473,8 @@ enum handled indexes_post(void *context, struct request *request)
     return call_write(&self->call, answer_made);
 }
 
-/* The id that the path has, with its URL for the log: when the answer comes it is gone. */
+/* The id in the path. Also keeps the URL for the log: when the answer is made, the list may have
+ * been removed. */
 static int64_t name_index(struct index_write *self)
 {
     const struct site_map *routing = publisher_site_map(self->call.app->publisher);
@@ -525,7 +527,7 @@ static void answer_urlset_changed(struct call *call)
                                         .dry_run_rows = {.rows_total = JSON_NONE}};
 
     snprintf(id, sizeof id, "%" PRId64, number);
-    if (urlset != NULL) { /* else it has been removed meanwhile */
+    if (urlset != NULL) { /* else the urlset has been removed meanwhile */
         const struct registry_site *site = registry_site_by_id(registry, urlset->site_id);
 
         shown.frozen = registry_is_frozen(registry, urlset);
@@ -542,7 +544,7 @@ static void answer_urlset_changed(struct call *call)
                self->url[0] != '\0' ? self->url : call->request->path_tail);
 }
 
-/* PATCH of a urlset: `frozen` alone, or what it was made with. */
+/* PATCH of a urlset: `frozen` alone, or its settings. */
 static enum handled patch_urlset(struct index_write *self)
 {
     struct call *call = &self->call;

@@ -23,11 +23,10 @@
 #include "server/sources/sources.h"
 #include "server/trace/trace.h"
 
-/* /metrics, family by family. All of it comes from memory: no disk, no catalogue read on the
- * HTTP thread. Internal to server/api/. */
+/* All of it is from memory: neither disk nor catalogue is read on the HTTP thread. */
 
-/* So many indexes and sources have series of their own, the first in their order (origin and path;
- * the configuration's); what is beyond is added up under the name "other". */
+/* At most this many indexes and sources have series of their own, the first in their order (by
+ * origin and path; by the configuration); all others are added up under the name "other". */
 #define METRICS_MAX_INDEXES 200u
 #define METRICS_MAX_SOURCES 200u
 
@@ -61,15 +60,15 @@ static void metrics_append_config(struct str *out, const struct app_context *app
 
 /* What the listeners count. */
 
-/* A listener that is up, with what it counts: read once, so that the families agree. */
+/* A listener that is up, with its counts, read once, so that the families agree. */
 struct one {
     const char *name;
     const struct listener *listener;
     struct listener_totals totals;
     uint32_t connections, suspended;
-    uint64_t over_budget; /* connections ended for the memory of what they read */
-    uint64_t in_the_way;  /* or for others who read */
-    uint64_t own;         /* or for the memory of their own request and reply */
+    uint64_t over_budget; /* connections ended to free the memory of resources */
+    uint64_t in_the_way;  /* or for other readers */
+    uint64_t own;         /* or to free the memory of their own request and reply */
 };
 
 struct all {
@@ -232,7 +231,7 @@ static void metrics_append_listeners(struct str *out, const struct app_context *
     struct all all = {.out = out};
 
     collect(&all, "public", app->public_listener);
-    collect(&all, "admin", app->admin_listener); /* the API's, which alone have large ones */
+    collect(&all, "admin", app->admin_listener); /* only these have large bodies */
     if (all.count > 0 && app->slow_readers != NULL)
         readers_count_cut(app->slow_readers, &all.each[0].over_budget, &all.each[0].in_the_way,
                           &all.each[all.count - 1].own);
@@ -338,10 +337,10 @@ static void metrics_append_process(struct str *out)
         metric_gauge(out, "process_max_fds", "Limit of open file descriptors.", usage.max_fds);
 }
 
-/* How each source stands, as of its last scan. */
+/* The state of each folder source after its last scan. */
 
-/* One value of each source: those of source_value, in the order of this table. What is beyond the
- * bound is added up; of times the earliest counts. */
+/* One value of each source: those of source_value, in the order of this table. Sources beyond
+ * METRICS_MAX_SOURCES are added up; for times the earliest one is used. */
 static const struct {
     const char *name, *type, *help;
     bool earliest;
@@ -418,8 +417,7 @@ static void append_histogram(struct str *out, const char *name, const char *help
     metric_histogram(out, name, NO_LABELS, bounds, values);
 }
 
-/* Of sources whose sitemaps lie elsewhere, and of what is read there. No host and no URL is in a
- * label. */
+/* Remote sources and polled sitemaps. No label has a host or URL. */
 
 static const struct {
     const char *name, *type, *help;
@@ -493,7 +491,7 @@ static void metrics_append_remote(struct str *out, const struct app_context *app
     append_polls(out, app->remote);
 }
 
-/* What search engines were sent about page URLs. */
+/* Notifications of search engines about page URLs. */
 
 static void metrics_append_indexnow(struct str *out, const struct indexnow_counts *c)
 {
@@ -522,7 +520,7 @@ static void append_trace(struct str *out, struct trace *trace)
                  c.failing);
 }
 
-/* What search engines say of the sitemaps of all sites. */
+/* Reports of search engines about the sitemaps of all sites. */
 
 static void metrics_append_engines(struct str *out, const struct app_context *app)
 {
@@ -570,7 +568,7 @@ static void metrics_append_engines(struct str *out, const struct app_context *ap
     }
 }
 
-/* /metrics: what the publisher, the catalogue and the cache of files count, and the other parts. */
+/* Counts of the publisher, the catalogue, the cache of files and the other parts. */
 
 static void append_publisher(struct str *out, const struct publisher_stats *stats)
 {
@@ -642,8 +640,8 @@ static void append_writes(struct str *out, const struct catalogue_stats *stats)
                  stats->max_queued);
 }
 
-/* What the catalogue says outlasts this process; what came with the values that were there already
- * is this process's alone. */
+/* changed_at is from the catalogue and outlasts this process. registered_at is of this process
+ * alone, and includes registrations that changed nothing. */
 static void append_registration(struct str *out, const struct publisher_stats *publisher,
                                 const struct catalogue_stats *catalogue)
 {
@@ -800,7 +798,7 @@ static void metrics_append_crawlers(struct str *out, struct crawlers *crawlers)
                    "Fetches not tracked: no room, or the page no longer exists.", totals.untracked);
 }
 
-/* Of a catalogue that is not shared all are 0. */
+/* All are 0 if the catalogue is not shared. */
 static void append_shared(struct str *out, struct catalogue *c)
 {
     struct shared_state s;
@@ -860,7 +858,7 @@ static void append_shared(struct str *out, struct catalogue *c)
                    s.digest_mismatches);
 }
 
-/* Of a node that applies its writes all are 0. */
+/* All are 0 on a node that applies its writes itself. */
 static void append_forwarding(struct str *out, struct forward *forward)
 {
     static const struct forward_counts none;

@@ -9,7 +9,7 @@
 
 #include "server/base/text.h"
 
-/* Less of either is how following goes. A node that starts far behind has no time to show yet. */
+/* A smaller lag is normal. A node that starts far behind has no duration to show yet. */
 #define BEHIND_MS      5000
 #define BEHIND_RECORDS 1000
 #define SAID_MOST      60000u
@@ -28,7 +28,7 @@ void nodes_say_names(struct str *out, const char *kind, const char *const *names
     str_append_char(out, ']');
     if (out->len < SAID_MOST || out->failed)
         return;
-    out->len = before; /* too many to name: any, then */
+    out->len = before; /* too many names: report none, which means any */
     str_append_format(out, "%s\"%s\":null", out->len > 1 ? "," : "", kind);
 }
 
@@ -70,7 +70,7 @@ struct reason_list {
     void (*add)(void *context, const char *code, const char *detail);
     void *context;
     const struct shared_state *state;
-    char configuration[96]; /* this node's, as it said it; "": not yet */
+    char configuration[96]; /* in this node's own report; "": not yet reported */
     struct str differ, without;
     size_t differing;
 };
@@ -125,7 +125,7 @@ static void record_member(void *context, const struct shared_member *member)
     str_append_format(&t->differ, "%s%s", t->differing++ > 0 ? ", " : "", member->name);
 }
 
-/* What PostgreSQL makes of writes, though it can be reached. */
+/* Reports how PostgreSQL treats writes, though it can be reached. */
 static void report_writes(struct reason_list *t)
 {
     const struct shared_state *s = t->state;
@@ -144,7 +144,7 @@ static void report_writes(struct reason_list *t)
                    s->waiting_ms / 1000);
 }
 
-/* What it does for others, and fails to do though PostgreSQL can be reached. */
+/* Reports tasks for other nodes that fail, though PostgreSQL can be reached. */
 static void report_failing(struct reason_list *t)
 {
     const struct shared_failing *report = &t->state->report, *snapshot = &t->state->snapshot;

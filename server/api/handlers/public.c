@@ -15,16 +15,16 @@
 #include "server/rules/url.h"
 #include "server/sources/sources.h"
 
-/* What is served is what lies in the folder, whether its source considers it a valid sitemap or
- * not: crawlers see what the operator put there. Pages, robots.txt and aliases come first, so a
- * file can never replace an index. A file's date says nothing about what was served at its address
- * before, by another server, a page that was removed or another folder: it counts from then on
- * (publisher_moved_at). */
+/* A file of a folder is served whether its source considers it a valid sitemap or not: crawlers get
+ * what the operator put there. Pages, robots.txt and aliases come first, so a file can never
+ * replace an index. Another server, a removed page or another folder may have been at a file's
+ * address with any date: publisher_moved_at is the time from which a file's date can be compared.
+ */
 
 #define RETRY_AFTER_SECONDS "5"
 
-/* Takes the reference, and request->state. A page without entries has no valid form: the schema
- * wants one at least. */
+/* Answers with the resource, whose reference it takes over, and clears request->state. A page
+ * without entries gets 404: the schema requires at least one. */
 static void answer(struct request *request, enum await_result result, struct resource *r,
                    bool as_file)
 {
@@ -61,10 +61,9 @@ static void arrived_as_file(void *context, enum await_result result, struct reso
     request_resume(context);
 }
 
-/* With a query it is not a file of a folder: children such as /sitemap.xml?page=1 are made by a
- * program. Nor is robots.txt, which would answer 503 here at times: crawlers take that for
- * "disallow everything".
- */
+/* Whether the path is a file of a folder. Not with a query: sitemaps such as /sitemap.xml?page=1
+ * are made by a program. Nor is robots.txt, which could get 503 here: crawlers read that as
+ * "disallow everything". */
 static bool is_file(const struct app_context *app, const struct request *request,
                     const char *origin, size_t *source, char *path)
 {
@@ -73,8 +72,8 @@ static bool is_file(const struct app_context *app, const struct request *request
            app->files_match(app->sources, origin, request->path, source, path);
 }
 
-/* The sitemaps that remote sources with `serve` list, by their locs, from copies. Those of a site
- * are the files of a source of their own, whose number no other has. */
+/* Sitemaps of remote sources with `serve` are served from copies, by their locs. For served_file.h,
+ * those of a site are the files of a source with this number, which no other source has. */
 #define CHILDREN_OF(site_id) ((size_t)(-(site_id)))
 
 static bool is_child(const struct app_context *app, const struct request *request,
@@ -102,7 +101,7 @@ static bool is_child(const struct app_context *app, const struct request *reques
 /* A request that waits for a copy. */
 struct child_wait {
     struct request *request;
-    bool was_fetched; /* what was missing: once */
+    bool was_fetched; /* the missing copy was fetched; this is done once */
     char loc[LOC_MAX_CHARS + 1];
 };
 
@@ -146,8 +145,6 @@ static enum handled child_get(struct app_context *app, struct request *request, 
     return HANDLE_LATER;
 }
 
-/* The files of sources with `serve = yes`, on the public listener. */
-
 /* Answers a path that nothing else of the site has: with a file of a source, a child, or 404.
  * `origin` is the site's, borrowed for the call. */
 static enum handled files_get(struct app_context *app, struct request *request, const char *origin)
@@ -176,7 +173,8 @@ static enum handled get_page(struct app_context *app, struct request *request,
 {
     struct resource *s = place_resource(found->page);
 
-    /* The clock was set back since: its replies, made with it, have a date later than their own. */
+    /* The clock was set back since the replies of the page were made: their Last-Modified would be
+     * later than their Date. */
     if (s != NULL && s->dated_at > request->now && publisher_forget(app->publisher, found->page)) {
         resource_unref(s);
         s = NULL;
@@ -191,9 +189,9 @@ static enum handled get_page(struct app_context *app, struct request *request,
     return HANDLE_LATER;
 }
 
-/* robots.txt never answers 5xx, which crawlers take for "disallow everything": it is in memory. It
- * has one representation, hence no Vary; and no Last-Modified: it is made of the sites' pages and
- * of the configuration, and keeps no date of either. */
+/* The robots.txt of a site is in memory, so it is never answered with 5xx, which crawlers read as
+ * "disallow everything". It has one representation, hence no Vary; and no Last-Modified, since
+ * neither the pages nor the configuration of which it is made have a date for it. */
 static void get_robots(const struct app_context *app, struct request *request,
                        const struct site_target *found)
 {
@@ -218,15 +216,15 @@ static bool has_date(const struct request *request)
            request_header(request, HEADER_IF_RANGE) != NULL;
 }
 
-/* Another name leads now to one site and now to another: an alias that is removed leaves no trace,
- * and a name that is not a site's leads to whatever site is alone. */
+/* Whether the host is that of an origin. Any other name may lead to different sites over time: a
+ * removed alias leaves no trace, and an unknown name leads to the only site there is. */
 static bool is_origin_host(const struct site_map *routing, const char *host)
 {
     return host != NULL && registry_is_origin_host(site_map_registry(routing), host);
 }
 
-/* A remote source of this very catalogue asks: its upstream's name leads here (RFC 8586). What it
- * mirrored would be what it serves, and stand still for ever. */
+/* Whether the request is from a remote source of this same catalogue, whose upstream's name leads
+ * here (RFC 8586). It would mirror what this server serves, and never change again. */
 static bool is_loop(const struct request *request, const struct registry *registry)
 {
     const char *loop = request_header(request, HEADER_CDN_LOOP), *own;
@@ -256,7 +254,7 @@ static enum handled get_public(void *context, struct request *request)
     if (is_loop(request, site_map_registry(routing))) {
         reply_text(&request->reply, 508, "Loop Detected");
     } else if (site_map_registry(routing)->site_count == 0 &&
-               catalogue_shared_state(app->catalogue, &shared)) { /* it has not joined yet */
+               catalogue_shared_state(app->catalogue, &shared)) { /* the node has not joined yet */
         reply_text(&request->reply, 503, "This node has no site yet");
         reply_header(&request->reply, "Retry-After", "5");
     } else if (!found.host_known) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* POST /v1/sites/import: a site that another catalogue gives away (GET /v1/sites/{id}/copy,
- * copy.c).
+/* POST /v1/sites/import: import a site that was copied from another catalogue (GET
+ * /v1/sites/{id}/copy, copy.c).
  *
- * The body is a file of any size. It is written beside the catalogue as it comes, a piece at a time
- * by the workers, while the sender waits; then it is checked on a thread of its own, since that
- * reads all of it; then the writer takes it in. What a killed process leaves of it, the next one
- * removes (copies_remove_left). */
+ * The body is a file of any size. The workers write it beside the catalogue, piece by piece, while
+ * the sender waits. Then a thread of its own checks it, since that reads the whole file, and the
+ * writer imports it. If the process is killed, the next one removes the file (copies_remove_left).
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ struct site_import {
     char *name;       /* owned; NULL: there is no file yet */
     FILE *file;       /* owned */
     struct str held;  /* the piece under way */
-    bool counted;     /* one of the few whole files is its own */
-    bool over;        /* it failed: what still comes is dropped */
+    bool counted;     /* it has one of the few whole files */
+    bool over;        /* it failed: the rest of the body is dropped */
     uint64_t received;
 };
 const size_t site_import_size = sizeof(struct site_import);
@@ -54,7 +54,8 @@ static void give_up(struct site_import *self, enum catalogue_status status)
     self->over = true;
 }
 
-/* Half of what is free stays free, for the catalogue's own growth. */
+/* Whether the disk has space for the file: half of the free space stays free, for the catalogue's
+ * own growth. */
 static bool has_space(struct site_import *self, uint64_t bytes)
 {
     struct catalogue_stats stats;

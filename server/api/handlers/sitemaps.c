@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/sitemaps and /v1/urls: the entries of indexes, the page URLs of urlsets; what they are called
- * is the call's noun. What comes in as a body upload.c has read when it is submitted here. */
+/* /v1/sitemaps and /v1/urls: the entries of indexes, the page URLs of urlsets; the call's noun has
+ * their names. upload.c has read a body before it is submitted here. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "server/crawlers/crawlers.h"
 #include "server/rules/url.h"
 
-/* The tag of an index's state alone, for If-Match. */
+/* Adds the ETag of an index's state alone, for If-Match. */
 static void reply_state(struct reply *reply, const char *state)
 {
     char etag[INDEX_STATE_SIZE + 2];
@@ -36,11 +36,11 @@ struct listing {
     struct catalogue_view *checks; /* each row is shown with its check; NULL: without */
     enum catalogue_status check_status;
     struct url prefix, loc; /* as given, normalised; text "" where absent */
-    bool more, empty;       /* empty: of what is asked for nothing is the token's to see */
+    bool more, empty;       /* empty: the token may see nothing of the requested list */
     char cursor[ENTRY_CURSOR_SIZE];
 };
 
-/* What is looked for: `contains` and `warned`. */
+/* Reads the filters `contains` and `warned`. */
 static bool read_filter(struct listing *listing)
 {
     struct call *call = listing->call;
@@ -79,12 +79,12 @@ static bool read_parameters(struct listing *listing)
     return true;
 }
 
-/* Who is given a file may get what was read a second before (SERVED_FILES_FRESH_MS). */
+/* A client may get a file as it was read a second before (SERVED_FILES_FRESH_MS). */
 #define SERVED_AGE 1
 
-/* The crawlers that fetched the sitemap from this server; nothing where none did. Whether it has
- * changed since is known only of one that is good: the date of a broken one is the last good one's.
- */
+/* Appends the crawlers that fetched the sitemap from this server; nothing if none did. Only for a
+ * good sitemap it is known whether it has changed since: a broken one has the date of its last good
+ * version. */
 static bool append_crawlers(struct call *call, const struct registry *registry,
                             const struct entry_record *record, const struct check_record *check)
 {
@@ -116,8 +116,8 @@ static bool append_crawlers(struct call *call, const struct registry *registry,
     return count > 0;
 }
 
-/* Adds to the object before how its file was found by what reads it, and which crawlers fetched it;
- * nothing of what is not known. `*more` where anything was added. */
+/* Adds to the last object the result of the last poll or scan of the sitemap, and the crawlers that
+ * fetched it, as far as known. `*more`: anything was added. */
 static enum catalogue_status append_check(struct call *call, const struct registry *registry,
                                           struct catalogue_view *view,
                                           const struct entry_record *record, bool *more)
@@ -143,7 +143,7 @@ static enum catalogue_status append_check(struct call *call, const struct regist
     return CATALOGUE_OK;
 }
 
-/* False where there is no more to be had, or it failed. */
+/* Appends a row. False if no more rows fit, or out of memory. */
 static bool append_row(struct listing *listing, const struct entry_record *record)
 {
     struct str *out = &listing->call->request->reply.body;
@@ -158,7 +158,7 @@ static bool append_row(struct listing *listing, const struct entry_record *recor
     return !out->failed && listing->check_status == CATALOGUE_OK;
 }
 
-/* Of page URLs few may be much: a page of the list then has fewer. */
+/* A few page URLs may be large: a page of the list then has fewer. */
 #define LIST_BYTES (8u << 20)
 
 static bool is_full(const struct listing *listing)
@@ -182,7 +182,7 @@ static bool append_record(void *context, const struct entry_record *record)
     return going;
 }
 
-/* Appends a record that was looked for by its loc, unless it is not asked for, and frees it. */
+/* Appends a record that was found by its loc, if it fits the filters, and frees it. */
 static enum catalogue_status append_found_by_loc(struct listing *listing,
                                                  enum catalogue_status status,
                                                  struct entry_record *record)
@@ -225,8 +225,8 @@ static enum catalogue_status append_by_loc(struct listing *listing, struct catal
     return CATALOGUE_OK;
 }
 
-/* Finds the list that the query names; of page URLs one is needed. False, with the reply filled,
- * where there is none or it is not the token's to see. */
+/* Finds the list that the query names; for page URLs it is required. False, with the reply filled,
+ * if it does not exist or the token may not see it. */
 static bool find_index(struct listing *listing)
 {
     const struct noun *noun = call_noun(listing->call);
@@ -253,10 +253,11 @@ static void refuse_cursor(struct listing *listing)
                   "is not the `next` of an earlier list with these parameters");
 }
 
-/* What one call looks through: a reader has it 20 to 100 ms, and is then free for others. */
+/* Entries that one call looks through: a worker needs 20 to 100 ms for them, and is then free for
+ * others. */
 #define SEARCH_EFFORT 200000u
 
-/* False, with the reply filled, where a search cannot be. */
+/* False, with the reply filled, if the query cannot be searched for. */
 static bool check_search(struct listing *listing)
 {
     struct call *call = listing->call;
@@ -280,7 +281,7 @@ static bool append_found(void *context, const struct entry_record *record)
     return append_row(context, record) && listing->call->request->reply.body.len < LIST_BYTES;
 }
 
-/* A part of the index, and how far it came. */
+/* Searches a part of the index, and replies with its end as cursor. */
 static enum catalogue_status reply_search(struct listing *listing, struct catalogue_view *view)
 {
     struct entry_search search = {
@@ -358,7 +359,7 @@ static enum catalogue_status list_work(struct call *call, struct catalogue_view 
 
 /* ---- GET: all of it, as NDJSON -------------------------------------------------------------- */
 
-/* The lines on their way into the answer's file. */
+/* Lines being written into the answer's file. */
 struct export
 {
     struct listing listing; /* first */
@@ -382,7 +383,7 @@ static bool write_record(void *context, const struct entry_record *record)
     return !export->failed;
 }
 
-/* The whole list is all that the state is about: nothing stands behind it. */
+/* The ETag of a whole list is the state of the index, without a hash of the reply. */
 static enum catalogue_status reply_index_state(struct call *call, struct catalogue_view *view,
                                                int64_t index_id)
 {
@@ -394,7 +395,7 @@ static enum catalogue_status reply_index_state(struct call *call, struct catalog
     return status;
 }
 
-/* All or nothing, of one revision, which a header names. */
+/* Writes the whole list, of one revision, which a header names. */
 static enum catalogue_status export_work(struct call *call, struct catalogue_view *view,
                                          const struct registry *registry)
 {
@@ -431,7 +432,7 @@ enum handled sitemaps_list(void *context, struct request *request)
 
         if (searches)
             return call_search(request->state, search_work);
-        /* A source may own few of many, all of which are looked at. */
+        /* A source may own few of many entries, and all of them are looked at. */
         bool looks_long = call_parameter(asked.call, "source") != NULL;
         return looks_long ? call_search(request->state, list_work)
                           : call_read(request->state, list_work);
@@ -441,7 +442,8 @@ enum handled sitemaps_list(void *context, struct request *request)
 
 /* ---- GET: one ------------------------------------------------------------------------------ */
 
-/* An id is of an entry or of a page URL; the other call knows it not. */
+/* Whether the id is of the call's noun: /v1/sitemaps does not find page URLs, nor /v1/urls entries
+ * of indexes. */
 static bool is_of_noun(const struct call *call, const struct registry *registry,
                        const struct entry_record *record)
 {
@@ -477,7 +479,8 @@ static enum catalogue_status get_work(struct call *call, struct catalogue_view *
     if (status == CATALOGUE_OK) {
         catalogue_entry_etag(&record, etag);
         if (more) {
-            /* The tag is the entry's, which a poll or a fetch does not move: no 304 for it. */
+            /* The tag is that of the entry, which a poll or a fetch does not change: so never 304.
+             */
             reply_json(&request->reply, 200);
             reply_header(&request->reply, "ETag", etag);
         } else {
@@ -524,7 +527,7 @@ static void answer_single(struct call *call)
     bool created = call->result.created > 0;
     char etag[40], location[16 + ENTRY_ID_SIZE];
 
-    str_reserve(&reply->body, SINGLE_BYTES); /* most are as long: no growing by halves */
+    str_reserve(&reply->body, SINGLE_BYTES); /* most answers are this long: avoids reallocation */
     append_counts(&reply->body, &call->result);
     str_append_text(&reply->body, "[]");
     if (entry->loc != NULL)
@@ -543,7 +546,7 @@ static void answer_single(struct call *call)
     call_audit(call, call_noun(call)->audit_put, entry->loc != NULL ? entry->loc : "an entry");
 }
 
-/* The refusals or the remarks as a JSON array, by line; `brief`: none of them. */
+/* Appends the rejections or the remarks as a JSON array, by line; `brief`: an empty one. */
 static void append_findings(struct str *out, const struct findings *f, bool refused, bool brief)
 {
     const char *before = "[";
@@ -576,7 +579,7 @@ static void append_findings(struct str *out, const struct findings *f, bool refu
     out->failed = out->failed || f->failed;
 }
 
-/* The lines to blame, all that are to be listed, behind the problem that the reply is. */
+/* Adds the rejected lines, as many as are listed, to the problem in the reply. */
 static void add_rejected(struct upload *upload)
 {
     struct reply *reply = &upload->call.request->reply;
@@ -598,7 +601,7 @@ static void reply_lines_refused(struct upload *upload)
     add_rejected(upload);
 }
 
-/* The catalogue's beside the reader's. */
+/* Adds the catalogue's findings to those of the reader. */
 static void merge_findings(struct upload *upload)
 {
     struct change_result *result = &upload->call.result;
@@ -677,15 +680,15 @@ static void submit_list(struct upload *upload, enum change_kind kind)
     upload->spool = NULL;
     call->change.skip = upload->skip;
     call->change.max_findings = upload->findings.max;
-    /* It will not be applied; the catalogue is asked all the same, so that the reply lists every
-     * bad line at once and not those of the form first, those of the place next time. */
+    /* It will not be applied. But the catalogue checks it too, so that the reply lists all invalid
+     * lines at once: those that the reader rejects, and those that the catalogue rejects. */
     call->change.dry_run = call->change.dry_run || strict_refused;
     call->refuse = refuse_list;
     call_write(call, answer_list);
 }
 
-/* A name that an entry does not have is not a field of the rejection, but its sentence begins
- * with it, in quotes. */
+/* An unknown member is not the `field` of the rejection, but its sentence begins with the name, in
+ * quotes. */
 static void reply_refused(struct reply *reply, const struct findings *findings)
 {
     const struct finding *first = findings->items;
@@ -717,7 +720,8 @@ static void submit_single(struct upload *upload)
     }
     if (upload->single.storage != NULL) {
         change->entry = upload->single.entry;
-    } else { /* the reader took what the plain look did not, as behind a byte order mark */
+    } else { /* the reader accepted a body that read_single did not, such as one with a byte order
+              * mark */
         spool_rewind(upload->spool);
         if (spool_next(upload->spool, &change->entry) != 1) {
             errors_reply_status(reply, CATALOGUE_UNAVAILABLE);
@@ -769,8 +773,8 @@ static void submit_put(struct upload *upload)
 
 /* ---- POST, PUT --------------------------------------------------------------------------- */
 
-/* Reads the owner's name into change.source; false, with the reply filled, where it is invalid or
- * not to be had. */
+/* Reads the owner's name into change.source; false, with the reply filled, if it is invalid or may
+ * not be used. */
 static bool read_source(struct call *call, const char *source)
 {
     if (source == NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/sites: what a site is like, and what the catalogue may change of it. */
+/* /v1/sites: sites and their settings. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void site_json_append(struct str *out, const struct registry_site *site, 
 
 /* ---- GET --------------------------------------------------------------------------------- */
 
-/* The cursor is the origin of the last site listed: the list goes by origin. */
+/* The cursor is the origin of the last site listed: the list is in the order of origins. */
 static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {
@@ -121,12 +121,13 @@ struct site_write {
     int64_t site_id;
     struct url origin;
     char index_url[LOC_MAX_CHARS + 1]; /* of the index that is made with it */
-    size_t index_count;                /* of a site that is removed */
+    size_t index_count;                /* of a removed site */
 };
 const size_t site_write_size = sizeof(struct site_write);
 
-/* The site as it is published now; where it cannot be seen (the catalogue went away meanwhile),
- * what is known of it: the write was applied and is not to be denied. */
+/* Answers with the site as it is published now. If it cannot be read (the catalogue became
+ * unavailable meanwhile), with what is known: the write was applied, so the answer must not be an
+ * error. */
 static void answer_site(struct call *call, unsigned status)
 {
     struct site_write *self = (struct site_write *)call;
@@ -157,7 +158,7 @@ static void refuse_changed(struct call *call)
 {
     struct change_result *result = &call->result;
 
-    /* The API's word for them. */
+    /* The name that the API has for the field. */
     if (result->field != NULL && strcmp(result->field, "alias_hosts") == 0)
         result->field = "host_aliases";
     errors_reply_result(&call->request->reply, result);
@@ -207,7 +208,7 @@ static void set_fields(struct call *call, struct site_fields *site,
     site->robots = body->robots.text;
     site->robots_off = body->robots.off;
     site->check = body->check.on;
-    call->settles_sources = body->check.present; /* what is polled follows at once */
+    call->settles_sources = body->check.present; /* sitemaps to poll change at once */
 }
 
 enum handled sites_post(void *context, struct request *request)
@@ -237,8 +238,8 @@ enum handled sites_post(void *context, struct request *request)
     return call_write(&self->call, answer_made);
 }
 
-/* The site that the path names, and what is reported of it: a removed one is gone when the answer
- * comes. */
+/* Reads the site that the path names, and keeps what the answer needs: a removed site no longer
+ * exists when the answer is made. */
 static void name_site(struct site_write *self)
 {
     const struct site_map *routing = publisher_site_map(self->call.app->publisher);
@@ -269,7 +270,8 @@ static void answer_changed(struct call *call)
                                                                        : "site-thaw");
 }
 
-/* A whole list, or what is added to it and taken from it: both at once could mean anything. */
+/* A request replaces a whole list, or adds to it and removes from it. Both at once would be
+ * ambiguous. */
 static bool edits_alone(struct call *call, const struct json_field *whole,
                         const struct json_field *add, const struct json_field *remove)
 {
@@ -344,7 +346,7 @@ enum handled site_delete(void *context, struct request *request)
     call_set_options(&self->call);
     name_site(self);
     self->call.change.kind = CHANGE_SITE_REMOVE;
-    self->call.settles_sources = true; /* of a site that moved they are removed, too */
+    self->call.settles_sources = true; /* sources of a site that moved are removed, too */
     self->call.change.site_remove.site_id = self->site_id;
     return call_write(&self->call, answer_removed);
 }

@@ -31,7 +31,8 @@ static void clean_up(struct call *call)
 
 /* ---- answering ----------------------------------------------------------------------------- */
 
-/* As published; where it cannot be seen any more, what is known of it: the write was applied. */
+/* Answers with the source as published; if it cannot be read any more, with what is known: the
+ * write was applied. */
 static void answer_source(struct call *call, unsigned status)
 {
     struct str *out = &call->request->reply.body;
@@ -96,7 +97,7 @@ enum field {
     FIELD_CONNECT = SOURCE_SETTINGS_COUNT,
     FIELD_CA_FILE,
     FIELD_CREDENTIALS_FILE,
-    FIELD_NAME, /* of POST alone, as what follows */
+    FIELD_NAME, /* of POST alone, as are those that follow */
     FIELD_SITE,
     FIELDS
 };
@@ -119,7 +120,7 @@ static const struct json_field all_fields[FIELDS] = {
     [FIELD_SITE] = {.name = "site", as_text},
 };
 
-/* The list; NULL: empty. For one with an invalid text `*failed`, with the reply filled. */
+/* Returns the list; NULL: empty. `*failed`, with the reply filled: a text is invalid. */
 static const char *const *check_lines(struct call *call, const struct json_field *field,
                                       bool *failed)
 {
@@ -131,7 +132,7 @@ static const char *const *check_lines(struct call *call, const struct json_field
     return *field->texts != NULL ? field->texts : NULL;
 }
 
-/* The same as one text, a pair a line. */
+/* The same as one text, a line for each item. */
 static const char *join(struct source_write *self, const struct json_field *field, bool *failed)
 {
     const char *const *at = check_lines(&self->call, field, failed);
@@ -168,7 +169,7 @@ static bool set_made(struct source_write *self, const struct json_field *fields)
     return !failed;
 }
 
-/* False, with the reply filled, for what no API sets. */
+/* False, with the reply filled, for a field that the API cannot set. */
 static bool is_open(struct call *call, const struct json_field *fields)
 {
     for (unsigned i = FIELD_CONNECT; i <= FIELD_CREDENTIALS_FILE; i++) {
@@ -181,8 +182,8 @@ static bool is_open(struct call *call, const struct json_field *fields)
     return true;
 }
 
-/* Whether the configuration opens the folder to sources of the site of `url`, where this token
- * makes them. False, with the reply filled, where it does not. */
+/* Whether the configuration allows this token to make sources of this folder for the site of `url`.
+ * False, with the reply filled. */
 static bool may_read(struct call *call, const char *directory, const char *url)
 {
     const struct app_context *app = call->app;
@@ -217,7 +218,7 @@ static bool is_managed(const struct app_context *app, const char *name)
     return managed;
 }
 
-/* The site that is asked for. False, with the reply filled, where there is none. */
+/* Finds the site that the request names. False, with the reply filled, if there is none. */
 static bool find_site(struct call *call, const char *text)
 {
     struct url origin;
@@ -264,8 +265,8 @@ enum handled sources_post(void *context, struct request *request)
     return call_write(&self->call, answer_made);
 }
 
-/* The source that the path names, where API or command line made it. False, with the reply filled,
- * where it is the configuration's: to who may not see it as if there were none. */
+/* Reads the name of the source from the path. False, with the reply filled, if it is the
+ * configuration's; a token that may not see it gets the answer for a source that does not exist. */
 static bool name_source(struct source_write *self)
 {
     struct request *request = self->call.request;
@@ -289,7 +290,7 @@ static bool name_source(struct source_write *self)
     return false;
 }
 
-/* The URL that its folder has now, into `out`. */
+/* Reads the present URL of the source's folder into `out`. */
 static void read_url(struct call *call, struct str *out)
 {
     const struct site_map *map = publisher_site_map(call->app->publisher);

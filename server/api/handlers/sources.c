@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/sources: how the directory sources stand, and a scan on demand. */
+/* /v1/sources: the state of folder and remote sources, and a scan or poll on demand. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ const struct registry_site *source_site_of_remote(const struct registry *registr
     return site;
 }
 
-/* A pair of origins in each. */
+/* Writes each pair of origins. */
 static void write_map(struct str *out, const void *text)
 {
     char why[128];
@@ -118,8 +118,8 @@ void source_json_append_made(struct str *out, const struct source_settings *made
     }
 }
 
-/* How sources stand where nothing in this process runs them: what the catalogue remembers, and what
- * any process can see. No server is asked. */
+/* The state of sources that do not run in this process: what the catalogue has, and what any
+ * process can see. No server is asked. */
 
 bool sources_at_rest_has(const struct sources_at_rest *rest, const char *name)
 {
@@ -161,7 +161,7 @@ static enum catalogue_status find_state(struct catalogue_view *view, struct sour
     return status == CATALOGUE_NOT_FOUND ? CATALOGUE_OK : status;
 }
 
-/* The receiver of each. */
+/* The callback, and the sources it gets. */
 struct at_rest_pass {
     const struct sources_at_rest *rest;
     struct catalogue_view *view;
@@ -182,9 +182,9 @@ static enum catalogue_status pass_source(const struct at_rest_pass *t, const cha
     return status;
 }
 
-/* The names of those that were read into the catalogue and that nobody declares: a server's with
- * --source or another configuration, or a folder that a command scanned. Copied, for a view has one
- * question at a time. */
+/* Names of undeclared sources whose scans are in the catalogue: of a server with --source or
+ * another configuration, or a folder that a command scanned. They are copied, since a view answers
+ * one query at a time. */
 struct undeclared {
     const struct at_rest_pass *pass;
     struct {
@@ -303,7 +303,7 @@ static void write_remarks(struct str *out, const void *context)
     }
 }
 
-/* What the catalogue keeps of a source of either kind. */
+/* The stored state of a source of either kind. */
 static struct json_source_state shown_state(const struct source_report *report)
 {
     const struct source_state *state = &report->state;
@@ -346,7 +346,7 @@ static void write_checks(struct str *out, const void *context)
     str_append_char(out, '}');
 }
 
-/* Of one that began this moment nothing is known yet. */
+/* A source that has just started has no report yet. */
 static void append_remote(struct str *out, struct call *call,
                           const struct source_settings *settings, struct source_report *report,
                           const struct registry *registry)
@@ -375,9 +375,9 @@ static bool has_prefix_of(const struct grant *grant, const char *text)
            (url_parse(text, strlen(text), &url, NULL) == RULE_OK && grant_has_loc(grant, url.text));
 }
 
-/* A token of one site sees the sources of that site: whose folder is there, and which list into no
- * other site's index. Of a token with a prefix, the whole folder lies under it; an upstream, which
- * may name anything, does not concern it. */
+/* A token for one site sees the folders with a URL of that site that do not list into another
+ * site's index. For a token with a prefix, the whole folder must be under the prefix; it sees no
+ * upstream, which may list any URL. */
 static bool may_see_folder(const struct grant *grant, const struct registry *registry,
                            const struct source_settings *settings)
 {
@@ -397,7 +397,8 @@ static bool may_see_remote(const struct grant *grant, const struct registry *reg
            (site != NULL && site->id == grant->site_id && grant->prefix == NULL);
 }
 
-/* To a token of one site as of another's source, so that it does not learn which there are. */
+/* A token for one site gets the same answer as for a source of another site, so that it does not
+ * learn which exist. */
 static void answer_missing(struct request *request)
 {
     if (request->grant.site_id != 0)
@@ -411,11 +412,12 @@ static void list_visible(void *context, enum await_result result)
     struct call *call = context;
 
     (void)result;
-    auth_still_holds(call->app, call->request); /* else it is the reply, in place of the list */
+    auth_still_holds(call->app, call->request); /* if not, the reply is 401 instead of the list */
     request_resume(call->request);
 }
 
-/* Reports and scans have views of their own: this one is for the token alone. On a worker. */
+/* Checks the token with a view of its own, since reports and scans have their own views. On a
+ * worker. */
 static bool still_authorised(struct call *call)
 {
     call_look(call, NULL);
@@ -425,7 +427,7 @@ static bool still_authorised(struct call *call)
 struct listing {
     struct call *call;
     const struct registry *registry;
-    const char *only; /* the one that is asked for; NULL: all */
+    const char *only; /* the requested one; NULL: all */
     struct source_report *report;
     size_t listed;
     uint64_t revision;
@@ -489,7 +491,7 @@ static bool list_remotes(struct listing *l)
     return good;
 }
 
-/* Of one that nobody declares only the name is known. */
+/* For an undeclared source only the name is known. */
 static bool append_folder_at_rest(struct listing *l, const struct source_at_rest *source)
 {
     struct source_settings settings =
@@ -559,8 +561,9 @@ static enum catalogue_status at_rest_work(struct call *call, struct catalogue_vi
     return status;
 }
 
-/* On a worker: a report reads the catalogue with a view of its own. Who reads that a scan is over
- * finds what it changed in the index: it is answered when that is published. */
+/* On a worker: a report reads the catalogue with a view of its own. The answer is sent once the
+ * results are published: a client that reads that a scan has ended finds its changes in the index.
+ */
 static void list_sources(void *context)
 {
     struct call *call = context;
@@ -694,7 +697,7 @@ static void run_scan(void *context)
 
 enum found { FOUND_NONE, FOUND_SEEN, FOUND_HIDDEN };
 
-/* Where the source is that the path names. */
+/* Finds the source that the path names. */
 static enum found find_source(struct scan_call *scan, const struct registry *registry)
 {
     struct app_context *app = scan->call.app;

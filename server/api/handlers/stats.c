@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* GET /v1/stats: what was served, fetched and found on each day, for the console's charts. */
+/* GET /v1/stats: counts of each day (sizes, engines, crawlers), for the console's charts. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static bool read_step(struct call *call, int32_t *out)
     return true;
 }
 
-/* What is not kept any more, or yet, is left out of the range. */
+/* Reads the range; days whose counts are dropped, or still to come, are left out. */
 static bool read_range(struct call *call, int32_t today, struct range *out)
 {
     *out = (struct range){.from = today - DAYS_KEPT + 1, .to = today, .step = 1};
@@ -92,7 +92,7 @@ static void append_date(struct str *out, const char *lead, int32_t day)
     str_append_format(out, "%s\"%s\"", lead, text);
 }
 
-/* Begins an object of a list: `{"day":"…"`, the step's first. */
+/* Begins an object of a list: `{"day":"…"`, the first day of the step. */
 static void append_step(struct str *out, const struct range *r, size_t step, bool *some)
 {
     append_date(out, *some ? ",{\"day\":" : "{\"day\":", r->from + (int32_t)step * r->step);
@@ -130,7 +130,7 @@ static void add_engine_day(void *context, const struct engine_day *day)
     l->of[step].engine = *day;
 }
 
-/* Nothing for a token with a prefix, which sees no site as a whole; so with engines. */
+/* Nothing for a token with a prefix, which does not see a whole site; the same for engines. */
 static enum catalogue_status append_sizes(struct str *out, struct call *call,
                                           struct catalogue_view *view, const struct range *r,
                                           int64_t site_id)
@@ -201,7 +201,7 @@ struct fetches {
     struct crawler_lags lags;
 };
 
-/* Some 1.5 MB: not for the stack. */
+/* About 1.5 MB: not for the stack. */
 struct summing {
     const struct range *range;
     const struct registry *registry;

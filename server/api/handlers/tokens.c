@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* /v1/token: who one is; /v1/tokens: those of one's scope, and the end of one. None is made here:
- * who can make tokens by a token keeps a way in past its end. */
+/* /v1/token: the token of the request; /v1/tokens: tokens within its scope, and the removal of one.
+ * No call makes a token: with one, the holder of a stolen token would keep access after its
+ * removal. */
 #include <string.h>
 
 #include "server/api/call.h"
@@ -39,7 +40,7 @@ enum handled token_get(void *context, struct request *request)
     return call_read(request->state, get_work);
 }
 
-/* The cursor is the name of the last one listed: the list goes by name. */
+/* The cursor is the name of the last token listed: the list is in the order of names. */
 static enum catalogue_status list_work(struct call *call, struct catalogue_view *view,
                                        const struct registry *registry)
 {
