@@ -25,7 +25,8 @@ static const struct {
     {"a/b/c.txt", NULL, NULL, true},
     {"a.txt.gz", NULL, NULL, true},
     {"a.html", NULL, NULL, false},
-    {"a.XML", NULL, NULL, false},
+    {"a.XML", NULL, NULL, true}, /* the usual patterns do not regard case, others do */
+    {"a.XML", all_xml, NULL, false},
     {"xml", NULL, NULL, false},
     {".a.xml", NULL, NULL, false},
     {".a.xml.Xy12", NULL, NULL, false},
