@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* The documented default configuration: config/sitemapd.conf is its output (a test compares), and
  * `sitemapd check-config --defaults` prints it. Every setting is a comment with its default, or
- * with an example where it has none, so that the file changes nothing and an upgrade may change a
+ * with an example if it has none, so that the file changes nothing and an upgrade may change a
  * default. */
 #include "config/settings.h"
 
@@ -68,8 +68,8 @@ bool setting_needs_restart(const struct setting *s)
     return s->environment != NULL && !s->live;
 }
 
-/* Appends words as comment lines of at most LINE_MAX_CHARS. `*column` is where the line is, 0 at
- * first. */
+/* Appends words as comment lines of at most LINE_MAX_CHARS. `*column` is the length of the current
+ * line, 0 at first. */
 static void append_words(struct str *out, const char *text, size_t *column)
 {
     while (*text != '\0') {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Sets one setting from the file, the environment or an option, and keeps the level that set it: a
- * higher level wins, and two lines of one level are a mistake. */
+/* Sets one setting from the file, the environment or a flag, and remembers the level that set it: a
+ * stronger level wins, and two lines of one level are a mistake. */
 #include "config/config.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const char *environment_value(const char *name)
     return value != NULL && *value != '\0' ? value : NULL;
 }
 
-/* Root, and the service's user, who has another home folder than its state. */
+/* True for root and for the service's user, whose home folder is not the state folder. */
 static bool runs_as_service(void)
 {
     struct stat folder;
@@ -65,7 +65,7 @@ struct config *config_new(void)
     for (size_t i = 0; i < config_settings_count; i++)
         if (config_settings[i].fallback != NULL)
             setting_assign(&config_settings[i], c, config_settings[i].fallback, &m);
-    /* Only memory can lack: a test reads every fallback. */
+    /* Only memory can be missing: a test parses every fallback. */
     if (c->set_by != NULL && c->database != NULL && m.count == 0)
         return c;
     config_unref(c);
@@ -145,14 +145,15 @@ void config_assign(struct config *c, const struct setting *s, enum setting_level
     }
     word = strtok_r(copy, " \t\r\n", &rest);
     if (word == NULL)
-        assign_one(c, s, level, "", m); /* says what is missing */
+        assign_one(c, s, level, "", m); /* reports that the value is missing */
     for (; word != NULL; word = strtok_r(NULL, " \t\r\n", &rest))
         assign_one(c, s, level, word, m);
     free(copy);
 }
 
-/* Unknown variables are left alone (Kubernetes makes SITEMAPD_PORT and SITEMAPD_SERVICE_HOST for a
- * service of that name), but for those that look like a setting mistyped. */
+/* False, with a report, for a variable that looks like a mistyped setting. Other unknown variables
+ * are ignored: Kubernetes makes SITEMAPD_PORT and SITEMAPD_SERVICE_HOST for a service named
+ * sitemapd. */
 static bool known_or_far(const char *name, config_report *report, void *context)
 {
     struct suggestion near = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Reads the file, line by line: `[section]`, `[section "name"]`, `key = value`, and comments, which
- * begin with ; or # and have a line of their own. Nothing is guessed, cut or joined: what is
- * ambiguous is a mistake, and every mistake is reported with its line. */
+ * begin with ; or # and have a line of their own. The parser never guesses, truncates or joins
+ * lines: an ambiguous line is a mistake, and every mistake is reported with its line. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define FILE_MAX_BYTES 1048576u /* a configuration, not /dev/zero */
 #define LINE_MAX_BYTES 4096u
-#define SECTION_MAX    49u /* between the brackets; names are columns of lists */
+#define SECTION_MAX    49u /* between the brackets; lists have a column for names */
 #define BLANKS         " \t\r"
 
 enum section_kind {
@@ -30,7 +30,7 @@ struct file_reader {
     enum section_kind kind;
     char section[SECTION_MAX + 1];
     const struct section_table *table; /* SECTION_NAMED */
-    size_t at;                         /* its place among those */
+    size_t at;                         /* the section's place in its array */
 };
 
 /* ---- section headers ------------------------------------------------------------------- */
@@ -61,7 +61,8 @@ static bool is_section_name(const char *name, size_t len)
     return true;
 }
 
-/* `[site "name"]`, of which `name` is all between the brackets and `table` what its word means. */
+/* Opens `[site "name"]`: `name` is all that is between the brackets, `table` the table of "site".
+ */
 static void open_named(struct file_reader *r, const struct section_table *table, const char *name)
 {
     const char *quoted = name + strlen(table->section);
@@ -131,8 +132,8 @@ static void open_section(struct file_reader *r, char *line)
 
 /* ---- keys ------------------------------------------------------------------------------ */
 
-/* `key` is the setting's, or what its environment variable or option says: admin_listen is listen
- * in [admin]. */
+/* Whether `key` is the setting's key or the name in its environment variable or flag: admin_listen
+ * is listen in [admin]. */
 static bool may_mean(const struct setting *s, const char *key)
 {
     static const char prefix[] = "SITEMAPD_";
@@ -257,7 +258,7 @@ static bool has_control(const char *line)
     return false;
 }
 
-/* A line of `len` bytes, of which those that may count are there. */
+/* Parses a line of `len` bytes. */
 static void parse_line(struct file_reader *r, char *line, size_t len)
 {
     static const char bom[] = "\xef\xbb\xbf";
@@ -284,11 +285,11 @@ static void parse_line(struct file_reader *r, char *line, size_t len)
         open_section(r, text);
         return;
     }
-    if (*text == '[') /* what follows belongs to no section that we know */
+    if (*text == '[') /* the keys that follow belong to an unknown section */
         r->kind = SECTION_REFUSED;
 }
 
-/* Of a file that is too large the line in which that shows is not taken. */
+/* Parses all lines. Of a file that is too large, the line that exceeds the limit is left out. */
 static void read_lines(struct file_reader *r, char *text, size_t len)
 {
     char *end = text + (len < FILE_MAX_BYTES ? len : FILE_MAX_BYTES);
@@ -308,9 +309,8 @@ static void read_lines(struct file_reader *r, char *text, size_t len)
     }
 }
 
-/* At a start a pipe may bring the settings; once it was read there is nothing in it, and a process
- * that waited for more would neither serve on nor stop. What was only checked would be gone for the
- * start. */
+/* A start may read the settings from a pipe. A reload may not: a pipe that was read is empty, and
+ * the process would wait for ever. Nor may check-config: the start would find the pipe empty. */
 bool config_read_file(struct config *c, const char *file, config_report *report, void *context)
 {
     struct file_reader r = {.config = c};

@@ -467,7 +467,7 @@ static const struct setting engine_settings[] = {
             "[fetch] allow_address contains."},
 };
 
-/* Sections that stand many times, each with a name: [site "…"], [source "…"]. */
+/* Sections that may be repeated, each with a name: [site "…"], [source "…"]. */
 
 #define SECTION(word, named, array, count)                                                         \
     {                                                                                              \

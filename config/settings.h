@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The settings: one table that the file, the environment and flags all go through. Internal to
- * config/ and its tests. */
+/* The table of settings, which the parsers of the file, the environment and flags share. Internal
+ * to config/ and its tests. */
 #pragma once
 
 #include "config/config.h"
@@ -35,23 +35,23 @@ enum setting_kind {
 struct setting {
     const char *section, *key;
     enum setting_kind kind;
-    size_t offset, width;    /* of the field in struct config or struct config_site */
+    size_t offset, width;    /* of the field in struct config or in the struct of a section */
     size_t count_offset;     /* of the count of a list; 0: no list (no struct begins with one) */
     uint64_t min, max;       /* numbers only, in the field's unit */
-    const char *fallback;    /* the default, as it would be written; NULL: none */
-    const char *environment; /* NULL: the section is repeated, so there is none */
+    const char *fallback;    /* the default, as in a file; NULL: none */
+    const char *environment; /* the variable; NULL: none, since the section may be repeated */
     const char *choices;
-    const char *example; /* a value to show where there is no default */
-    const char *of;  /* the only kind of source ("a directory", "an upstream") or engine that has
-                        it; NULL: all */
+    const char *example; /* shown if there is no default */
+    const char *of;  /* the only kind of source ("a directory", "an upstream") or the only engine
+                        that has the setting; NULL: all */
     bool in_file;    /* false: environment or flag only */
     bool live;       /* a reload changes it in a running server (server/reload.c) */
-    const char *doc; /* a noun phrase or an imperative, then the default where it has no value */
+    const char *doc; /* a noun phrase or an imperative, then the default if `fallback` is NULL */
 };
 
-/* Whether a change of it takes effect only at the next start. */
+/* Whether a change of the setting takes effect only at the next start. */
 bool setting_needs_restart(const struct setting *s);
-/* What a section is for, in a sentence or two. Static. */
+/* The purpose of a section, in a sentence or two. Static. */
 const char *section_intro(const char *section);
 
 /* Weak to strong. */
@@ -59,7 +59,7 @@ enum setting_level { LEVEL_DEFAULT, LEVEL_FILE, LEVEL_ENVIRONMENT, LEVEL_FLAG };
 
 struct config_set_by {
     enum setting_level level;
-    unsigned line; /* in the file; 0: not from it */
+    unsigned line; /* in the file; 0: not set by the file */
 };
 
 extern const struct setting config_settings[]; /* of struct config */
@@ -71,16 +71,16 @@ struct section_table {
     const char *example; /* a name to show */
     const struct setting *settings;
     size_t setting_count;
-    size_t size;                       /* of one, which begins with struct config_named */
+    size_t size; /* of the section's struct, which begins with struct config_named */
     size_t array_offset, count_offset; /* in struct config */
 };
 
 extern const struct section_table config_sections[]; /* site, source, token, crawler, engine */
 extern const size_t config_sections_count;
 
-/* The table of a section's word; NULL for an unknown section. */
+/* NULL for an unknown section. */
 const struct section_table *section_find(const char *section, size_t len);
-/* The key of its settings; NULL where there is none. */
+/* NULL for an unknown key. */
 const struct setting *section_setting(const struct section_table *t, const char *key);
 size_t section_count(const struct config *c, const struct section_table *t);
 struct config_named *section_at(const struct config *c, const struct section_table *t, size_t at);
@@ -89,7 +89,7 @@ struct config_named *section_new(struct config *c, const struct section_table *t
                                  unsigned line);
 void sections_done(struct config *c, const struct section_table *t);
 
-/* Where a value is set, and where its mistakes are reported. */
+/* The place where a value is set, and the receiver of its mistakes. */
 struct mistakes {
     const char *file; /* NULL: environment or flag */
     unsigned line;
@@ -102,24 +102,24 @@ struct mistakes {
 void mistakes_add(struct mistakes *m, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The setting with this section and key; NULL where there is none. */
+/* NULL for an unknown section or key. */
 const struct setting *setting_find(const char *section, const char *key);
-/* Puts `text` into the field of `base` (a struct config or a section). A list grows by one element,
- * a list of words (SETTING_WORDS) by each word. Mistakes are reported; the field then keeps its
- * value. */
+/* Parses `text` and stores the value in the field of `base` (a struct config or a section). A list
+ * grows by one element, a list of words (SETTING_WORDS) by one for each word. After a mistake,
+ * which is reported, the field keeps its value. */
 void setting_assign(const struct setting *s, void *base, const char *text, struct mistakes *m);
 /* Frees what the field holds and zeroes it. */
 void setting_clear(const struct setting *s, void *base);
 
-/* Puts `text` (of a list: elements separated by blanks) into `c` unless a stronger level has set
- * it. */
+/* Stores the value of `text` (for a list: elements separated by blanks) in `c` unless a stronger
+ * level has set the setting. */
 void config_assign(struct config *c, const struct setting *s, enum setting_level level,
                    const char *text, struct mistakes *m);
 
-/* ---- grammars that other modules use, too. False: `text` is malformed, and `*out` unchanged.
- * Pure, thread safe. */
+/* ---- parsers that other modules use, too. False: `text` is malformed, and `*out` unchanged. Pure,
+ * thread safe. */
 
 /* yes, no, on, off, true, false, in any case. */
 bool value_bool(const char *text, bool *out);
-/* Milliseconds: a decimal with ms, s, m, h or d behind it; 0 needs none. */
+/* A decimal followed by ms, s, m, h or d, in milliseconds; 0 needs no unit. */
 bool value_duration(const char *text, uint64_t *out);

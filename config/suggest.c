@@ -43,8 +43,8 @@ size_t suggest_distance(const char *a, const char *b)
     return above[b_len];
 }
 
-/* Lengths alone distinguish most words, at a hundredth of the cost: a file of nothing but mistakes
- * is compared with every setting, line by line. */
+/* Compares lengths first, at a hundredth of the cost: each line of a file full of mistakes is
+ * compared with every setting. */
 static bool is_near_in_length(const char *a, const char *b, size_t allowed)
 {
     size_t a_len = strlen(a), b_len = strlen(b);

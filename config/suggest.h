@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The distance of two words: letters added, left out, changed, or swapped with their neighbour.
- * Words longer than 63 bytes are far from everything (SIZE_MAX). Thread safe. */
+/* The edit distance of two words: letters added, left out, changed, or swapped with their
+ * neighbour. SIZE_MAX for words longer than 63 bytes. Thread safe. */
 size_t suggest_distance(const char *a, const char *b);
 
 /* True if `a` may be a mistyped `b`: at most a third of its letters differ, and at most two. */
@@ -17,5 +17,5 @@ struct suggestion {
     size_t distance;
 };
 
-/* Weighs one more candidate for `typed`. Start with {NULL, 0}. */
+/* Takes `candidate` if it is closer to `typed` than the word so far. Start with {NULL, 0}. */
 void suggest_consider(struct suggestion *s, const char *typed, const char *candidate);

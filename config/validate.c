@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Checks what no single line shows: settings, sites, sources and tokens that contradict each other,
- * and files that cannot be read. */
+/* Finds mistakes that no single line shows: settings, sites, sources and tokens that contradict
+ * each other, and files that cannot be read. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-/* The line that set a setting of the whole; 0 where none did. */
+/* The line of the file that set a setting outside named sections; 0: no line did. */
 static unsigned line_of(const struct config *c, const char *section, const char *key)
 {
     return c->set_by[setting_find(section, key) - config_settings].line;
 }
 
-/* Points `m` at what set this setting: a line of the file, or a name. */
+/* Makes `m` report the line, the variable or the flag that set this setting. */
 static void blame(struct mistakes *m, const struct config *c, const char *section, const char *key)
 {
     m->line = line_of(c, section, key);
@@ -70,7 +70,7 @@ static void check_limits(const struct config *c, struct mistakes *m)
     }
 }
 
-/* Origins and hosts are in their normal form: they were read so. */
+/* Origins and hosts are in their normal form. */
 static const char *origin_host(const char *origin)
 {
     return strstr(origin, "//") + 2;
@@ -113,7 +113,7 @@ static void check_robots_file(const struct config_site *site, struct mistakes *m
         check_file("robots_file", site->robots_file, m);
 }
 
-/* https://www.indexnow.org/documentation: what a key may be. */
+/* The form of a key: https://www.indexnow.org/documentation */
 #define INDEXNOW_KEY_MIN 8u
 #define INDEXNOW_KEY_MAX 128u
 
@@ -133,10 +133,10 @@ static void check_indexnow(const struct config *c, const struct config_site *sit
                      "indexnow_key needs a history, which [history] keep = 0 turns off; set keep");
 }
 
-/* Each is in the table that requests are looked up in, rebuilt with every change of a site. */
+/* Each alias is in the routing table, which is rebuilt with every change of a site. */
 #define SITE_ALIASES_MAX 1000u
 
-/* The place of the alias for this path; alias_count where there is none. */
+/* The place of the alias for this path; alias_count if there is none. */
 static size_t find_alias(const struct config_site *site, const char *path)
 {
     size_t at = 0;
@@ -146,7 +146,7 @@ static size_t find_alias(const struct config_site *site, const char *path)
     return at;
 }
 
-/* A client would be redirected for ever. A loop is reported at its first alias. */
+/* A loop would redirect clients for ever. It is reported at its first alias. */
 static void check_alias_loops(const struct config_site *site, struct mistakes *m)
 {
     size_t next[SITE_ALIASES_MAX];
@@ -189,8 +189,8 @@ static void check_aliases(const struct config_site *site, struct mistakes *m)
     check_alias_loops(site, m);
 }
 
-/* A folder is opened by its name: relative to where the server happened to be started it would be
- * another one each time. */
+/* The path must be absolute: a relative one would depend on the folder that the server was started
+ * in. */
 static void check_roots(const char *const *roots, size_t count, struct mistakes *m)
 {
     for (size_t i = 0; i < count; i++)
@@ -223,7 +223,7 @@ static bool answers_to(const struct config_site *site, const char *host)
     return false;
 }
 
-/* Two sites may not replace one another: the request's host selects the site. */
+/* Two sites must not have a host in common: the request's host selects the site. */
 static void check_pair(const struct config_site *site, const struct config_site *earlier,
                        struct mistakes *m)
 {
@@ -242,11 +242,11 @@ static void check_pair(const struct config_site *site, const struct config_site 
                          site->host_aliases[i], earlier->named.name);
 }
 
-/* A process that guesses the token of the environment administers all sites, and the peers' gets
- * all of the catalogue. */
+/* A process that guesses the token of the environment administers all sites; one that guesses the
+ * peer token gets the whole catalogue. */
 #define TOKEN_MIN_CHARS 32u
 
-/* True where `key` is in the section: with a bad value that has been reported already. */
+/* Whether the section has the key, be it with an invalid value that was already reported. */
 static bool is_there(const struct config_named *section, const char *word, const char *key)
 {
     const struct section_table *table = section_find(word, strlen(word));
@@ -254,8 +254,8 @@ static bool is_there(const struct config_named *section, const char *word, const
     return section->seen[section_setting(table, key) - table->settings] != 0;
 }
 
-/* The first `most` bytes of a file that nobody else may read; the caller frees them, wiped. NULL,
- * and `why` has a sentence that names the key. */
+/* Reads at most `most` bytes of a file that no other user may read; the caller wipes and frees
+ * them. On failure NULL, and `why` gets a sentence that names the key. */
 static char *read_secret(const char *key, const char *path, size_t most, size_t *len, char why[256])
 {
     mode_t mode = 0;
@@ -313,7 +313,7 @@ const char *config_source_credentials(const struct config_source *source,
     return why;
 }
 
-/* Keys of the other kind of source have no effect; their author thinks that they do. */
+/* A key of the other kind of source would have no effect. */
 static void check_other_kind(const struct config_source *source, struct mistakes *m)
 {
     const struct section_table *table = section_find("source", strlen("source"));
@@ -334,8 +334,6 @@ bool config_source_splits(const struct config_source *source)
     return source->split_count == 1 && value_bool(source->is.split[0], &yes) && yes;
 }
 
-/* Of all.xml, all.xml.gz and all.txt there is one urlset (server/sources/split.c): each would undo
- * what the other did. */
 static bool ends_in(const char *url, size_t len, const char *suffix)
 {
     size_t suffix_len = strlen(suffix);
@@ -351,6 +349,8 @@ static size_t without_suffix(const char *url)
     return len - (ends_in(url, len, ".xml") || ends_in(url, len, ".txt") ? strlen(".xml") : 0);
 }
 
+/* all.xml, all.xml.gz and all.txt become one urlset (server/sources/split.c): each would undo the
+ * changes of the other. */
 static bool is_one_urlset(const char *url, const char *other)
 {
     size_t len = without_suffix(url);
@@ -358,7 +358,8 @@ static bool is_one_urlset(const char *url, const char *other)
     return without_suffix(other) == len && strncmp(url, other, len) == 0;
 }
 
-/* Those of `source` from those of itself, or of one before it. */
+/* Reports URLs in `split` of `source` that would share a urlset with another one, of `source`
+ * itself or of `before`. */
 static void check_splits_apart(const struct config_source *source,
                                const struct config_source *before, struct mistakes *m)
 {
@@ -415,7 +416,7 @@ static char *map_text(const struct config_source *source, bool *failed)
     return NULL;
 }
 
-/* As the site of its upstream says; of another host's all do. */
+/* public_check of the upstream's site; true if the upstream is on no site of the configuration. */
 static bool is_public_checked(const struct config *c, const struct config_source *source)
 {
     for (size_t i = 0; i < c->site_count; i++) {
@@ -442,7 +443,6 @@ bool config_source_settings(const struct config *c, const struct config_source *
     return !failed;
 }
 
-/* The site of the configuration that has the URL's origin. */
 static const struct config_site *site_of_url(const struct config *c, const struct url *url)
 {
     struct url origin;
@@ -457,8 +457,8 @@ static const struct config_site *site_of_url(const struct config *c, const struc
     return NULL;
 }
 
-/* With an index a source is one site's: what leads to another site would be rejected at each poll.
- */
+/* A source with an index belongs to the index's site: URLs that the map leads to another site would
+ * be rejected at each poll. */
 static void check_map_sites(const struct config *c, const struct config_source *source,
                             const struct host_map *map, struct mistakes *m)
 {
@@ -707,7 +707,7 @@ static const char *read_sha256(const char *path, struct config_grant *out)
     return out->why[0] != '\0' ? out->why : NULL;
 }
 
-/* Its site: the one that is named, else that of the prefix's origin. */
+/* The token's site: `site`, else the origin of `prefix`. */
 static void fill_site(const struct config_token *token, struct config_grant *out)
 {
     struct url url;
@@ -716,7 +716,7 @@ static void fill_site(const struct config_token *token, struct config_grant *out
     if (token->site == NULL && token->prefix != NULL &&
         url_parse(out->prefix, strlen(out->prefix), &url, NULL) == RULE_OK)
         snprintf(out->site, sizeof out->site, "%.*s", (int)url.origin_len, url.text);
-    out->grant.site_id = out->site[0] != '\0'; /* for grant_fault: that there is one */
+    out->grant.site_id = out->site[0] != '\0'; /* for grant_fault: not 0 if there is a site */
 }
 
 const char *config_token_read(const struct config_token *token, struct config_grant *out)
@@ -739,7 +739,7 @@ const char *config_token_read(const struct config_token *token, struct config_gr
     fill_site(token, out);
     if ((fault = grant_fault(&out->grant)) != NULL)
         return fault;
-    /* A span would restart with each reload; a time that is over is one all the same. */
+    /* A duration would start again with each reload. A time in the past is valid. */
     if (token->expires != NULL && (strchr(token->expires, '-') == NULL ||
                                    !grant_read_expiry(token->expires, 0, &out->grant.expires_at)))
         return "expires must be a date or time, such as 2030-01-31";
@@ -781,7 +781,7 @@ static void check_environment_token(const struct config *c, struct mistakes *m)
 
 /* ---- crawlers */
 
-#define CRAWLERS_MOST      40u /* with those that are built in they fit a table */
+#define CRAWLERS_MOST      40u /* fit into the ledger's table together with the built-in ones */
 #define CRAWLER_NAME_CHARS 32u
 
 static void evaluate_crawlers(const struct config *c, struct mistakes *m)

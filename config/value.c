@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Puts a value's text into the field of its setting: the grammars; a table of the kinds, with how
- * to read, compare and free a value; and the messages for mistakes. */
+/* Parses the text of a value into the field of its setting: the grammars; the table of the kinds,
+ * with functions that read, compare and free a value; and the messages for mistakes. */
 #include "config/settings.h"
 
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ bool value_bool(const char *text, bool *out)
     return false;
 }
 
-/* Reads digits from `*at` on and moves it behind them. False where there are none, or too many. */
+/* Reads the digits at `*at` and moves it behind them. False if there are none, or too many. */
 static bool read_digits(const char **at, uint64_t *out)
 {
     uint64_t value = 0;
@@ -74,7 +74,7 @@ static bool value_count(const char *text, uint64_t *out)
     return true;
 }
 
-/* Bytes: a decimal, alone or with K, M, G or T behind it (powers of 1,024). */
+/* Bytes: a decimal, perhaps followed by K, M, G or T (powers of 1,024). */
 static bool value_size(const char *text, uint64_t *out)
 {
     static const char units[] = "KMGT";
@@ -107,7 +107,7 @@ bool value_duration(const char *text, uint64_t *out)
         *out = 0;
         return true;
     }
-    /* A bare number is refused: seconds or milliseconds is what half of all readers get wrong. */
+    /* A bare number is rejected: it could be seconds or milliseconds. */
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (strcmp(text, units[i].unit) == 0)
             return multiply(value, units[i].ms, out);
@@ -134,7 +134,7 @@ static bool value_is_header(const char *text)
     return is_visible(text, true);
 }
 
-/* Clears what is behind the prefix. True where anything was set there. */
+/* Clears the bits behind the prefix. True if any of them was set. */
 static bool clear_host_bits(uint8_t *bytes, size_t size, uint64_t bits)
 {
     bool any = false;
@@ -157,10 +157,10 @@ enum value_range {
     VALUE_RANGE_HOST_BITS,  /* bits behind its prefix are set */
 };
 
-#define VALUE_RANGE_SIZE 50 /* of the longest, with its NUL */
+#define VALUE_RANGE_SIZE 50 /* of the longest range, with its NUL */
 
-/* An IPv4 address or an IPv6 one without brackets, alone or with `/bits` behind it. HOST_BITS
- * writes the range that the address lies in to `whole`. */
+/* An IPv4 address or an IPv6 address without brackets, perhaps followed by `/bits`. With HOST_BITS,
+ * `whole` gets the range that the address lies in. */
 static enum value_range value_ip_range(const char *text, char whole[VALUE_RANGE_SIZE])
 {
     char address[INET6_ADDRSTRLEN];
@@ -181,7 +181,7 @@ static enum value_range value_ip_range(const char *text, char whole[VALUE_RANGE_
     }
     if (text[len] == '\0')
         return VALUE_RANGE_GOOD;
-    /* A leading zero would be octal to some. */
+    /* Some programs read a leading zero as octal. */
     if (!value_count(text + len + 1, &bits) || (text[len + 1] == '0' && text[len + 2] != '\0'))
         return VALUE_RANGE_MALFORMED;
     if (bits > size * 8)
@@ -200,7 +200,7 @@ static bool is_port(const char *text)
     return strlen(text) <= 5 && value_count(text, &port) && port <= PORT_MAX;
 }
 
-/* The length of a `[v6]` that `text` begins with, 0 where it does not. */
+/* The length of the `[v6]` that `text` begins with; 0: it does not. */
 static size_t bracketed_len(const char *text)
 {
     char address[INET6_ADDRSTRLEN];
@@ -246,7 +246,7 @@ static bool value_is_host(const char *text)
     return url_parse_host(text, strlen(text), normal) == RULE_OK;
 }
 
-/* `http://host[:port]` or https, a slash behind it allowed. */
+/* `http://host[:port]` or https, with or without a slash at the end. */
 static bool value_is_origin(const char *text)
 {
     struct url origin;
@@ -285,7 +285,7 @@ static bool value_is_url(const char *text)
     return url_parse(text, strlen(text), &url, NULL) == RULE_OK;
 }
 
-/* Such a path that ends in .xml. */
+/* A path that ends in .xml. */
 static bool value_is_index_path(const char *text)
 {
     return scope_check_index_path(text) == RULE_OK;
@@ -302,13 +302,13 @@ static bool value_is_index_name(const char *text)
            value_is_index_path(url.text + url.origin_len);
 }
 
-/* {stem}, {n}, {suffix}: each once, in this order, something between the first two, no slash. */
+/* {stem}, {n}, {suffix}: each once, in this order, with text between the first two, no slash. */
 static bool value_is_pattern(const char *text)
 {
     return scope_check_pattern(text) == RULE_OK;
 }
 
-/* What else it says is libpq's to check. */
+/* libpq checks the rest. */
 static bool value_is_postgres(const char *text)
 {
     const char *rest = strncmp(text, "postgresql://", 13) == 0 ? text + 13
@@ -318,8 +318,8 @@ static bool value_is_postgres(const char *text)
     return *rest != '\0' && value_is_word(text);
 }
 
-/* What is in quotes as it does without, is not a schema of PostgreSQL's own or everybody's, and
- * is not cut off (NAMEDATALEN). */
+/* An identifier that means the same with and without quotes, is not PostgreSQL's own or the public
+ * schema, and is not truncated (NAMEDATALEN). */
 static bool value_is_identifier(const char *text)
 {
     static const char characters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
@@ -335,7 +335,7 @@ static bool is_any(const char *text)
     return *text != '\0';
 }
 
-/* What is a path of Windows would be a strange name in the folder that the server was started in.
+/* A Windows path is rejected: it would be a file name in the folder that the server was started in.
  */
 static bool value_is_path(const char *text)
 {
@@ -354,8 +354,8 @@ enum setting_storage {
 static const struct setting_trait {
     enum setting_storage storage;
     bool (*holds)(
-        const char *text); /* STORED_TEXT, but for choices and ranges: whether it may be `text` */
-    const char *must;      /* the message for a text that it rejects */
+        const char *text); /* STORED_TEXT, but for choices and ranges: whether `text` is valid */
+    const char *must;      /* the message for an invalid text */
 } setting_traits[] = {
     [SETTING_WORD] = {STORED_TEXT, value_is_word,
                       "must be visible ASCII characters without spaces"},
@@ -414,7 +414,7 @@ static size_t count_of(const struct setting *s, const void *base)
     return *(const size_t *)(const void *)((const char *)base + s->count_offset);
 }
 
-/* The field in `base`, a struct config or a section; of a list, the pointer to its elements. */
+/* The field in `base`, a struct config or a section; for a list, the pointer to its elements. */
 static void *setting_field(const struct setting *s, void *base)
 {
     return (char *)base + s->offset;
@@ -426,8 +426,8 @@ static size_t *setting_count(const struct setting *s, void *base)
     return (size_t *)(void *)((char *)base + s->count_offset);
 }
 
-/* Makes room for one element more, of `size` bytes, zeroed, as is the one behind it: lists of texts
- * end in NULL. NULL when out of memory. */
+/* Adds a zeroed element of `size` bytes. A zeroed element always follows the last one: lists of
+ * texts end with NULL. NULL when out of memory. */
 static void *setting_list_grow(const struct setting *s, void *base, size_t size)
 {
     void **array = setting_field(s, base);
@@ -467,7 +467,8 @@ static size_t element_size(enum setting_storage storage)
     return storage == STORED_ALIAS ? sizeof(struct config_alias) : sizeof(char *);
 }
 
-/* Whether both configurations hold the same; lists, which are of texts, element by element. */
+/* Whether both configurations have the same value. Compares lists, which are of texts, element by
+ * element. */
 static bool setting_equal(const struct setting *s, const struct config *a, const struct config *b)
 {
     const void *x = field_of(s, a), *y = field_of(s, b);
@@ -502,7 +503,7 @@ void setting_clear(const struct setting *s, void *base)
     memset(field, 0, s->width);
 }
 
-/* From text to field: reads a value as its setting's kind says and stores it. */
+/* From text to field: parses a value by the kind of its setting and stores it. */
 
 #define MESSAGE_SIZE 512
 #define ALIAS_ARROW  "->"
@@ -542,7 +543,7 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
-/* What is wrong with `text`: what it must be; NULL where nothing is. */
+/* The message for an invalid `text`: what it must be. NULL: it is valid. */
 static const char *evaluate_text(const struct setting *s, const char *text)
 {
     const struct setting_trait *trait = &setting_traits[s->kind];
@@ -552,8 +553,8 @@ static const char *evaluate_text(const struct setting *s, const char *text)
     return trait->holds(text) ? NULL : trait->must;
 }
 
-/* Reports that `text` is wrong, showing it unless it is a secret. A variable or flag is named by
- * itself already. */
+/* Reports that `text` is invalid and shows it unless it is a secret. The report of a variable or
+ * flag already names it. */
 static void complain(const struct setting *s, const char *text, const char *must,
                      struct mistakes *m)
 {
@@ -596,8 +597,8 @@ static void assign_alias(const struct setting *s, void *base, const char *text, 
         mistakes_add(m, "out of memory");
 }
 
-/* True where it is a range. A mistake in a prefix may well trust a network for a machine, so it is
- * refused, and the range that may be meant is named. */
+/* True for a range. A range with host bits is rejected, since it could trust a network instead of a
+ * machine; the message suggests the range that may be intended. */
 static bool check_range(const struct setting *s, const char *text, struct mistakes *m)
 {
     char whole[VALUE_RANGE_SIZE], must[sizeof whole + 128];
@@ -636,8 +637,8 @@ static bool check_word(const struct setting *s, const char *text, struct mistake
     return must == NULL;
 }
 
-/* Origins and hosts are kept in their normal form: who compares them need not know how they may be
- * written. NULL when out of memory. */
+/* Origins and hosts are kept in their normal form, so that they can be compared byte by byte. NULL
+ * when out of memory. */
 static char *copy_normal(const struct setting *s, const char *text)
 {
     struct url origin;
@@ -700,7 +701,7 @@ static bool read_number(const struct setting *s, const char *text, uint64_t *out
     }
 }
 
-/* Writes a bound as it would be written in the file. */
+/* Writes a bound as in the file. */
 static void write_number(enum setting_kind kind, uint64_t value, char *out, size_t size)
 {
     static const struct {
@@ -744,7 +745,7 @@ static void assign_number(const struct setting *s, void *base, const char *text,
     if (s->width == sizeof(uint64_t))
         *(uint64_t *)setting_field(s, base) = value;
     else
-        *(uint32_t *)setting_field(s, base) = (uint32_t)value; /* max fits: a test sees to it */
+        *(uint32_t *)setting_field(s, base) = (uint32_t)value; /* a test checks that max fits */
 }
 
 static void assign_words(const struct setting *s, void *base, const char *text, struct mistakes *m)
@@ -757,7 +758,7 @@ static void assign_words(const struct setting *s, void *base, const char *text, 
     }
     word = strtok_r(copy, " \t\r\n", &rest);
     if (word == NULL)
-        assign_text(s, base, "", m); /* says what is missing */
+        assign_text(s, base, "", m); /* reports that the value is missing */
     for (; word != NULL; word = strtok_r(NULL, " \t\r\n", &rest))
         assign_text(s, base, word, m);
     free(copy);
@@ -792,8 +793,8 @@ void config_compare(const struct config *a, const struct config *b, config_diffe
 {
     for (size_t i = 0; i < config_settings_count; i++) {
         const struct setting *s = &config_settings[i];
-        /* What nobody set is the same, though its default may follow the surroundings: the
-         * database's is another once root has become somebody else. */
+        /* Two defaults are equal, though they may depend on the environment: the database's default
+         * differs once root has switched to another user. */
         if (a->set_by[i].level == LEVEL_DEFAULT && b->set_by[i].level == LEVEL_DEFAULT)
             continue;
         /* A secret is read once and wiped: there is nothing to compare. */
