@@ -19,7 +19,7 @@ struct backup {
     const char *path;
     char *temporary; /* owned: beside `path`, so that the rename stays within one file system */
     sqlite3 *from, *to;
-    int64_t begun; /* Unix seconds, before the state that is copied */
+    int64_t begun; /* Unix seconds; not after the copied state */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
     char *why;
@@ -46,7 +46,7 @@ static enum catalogue_status fail_engine(struct backup *b, const char *path, int
     return status != CATALOGUE_OK ? status : CATALOGUE_UNAVAILABLE;
 }
 
-/* For the owner alone: the file holds the hashes of tokens. */
+/* Only the owner may read the file: it has the hashes of tokens. */
 static enum catalogue_status make_temporary(struct backup *b)
 {
     struct stat st;
@@ -71,8 +71,8 @@ static enum catalogue_status make_temporary(struct backup *b)
     return CATALOGUE_OK;
 }
 
-/* A read transaction holds the revision: without it every commit of another connection would make
- * the copy begin again, for ever where there are many. */
+/* The read transaction keeps the revision: without it, every commit of another connection would
+ * restart the copy. */
 static enum catalogue_status open_both(struct backup *b, struct catalogue *c)
 {
     enum catalogue_status status = view_pool_connect(c->views, &b->from, b->why, b->why_size);
@@ -86,15 +86,15 @@ static enum catalogue_status open_both(struct backup *b, struct catalogue *c)
         return fail_engine(b, c->path, rc, b->from);
     rc = sqlite3_open_v2(b->temporary, &b->to,
                          SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
-    /* Nobody knows the file yet: no journal, and one fsync at the end. */
+    /* No other process uses the new file yet: no journal, and one fsync at the end. */
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(b->to, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF", NULL, NULL,
                           NULL);
     return rc == SQLITE_OK ? CATALOGUE_OK : fail_engine(b, b->path, rc, b->to);
 }
 
-/* The second of the copy may bring its pages another content, with the same date, which the copy
- * knows nothing of should it be restored. */
+/* After the copy, but within its second, pages may change and keep their date. A restored copy must
+ * not answer 304 by such a date. */
 static int distrust_dates(struct backup *b)
 {
     char sql[128];
@@ -158,12 +158,12 @@ static bool sync_folder(const char *path)
     return synced;
 }
 
-/* The name appears with the whole file behind it, and never in the place of another one. */
+/* Gives the complete file its name, without replacing another file. */
 static enum catalogue_status publish(struct backup *b)
 {
     if (!sync_path(b->temporary, O_RDWR))
         return fail_errno(b, b->path);
-    /* A link, unlike a rename, refuses a name that is taken; some file systems have no links. */
+    /* link(2), unlike rename(2), fails if the name exists; some file systems have no links. */
     if (link(b->temporary, b->path) != 0) {
         if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
             return fail_errno(b, b->path);

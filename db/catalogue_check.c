@@ -27,16 +27,16 @@
 #include "server/rules/scope.h"
 #include "server/rules/url.h"
 
-/* A check of the catalogue under way. Findings name sites and lists by their URL, and by their
- * number only where the rows that say the URL are missing. */
+/* Findings name sites and lists by their URL, or by their id if the rows with the URL are missing.
+ */
 
 struct check {
     sqlite3 *db; /* inside one read transaction */
     void (*problem)(void *context, const char *sentence);
     void *context;
     uint64_t count;
-    enum catalogue_status failure; /* not OK: the check itself could not go on */
-    /* As the catalogue's row says. */
+    enum catalogue_status failure; /* not OK: the check itself failed */
+    /* From the row of `catalogue`. */
     int64_t revision, serial;
 };
 
@@ -47,8 +47,8 @@ static sqlite3_stmt *check_prepare(struct check *check, const char *sql, const c
 static void check_for_rows(struct check *check, const char *sql, const char *what,
                            void (*each)(struct check *check, sqlite3_stmt *row));
 
-/* What directory sources keep of their files. An entry that its file lost is not a finding:
- * somebody removed it, or its index, and the next scan brings it back. */
+/* The files of sources. A listed file without its entry is not a finding: the entry or its index
+ * was removed, and the next scan restores it. */
 
 static const char *text_of(sqlite3_stmt *row, int column)
 {
@@ -101,7 +101,6 @@ static void on_stranger(struct check *check, sqlite3_stmt *row)
     check_report(check, "source %s: has files, but was never scanned", text_of(row, 0));
 }
 
-/* What directory sources keep of their files. */
 static void check_sources(struct check *check)
 {
     check_for_rows(check,
@@ -128,7 +127,7 @@ static void check_sources(struct check *check)
                    "sources", on_stranger);
 }
 
-/* Columns: loc, source, whether there is that source, site, list, state, lengths of both hashes,
+/* Columns: loc, source, whether that source exists, site, list, state, lengths of both hashes,
  * whether a number is valid. */
 static void on_fetch(struct check *check, sqlite3_stmt *row)
 {
@@ -153,7 +152,7 @@ static void on_fetch(struct check *check, sqlite3_stmt *row)
         check_report(check, "poll of %.300s: is not a normalised loc", loc);
 }
 
-/* What polls know. That nothing names it any more is not a finding: the server tidies it away. */
+/* Results of polls. A row that nothing names any more is not a finding: the server removes it. */
 static void check_fetches(struct check *check)
 {
     check_for_rows(check,
@@ -170,17 +169,17 @@ static void check_fetches(struct check *check)
 /* The recount: entries, segments and pages are each in the order of index and number, so that one
  * walk over all three at once is enough. */
 
-/* A time that nothing is ahead of: what was in the future once is not damage. */
+/* A time after all others, since a date in the future is not damage. */
 #define SCAN_NOW ((int64_t)1 << 40)
 
 /* Rows of `page` or `segment`, read alongside the entries. */
 struct companion {
     const char *name;   /* "page", "segment" */
     sqlite3_stmt *row;  /* index_id, number, entries, revision, bytes */
-    bool has_row;       /* it stands on a row */
+    bool has_row;       /* `row` is on a row */
     uint32_t positions; /* of one page or segment */
     uint32_t first_number;
-    /* What the entries met so far amount to. */
+    /* Counted from the entries so far. */
     int64_t index; /* 0: none yet */
     int64_t number;
     uint64_t entries, bytes;
@@ -190,16 +189,16 @@ struct scan {
     struct check *check;
     struct companion page, segment;
     sqlite3_stmt *find_index, *find_page, *find_entry, *find_rows;
-    /* The index last asked for. */
+    /* The index looked up last. */
     int64_t index;
-    char url[LOC_MAX_CHARS + 1]; /* where it is known */
+    char url[LOC_MAX_CHARS + 1]; /* if it is known */
     bool known, removed, purged;
     int64_t site;
     enum list_kind kind;
     unsigned with; /* of a urlset */
 };
 
-/* Looks an index up, unless it is the last one. */
+/* Looks an index up, unless it was looked up last. */
 static void look_up(struct scan *s, int64_t index)
 {
     int rc;
@@ -236,7 +235,7 @@ static void step(struct scan *s, struct companion *c)
 
 /* ---- pages and segments ---------------------------------------------------------------- */
 
-/* Writes the URL of a page of the urlset that find_page stands on, which is whose entry it is. */
+/* Writes the URL of a page of the urlset at the current row of find_page. */
 static bool write_page_url(struct scan *s, int64_t urlset, uint32_t number, char *out, size_t size)
 {
     char path[PAGE_PATH_SIZE];
@@ -250,7 +249,7 @@ static bool write_page_url(struct scan *s, int64_t urlset, uint32_t number, char
     }
     const char *of = text_of(s->find_page, 1), *pattern = text_of(s->find_page, 2);
     if (scope_check_index_path(of) != RULE_OK || scope_check_pattern(pattern) != RULE_OK)
-        return false; /* reported where it is checked */
+        return false; /* reported by another check */
     scope_page_path(of, pattern, number, false, path);
     return snprintf(out, size, "%s%s", text_of(s->find_page, 0), path) < (int)size;
 }
@@ -302,7 +301,7 @@ static void check_of_urlset(struct scan *s, const char *where, int64_t urlset, c
         check_result(s->check, rc, "pages of urlsets");
 }
 
-/* The row that `c` stands on, where the entries say `entries` and `bytes`. */
+/* Compares the current row of `c` with `entries` and `bytes`, counted from the entries. */
 static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, uint64_t bytes)
 {
     long long index = sqlite3_column_int64(c->row, 0), number = sqlite3_column_int64(c->row, 1);
@@ -337,7 +336,8 @@ static void evaluate_row(struct scan *s, struct companion *c, uint64_t entries, 
                      LIMIT_PAGE_BYTES);
 }
 
-/* Where the row that `c` stands on lies: before (-1), at (0) or behind (1) a page or segment. */
+/* Compares the position of the current row of `c` with a page or segment: before (-1), at (0) or
+ * behind (1) it. */
 static int compare(const struct companion *c, int64_t index, int64_t number)
 {
     int64_t row_index = sqlite3_column_int64(c->row, 0);
@@ -348,7 +348,7 @@ static int compare(const struct companion *c, int64_t index, int64_t number)
     return (row_number > number) - (row_number < number);
 }
 
-/* The entries of a page or segment are all met: compares them with its row. */
+/* All entries of a page or segment were read: compares them with its row. */
 static void close_unit(struct scan *s, struct companion *c)
 {
     if (c->index == 0)
@@ -414,7 +414,7 @@ static void check_lastmod(struct scan *s, const char *where, const char *text, s
         check_report(s->check, "%s: \"%.100s\" is not a normalised lastmod", where, text);
 }
 
-/* The last second of the year 9999: what a date can be written of. */
+/* The last second of the year 9999: the last one with a date. */
 #define TIME_MAX INT64_C(253402300799)
 
 static void check_entry_fields(struct scan *s, const char *where, sqlite3_stmt *row)
@@ -454,7 +454,7 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
         return;
     }
     if (s->removed || loc == NULL)
-        return; /* its purge is under way; no loc: integrity_check reported it */
+        return; /* being purged; without a loc: integrity_check reported it */
     snprintf(where, sizeof where, "entry at position %u of %.300s", position, s->url);
     int64_t scope = s->kind == LIST_URLSET ? -index : s->site;
     if (sqlite3_column_int64(row, 1) != scope)
@@ -478,15 +478,15 @@ static void entry_validate(struct scan *s, sqlite3_stmt *row)
     count_in(s, &s->segment, index, position, 0);
 }
 
-/* Checks each entry, and counts what pages and segments say of them. One pass along the clustered
- * addresses; the memory it takes does not depend on their number. */
+/* Checks each entry and compares the counts of pages and segments, in one pass by address. The
+ * memory that it needs does not depend on the number of entries. */
 static void check_scan(struct check *check)
 {
     struct scan s = {
         .check = check,
         .page = {.name = "page", .positions = LIMIT_PAGE_ENTRIES, .first_number = 1},
         .segment = {.name = "segment", .positions = SEGMENT_POSITIONS},
-        .index = INT64_MIN, /* no address has it */
+        .index = INT64_MIN, /* no index has this id */
     };
     sqlite3_stmt *row =
         check_prepare(check,
@@ -540,10 +540,10 @@ static void check_scan(struct check *check)
     sqlite3_finalize(s.find_rows);
 }
 
-/* The engine's own messages; more of them say no more. */
+/* Most messages of integrity_check. */
 #define CHECK_MAX_MESSAGES "100"
 
-/* Nothing is reported once something could not be read: nothing can be concluded from that. */
+/* After a failed read nothing is reported: findings would be wrong. */
 static void check_report(struct check *check, const char *format, ...)
 {
     char sentence[1024];
@@ -557,14 +557,14 @@ static void check_report(struct check *check, const char *format, ...)
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     for (char *at = sentence; (at = strchr(at, '\n')) != NULL;)
-        *at = ' '; /* the engine's messages have lines */
+        *at = ' '; /* the engine's messages have line breaks */
     check->count++;
     if (check->problem != NULL)
         check->problem(check->context, sentence);
 }
 
-/* Checks the result that ended a statement (anything but ROW): damage is a finding, anything else
- * a failure of the check. `what` says what was being read. */
+/* Checks the result that ended a statement (anything but ROW): damage is a finding, other errors
+ * are failures of the check. `what` names the data that was read. */
 static void check_result(struct check *check, int sqlite_result, const char *what)
 {
     enum catalogue_status status = connection_status(sqlite_result);
@@ -575,7 +575,7 @@ static void check_result(struct check *check, int sqlite_result, const char *wha
         check->failure = status;
 }
 
-/* Prepares; reports and gives NULL where it cannot be. */
+/* Prepares a statement; reports a failure and returns NULL. */
 static sqlite3_stmt *check_prepare(struct check *check, const char *sql, const char *what)
 {
     sqlite3_stmt *statement = NULL;
@@ -602,7 +602,7 @@ static void check_for_rows(struct check *check, const char *sql, const char *wha
 
 /* ---- the file as the engine sees it ---------------------------------------------------- */
 
-/* A page for which there was no memory is reported among the rows, as one that is broken. */
+/* integrity_check reports a page that it had no memory for as a damaged page. */
 static void on_integrity(struct check *check, sqlite3_stmt *row)
 {
     static const char unread[] = "unable to get the page. error code=";
@@ -623,8 +623,8 @@ static void on_missing_parent(struct check *check, sqlite3_stmt *row)
                  (long long)sqlite3_column_int64(row, 3), text_of(row, 2));
 }
 
-/* Columns: table, column, parent. One finding for each missing id, with its rows counted: the
- * engine reports each row, but not what it refers to. */
+/* Columns: table, column, parent. One finding for each missing id, with the number of its rows: the
+ * engine reports each row, without the id. */
 static void on_foreign_key(struct check *check, sqlite3_stmt *row)
 {
     const char *table = text_of(row, 0), *column = text_of(row, 1), *parent = text_of(row, 2);
@@ -652,8 +652,8 @@ static void on_schema(void *context, const char *type, const char *name, const c
     check_report(s->check, "the schema: %.300s is %s", name, how);
 }
 
-/* Compares with a catalogue made this moment: a dropped index would let a loc occur twice, and a
- * trigger or view could do anything. False where what the file holds is not to be asked. */
+/* Compares the schema with that of a new catalogue: without a unique index a loc could occur twice,
+ * and a foreign trigger or view could do anything. False: the file must not be queried further. */
 static bool check_schema(struct check *check)
 {
     struct schema_check s = {.check = check};
@@ -734,9 +734,9 @@ static void on_segment_newer(struct check *check, sqlite3_stmt *row)
                  sqlite3_column_int(row, 1), text_of(row, 0));
 }
 
-/* Times and numbers that nothing else bounds: of which table, what names its row, and what is
- * wrong. ?1 is the last second that a date has, ?2 the most entries of a list. An age that a
- * removed row left is not a finding, whatever its list. */
+/* Times and numbers that no constraint bounds: the table, an expression that names the row, and the
+ * condition of a finding. ?1 is the last second that has a date, ?2 the most entries of a list. A
+ * row of urlset_age that outlived its page URL is not a finding. */
 #define PLACE_OF_AGE "(address >> 32) || ':' || (address & 4294967295)"
 #define IS_NO_TIME   " NOT BETWEEN 0 AND ?1"
 static const struct bounded_number {
@@ -815,7 +815,7 @@ static void check_tables(struct check *check)
     check_numbers(check);
     if (check->failure != CATALOGUE_OK)
         return;
-    /* What nobody can serve is a problem even where the checks above know no reason. */
+    /* A catalogue that cannot be loaded is a finding even if all checks above passed. */
     status = registry_load(check->db, NULL, &registry);
     if (status == CATALOGUE_OK)
         registry_unref(registry);
@@ -826,7 +826,7 @@ static void check_tables(struct check *check)
 }
 _Static_assert(PAGE_SEGMENTS == 200, "as the statement above says");
 
-/* ---- all of it ------------------------------------------------------------------------- */
+/* ---- the whole check ------------------------------------------------------------------- */
 
 enum catalogue_status catalogue_check(struct catalogue *c,
                                       void (*problem)(void *context, const char *sentence),

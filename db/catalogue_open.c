@@ -21,8 +21,8 @@
 
 /* ---- open and close */
 
-/* Absolute, so that a later chdir does not make it another file; links are not resolved, so that
- * the watch sees when one is turned elsewhere. */
+/* Makes the path absolute, since the process may change its folder. Does not resolve links, so that
+ * the watch notices a link that is changed. */
 static char *absolute_path(const char *path)
 {
     if (path[0] == '/')
@@ -37,8 +37,8 @@ static char *absolute_path(const char *path)
     return out;
 }
 
-/* Large temporary tables and sorts belong beside the database, not into a small /tmp. The engine
- * reads the variable when it starts, so this is done before the first connection, and once. */
+/* Puts large temporary tables and sorts beside the database, since /tmp may be small. The engine
+ * reads the variable when it starts: call this once, before the first connection. */
 static void prepare_engine(const char *path)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -52,14 +52,14 @@ static void prepare_engine(const char *path)
             setenv("SQLITE_TMPDIR", folder, 0);
             free(folder);
         }
-        /* Counting every allocation of the engine under one lock is of no use here. */
+        /* The engine's memory statistics would take a lock for each allocation. */
         sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
         set = true;
     }
     pthread_mutex_unlock(&lock);
 }
 
-/* A sentence names the file as the caller did, not as it is kept here. */
+/* Makes a sentence name the file as the caller did. */
 static void name_as_given(const char *given, const char *kept, char *why, size_t why_size)
 {
     char rest[512];
@@ -110,7 +110,7 @@ enum catalogue_status catalogue_open(const struct catalogue_options *options,
         status = CATALOGUE_NO_MEMORY;
         goto fail;
     }
-    /* A follower holds nothing, and reports to nobody. */
+    /* A follower leads nothing, and reports to nobody. */
     if (options->shared.database != NULL && options->server && !start_presence(c)) {
         status = CATALOGUE_NO_MEMORY;
         goto fail;

@@ -3,7 +3,7 @@
  * from the backup:
  *
  * - another epoch, so that cursors of changes that the backup does not have are rejected (410);
- * - serials and ids above those of the file that it replaces, so that no id is ever given again;
+ * - serials and ids above those of the file that it replaces, so that no id is ever used again;
  * - revisions above the old ones, and every page dated now: a client with a later page than the
  *   backup's must not get 304 by its date (ETags, hashes of content, stay valid). */
 #include <errno.h>
@@ -22,7 +22,7 @@
 struct restore {
     const char *backup, *path;
     char *temporary; /* owned: beside `path` */
-    sqlite3 *old; /* held alone while it is replaced; NULL where there is none, or no catalogue */
+    sqlite3 *old;    /* locked exclusively while it is replaced; NULL: none, or not a catalogue */
     int64_t serial, revision, site, index, token; /* of the old file */
     bool old_known;
     const struct catalogue_restore_options *options;
@@ -31,12 +31,12 @@ struct restore {
     size_t why_size;
 };
 
-#define LOCKS_BEGIN  0x40000000 /* where SQLite locks a file; a connection that reads holds one */
+#define LOCKS_BEGIN  0x40000000 /* SQLite's lock bytes; every reading connection locks one */
 #define LOCKS_LEN    512
 #define COPY_STEP    1048576u
 #define UNKNOWN_LEAP 1000000000 /* of serials, if the old file does not name its last */
 
-/* The sentence `path: why` and a status for errno, or for a sentence. */
+/* Write the sentence `path: why` and return a status, for errno or for a sentence. */
 static enum catalogue_status restore_fail_errno(struct restore *r, const char *path)
 {
     int error = errno;
@@ -54,8 +54,8 @@ static enum catalogue_status restore_fail(struct restore *r, enum catalogue_stat
 
 /* ---- the copy -------------------------------------------------------------------------- */
 
-/* Refuses what is not a backup, by its surroundings: a file with a log beside it is at work, and
- * the copy of it alone may be torn. */
+/* Rejects a file that has a log beside it: a process uses it, and a copy of the file alone may be
+ * torn. */
 static enum catalogue_status restore_check_backup(struct restore *r)
 {
     char log[4096];
@@ -143,12 +143,12 @@ static void report_foreign(void *context, const char *type, const char *name, co
     char sentence[256];
 
     snprintf(sentence, sizeof sentence, "the schema: %.10s \"%.120s\" is %s", type, name, how);
-    if (foreign) /* what is missing or altered restore_prove reports with all else */
+    if (foreign) /* restore_prove reports missing or altered objects */
         count_problem(context, sentence);
 }
 
-/* Before anything is written to the copy, or asked of it: its objects are this program's own. What
- * cannot be opened at all restore_prove explains. */
+/* Checks, before the first query or write, that the copy has no foreign objects. If the copy cannot
+ * be opened, restore_prove reports why. */
 static enum catalogue_status restore_compare(struct restore *r)
 {
     sqlite3 *db;
@@ -168,7 +168,7 @@ static enum catalogue_status restore_compare(struct restore *r)
                               "has objects that sitemapd did not make; nothing was restored");
 }
 
-/* A copy of a shared catalogue's file that was put elsewhere is a catalogue of its own. */
+/* Makes the copy of a shared catalogue's file a catalogue of its own. */
 static enum catalogue_status restore_leave(struct restore *r)
 {
     sqlite3 *db;
@@ -208,7 +208,7 @@ static enum catalogue_status restore_prove(struct restore *r)
         catalogue_close(c);
         if (status != CATALOGUE_OK)
             return restore_fail(r, status, r->backup, "cannot be read as a catalogue");
-    } else { /* the sentence names the copy, which nobody knows */
+    } else { /* the sentence names the copy, which the user does not know */
         behind = strncmp(why, r->temporary, strlen(r->temporary)) == 0
                      ? why + strlen(r->temporary) + strspn(why + strlen(r->temporary), ": ")
                      : why;
@@ -219,7 +219,7 @@ static enum catalogue_status restore_prove(struct restore *r)
                : restore_fail(r, CATALOGUE_CORRUPT, r->backup, "is corrupt; nothing was restored");
 }
 
-/* ---- the new life ---------------------------------------------------------------------- */
+/* ---- new epoch and ids ----------------------------------------------------------------- */
 
 /* Gives the copy another epoch, and serials, ids and revisions above the old file's. */
 static enum catalogue_status restore_renew(struct restore *r)
@@ -257,7 +257,7 @@ static enum catalogue_status restore_renew(struct restore *r)
 
 /* ---- the old file ---------------------------------------------------------------------- */
 
-/* The process that has a connection to the file; 0: none. */
+/* A process that has a connection to the file; 0: none. */
 static pid_t user_of(const char *path)
 {
     struct flock lock = {
@@ -283,7 +283,7 @@ static int64_t read_number(sqlite3 *db, const char *sql)
     return value;
 }
 
-/* Whether nothing was ever written there: what a start on a full disk leaves, or a truncation. */
+/* Whether the file is empty, as after a start on a full disk or a truncation. */
 static bool is_blank(const char *path)
 {
     sqlite3 *db = NULL;
@@ -316,8 +316,8 @@ static enum catalogue_status check_place(struct restore *r)
     return CATALOGUE_BUSY;
 }
 
-/* Takes the old file for this process alone and puts its write-ahead log away: under the new file
- * it would be replayed into that. What cannot be read as a catalogue holds nothing to be kept. */
+/* Locks the old file exclusively and removes its write-ahead log, which SQLite would replay into
+ * the new file. A file that is not readable as a catalogue has nothing to keep. */
 static enum catalogue_status hold_old(struct restore *r)
 {
     int rc;
@@ -396,7 +396,7 @@ enum catalogue_status catalogue_restore(const char *backup, const char *path,
         .backup = backup, .path = path, .options = options, .why = why, .why_size = why_size};
     enum catalogue_status status;
 
-    char *real = realpath(path, NULL); /* a link stays, and leads to the new file */
+    char *real = realpath(path, NULL); /* a symbolic link stays, and leads to the new file */
 
     why[0] = '\0';
     r.path = real != NULL ? real : path;

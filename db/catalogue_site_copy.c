@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A site as a file of its own: made from a read transaction of the catalogue, and checked as a
- * whole catalogue is before anything of it is imported. */
+/* Copies a site into a file of its own, from a read transaction of the catalogue, and checks such a
+ * file like a whole catalogue before it is imported. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static enum catalogue_status fail_engine(sqlite3 *db, int rc, char *why, size_t 
     return status != CATALOGUE_OK ? status : CATALOGUE_UNAVAILABLE;
 }
 
-/* Nobody knows the file yet: no journal. */
+/* No other process uses the new file yet: no journal. */
 static int make_file(const char *path, sqlite3 **out)
 {
     char header[128];
@@ -48,7 +48,8 @@ static int make_file(const char *path, sqlite3 **out)
     return rc == SQLITE_OK ? schema_make(*out, SCHEMA_VERSION) : rc;
 }
 
-/* The catalogue's row is as it was, but that nothing is known of how it came to be. */
+/* Copies the catalogue's row, with another epoch and without lineage and history, and the names of
+ * sources. */
 static int copy_heads(sqlite3 *from, sqlite3 *to)
 {
     static const char *const pairs[][2] = {
@@ -130,7 +131,7 @@ struct checking {
     uint64_t problems;
 };
 
-/* The first one is reported. */
+/* Reports the first problem only. */
 static void report_problem(void *context, const char *sentence)
 {
     struct checking *j = context;
@@ -149,7 +150,7 @@ static void report_foreign(void *context, const char *type, const char *name, co
     report_problem(context, sentence);
 }
 
-/* Objects that are not this program's run nothing here, and are found first. */
+/* Finds foreign objects before any query, so that they never run. */
 static enum catalogue_status check_schema(const char *path, struct checking *j)
 {
     sqlite3 *db;
@@ -178,7 +179,7 @@ static enum catalogue_status check_schema(const char *path, struct checking *j)
     return j->problems == 0 ? CATALOGUE_OK : CATALOGUE_CORRUPT;
 }
 
-/* What catalogue_check leaves to those that write: a copy has had no such writer here. */
+/* Checks values that catalogue_check leaves to the writer: the copy was not written by this one. */
 static void check_settings(const struct registry *r, struct checking *j)
 {
     const struct registry_site *site = r->site_count > 0 ? &r->sites[0] : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the catalogue keeps of sitemaps that are polled: a row for each watched URL, with the result
- * of its last poll and the time of the next one, and one for each list of a remote source. Part of
- * db/catalogue.h: read through a view, written by CHANGE_CHECK. Rows make no revision; the dates of
- * entries that a poll moves do. */
+/* Sitemaps that are polled: a row for each watched URL and for the list of each remote source, with
+ * the result of the last poll and the time of the next one. Part of db/catalogue.h: read through a
+ * view, written by CHANGE_CHECK. Rows make no revision; a poll that moves the date of an entry
+ * does. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 #include "db/status.h"
 
-/* The result of the last poll that had one. The numbers are stored: append only. */
+/* The result of the last poll. The numbers are stored: append only. */
 enum check_state {
     CHECK_NEW,           /* not polled yet */
     CHECK_GOOD,          /* read and verified, or not modified since */
@@ -25,12 +25,12 @@ enum check_state {
 };
 /* "new", "good", "empty", "gone", "not-a-sitemap", "broken", "refused", "unreachable". Static. */
 const char *check_state_word(enum check_state state);
-/* Whether a crawler cannot use what was found, or may not be able to: a problem for people. */
+/* Whether a crawler cannot use the sitemap, or perhaps cannot. */
 static inline bool check_is_bad(enum check_state state)
 {
     return state != CHECK_NEW && state != CHECK_GOOD;
 }
-/* How many of these are bad. */
+/* The number of sitemaps in bad states. */
 static inline uint64_t check_count_bad(const uint64_t counts[CHECK_STATES])
 {
     uint64_t bad = 0;
@@ -45,18 +45,18 @@ bool check_state_read(const char *word, enum check_state *out);
 #define CHECK_ETAG_MAX_BYTES     256u /* longer validators are not kept */
 #define CHECK_MODIFIED_MAX_BYTES 64u
 
-/* Remarks on a sitemap that is good enough. A set of bits, stored as a number; 16 is written out in
- * the schema (fetch_dropped) and in its query. */
+/* Remarks on a sitemap: a set of bits, stored as a number. The schema (fetch_dropped) and queries
+ * write 16 and 64 as numbers. */
 enum check_remark {
     CHECK_REDIRECTED = 1,        /* its URL redirects, which crawlers may not follow */
-    CHECK_CLAIMS_ARE_NOW = 2,    /* the list's date for it is always the time of the answer */
-    CHECK_VALIDATORS_LIE = 4,    /* it got a 304 although its content had changed */
+    CHECK_CLAIMS_ARE_NOW = 2,    /* its date in the list is always the time of the answer */
+    CHECK_VALIDATORS_LIE = 4,    /* the origin answered 304 although the content had changed */
     CHECK_LASTMOD_UNFOUNDED = 8, /* its registered date moved and its content did not */
-    CHECK_DROPPED = 16, /* three polls agree that it is not a sitemap: its entry left the index */
+    CHECK_DROPPED = 16,      /* three polls found that it is not a sitemap: its entry was removed */
     CHECK_DATE_STALE = 32,   /* its content changed, and its date in the index could not be moved */
-    CHECK_SPLIT = 64,        /* it is past the limits: its page URLs are a urlset */
-    CHECK_REMARKS_END = 128, /* above the remarks; the next one is a fact: */
-    CHECK_FEED = 128,        /* its last good content is RSS or Atom */
+    CHECK_SPLIT = 64,        /* it exceeds the limits: its page URLs are a urlset */
+    CHECK_REMARKS_END = 128, /* bits from here on are not remarks: */
+    CHECK_FEED = 128,        /* the last good content is RSS or Atom */
 };
 /* "redirected", "claims-are-now", "validators-lie", "lastmod-unfounded", "dropped",
  * "date-stale", "split". Static. */
@@ -66,12 +66,12 @@ const char *check_remark_word(enum check_remark remark);
  * where absent. Times are Unix seconds, 0: never. */
 struct check_record {
     const char *loc;            /* normalised */
-    const char *source;         /* the remote source that it is of; "": an entry of the API */
+    const char *source;         /* its remote source; "": registered by the API */
     const char *etag;           /* of the last answer, byte for byte */
     const char *last_modified;  /* the same */
-    const char *newest_lastmod; /* of its pages */
-    const char *remarks;        /* of its pages, as sitemap_remarks_write writes them */
-    const char *problem;        /* a stable word; what it is where it is not good */
+    const char *newest_lastmod; /* of its page URLs */
+    const char *remarks;        /* on its page URLs, as sitemap_remarks_write writes them */
+    const char *problem;        /* a stable word: why it is not good */
     const char *detail;         /* a sentence for people */
     int64_t id;                 /* 0 in a write: a new row */
     int64_t site_id;            /* 0: a list */
@@ -79,17 +79,18 @@ struct check_record {
     enum check_state state;
     unsigned status;     /* of the last answer; 0: there was none */
     unsigned marks;      /* set of check_remark */
-    int64_t next_at;     /* when it is due */
+    int64_t next_at;     /* when the next poll is due */
     uint32_t interval_s; /* between polls while it is good */
-    uint32_t failures;   /* polls in a row in its present trouble */
+    uint32_t failures;   /* polls in a row with the present problem */
     int64_t checked_at, good_at;
-    int64_t changed_at; /* of a list: the Date of the answer that was read last */
-    int64_t full_at;    /* last read without being asked for what is new only; an undo changes it */
+    int64_t changed_at; /* for a list: the Date of the answer that was read last */
+    int64_t full_at;    /* the last unconditional request; an undo changes it */
     int64_t since;      /* in this state */
-    uint64_t hash[2], dateless[2]; /* of the content, and of it without page dates; 0, 0: none */
+    uint64_t hash[2],
+        dateless[2]; /* of the content, and of the content without page dates; 0, 0: none */
     uint64_t urls, bytes;
     uint64_t line;
-    bool one_lastmod; /* all its pages bear one date */
+    bool one_lastmod; /* all page URLs have the same date */
 };
 
 /* ---- reading (through a view) ------------------------------------------------------------- */
@@ -102,8 +103,8 @@ enum catalogue_status catalogue_view_check(struct catalogue_view *v, int64_t id,
 /* The watched sitemap at a site's normalised loc. */
 enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int64_t site_id,
                                                   const char *loc, struct check_record *out);
-/* What is known of the file of an entry: its row where it is watched, else what the folder `source`
- * that owns it found, as far as that is known. NOT_FOUND where nothing reads it. */
+/* The state of an entry's sitemap: its row if it is watched, else what the last scan of the folder
+ * `source` that owns it found. NOT_FOUND if nothing reads it. */
 enum catalogue_status catalogue_view_check_of_entry(struct catalogue_view *v, int64_t site_id,
                                                     const char *source, const char *loc,
                                                     struct check_record *out);
@@ -114,31 +115,31 @@ enum catalogue_status catalogue_view_check_of(struct catalogue_view *v, const ch
 enum catalogue_status catalogue_view_check_list(struct catalogue_view *v, const char *source,
                                                 struct check_record *out);
 
-/* Children by id; the cursor is the last id seen. A false from `each` ends it (OK). */
+/* Watched sitemaps by id; the cursor is the last id seen. A false from `each` ends it (OK). */
 #define CHECK_ANY_BAD (-2)
 struct check_filter {
     int state;          /* an enum check_state; -1: any; CHECK_ANY_BAD: neither new nor good */
     int64_t site_id;    /* 0: any */
-    const char *source; /* NULL: any; "": what the API registered */
+    const char *source; /* NULL: any; "": registered by the API */
     int64_t after;      /* 0: from the first */
     size_t limit;       /* 0: all */
-    bool dropped;       /* only those with CHECK_DROPPED, of `source`, which is needed then */
+    bool dropped;       /* only those with CHECK_DROPPED; needs `source` */
 };
 enum catalogue_status
 catalogue_view_checks(struct catalogue_view *v, const struct check_filter *filter,
                       bool (*each)(void *context, const struct check_record *record),
                       void *context);
-/* How many children of the source (NULL: any; "": what the API registered) are in each state. It
- * reads all rows. */
+/* How many sitemaps of the source (NULL: any; "": registered by the API) are in each state. Reads
+ * all rows. */
 enum catalogue_status catalogue_view_check_counts(struct catalogue_view *v, const char *source,
                                                   uint64_t counts[CHECK_STATES]);
-/* The same of the bad ones alone; the others' counts stay as they are. It reads only those. */
+/* The same for the bad states alone: the counts of others stay. Reads only the bad rows. */
 enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, const char *source,
                                                       uint64_t counts[CHECK_STATES]);
 
-/* What there is to watch and what is watched, for who polls. */
+/* For the poller: the sitemaps that are watched, and those to be watched. */
 
-/* The bare rows by id, after `after`, at most `limit`. */
+/* Rows by id, after `after`, at most `limit`. */
 struct check_due {
     int64_t id, site_id, next_at;
     uint32_t interval_s;
@@ -149,19 +150,19 @@ enum catalogue_status
 catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
                           bool (*each)(void *context, const struct check_due *row), void *context);
 typedef bool unwatched_each(void *context, int64_t site_id, const char *loc);
-/* Calls `each` for what a source's list names and has no row: files of `source` from behind the
- * path `after` (NULL: the first), `looked` of them at most; `*last` gets the last path looked at
- * (LOC_MAX_CHARS + 1 bytes), "" once there is no more. */
+/* Calls `each` for sitemaps that a source's list names and that have no row. Looks at the files of
+ * `source` behind the path `after` (NULL: from the first), `looked` of them at most; `*last` gets
+ * the last path looked at (LOC_MAX_CHARS + 1 bytes), "" at the end. */
 enum catalogue_status catalogue_view_unwatched_files(struct catalogue_view *v, const char *source,
                                                      const char *after, size_t looked, char *last,
                                                      unwatched_each *each, void *context);
-/* The same for a site's entries by loc that no source owns which reads for itself. */
+/* The same for a site's entries, by loc, but for those of sources that read their own files. */
 enum catalogue_status catalogue_view_unwatched_entries(struct catalogue_view *v, int64_t site_id,
                                                        const char *after, size_t looked, char *last,
                                                        unwatched_each *each, void *context);
-/* Rows by id, lists too, from behind the id `after`, `looked` of them at most, and whether anything
- * names them: a file of their source, an entry; a list is its own. `*last` gets the last id looked
- * at, 0 once there is no more. */
+/* Rows by id, lists included, behind the id `after`, `looked` of them at most; and whether anything
+ * still names them: a file of their source or an entry. A list names itself. `*last` gets the last
+ * id looked at, 0 at the end. */
 struct check_named {
     int64_t id, site_id;
     const char *source; /* valid for the call */
@@ -174,19 +175,19 @@ catalogue_view_checks_named(struct catalogue_view *v, int64_t after, size_t look
 
 /* ---- writing (CHANGE_CHECK) --------------------------------------------------------------- */
 
-/* The result of a poll, or what is to be watched from now on, or no more. */
+/* The result of a poll; or a sitemap to watch from now on, or no longer. */
 enum check_write_kind { CHECK_ADD, CHECK_RESULT, CHECK_REMOVE };
 struct check_write {
     struct check_record record; /* ADD: loc, source, site_id, list, next_at, interval_s; RESULT:
                                    all, by its id; REMOVE: its id */
-    /* RESULT: the date that its entry is to bear, where it still bears `lastmod_from` (NULL: none)
-     * and has no digest; of a child with a source, where that source still owns it. NULL: it stays.
-     * Where that source's list took `lastmod_from` back meanwhile, so that there is no date, the
-     * content is to be found again as if it were new, which dates it. */
+    /* RESULT: the entry gets the date `lastmod_to` (NULL: its date stays) if its date still is
+     * `lastmod_from` (NULL: none), it has no digest and, for a sitemap of a source, that source
+     * still owns it. If the source's list has removed the date `lastmod_from` meanwhile, the next
+     * poll treats the content as new and so dates it. */
     const char *lastmod_to, *lastmod_from;
-    /* RESULT: full_at when the poll began. Where it is another now, what the poll found may have
-     * been undone since: it dates nothing, and is to be found again as if it were new. */
+    /* RESULT: full_at when the poll began. If it differs now, the change may have been undone
+     * since: the result dates nothing, and the next poll treats the content as new. */
     int64_t full_from;
     enum check_write_kind kind;
 };
-#define CHECK_WRITES_MAX 256u /* in one change: some milliseconds */
+#define CHECK_WRITES_MAX 256u /* in one change: a few milliseconds */

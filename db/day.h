@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* How large each site was on each day; this node's own, in no revision. Part of db/catalogue.h,
+/* The size of each site on each day; the node's own, without a revision. Part of db/catalogue.h,
  * whose rules hold. */
 #pragma once
 
@@ -12,7 +12,7 @@
 #define DAYS_KEPT           90   /* of every sum of a day: sizes, crawlers, engines */
 #define SITE_DAYS_WRITE_MAX 500u /* rows of one change */
 
-/* As it was last seen on a day. site_id 0: all sites together. */
+/* The last size that was seen on a day. site_id 0: all sites together. */
 struct site_day {
     int64_t site_id;
     int32_t day;      /* since 1970-01-01, UTC */
@@ -23,13 +23,14 @@ struct site_day {
 struct catalogue_view;
 
 typedef void site_day_each(void *context, const struct site_day *row);
-/* Calls `each` for what is to be written of this day: sites behind *after, by id, whose sums are
- * other than the row that is kept, and (from *after 0 on) the sum of all and sites that are gone.
- * Looks at SITE_DAYS_WRITE_MAX / 2 sites; *after is the last of them, 0: there are no more. */
+/* Calls `each` for the rows of this day that are to be written: for sites behind *after, by id,
+ * whose sums differ from the stored row and, if *after is 0, for the sum of all sites and for
+ * removed sites. Looks at SITE_DAYS_WRITE_MAX / 2 sites; *after becomes the last of them, 0 at the
+ * end. */
 enum catalogue_status catalogue_view_site_days_due(struct catalogue_view *v, int32_t day,
                                                    int64_t *after, site_day_each *each,
                                                    void *context);
-/* The rows of a site, or (0) of all together, from one day to another, oldest first. */
+/* The rows of a site, or (0) of all sites together, from one day to another, oldest first. */
 enum catalogue_status catalogue_view_site_days(struct catalogue_view *v, int64_t site_id,
                                                int32_t from, int32_t to, site_day_each *each,
                                                void *context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The registry: an immutable snapshot of all but the entries (sites, hosts, lists, which pages
- * exist, tokens, sources) at one revision. Built by catalogue_view_registry, shared by reference
- * counting, never changed. All read functions are thread safe. */
+/* The registry: an immutable snapshot of the catalogue without its entries (sites, hosts, lists,
+ * numbers of existing pages, tokens, sources) at one revision. Built by catalogue_view_registry,
+ * reference counted. All read functions are thread safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,7 +28,7 @@ struct registry_index {
     const uint32_t *pages;    /* their numbers, ascending */
     /* Of a urlset alone: */
     int64_t of_index; /* the index, of the same site, whose entries its pages are */
-    unsigned with;    /* EXTENSION_…: what its rows may bear, and its frame declares */
+    unsigned with;    /* EXTENSION_…: extensions that its rows may have and its pages declare */
     URLSET_SETTINGS(URLSET_MEMBER) /* in effect */
 };
 
@@ -36,14 +36,14 @@ struct registry_site {
     int64_t id;
     const char *origin;        /* "https://www.example.com[:8443]", normalised, no slash */
     struct url origin_url;     /* the same, parsed */
-    bool managed;              /* made by the configuration file */
-    enum freeze frozen;        /* all its indexes are */
+    bool managed;              /* by the configuration file */
+    enum freeze frozen;        /* of all its lists */
     bool check;                /* registered sitemaps are fetched and checked */
-    uint32_t max_pages;        /* cap of index files over all its indexes (max_indexes) */
+    uint32_t max_pages;        /* most index files of all its indexes together (max_indexes) */
     const char *robots;        /* its own robots.txt; NULL: none */
-    size_t robots_len;         /* saves a strlen over the texts of all sites */
-    bool robots_off;           /* /robots.txt is left to others */
-    uint64_t robots_revision;  /* of the last change of these two, 0: there was none */
+    size_t robots_len;         /* saves a strlen of a long text */
+    bool robots_off;           /* /robots.txt is left to another server */
+    uint64_t robots_revision;  /* of the last change of robots or robots_off; 0: none */
     int64_t robots_changed_at; /* Unix seconds */
     size_t cross_host_count;
     const char *const *cross_hosts;
@@ -77,46 +77,45 @@ struct registry_token {
     int64_t id;
     uint8_t sha256[32];
     int64_t created_at; /* Unix seconds */
-    bool managed;       /* is in the configuration file */
-    struct grant grant; /* its name and what it may */
+    bool managed;       /* by the configuration file */
+    struct grant grant; /* its name and rights */
 };
 
 struct registry {
-    char epoch[33];    /* of the catalogue: hex, random, made once */
-    uint64_t revision; /* at which it was read; valid while registry_revision does not change */
+    char epoch[33];    /* of the catalogue: 32 random hex digits */
+    uint64_t revision; /* at which it was read; it holds until registry_revision changes */
     uint64_t registry_revision;
     size_t site_count;
     const struct registry_site *sites; /* by origin, bytes ascending */
     size_t token_count;
     const struct registry_token *tokens;
     size_t source_count;
-    const struct source_settings *sources; /* by name, bytes ascending; not the configuration's */
+    const struct source_settings *sources; /* by name; without the configuration's sources */
 };
 
 /* Add and drop a reference. The last unref frees. Both accept NULL. Thread safe. */
 struct registry *registry_ref(const struct registry *r);
 void registry_unref(const struct registry *r);
 
-/* A registry of what `plain`, built by the caller, holds: sites by origin, their indexes by path;
- * pointers of what a site or index does not have are NULL. Its tokens are not copied. The
- * caller owns the one reference; NULL when out of memory, or where an origin or a path is invalid.
- */
+/* Copies `plain`, which the caller built: sites by origin, their indexes by path, NULL for missing
+ * members. Tokens are not copied. The caller owns the one reference; NULL when out of memory, or if
+ * an origin or a path is invalid. */
 struct registry *registry_copy(const struct registry *plain);
 
-/* The site with this origin or id; NULL where there is none. */
+/* The site with this origin or id; NULL: none. */
 const struct registry_site *registry_site_by_origin(const struct registry *r, const char *origin);
 const struct registry_site *registry_site_by_id(const struct registry *r, int64_t id);
-/* The site that answers for a request's host ("www.example.com" or with ":8080"; any case): its
- * origin's host, then host aliases. Ports are compared only if the origin or alias has one.
+/* The site that serves a request's host ("www.example.com", perhaps with ":8080"; any case): by the
+ * hosts of origins, then by host aliases. Ports are compared only if the origin or alias has one.
  * NULL: no site. */
 const struct registry_site *registry_site_by_host(const struct registry *r, const char *host);
-/* Whether the host is that of the site's origin, not an alias. */
+/* Whether the host is the host of an origin, not an alias. */
 bool registry_is_origin_host(const struct registry *r, const char *host);
-/* An index; a list of either kind. */
+/* The index, or the list of either kind, with this id; NULL: none. */
 const struct registry_index *registry_index_by_id(const struct registry *r, int64_t id);
 const struct registry_index *registry_list_by_id(const struct registry *r, int64_t id);
-/* The index named by a URL ("https://…/x.xml") or, where the registry has exactly one site, by a
- * path. NULL where there is none; `*site` (may be NULL) is set with it. */
+/* The index with this URL ("https://…/x.xml") or, if the registry has exactly one site, with this
+ * path. NULL: none. Sets `*site` (may be NULL), too. */
 const struct registry_index *registry_index_by_name(const struct registry *r, const char *name,
                                                     const struct registry_site **site);
 /* The same for a list of this kind. */
@@ -125,45 +124,47 @@ const struct registry_index *registry_list_by_name(const struct registry *r, con
                                                    const struct registry_site **site);
 /* Whether the name of an unknown list can be only of this site: a path, or a URL of its origin. */
 bool registry_is_name_of(const struct registry *r, const char *name, int64_t site_id);
-/* How many pages the list may have: an index as many as its site. */
+/* Most pages of the list: for an index, those of its site. */
 uint32_t registry_max_pages(const struct registry *r, const struct registry_index *list);
 
-/* The strongest freeze of the list, its site or, of a urlset, its index: writes to it are rejected.
- * FREEZE_NONE: they are not. */
+/* The strongest freeze of the list, its site and, for a urlset, its index. Unless it is
+ * FREEZE_NONE, writes to the list are rejected. */
 enum freeze registry_freeze(const struct registry *r, const struct registry_index *index);
 bool registry_is_frozen(const struct registry *r, const struct registry_index *index);
 
-/* The source of this name that API or command line created; NULL: none. */
+/* The source with this name that the API or the command line created; NULL: none. */
 const struct source_settings *registry_source(const struct registry *r, const char *name);
 
 struct site_declaration;
 struct token_declaration;
-/* True where sites and tokens are as a configuration declares them (db/change.h, CHANGE_CONFIGURE):
- * to apply it would change nothing. False also when out of memory. */
+/* True if sites and tokens are already as a configuration declares them (db/change.h,
+ * CHANGE_CONFIGURE). False also when out of memory. */
 bool registry_is_declared(const struct registry *r, const struct site_declaration *declared,
                           size_t count, const struct token_declaration *tokens, size_t token_count);
 
 /* Where a loc belongs. */
 struct placement {
     const struct registry_site *site;
-    const struct registry_index *index; /* NULL: no index was named and none holds it by scope */
-    bool cross;                         /* its host is a cross host of the site */
+    const struct registry_index
+        *index; /* NULL: no index was named, and none contains it by scope */
+    bool cross; /* its host is a cross host of the site */
 };
 
-/* Finds site and index of `loc`. With `index_name` the index is that one, and the loc must be
- * allowed there; without, it is the deepest index of its own origin's site that holds it. Refuses
+/* Finds the site and the index of `loc`: the index `index_name`, which must allow the loc, or
+ * without a name the deepest index of its origin's site whose directory contains it. Rejects it
  * with RULE_SITE_UNKNOWN, RULE_INDEX_UNKNOWN, RULE_INDEX_NEEDED, RULE_OUTSIDE_SITE,
  * RULE_OUTSIDE_DIRECTORY or RULE_LOC_IS_PAGE (the URL of a page, present or possible, of the site
- * that answers for its host; an alias of a site other than the index's does not count). A loc of
- * the same host but another scheme is RULE_OUTSIDE_SITE unless the host is a cross host. */
+ * that serves its host; an alias of a site other than the index's does not count). A loc of the
+ * same host but another scheme is RULE_OUTSIDE_SITE unless the host is a cross host. */
 enum rule_code registry_place(const struct registry *r, const struct url *loc,
                               const char *index_name, struct placement *out);
-/* The index of the site with the longest directory that holds the path; NULL: none. */
+/* The index of the site with the longest directory that contains the path; NULL: none. */
 const struct registry_index *registry_deepest_index(const struct registry *r,
                                                     const struct registry_site *site,
                                                     const char *path);
-/* The sites that have the loc's host as a cross host, in the order of sites: the one behind `after`
- * (NULL: the first), NULL past the last. With `only` not 0 no other site is given. */
+/* Iterates, in the order of sites, over those that have the loc's host as a cross host: the next
+ * one behind `after` (NULL: the first), NULL past the last. If `only` is not 0, all other sites are
+ * skipped. */
 const struct registry_site *registry_next_cross_site(const struct registry *r,
                                                      const struct url *loc, int64_t only,
                                                      const struct registry_site *after);
@@ -172,19 +173,19 @@ const struct registry_site *registry_next_cross_site(const struct registry *r,
  * ports. NULL: no site. */
 const struct registry_site *registry_site_of_host(const struct registry *r, const char *host,
                                                   const struct registry_site *besides);
-/* The same for a host alias. */
+/* The same for host aliases. */
 const struct registry_site *registry_site_of_alias(const struct registry *r, const char *host,
                                                    const struct registry_site *besides);
 
-/* The same for a given list: OK, or why the loc must not be in it. */
+/* Whether the loc may be in the list: OK, or the code of registry_place. */
 enum rule_code registry_place_in(const struct registry *r, const struct url *loc,
                                  const struct registry_index *index);
 
-/* A record as the API shows it, without remarks; its strings are borrowed from both. */
+/* A record as the API shows it, without remarks; borrows strings from `r` and `record`. */
 struct entry_shown registry_describe_entry(const struct registry *r,
                                            const struct entry_record *record);
 
-/* The message for a loc that registry_place refused with `code`, where `site` is the placement's
- * (may be NULL): more than the code's own sentence. Static. */
+/* The message for a loc that registry_place rejected with `code`, more precise than the code's own
+ * sentence. `site` is the placement's, or NULL. Static. */
 const char *registry_place_why(const struct registry *r, enum rule_code code, const struct url *loc,
                                const struct registry_site *site);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The log as a node hands it to its followers. It reads it where it has it, on a connection of its
- * own: of PostgreSQL, or of the node that it follows itself, unless it is what came from there
- * last. So nothing is kept here that would have to be bounded, and a record that a follower lacks
- * is there as long as PostgreSQL has it; while a node is cut off, those that follow it get no
- * further than it has handed out. */
+/* Hands the log on to followers. A node reads it on a connection of its own: from PostgreSQL, or,
+ * if it is a follower itself, from the answer that it received last or from the node that it
+ * follows. So it stores no records for its followers, which can get every record that PostgreSQL
+ * still has. While a node is cut off, it hands on no new records. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +19,11 @@
 
 struct shared_reader {
     struct catalogue *catalogue; /* borrowed */
-    pthread_mutex_t lock;        /* for what follows, as long as it is made */
+    pthread_mutex_t lock;        /* guards the members below while they are set */
     struct shared_log *log;
     bool interrupted;
     struct followed *followed;   /* its own; NULL: the log is PostgreSQL's */
-    struct shared_log *received; /* of a follower: what it has for itself */
+    struct shared_log *received; /* for a follower: the answers that it received itself */
 };
 
 void catalogue_shared_on_move(struct catalogue *c, void (*moved)(void *context), void *context)
@@ -75,7 +74,7 @@ void catalogue_log_interrupt(struct shared_reader *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* NULL: no memory. The log is opened once it is known which one it is. */
+/* Opens the log once its epoch is known. NULL: out of memory. */
 static struct shared_log *open_log(struct shared_reader *r, const struct shared_state *state)
 {
     const struct catalogue_shared *shared = &r->catalogue->options.shared;
@@ -115,7 +114,7 @@ static enum shared_handout handout_of(enum shared_outcome outcome)
     }
 }
 
-/* Writes what is behind `at`: without a word to another machine if it can be. */
+/* Writes the records behind `at`, if possible without asking another machine. */
 static enum shared_outcome read_records(struct shared_reader *r, const struct shared_position *at,
                                         uint64_t max_bytes, struct relay_writer *w, uint64_t *head)
 {

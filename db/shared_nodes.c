@@ -14,7 +14,7 @@
 #include "db/shared/presence.h"
 #include "server/base/clock.h"
 
-/* ---- a node, to its own process */
+/* ---- what a node reports within its process */
 
 bool catalogue_shared_state(struct catalogue *c, struct shared_state *out)
 {
@@ -65,7 +65,7 @@ void catalogue_lead_leave(struct catalogue *c, const char *name, bool leaves)
         presence_lead_leave(c->presence, name, leaves);
 }
 
-/* ---- what commands do with the whole: make one, look at it */
+/* ---- commands */
 
 #define CALL_MS 10000
 
@@ -96,7 +96,7 @@ static enum catalogue_status fail(const struct shared_log *log, enum shared_outc
     return status_of(outcome);
 }
 
-/* ---- making one */
+/* ---- init */
 
 struct founding {
     const char *path;
@@ -115,7 +115,7 @@ static enum catalogue_status fail_file(struct founding *f)
     return status != CATALOGUE_OK ? status : CATALOGUE_UNAVAILABLE;
 }
 
-/* Brings the file to this release's form, as a server would: so nobody serves it meanwhile. */
+/* Migrates the file to this release's schema as a server would, with the server's lock. */
 static enum catalogue_status prepare(struct founding *f)
 {
     const struct catalogue_options options = {
@@ -199,7 +199,7 @@ enum catalogue_status catalogue_share_init(const char *path, const struct catalo
     }
     if (status == CATALOGUE_OK)
         status = mark(&f, &start);
-    sqlite3_close(f.db); /* its log goes back into the file, which is then whole */
+    sqlite3_close(f.db); /* checkpoints the log, so that the file is complete */
     if (status == CATALOGUE_OK)
         status = put_snapshot(&f);
     if (f.log != NULL)
@@ -223,7 +223,7 @@ enum catalogue_status catalogue_share_grant(const struct catalogue_shared *share
     return status;
 }
 
-/* ---- its form */
+/* ---- upgrade */
 
 #define UPGRADE_MS 30000
 #define LOOK_MS    50
@@ -259,7 +259,7 @@ enum catalogue_status catalogue_share_upgrade(const char *path,
     return state.upgrade_pending ? CATALOGUE_BUSY : CATALOGUE_OK;
 }
 
-/* ---- looking at it */
+/* ---- status */
 
 struct retelling {
     shared_member_each *each;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* A spool: the checked rows of a change, entries or files of a source, on their way to the writer.
- * A few lie in memory, many in a bounded, nameless file, so that no slow sender holds the write
- * lock and a list of any size has bounded memory. One thread at a time. */
+ * Few rows are in memory, many in a bounded, nameless file, so that a slow sender does not hold the
+ * write lock and a list of any size needs bounded memory. One thread at a time. */
 #pragma once
 
 #include <stdint.h>
@@ -11,18 +11,18 @@
 
 enum spool_status {
     SPOOL_OK,
-    SPOOL_FULL,    /* the list is larger than any may be */
-    SPOOL_CROWDED, /* it would fit without the lists of others */
+    SPOOL_FULL,    /* the list exceeds the limit of a list */
+    SPOOL_CROWDED, /* the lists of others leave no room for it */
     SPOOL_NO_SPACE,
     SPOOL_FAILED,
     SPOOL_NO_MEMORY
 };
 
-/* Sites whose ids differ by a multiple of it share one part of the room. */
+/* Sites whose ids differ by a multiple of this share a part of the room. */
 #define SPOOL_SITES 256u
 
-/* How much the files of all spools may use together. Those of one site may use half, so that one
- * that keeps lists open leaves room for others. Starts with nothing used; thread safe. */
+/* The disk that the files of all spools use together. The spools of one site may use half of the
+ * limit, so that others always have room. Thread safe. */
 struct spool_room {
     _Atomic uint64_t max_bytes, used_bytes;
     _Atomic uint64_t used_by[SPOOL_SITES];
@@ -35,19 +35,19 @@ struct spool;
 /* `folder` is the database's (the file is O_TMPFILE there, or unlinked at once); `max_bytes`
  * bounds it. NULL when out of memory. */
 struct spool *spool_new(const char *folder, uint64_t max_bytes);
-/* Its file shares `room`, which outlives it, with others. `site_id`: the one site that its sender's
- * token is for, or 0. Before the first row. */
+/* Makes the spool's file count in `room`, which must outlive the spool. `site_id`: the one site of
+ * the sender's token, or 0. Before the first row. */
 void spool_share(struct spool *s, struct spool_room *room, int64_t site_id);
-/* Append a copy of a row; those of one spool are all of one kind. */
+/* Append a copy of a row; all rows of a spool are of one kind. */
 enum spool_status spool_add(struct spool *s, const struct entry *entry);
 enum spool_status spool_add_file(struct spool *s, const struct source_file *file);
 
-/* These take NULL for a spool without rows. */
+/* These accept NULL: a spool without rows. */
 uint64_t spool_count(const struct spool *s);
 /* Back to the first row. */
 void spool_rewind(struct spool *s);
-/* 1: `*out` is the next row, its strings valid until the next call; 0: there is none; -1: it cannot
- * be read (errno set). */
+/* 1: `*out` is the next row, its strings valid until the next call; 0: no more rows; -1: read error
+ * (errno). */
 int spool_next(struct spool *s, struct entry *out);
 int spool_next_file(struct spool *s, struct source_file *out);
 void spool_free(struct spool *s);

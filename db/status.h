@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a call of the catalogue returns, in one table: the stable word, the HTTP status of a reply
- * with it, its Retry-After in seconds (0: none), and a sentence for people. Part of db/catalogue.h.
- * After 503 nothing was applied: repeat the request. After 504 it may have been. */
+/* The results of calls of the catalogue, in one table: stable word, HTTP status, Retry-After in
+ * seconds (0: none), and a sentence for people. Part of db/catalogue.h. After 503 nothing was
+ * applied: repeat the request. After 504 the request may have been applied. */
 #pragma once
 
 #define CATALOGUE_STATUSES(X)                                                                      \
-    /* Its HTTP status is for a result that nobody expected: catalogue_status_row. */              \
+    /* 500: catalogue_status_row returns this row for an unknown status. */                        \
     X(CATALOGUE_OK, "ok", 500, 0, "internal server error")                                         \
     /* A rule rejected it: see result.code; nothing was written. */                                \
     X(CATALOGUE_REFUSED, "refused", 422, 0, "a validation rule rejected it")                       \
     X(CATALOGUE_NOT_FOUND, "not-found", 404, 0, "not found")                                       \
-    /* It exists already, is managed by the configuration, or If-Match failed. */                  \
+    /* The object exists already or is managed by the configuration, or If-Match failed. */        \
     X(CATALOGUE_CONFLICT, "conflict", 409, 0, "conflict: it already exists in the catalogue")      \
     X(CATALOGUE_FULL, "full", 409, 0, "limit exceeded: a limit of the catalogue is reached")       \
     /* Another process held the lock, or the queue was full, until the deadline. */                \
@@ -41,8 +41,8 @@
     /* Shared: this node's history differs from the log's; it replaces its file. */                \
     X(CATALOGUE_DIVERGED, "diverged", 503, 5,                                                      \
       "this node has diverged and is copying the shared catalogue again; nothing was applied")     \
-    /* Shared: it may have been applied, which could not be found out in time; `detail` of the     \
-     * result names it. After all other failures nothing was applied. */                           \
+    /* Shared: unknown whether the change was applied; `detail` of the result names its record.    \
+     * After all other failures nothing was applied. */                                            \
     X(CATALOGUE_OUTCOME_UNKNOWN, "outcome-unknown", 504, 5,                                        \
       "timeout: PostgreSQL did not confirm the change, which may have been applied; retry with "   \
       "the same Idempotency-Key, or check first")                                                  \
@@ -61,5 +61,5 @@ struct catalogue_status_row {
 };
 /* The row of a status; that of CATALOGUE_OK for an unknown one. Static. Thread safe. */
 const struct catalogue_status_row *catalogue_status_row(enum catalogue_status status);
-/* Its word. */
+/* The word of a status. Static. Thread safe. */
 const char *catalogue_status_word(enum catalogue_status status);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The settings of a urlset that are a number or an age, a row each. Members of structs, columns,
- * JSON, options and what documents say of them follow from the rows. A new one needs its row here,
- * its column in the schema, and its use. */
+/* The settings of a urlset that are a number or an age, a row each. Struct members, columns, JSON
+ * members, options and their documentation are generated from the rows. A new setting needs its row
+ * here, its column in the schema, and code that uses it. */
 #pragma once
 
 #include <stdint.h>
 
 #include "server/rules/limits.h"
 
-/* X(kind, bit of URLSET_SET_…, column and member in C, member in JSON, option, least, most, what
- * counts, sentence, more of it about requests, help of `urlset add`, help of `urlset set`).
- * NUMBER: from least to most. AGE: seconds; in JSON and as an option a text such as 2d, null and
- * "never" are 0. What counts: from `asked` (0: unsaid) and the extensions `with`. */
+/* X(kind, bit of URLSET_SET_…, column and C member, JSON member, option, least, most, effective
+ * value, sentence, sentence on requests, help of `urlset add`, help of `urlset set`). NUMBER: from
+ * least to most. AGE: seconds; in JSON and as an option a text such as 2d, and 0 is null or
+ * "never". The effective value is computed from `asked` (0: not set) and the extensions `with`. */
 #define URLSET_SETTINGS(X)                                                                         \
     X(NUMBER, MAX_PAGES, max_pages, max_pages, "--max-pages", 1, LIMIT_URLSET_PAGES_MAX,           \
       asked == 0 ? LIMIT_URLSET_PAGES : asked, "Maximum number of pages.", "Default: 1000.",       \

@@ -42,32 +42,32 @@ struct page_record {
     int64_t index_id, site_id;
     uint32_t number; /* from 1 */
     uint32_t entries;
-    uint64_t bytes; /* as counted for the limit, see render_entry_bytes */
+    uint64_t bytes; /* as the limit counts them, see render_entry_bytes */
     int64_t changed_at;
-    bool same_second; /* other content may have been served at its addresses with this changed_at */
+    bool same_second; /* other content may have been served at its URLs with this changed_at */
     uint64_t revision;
-    /* A random number for each state of the page: two states never share one, even if a restored
-     * copy of the file passes the same revisions again. 0: none. */
+    /* A random number for each state of the page: two states never have the same, even if a
+     * restored copy of the file passes through the same revisions. 0: none. */
     uint64_t stamp;
-    bool removed; /* its list or site was removed, or it has no entries */
+    bool removed; /* its list or site was removed, or the page has no entries */
     enum list_kind kind;
     unsigned with; /* of a urlset, see struct registry_index */
 };
 
-/* Calls `each` for every page with revision > `since`, by revision, then index and number.
- * Includes pages of removed indexes, which the registry may not have any more; `url` is the page's
- * URL in any case. A false from `each` ends it (OK). */
+/* Calls `each` for every page with revision > `since`, by revision, then index and number. Includes
+ * pages of removed indexes, which the registry does not have; `url` is the page's URL in any case.
+ * A false from `each` ends it (OK). */
 enum catalogue_status catalogue_view_pages_since(
     struct catalogue_view *v, uint64_t since,
     bool (*each)(void *context, const struct page_record *page, const char *url), void *context);
-/* One page. NOT_FOUND: there never was one. A page of a removed index has `removed` set. */
+/* One page. NOT_FOUND: it never existed. A page of a removed index has `removed` set. */
 enum catalogue_status catalogue_view_page(struct catalogue_view *v, int64_t index_id,
                                           uint32_t number, struct page_record *out);
-/* The state of the index's entries. NOT_FOUND where there never was such an index. */
+/* The state of the index's entries (INDEX_STATE_SIZE). NOT_FOUND: the index never existed. */
 enum catalogue_status catalogue_view_index_state(struct catalogue_view *v, int64_t index_id,
                                                  char out[INDEX_STATE_SIZE]);
-/* Sets bit S of `changed` for each segment S (0 to PAGE_SEGMENTS - 1) of the page whose revision
- * is > `since` (0: all that have a row). */
+/* Sets bit S of `changed` for each segment S (0 to PAGE_SEGMENTS - 1) of the page with a revision >
+ * `since` (0: all segments that have a row). */
 enum catalogue_status catalogue_view_segments_since(struct catalogue_view *v, int64_t index_id,
                                                     uint32_t number, uint64_t since,
                                                     uint64_t changed[PAGE_SEGMENT_BITS]);
@@ -118,11 +118,11 @@ enum catalogue_status catalogue_view_list(struct catalogue_view *v, const struct
 void catalogue_entry_cursor(const struct entry_list *list, const struct entry_record *record,
                             char out[ENTRY_CURSOR_SIZE]);
 
-/* Looks through one index for what the filter holds, in the order of a list with the same `list`
- * (whose index_id and site_id are set: an index of the view's registry, and its site), until
- * `limit` (0: all) were found or the `effort` is spent: a row costs 1, a long loc more, and 10 if a
- * prefix is combined with a filter of anything but the loc. `out` says how far it got. A false from
- * `each` ends it. CONFLICT: malformed cursor. */
+/* Searches one index for entries that match the filter, in the order of catalogue_view_list with
+ * the same `list`, whose index_id and site_id are set. Ends once `limit` (0: all) entries were
+ * found or the `effort` is spent: a row costs 1, a long loc more, and 10 if a prefix is combined
+ * with a filter of anything but the loc. `out` says how far the search got. A false from `each`
+ * ends it. CONFLICT: malformed cursor. */
 struct entry_search {
     struct entry_list list;
     struct entry_filter filter;
@@ -131,27 +131,28 @@ struct entry_search {
 };
 struct entry_searched {
     uint64_t looked_at;           /* rows */
-    bool more;                    /* it ended before the end of the index: continue at `next` */
-    char next[ENTRY_CURSOR_SIZE]; /* where there is more */
+    bool more;                    /* it stopped before the end of the index: continue at `next` */
+    char next[ENTRY_CURSOR_SIZE]; /* valid if `more` */
 };
 enum catalogue_status catalogue_view_search(struct catalogue_view *v,
                                             const struct entry_search *search, entry_each *each,
                                             void *context, struct entry_searched *out);
 
-/* When the token was last used at this node, in whole hours but not before it was created (Unix
- * seconds); 0: never. */
+/* When the token was last used on this node (Unix seconds, rounded down to the hour, but not before
+ * its creation); 0: never. */
 enum catalogue_status catalogue_view_token_used(struct catalogue_view *v, int64_t token_id,
                                                 int64_t *out);
 
-/* Counts of crawlers in this catalogue's epoch: when counting began (0: no counts) and of which
- * node; then all rows. */
+/* Counts of crawlers in this catalogue's epoch: when counting began (0: no counts) and the node
+ * that owns them; then all rows. */
 enum catalogue_status catalogue_view_crawlers_begun(struct catalogue_view *v,
                                                     struct crawlers_begun *out);
 typedef void crawler_page_each(void *context, const struct crawler_page_kept *row);
 typedef void crawler_day_each(void *context, const struct crawler_day_kept *row);
 enum catalogue_status catalogue_view_crawlers(struct catalogue_view *v, crawler_page_each *page,
                                               crawler_day_each *day, void *context);
-/* The same for sitemaps that are served beside the pages, of this node, by the last fetch. */
+/* The same for sitemaps that are served beside the pages, of this node, ordered by the last fetch.
+ */
 typedef void crawler_child_each(void *context, const struct crawler_child_kept *child);
 enum catalogue_status catalogue_view_crawler_children(struct catalogue_view *v,
                                                       crawler_child_each *each, void *context);
@@ -163,11 +164,11 @@ enum catalogue_status catalogue_view_crawlers_times(struct catalogue_view *v, in
 enum catalogue_status catalogue_view_crawlers_reported(struct catalogue_view *v,
                                                        crawler_page_each *page,
                                                        crawler_day_each *day, void *context);
-/* Whether there are counts that were not reported yet. The schema must be this release's. */
+/* Whether some counts were not reported yet. The schema must be this release's. */
 enum catalogue_status catalogue_view_crawlers_unreported(struct catalogue_view *v, bool *any);
 
-/* The visits that the ledger is to import, in this catalogue's epoch; `*last` is the id of the
- * last one, 0: there is none. */
+/* The visits that the ledger is to import, in this catalogue's epoch; `*last` is the id of the last
+ * one, 0: none. */
 enum catalogue_status
 catalogue_view_crawler_visits(struct catalogue_view *v, int64_t *last,
                               void (*each)(void *context, const struct crawler_visits *visits),
@@ -178,9 +179,9 @@ enum catalogue_status catalogue_view_crawler_logs(struct catalogue_view *v,
                                                                const struct crawler_log *log),
                                                   void *context);
 
-/* The files of a source, by path (bytes): all; or those with remarks, or rejected ones (it reads no
- * more rows than it passes to `each`); or split ones (it reads all rows). A false from `each` ends
- * it (OK). A name that is not a source has none. */
+/* The files of a source, by path (bytes): all; those with remarks or rejected ones (reads only rows
+ * that it passes to `each`); or split ones (reads all rows). A false from `each` ends it (OK). An
+ * unknown source has no files. */
 enum source_files {
     SOURCE_FILES_ALL,
     SOURCE_FILES_REMARKED,
@@ -191,17 +192,17 @@ typedef bool source_file_each(void *context, const struct source_file *file);
 enum catalogue_status catalogue_view_source_files(struct catalogue_view *v, const char *source,
                                                   enum source_files which, source_file_each *each,
                                                   void *context);
-/* The one file at this path; `*found` is false where there is none. Strings are valid until the
- * next call on this view. */
+/* The file at this path; `*found`: whether there is one. Strings are valid until the next call on
+ * this view. */
 enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const char *source,
                                                  const char *path, struct source_file *out,
                                                  bool *found);
-/* Calls `each`, by name, for every source that was scanned or polled, in whichever configuration it
- * is. `remote`: its list is or was polled. Removed sources are left out. False from `each` ends it.
- */
+/* Calls `each`, by name, for every source that was scanned or polled, even if this configuration
+ * does not have it. `remote`: its list is or was polled. Removed sources are left out. A false from
+ * `each` ends it. */
 typedef bool source_name_each(void *context, const char *name, bool remote);
 enum catalogue_status catalogue_view_sources_scanned(struct catalogue_view *v,
                                                      source_name_each *each, void *context);
-/* The state of a source; all zero for a name that is not a source. */
+/* The state of a source; all zero for an unknown source. */
 enum catalogue_status catalogue_view_source_state(struct catalogue_view *v, const char *source,
                                                   struct source_state *out);

@@ -8,7 +8,7 @@
 
 #include "server/base/clock.h"
 
-/* Of a frame in the log, before its page (https://www.sqlite.org/fileformat2.html#walformat). */
+/* https://www.sqlite.org/fileformat2.html#walformat */
 #define FRAME_HEADER_BYTES 24
 
 static void record_waiting(struct checkpoint *cp)
@@ -47,11 +47,11 @@ static void run_checkpoint(struct checkpoint *cp, int mode, int wait_ms)
     cp->until_ms = 0;
     atomic_fetch_add(&cp->count, 1);
     histogram_add(&cp->took_ns, &histogram_times, clock_now_ns() - began_ns);
-    /* Readers may hold some of it back, or another process be at it: later, when it has grown. */
+    /* A reader or another process prevented it: the next one is due when the log has grown. */
     cp->next = (in_log > cp->frames ? in_log : cp->frames) + CHECKPOINT_WAL_BYTES / cp->frame_bytes;
     struct stat wal;
     if (done >= 0) {
-        cp->frames = in_log; /* with those of other processes */
+        cp->frames = in_log; /* including those of other processes */
         cp->done = done;
         record_waiting(cp);
     }
@@ -64,8 +64,8 @@ static void run_checkpoint(struct checkpoint *cp, int mode, int wait_ms)
     }
 }
 
-/* Of the frames that are there; what came in one piece has the next transaction first, which may
- * find no reader. */
+/* Whether the log is so long that the checkpoint waits for readers. After one large transaction it
+ * does not: the next transaction may find no reader. */
 static bool is_too_long(const struct checkpoint *cp)
 {
     int length = CHECKPOINT_WAL_LONG / cp->frame_bytes;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* When the write-ahead log goes back into the file. Only the server's writer does it, between two
- * transactions, only where the log has grown, and only where something was committed since it last
- * went back whole: SQLite before 3.51.3 has a rare bug when two checkpoints run back to back
- * beside a commit (https://www.sqlite.org/wal.html "WAL-reset bug"). A handle that is not a
- * server's leaves it to the engine's close. Internal to db/; the writer's thread.
+/* Decides when to checkpoint: to copy the write-ahead log into the file. Only the server's writer
+ * checkpoints, between two transactions, if the log has grown, and if something was committed since
+ * the last complete checkpoint: SQLite before 3.51.3 has a rare bug when two checkpoints run back
+ * to back beside a commit (https://www.sqlite.org/wal.html "WAL-reset bug"). Other handles leave
+ * checkpoints to SQLite's close. Internal to db/; the writer's thread.
  *
- * A log that is back in the file restarts only where the next transaction finds no reader in it,
- * and under load there always is one: the publisher's next pass begins as the last one ends. So
- * once it is long, a checkpoint waits for those readers, which no reader notices: who comes
- * meanwhile reads the file itself. The wait keeps the lock from other writers, and is short. */
+ * After a checkpoint the log restarts only if the next transaction finds no reader in it, and under
+ * load there always is one: the publisher's next pass begins as the last one ends. So if the log is
+ * long, a checkpoint waits for these readers. Readers do not notice: new ones read the file itself.
+ * Other writers wait for the lock meanwhile, so the wait is short. */
 #pragma once
 
 #include <sqlite3.h>
@@ -20,50 +20,51 @@
 
 #include "server/base/histogram.h"
 
-/* The log goes back each time it has grown by so much: tens of milliseconds of work. One
- * transaction is never split: a bulk of a million entries makes a log of a few hundred megabytes,
- * which goes back in one step of a second or so after it. */
+/* Growth of the log between two checkpoints, each of which takes tens of milliseconds. A
+ * transaction is not divided: after a bulk of a million entries the log has a few hundred
+ * megabytes, and one checkpoint takes about a second. */
 #define CHECKPOINT_WAL_BYTES (4 << 20)
-/* What is left of such a log on disk afterwards. */
+/* Size to which a longer log file is truncated. */
 #define CHECKPOINT_WAL_KEPT (64 << 20)
-/* From this length on, and each time it has grown by as much again, readers are waited for: so long
- * for each such length. A read that takes longer (an export, a backup) lets it grow meanwhile. */
+/* A checkpoint waits for readers once the log is this long, and again each time it has grown by as
+ * much; the wait is CHECKPOINT_WAIT_MS for each such length. During a longer read (an export, a
+ * backup) the log grows. */
 #define CHECKPOINT_WAL_LONG    (16 << 20)
 #define CHECKPOINT_WAIT_MS     50
 #define CHECKPOINT_WAIT_MAX_MS 250
-/* Between two tries to make room. */
+/* Between two attempts to make room. */
 #define CHECKPOINT_ROOM_MS 1000
 
 struct checkpoint {
     sqlite3 *db;
     int frame_bytes;
-    int frames;   /* in the log at our last commit */
-    int done;     /* of these back in the file, as of our last checkpoint */
-    int next;     /* frames at which the next one is due */
-    bool pending; /* something was committed since the last complete one */
-    int wait_at;  /* frames at which readers are waited for; 0: of CHECKPOINT_WAL_LONG */
-    /* Until when the busy handler, which is the writer's, waits for readers; 0: no checkpoint. */
+    int frames;   /* in the log at this handle's last commit */
+    int done;     /* frames that the last checkpoint has copied */
+    int next;     /* frames at which the next checkpoint is due */
+    bool pending; /* something was committed since the last complete checkpoint */
+    int wait_at;  /* frames at which it waits for readers; 0: those of CHECKPOINT_WAL_LONG */
+    /* Until when the writer's busy handler waits for readers; 0: no checkpoint is running. */
     int64_t until_ms;
     int64_t room_at_ms;
-    /* The writer's to set. What others wrote is followed in many transactions between two of its
-     * turns: then the log goes back within a commit. While all nodes may wait for this one, it
-     * waits for readers one such length later. */
+    /* Set by the writer. `follows`: many records of other nodes are applied between two turns of
+     * the writer, so a commit checkpoints. `hurries`: all nodes may be waiting for this one, so the
+     * wait for readers begins one CHECKPOINT_WAL_LONG later. */
     bool follows, hurries;
-    /* The log as the last complete one left it: another process's commits show here. */
+    /* Size of the log file after the last complete checkpoint: shows commits of other processes. */
     off_t wal_size;
     struct timespec wal_time;
-    atomic_uint_fast64_t wal_bytes; /* of the log, not back in the file */
+    atomic_uint_fast64_t wal_bytes; /* of the log, not checkpointed yet */
     atomic_uint_fast64_t count;
     struct histogram took_ns;
 };
 
-/* Counts on this connection from now on. Call it again after a reopening; the counters stay. */
+/* Uses this connection from now on. Call it again after a reopening; the counters stay. */
 void checkpoint_attach(struct checkpoint *cp, sqlite3 *db, bool server);
-/* After a commit: checkpoints if it is due. */
+/* After a commit: checkpoints if due. */
 void checkpoint_after_commit(struct checkpoint *cp);
-/* The disk is full, maybe of the log: all of it goes back, and what it took of the disk is free. */
+/* When the disk is full: checkpoints the whole log and truncates it, to free its disk space. */
 void checkpoint_make_room(struct checkpoint *cp);
-/* When idle: what is there goes back, also what other processes have committed, and is free. */
+/* When idle: checkpoints the log, including commits of other processes, and truncates it. */
 void checkpoint_when_idle(struct checkpoint *cp);
-/* Before closing: all of it, and the log is emptied. */
+/* Before closing: checkpoints the whole log and truncates it. */
 void checkpoint_at_close(struct checkpoint *cp);

@@ -26,7 +26,7 @@ enum catalogue_status connection_status(int sqlite_result)
         return CATALOGUE_NO_SPACE;
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-    case SQLITE_CONSTRAINT: /* what the file holds contradicts its own counts */
+    case SQLITE_CONSTRAINT: /* the file contradicts its own counts */
         return CATALOGUE_CORRUPT;
     case SQLITE_NOMEM:
         return CATALOGUE_NO_MEMORY;
@@ -35,7 +35,7 @@ enum catalogue_status connection_status(int sqlite_result)
     }
 }
 
-/* What the user can do about it; NULL: nothing that is known. */
+/* Advice for the user; NULL: none. */
 static const char *advice_for(int rc)
 {
     switch (rc & 0xff) {
@@ -60,7 +60,7 @@ static const char *advice_for(int rc)
     }
 }
 
-/* The command that unpacks a file that is not a database; NULL where it is not known as packed. */
+/* The command that unpacks a compressed file; NULL for other files. */
 static const char *unpacker_of(const char *path)
 {
     static const struct {
@@ -95,7 +95,7 @@ void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_siz
         return;
     }
 
-    /* The engine's own error is of the file that it then looked for beside it. */
+    /* The engine reports the error of a file beside it that it looked for afterwards. */
     if (((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) &&
         filesystem_is_read_only(path)) {
         snprintf(
@@ -126,7 +126,7 @@ sqlite3_stmt *connection_prepare(sqlite3 *db, const char *sql)
 
 /* ---- the index of the log */
 
-#define BLOCK_BYTES 32768 /* what the engine maps of it at once */
+#define BLOCK_BYTES 32768 /* the engine maps the index in blocks of this size */
 
 void log_index_find(struct log_index *index, sqlite3 *db)
 {

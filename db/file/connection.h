@@ -9,51 +9,52 @@
 
 #include "db/catalogue.h"
 
-/* The engine's page cache of a connection that writes: for small changes, and for a bulk, after
- * which it is given back. */
+/* Page cache of a writing connection: for small changes, and for a bulk, after which it is freed.
+ */
 #define CONNECTION_CACHE_KIB      4096
 #define CONNECTION_BULK_CACHE_KIB 65536
 
 enum connection_mode { CONNECTION_READ, CONNECTION_WRITE, CONNECTION_CREATE };
 
 /* Opens `path` with WAL, synchronous=FULL, foreign_keys, mmap_size=0, wal_autocheckpoint=0,
- * trusted_schema=0, no shared cache, one thread at a time. Refuses a network filesystem (WAL needs
- * shared memory) by name. `why` gets a sentence. */
+ * trusted_schema=0, no shared cache, one thread at a time. Rejects a network filesystem (WAL needs
+ * shared memory) by its name. `why` gets a sentence. */
 enum catalogue_status connection_open(const char *path, enum connection_mode mode, sqlite3 **out,
                                       char *why, size_t why_size);
-/* Makes every missing folder above `path`, for the owner alone: the file holds token hashes. */
+/* Creates every missing folder above `path`, accessible to the owner alone: the file has token
+ * hashes. */
 bool connection_make_folders(const char *path);
-/* What root makes in a folder of somebody else is that one's: commands of root must not keep the
- * server's user out. `fd` is of the new file at `path`. False where it could not be given. */
+/* If root creates a file in another user's folder, gives the file to that user, so that commands of
+ * root do not keep the server's user out. `fd` is the new file at `path`. False: it failed. */
 bool connection_hand_over(const char *path, int fd);
 void connection_close(sqlite3 *db);
 
 /* Maps a result code of SQLite to ours. */
 enum catalogue_status connection_status(int sqlite_result);
 
-/* The sentence of the last failure of `db` (NULL: out of memory): the file as `path`, what SQLite
- * says, and what can be done. */
+/* Writes a sentence on the last failure of `db` (NULL: out of memory): the file as `path`, SQLite's
+ * message, and advice. */
 void connection_explain(const char *path, sqlite3 *db, char *why, size_t why_size);
 
 /* Prepares with SQLITE_PREPARE_PERSISTENT. NULL on failure (see sqlite3_errcode). */
 sqlite3_stmt *connection_prepare(sqlite3 *db, const char *sql);
 
-/* The head of the index of the write-ahead log: memory that all processes share, which each commit
- * of anybody's writes again (https://www.sqlite.org/walformat.html#the_wal_index_header). Where it
- * is as it was, nobody committed anything, and the engine, which takes locks, need not be asked.
- * One thread's, as its connection. */
+/* The header of the index of the write-ahead log: memory that all processes share and that each
+ * commit rewrites (https://www.sqlite.org/walformat.html#the_wal_index_header). While it is
+ * unchanged, nothing was committed, and no query, which takes locks, is needed. For one thread,
+ * like its connection. */
 #define LOG_INDEX_WORDS 12 /* the first copy of the header */
 
 struct log_index {
-    const volatile uint32_t *head;  /* the connection's; NULL: there is none to be seen */
-    uint32_t seen[LOG_INDEX_WORDS]; /* as it was at the last look */
+    const volatile uint32_t *head;  /* in the connection's mapping; NULL: none */
+    uint32_t seen[LOG_INDEX_WORDS]; /* its content at the last look */
 };
 
-/* Finds it for an open connection, as long as which it stands. There is one once the connection has
- * read a file in WAL mode. The next look says that it moved. */
+/* Finds the header of an open connection; it is valid until the connection is closed. It exists
+ * once the connection has read a file in WAL mode. The next log_index_moved returns true. */
 void log_index_find(struct log_index *index, sqlite3 *db);
-/* Whether anything was committed since the last call, or may have been. Called before the catalogue
- * is read: what comes between the two shows at the next call. */
+/* Whether anything was, or may have been, committed since the last call. Call it before reading the
+ * catalogue: a commit between the two then shows at the next call. */
 bool log_index_moved(struct log_index *index);
-/* The next look says that it moved. */
+/* Makes the next log_index_moved return true. */
 void log_index_forget(struct log_index *index);

@@ -16,7 +16,8 @@
 
 #include "server/base/file.h"
 
-/* Its mounts are local (ntfs-3g, virtiofs, an encrypted folder) or remote: their type says so. */
+/* FUSE mounts are local (ntfs-3g, virtiofs, an encrypted folder) or remote: the mount's type shows
+ * which. */
 #define FUSE_TYPE 0x65735546UL
 
 static const char *name_of_type(unsigned long type)
@@ -76,7 +77,7 @@ const char *network_name(unsigned long type, dev_t device, FILE *mountinfo)
 {
     char mount[64];
 
-    /* f_type is signed on some platforms: the low 32 bits count. */
+    /* f_type is signed on some platforms: compare the low 32 bits. */
     type &= 0xffffffffUL;
     if (type != FUSE_TYPE)
         return name_of_type(type);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a catalogue handle is made of. Internal to db/: the writer (writer.c) and the readers
- * (view_pool.c, watch.c) share only what stands here.
+/* The parts of a catalogue handle. Internal to db/: the writer (writer.c) and the readers
+ * (view_pool.c, watch.c) share only this struct and these functions.
  *
  * Lifetimes: catalogue_open makes writer, then views, then watch; catalogue_close frees them in
- * reverse, so that the writer's connection is the last one of this handle. Every field but the
- * atomics is constant from the return of catalogue_open on. */
+ * reverse order, so that the writer's connection closes last. All fields but the atomics are
+ * constant once catalogue_open has returned. */
 #pragma once
 
 #include <stdatomic.h>
@@ -14,8 +14,8 @@
 #include "db/catalogue.h"
 #include "db/file/filesystem.h"
 
-struct member;    /* db/shared/member.h: its part in a catalogue that several machines share */
-struct presence;  /* db/shared/presence.h: what it is for the others */
+struct member;    /* db/shared/member.h: a node's part in a shared catalogue */
+struct presence;  /* db/shared/presence.h: leads jobs and reports to other nodes */
 struct writer;    /* db/write/writer.h: the thread, its queue and its connection */
 struct view_pool; /* CATALOGUE_VIEWS read connections, lent out one by one */
 struct watch;     /* data_version and stat of the path, for catalogue_wait */
@@ -24,19 +24,17 @@ struct catalogue {
     char *path;                        /* owned */
     struct catalogue_options options;  /* options.path is `path` */
     struct member *member;             /* NULL: it is not shared */
-    struct presence *_Atomic presence; /* NULL, and of a command; made behind the writer's thread */
+    struct presence *_Atomic presence; /* NULL: not shared, or a command; made after the writer */
     struct writer *writer;
     struct view_pool *views;
     struct watch *watch;
-    /* Set by the watch when the path names no file or another one than its own: writes are answered
-     * UNAVAILABLE. Cleared by the writer once writer_reopen succeeded. */
+    /* Set by the watch when the path names no file or another file: writes are answered
+     * UNAVAILABLE. Cleared by the writer once it has reopened the path. */
     atomic_bool lost;
-    /* All that the file holds was replaced beneath its readers: the next catalogue_wait is
-     * REOPENED.
-     */
+    /* A snapshot replaced the file's content: the next catalogue_wait returns REOPENED. */
     atomic_bool replaced;
     atomic_uint_fast64_t files; /* counted by the writer, before it commits to another file */
-    /* The schema of the file before this handle changed it (0: it is as it was), and since. */
+    /* The file's schema before this handle migrated it (0: not migrated), and after. */
     atomic_int upgraded_from, upgraded_to;
     struct space space;
 };
@@ -50,22 +48,21 @@ enum catalogue_status watch_new(struct catalogue *c, struct watch **out, char *w
                                 size_t why_size);
 void watch_free(struct watch *watch);
 
-/* A file that replaced another is opened by the writer first, which migrates it and gives it
- * another epoch, and only then by readers: nobody ever reads it under its old epoch.
+/* The writer opens a new file first, migrates it and gives it another epoch; only then readers open
+ * it, so that nobody reads it under its old epoch.
  *
- * Notifies the writer that the path names a catalogue again, maybe another one: between two
- * transactions it closes its connection, reopens the path and clears `lost`. Returns at once; where
- * the reopening fails `lost` stays set and the watch asks again. Thread safe. */
+ * Notifies the writer that the path names a catalogue again, perhaps another one: between two
+ * transactions the writer closes its connection, reopens the path and clears `lost`. Returns at
+ * once. If the reopening fails, `lost` stays set and the watch calls this again. Thread safe. */
 void writer_reopen(struct catalogue *c);
-/* Whether the writer has come to this file: it has made it its own, or found that it cannot for
- * good (a disk that takes no writes), and then what is there may be read all the same. Thread safe.
- */
+/* Whether readers may open this file: the writer has adopted it, or cannot adopt it because the
+ * disk is read-only or full. Thread safe. */
 bool writer_has_followed(struct catalogue *c, const struct file_identity *file);
 
-/* Whether small changes wait for the writer. Thread safe. */
+/* Whether small changes are queued. Thread safe. */
 bool writer_has_small(struct catalogue *c);
 /* Wakes the writer for what its member (db/shared) found. Thread safe. */
 void writer_poke(struct catalogue *c);
 
-/* The writer calls catalogue_wake() after each commit that made a revision, and when it has
- * followed. */
+/* The writer calls catalogue_wake() after each commit that made a revision, and once it has
+ * reopened the path. */

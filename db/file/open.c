@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Opening a catalogue's file: what may be opened, what is made first, and the settings that every
- * connection has. */
+/* Opens a catalogue's file: checks the path, creates the file, and applies the settings of every
+ * connection. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include "db/file/filesystem.h"
 #include "db/file/schema.h"
 
-/* How long an opening or reading connection waits for a foreign lock (recovery, the switch to
- * WAL). The writer puts its own handler in this one's place. */
+/* How long an opening or reading connection waits for the lock of another process (recovery, the
+ * switch to WAL). The writer sets a busy handler of its own. */
 #define CONNECTION_BUSY_MS  5000
 #define CONNECTION_RETRY_MS 10
 
@@ -60,7 +60,7 @@ bool connection_hand_over(const char *path, int fd)
     return given;
 }
 
-/* Looks at the path before the engine touches it. */
+/* Checks the path before the engine opens it. */
 static enum catalogue_status inspect_path(const char *path, enum connection_mode mode, char *why,
                                           size_t why_size)
 {
@@ -101,7 +101,7 @@ static enum catalogue_status inspect_path(const char *path, enum connection_mode
     return CATALOGUE_OK;
 }
 
-/* Runs `sql`, again and again while BUSY: the switch to WAL does not ask the busy handler. */
+/* Runs `sql` and retries while BUSY: the switch to WAL does not call the busy handler. */
 static int exec_patiently(sqlite3 *db, const char *sql)
 {
     int waited_ms = 0;
@@ -142,14 +142,14 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
     if (status != CATALOGUE_OK)
         return status;
 
-    /* A reader opens for writing too: the last connection to leave may checkpoint, and recovery
-     * after a crash needs it. query_only keeps it from writing anything else. */
+    /* Readers open for writing, too: the last connection to close may checkpoint, and the first one
+     * may recover after a crash. query_only prevents all other writes. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
                 SQLITE_OPEN_EXRESCODE;
     if (mode == CONNECTION_CREATE) {
-        /* The token hashes are nobody else's business: SQLite gives its side files the mode that
-         * this file has. Only a new file is touched: to close a descriptor of one that is open
-         * elsewhere in this process would drop its POSIX locks. */
+        /* Only the owner may read the token hashes; SQLite gives its side files the same mode. Only
+         * a new file is opened here: closing a descriptor of a file that this process has open
+         * would drop its POSIX locks. */
         int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd >= 0) {
             connection_hand_over(path, fd);
@@ -171,7 +171,7 @@ enum catalogue_status connection_open(const char *path, enum connection_mode mod
         goto fail;
     }
     sqlite3_busy_timeout(db, CONNECTION_BUSY_MS);
-    /* Before the journal mode is set, which would rewrite the header of a foreign file. */
+    /* Before setting the journal mode, which would rewrite the header of a foreign file. */
     status = schema_identify(db, path, why, why_size);
     if (status != CATALOGUE_OK)
         goto fail_explained;

@@ -10,14 +10,14 @@
 #include "db/file/connection.h"
 
 #define VFS_NAME "sitemapd-overlay"
-/* Of the log's header, which each restart of the log changes. */
+/* The log's header, which each restart of the log changes. */
 #define LOG_HEADER_BYTES 32
 #define COPY_BYTES       65536
 #define COPY_TRIES       10
 
 struct overlay_file {
     sqlite3_file base;
-    sqlite3_file *real; /* follows in memory */
+    sqlite3_file *real; /* behind this struct in memory */
 };
 
 static sqlite3_file *real_of(sqlite3_file *file)
@@ -116,7 +116,7 @@ static const sqlite3_io_methods log_methods = METHODS(log_write, log_truncate);
 static int read_header(sqlite3_file *log, unsigned char out[LOG_HEADER_BYTES])
 {
     int rc = log->pMethods->xRead(log, out, LOG_HEADER_BYTES, 0);
-    return rc == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : rc; /* the rest is zero then */
+    return rc == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : rc; /* SQLite has zeroed the rest */
 }
 
 static int copy_bytes(sqlite3_file *from, sqlite3_file *to, void *buffer)
@@ -128,7 +128,7 @@ static int copy_bytes(sqlite3_file *from, sqlite3_file *to, void *buffer)
     for (sqlite3_int64 at = 0; rc == SQLITE_OK && at < size; at += COPY_BYTES) {
         int bytes = size - at < COPY_BYTES ? (int)(size - at) : COPY_BYTES;
         rc = from->pMethods->xRead(from, buffer, bytes, at);
-        if (rc == SQLITE_IOERR_SHORT_READ) /* it was cut off: a restart */
+        if (rc == SQLITE_IOERR_SHORT_READ) /* truncated: a restart */
             rc = SQLITE_OK;
         if (rc == SQLITE_OK)
             rc = to->pMethods->xWrite(to, buffer, bytes, at);
@@ -197,7 +197,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     return rc;
 }
 
-/* Nothing that has a name is the connection's own. */
+/* Deletes nothing: no named file belongs to the connection. */
 static int delete_file(sqlite3_vfs *vfs, const char *name, int sync_folder)
 {
     (void)vfs, (void)name, (void)sync_folder;
@@ -223,11 +223,12 @@ static void make_vfs(void)
 
 enum catalogue_status overlay_open(const char *path, sqlite3 **out, char *why, size_t why_size)
 {
-    static const char settings[] = "PRAGMA locking_mode=EXCLUSIVE;" /* first: no shared memory */
-                                   "PRAGMA synchronous=OFF;"
-                                   "PRAGMA foreign_keys=ON;"
-                                   "PRAGMA trusted_schema=OFF;"
-                                   "PRAGMA temp_store=FILE;";
+    static const char settings[] =
+        "PRAGMA locking_mode=EXCLUSIVE;" /* first, so that SQLite uses no shared memory */
+        "PRAGMA synchronous=OFF;"
+        "PRAGMA foreign_keys=ON;"
+        "PRAGMA trusted_schema=OFF;"
+        "PRAGMA temp_store=FILE;";
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
                 SQLITE_OPEN_EXRESCODE;

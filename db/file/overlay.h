@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A private, writable connection to a catalogue file: it sees the file as it is when it is opened,
- * and what it writes is seen by nobody and never reaches the file. Internal to db/.
+/* A private, writable connection to a catalogue file: it sees the file as of its opening; its
+ * writes never reach the file and no other connection sees them. Internal to db/.
  *
  * How it works: a VFS of its own (https://www.sqlite.org/vfs.html) opens the file read-only, copies
  * its write-ahead log to a temporary file, and takes no lock. The engine keeps the log's index in
- * its own memory (https://www.sqlite.org/wal.html#use_of_wal_without_shared_memory) and appends
- * what it writes to the copy.
+ * its own memory (https://www.sqlite.org/wal.html#use_of_wal_without_shared_memory) and appends its
+ * writes to the copy.
  *
  * The caller holds a read transaction on the same file from before overlay_open until after
- * connection_close. So no checkpoint writes pages into the file that are newer than that
- * transaction, and what is older is in the file or in the copied log. The log may be restarted
- * while it is copied: its header is read before and after, and the copy is repeated where they
- * differ. */
+ * connection_close. So no checkpoint writes newer pages into the file, and all older pages are in
+ * the file or in the copied log. The log may be restarted while it is copied: its header is read
+ * before and after, and the copy is repeated if they differ. */
 #pragma once
 
 #include <sqlite3.h>
@@ -19,7 +18,7 @@
 
 #include "db/catalogue.h"
 
-/* Beyond this the log is not copied: NO_SPACE. */
+/* A longer log is not copied: NO_SPACE. */
 #define OVERLAY_LOG_MAX_BYTES (256u << 20)
 #define OVERLAY_CACHE_KIB     16384
 

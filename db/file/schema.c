@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Which version of the schema a file has, and how it gets this program's.
+/* Finds the schema version of a file and migrates it to this program's.
  *
- * Version 1 is schema.sql. Each later version is a step from the one before it, in `steps` below: a
- * released step is never changed, and none goes through a table of entries, so that a catalogue of
- * millions opens as fast as a small one. A migration is one transaction, so a file is never between
- * two versions. */
+ * Version 1 is schema.sql. Each later version is a step from the one before it, in `steps` below. A
+ * released step is never changed, and no step reads a whole table of entries, so that a catalogue
+ * of millions opens as fast as a small one. A migration is one transaction, so a file is never
+ * between two versions. */
 #include "db/file/schema.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static enum catalogue_status fail_schema(sqlite3 *db, const char *path, int rc, 
     return status == CATALOGUE_OK ? CATALOGUE_UNAVAILABLE : status;
 }
 
-/* The first column of the first row of `sql`. A result code of SQLite. */
+/* Reads the first column of the first row of `sql`. Returns SQLite's result code. */
 static int read_number(sqlite3 *db, const char *sql, int64_t *out)
 {
     sqlite3_stmt *statement = NULL;
@@ -121,8 +121,8 @@ int schema_make(sqlite3 *db, int version)
 
 /* ---- objects that are not this program's */
 
-/* Rows of the file and of a catalogue made this moment, side by side. The tables of ANALYZE are the
- * engine's own, known by their text: a trigger can have their names, too. */
+/* Compares the objects of the file with those of a new catalogue. The tables of ANALYZE are the
+ * engine's own; they are recognised by their text, since a trigger can have their names. */
 static const char compare_objects[] =
     "SELECT f.type, f.name, CASE WHEN m.name IS NULL THEN 'not part of this version'"
     "  WHEN m.type <> f.type THEN 'not as it was made'"
@@ -134,7 +134,7 @@ static const char compare_objects[] =
     "  AND name NOT IN (SELECT name FROM file_objects)"
     " ORDER BY 4 DESC, 2";
 
-/* Copies the file's objects, as text, to where they can be compared. */
+/* Copies the text of the file's objects into the new catalogue, for the comparison. */
 static int copy_objects(sqlite3 *db, sqlite3 *fresh)
 {
     sqlite3_stmt *from = NULL, *to = NULL;
@@ -170,7 +170,7 @@ int schema_compare(sqlite3 *db, schema_differs *differs, void *context)
     sqlite3_stmt *row = NULL;
     int version = 0;
     bool shared;
-    /* Version and objects are of one state: another process may migrate the file now. */
+    /* Read version and objects in one transaction: another process may migrate the file now. */
     bool begins = sqlite3_get_autocommit(db) != 0;
     int rc = begins ? sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) : SQLITE_OK;
 
@@ -199,8 +199,8 @@ int schema_compare(sqlite3 *db, schema_differs *differs, void *context)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Whether every object is made by a statement of schema.sql, word for word: then none is foreign,
- * and a command's start is spared the comparison, which takes longer than the start. */
+/* Whether every object has the text of a statement of schema.sql: then none is foreign. Spares the
+ * start of a command the comparison, which takes longer than the rest of the start. */
 static bool is_of_version_1(sqlite3 *db)
 {
     sqlite3_stmt *row = NULL;
@@ -209,7 +209,7 @@ static bool is_of_version_1(sqlite3 *db)
                                   " NOT IN ('table', 'index'))"
                                   " AND sql IS NOT 'CREATE TABLE sqlite_sequence(name,seq)'",
                                   -1, &row, NULL) == SQLITE_OK;
-    const char *next = schema_sql; /* they are in this order, mostly */
+    const char *next = schema_sql; /* objects mostly have this order */
     int rc = SQLITE_DONE;
 
     while (own && (rc = sqlite3_step(row)) == SQLITE_ROW) {
@@ -258,7 +258,7 @@ enum catalogue_status schema_refuse_foreign(sqlite3 *db, const char *path, char 
 
 /* ---- migrations */
 
-/* Inside the transaction: the steps from `version` on, or all of a new catalogue. */
+/* In a transaction of the caller: runs the steps from `version` on; 0: makes a new catalogue. */
 static int migrate(sqlite3 *db, int64_t version, bool shared)
 {
     int rc = SQLITE_OK;
@@ -280,7 +280,7 @@ static int migrate(sqlite3 *db, int64_t version, bool shared)
     return rc;
 }
 
-/* Whether there is something to do, by what the file is and is wanted to be. */
+/* Checks whether the file may be migrated, and whether it is shared as expected. */
 static enum catalogue_status check_version(sqlite3 *db, const char *path, bool shared,
                                            int64_t *version, char *why, size_t why_size)
 {
@@ -312,7 +312,7 @@ static enum catalogue_status prepare_schema(sqlite3 *db, const char *path, bool 
     int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc != SQLITE_OK)
         return fail_schema(db, path, rc, why, why_size);
-    /* Another process may have done it while we waited for the lock. */
+    /* Another process may have migrated it while this one waited for the lock. */
     status = check_version(db, path, shared, &version, why, why_size);
     if (status == CATALOGUE_OK && !(shared && version > 0)) {
         rc = migrate(db, version, shared);

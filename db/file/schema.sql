@@ -7,18 +7,18 @@
 -- * Times are Unix seconds, 0: never. Flags are 0 or 1.
 -- * Enumerations are stored as numbers; their header says so ("append only").
 -- * Ids are never reused (AUTOINCREMENT).
--- * Tables named local_ hold what this node alone knows. A transaction that writes only them makes no
---   revision, and they are never sent to other machines.
+-- * Tables named local_ are the node's own. A transaction that writes only them makes no revision, and
+--   they are never sent to other machines.
 -- * Every other table is part of a shared catalogue: no trigger and no cascade (db/shared/effects.h).
 
 -- ---- the catalogue as a whole ------------------------------------------------------------------
 
 CREATE TABLE catalogue(
   one INTEGER PRIMARY KEY CHECK (one = 1),
-  epoch TEXT NOT NULL,                 -- random, 32 hexadecimal digits; a new one where revisions start again
+  epoch TEXT NOT NULL,                 -- random, 32 hexadecimal digits; replaced if revisions start again
   revision INTEGER NOT NULL,           -- of the last change
   registry_revision INTEGER NOT NULL,  -- of the last change of sites, lists, tokens or sources
-  serial INTEGER NOT NULL,             -- counts entries made; part of an entry's id
+  serial INTEGER NOT NULL,             -- number of entries ever made; part of an entry's id
   changed_at INTEGER NOT NULL,         -- time of the last transaction
   lineage TEXT NOT NULL DEFAULT '',    -- random stamps of the last transactions, newest first (server_lock.h)
   history_from INTEGER NOT NULL DEFAULT 0,  -- changes before this revision are missing or incomplete
@@ -36,9 +36,9 @@ CREATE TABLE site(
   robots_off INTEGER NOT NULL DEFAULT 0,        -- /robots.txt is left to another server
   robots_revision INTEGER NOT NULL DEFAULT 0,   -- of the last change of robots or robots_off, 0: none
   robots_changed_at INTEGER NOT NULL DEFAULT 0,
-  frozen INTEGER NOT NULL DEFAULT 0,   -- enum freeze: no list of it changes
+  frozen INTEGER NOT NULL DEFAULT 0,   -- enum freeze: all its lists
   checked INTEGER NOT NULL DEFAULT 0,  -- registered sitemaps are polled
-  robots TEXT                          -- its own robots.txt, NULL: none; last, so that other columns are read without it
+  robots TEXT                          -- robots.txt, NULL: none; the last column, so that others are read without it
 ) STRICT;
 CREATE UNIQUE INDEX site_origin ON site(origin) WHERE removed = 0;
 
@@ -49,7 +49,7 @@ CREATE TABLE site_host(
   PRIMARY KEY (site, kind, host)
 ) STRICT, WITHOUT ROWID;
 
--- Indexes and urlsets. A removed one keeps its rows until they are purged, so that an undo can bring it back.
+-- Indexes and urlsets. A removed one keeps its rows until they are purged, so that an undo can restore it.
 CREATE TABLE sitemap_index(
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   site INTEGER NOT NULL REFERENCES site(id),
@@ -58,8 +58,8 @@ CREATE TABLE sitemap_index(
   removed INTEGER NOT NULL DEFAULT 0,
   purged INTEGER NOT NULL DEFAULT 0,   -- removed, and none of its rows is left
   frozen INTEGER NOT NULL DEFAULT 0,   -- enum freeze
-  touched INTEGER NOT NULL DEFAULT 0,  -- revision of the last change that no page shows (of a digest), 0: none
-  touched_stamp INTEGER NOT NULL DEFAULT 0,  -- as page.stamp, of touched
+  touched INTEGER NOT NULL DEFAULT 0,  -- revision of the last change of a digest alone, which no page shows, 0: none
+  touched_stamp INTEGER NOT NULL DEFAULT 0,  -- stamp of touched, as page.stamp
   removed_at INTEGER NOT NULL DEFAULT 0,
   removed_by INTEGER NOT NULL DEFAULT 0,  -- revision of the removal
   kind INTEGER NOT NULL DEFAULT 0,     -- enum list_kind
@@ -67,16 +67,16 @@ CREATE TABLE sitemap_index(
   extensions INTEGER NOT NULL DEFAULT 0,  -- urlset: the extensions its rows may have, a set of bits
   max_pages INTEGER NOT NULL DEFAULT 0,   -- urlset: most pages
   expires_s INTEGER NOT NULL DEFAULT 0,   -- urlset: rows older than this are removed, 0: none
-  max_page_urls INTEGER NOT NULL DEFAULT 0,   -- urlset: of a page, 0: the protocol's limit
-  max_page_bytes INTEGER NOT NULL DEFAULT 0   -- urlset: the same
+  max_page_urls INTEGER NOT NULL DEFAULT 0,   -- urlset: most rows of a page, 0: the protocol's limit
+  max_page_bytes INTEGER NOT NULL DEFAULT 0   -- urlset: most bytes of a page, 0: the same
 ) STRICT;
 CREATE UNIQUE INDEX sitemap_index_path ON sitemap_index(site, path) WHERE removed = 0;
 CREATE INDEX sitemap_index_expires ON sitemap_index(id) WHERE expires_s > 0;
--- Removed ones are never few for long: what looks for some of them reads no others.
+-- Removed lists may be many: these let a query read only the ones that it needs.
 CREATE INDEX sitemap_index_to_purge ON sitemap_index(removed_at) WHERE removed = 1 AND purged = 0;
 CREATE INDEX sitemap_index_removed_by ON sitemap_index(removed_by, id) WHERE removed_by <> 0;
 
--- The entries that an index ever had most of on a day: what the shrink guard compares with.
+-- The most entries that an index had on a day: the shrink guard compares with them.
 CREATE TABLE index_peak(
   index_id INTEGER NOT NULL REFERENCES sitemap_index(id),
   day INTEGER NOT NULL,                -- days since 1970-01-01
@@ -95,15 +95,15 @@ CREATE TABLE source(
 -- neighbours in the b-tree, and an entry's id needs no index of its own. A free position has no row.
 CREATE TABLE sitemap(
   address INTEGER PRIMARY KEY,
-  site INTEGER NOT NULL,               -- site id; of a row of a urlset minus the urlset's id
+  site INTEGER NOT NULL,               -- site id; for a row of a urlset: minus the urlset's id
   loc TEXT NOT NULL,
   lastmod TEXT,
   digest TEXT,
-  source INTEGER NOT NULL,             -- its owner; of an entry that is a page of a urlset minus the urlset's id
+  source INTEGER NOT NULL,             -- its owner; for an entry that is a page of a urlset: minus the urlset's id
   serial INTEGER NOT NULL,
   registered_at INTEGER NOT NULL,
   changed_at INTEGER NOT NULL,
-  extensions TEXT                      -- of a row of a urlset: images, alternates, news as canonical XML
+  extensions TEXT                      -- for a row of a urlset: images, alternates, news as canonical XML
 ) STRICT;
 CREATE UNIQUE INDEX sitemap_loc ON sitemap(site, loc);
 
@@ -115,7 +115,7 @@ CREATE TABLE page(
   changed_at INTEGER NOT NULL,         -- its Last-Modified
   same_second INTEGER NOT NULL,        -- another version may have been served with this date
   revision INTEGER NOT NULL,           -- of its last change
-  stamp INTEGER NOT NULL DEFAULT 0,    -- its transaction's random number: distinguishes versions with the same revision
+  stamp INTEGER NOT NULL DEFAULT 0,    -- random number of its transaction: distinguishes versions with the same revision
   PRIMARY KEY (index_id, number)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX page_revision ON page(revision);
@@ -128,14 +128,14 @@ CREATE TABLE segment(
   PRIMARY KEY (index_id, number)
 ) STRICT, WITHOUT ROWID;
 
--- What a removed index listed and another list has taken since: an undo must not list it twice.
+-- Locs of a removed index that were registered in another list since: an undo must not list them twice.
 CREATE TABLE removed_loc(
   address INTEGER PRIMARY KEY,
   loc TEXT NOT NULL
 ) STRICT;
 
--- The rows of urlsets with expires_s, by the time from which their age counts (write/apply/urlset.c). A row
--- that was removed may have left its own here.
+-- The rows of urlsets with expires_s, by the time from which their age counts (write/apply/urlset.c). The
+-- age of a removed row may still be here.
 CREATE TABLE urlset_age(
   address INTEGER PRIMARY KEY,
   list INTEGER NOT NULL,
@@ -143,13 +143,13 @@ CREATE TABLE urlset_age(
 ) STRICT;
 CREATE INDEX urlset_age_at ON urlset_age(list, at);
 
--- Urlsets whose file is being split, in steps that are not finished.
+-- Urlsets with an unfinished split.
 CREATE TABLE split(
   list INTEGER PRIMARY KEY,
   part_of INTEGER NOT NULL             -- revision of the first step
 ) STRICT;
 
--- How far IndexNow was notified of page URLs (db/indexnow.h).
+-- The position up to which IndexNow was notified of page URLs (db/indexnow.h).
 CREATE TABLE indexnow(
   site INTEGER PRIMARY KEY,
   revision INTEGER NOT NULL,
@@ -173,19 +173,19 @@ CREATE TABLE token(
 
 CREATE TABLE local_token_use(
   token INTEGER PRIMARY KEY,
-  used_at INTEGER NOT NULL             -- to the hour: when this node was last asked with it
+  used_at INTEGER NOT NULL             -- last use on this node, rounded to the hour
 ) STRICT;
 
 -- Outcomes of requests with an Idempotency-Key (write/repeat.h).
 CREATE TABLE idempotency(
-  id INTEGER PRIMARY KEY,              -- in the order in which they came
-  token INTEGER NOT NULL,              -- 0: a token that the catalogue does not have
+  id INTEGER PRIMARY KEY,              -- in order of arrival
+  token INTEGER NOT NULL,              -- 0: a token that is not in the catalogue
   n INTEGER NOT NULL,                  -- counts the rows of a token
   key TEXT NOT NULL,
   hash BLOB NOT NULL,                  -- of method, target and body
   at INTEGER NOT NULL,
   outcome BLOB NOT NULL,
-  upto INTEGER NOT NULL DEFAULT 0      -- bytes of the token's outcomes up to this one
+  upto INTEGER NOT NULL DEFAULT 0      -- bytes of all the token's outcomes up to and including this one
 ) STRICT;
 CREATE UNIQUE INDEX idempotency_key ON idempotency(token, key);
 CREATE UNIQUE INDEX idempotency_n ON idempotency(token, n);
@@ -196,7 +196,7 @@ CREATE UNIQUE INDEX idempotency_n ON idempotency(token, n);
 CREATE TABLE source_made(
   name TEXT PRIMARY KEY,
   site INTEGER NOT NULL,
-  upstream TEXT,                       -- of a remote source; NULL: it has directory and url
+  upstream TEXT,                       -- a remote source; NULL: a folder, with directory and url
   directory TEXT,
   url TEXT,
   index_url TEXT,                      -- NULL: the deepest index that fits
@@ -210,68 +210,68 @@ CREATE TABLE source_made(
   settle_ms INTEGER NOT NULL,
   poll_ms INTEGER NOT NULL,
   drop_after_ms INTEGER NOT NULL,
-  removed INTEGER NOT NULL DEFAULT 0   -- files of this site still have its name
+  removed INTEGER NOT NULL DEFAULT 0   -- the name still owns files of this site
 ) STRICT, WITHOUT ROWID;
 
--- Counts are kept by the changes of files, so that nobody has to count them.
+-- State of the last scan. Every change of a file updates the counts.
 CREATE TABLE source_state(
   source INTEGER PRIMARY KEY REFERENCES source(id),
   scanned_at INTEGER NOT NULL,
-  good_at INTEGER NOT NULL,            -- of the last scan of which nothing was held back
+  good_at INTEGER NOT NULL,            -- the last scan that held nothing back
   held INTEGER NOT NULL,               -- removals held back by the shrink guard
   files INTEGER NOT NULL,
   listed INTEGER NOT NULL,
   quarantined INTEGER NOT NULL,
-  hosts INTEGER NOT NULL DEFAULT 0     -- digest of the hosts that page URLs were allowed, 0: read all files again
+  hosts INTEGER NOT NULL DEFAULT 0     -- digest of the hosts allowed for page URLs, 0: read all files again
 ) STRICT;
 
--- Files of sources, but for listed sitemaps that are polled: those are rows of fetch. Both are the view
--- source_file.
+-- Files of sources, except listed sitemaps that are polled: those are rows of fetch. The view source_file
+-- has both.
 CREATE TABLE source_file_row(
   source INTEGER NOT NULL REFERENCES source(id),
   path TEXT NOT NULL,                  -- below the folder; of a remote sitemap its URL
-  site INTEGER,                        -- of its entry, the last one where it has none; NULL: it never had one
+  site INTEGER,                        -- site of its entry, or of its last one; NULL: it never had an entry
   loc TEXT,
   state INTEGER NOT NULL,              -- enum source_file_state
-  refused INTEGER NOT NULL,            -- quarantined for its place, not for its content
-  device INTEGER NOT NULL,             -- device to mtime_ns: as they were when it was read; inode 0: read it again
+  refused INTEGER NOT NULL,            -- quarantined because of its place, not of its content
+  device INTEGER NOT NULL,             -- device to mtime_ns: when it was last read; inode 0: read it again
   inode INTEGER NOT NULL,
   size INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL,
-  hash BLOB,                           -- of the content, 16 bytes, big-endian; NULL: never read well
+  hash BLOB,                           -- of the content, 16 bytes, big-endian; NULL: no good content yet
   lastmod TEXT,
   urls INTEGER NOT NULL,
   bytes INTEGER NOT NULL,              -- uncompressed
   newest_lastmod TEXT,                 -- of its page URLs
   one_lastmod INTEGER NOT NULL,        -- all page URLs have the same date
-  future INTEGER NOT NULL,             -- its date is ahead of the clock
+  future INTEGER NOT NULL,             -- its date is in the future
   problem TEXT,                        -- a code, NULL: none
   detail TEXT,
   line INTEGER NOT NULL,               -- of the problem, 0: unknown
   "column" INTEGER NOT NULL,
   problem_since INTEGER NOT NULL,
   remarks TEXT,                        -- sitemap_remarks_write, NULL: none
-  claim TEXT,                          -- the date that its list gives it; '': the same as lastmod
+  claim TEXT,                          -- its date in the upstream's list; '': the same as lastmod
   PRIMARY KEY (source, path)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX source_file_remarked ON source_file_row(source) WHERE remarks IS NOT NULL AND state = 0;
 CREATE INDEX source_file_refused ON source_file_row(source) WHERE state = 3;
 CREATE INDEX source_file_loc ON source_file_row(site, loc) WHERE site IS NOT NULL AND loc <> path;
 
--- What is polled: a row for each watched sitemap, and one for the list of each remote source (db/check.h). There
--- may be hundreds of thousands, so that what can be derived is not stored (read/row.h has the expressions).
+-- Polls: a row for each watched sitemap, and one for the list of each remote source (db/check.h). There may be
+-- hundreds of thousands, so values that can be derived are not stored (read/row.h has the expressions).
 CREATE TABLE fetch(
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   site INTEGER NOT NULL,               -- 0: a list
   source INTEGER NOT NULL,             -- 0: registered by the API
   list INTEGER NOT NULL,               -- 1: the list of its source
-  loc TEXT NOT NULL,                   -- without the origin of its site where it begins with that
+  loc TEXT NOT NULL,                   -- without the origin of its site, if it begins with it
   state INTEGER NOT NULL,              -- enum check_state
-  status INTEGER NOT NULL,             -- HTTP status of the last answer, 0: there was none
+  status INTEGER NOT NULL,             -- HTTP status of the last answer, 0: none
   marks INTEGER NOT NULL,              -- enum check_remark, a set of bits; 16: dropped from its index
   next_at INTEGER NOT NULL,            -- when the next poll is due
   interval_s INTEGER NOT NULL,         -- between polls while it is good
-  failures INTEGER NOT NULL,           -- polls in a row with the present trouble
+  failures INTEGER NOT NULL,           -- polls in a row with the present problem
   checked_at INTEGER NOT NULL,
   good_ago INTEGER NOT NULL,           -- good_ago, full_ago, since_ago: seconds before checked_at
   changed_at INTEGER NOT NULL,
@@ -289,8 +289,8 @@ CREATE TABLE fetch(
   problem TEXT,
   detail TEXT,
   line INTEGER NOT NULL,
-  listed INTEGER NOT NULL DEFAULT 0,   -- it is also the row of a listed file of its source
-  claim ANY,                           -- claim, lastmod: dates in UTC as seconds, negative where written
+  listed INTEGER NOT NULL DEFAULT 0,   -- it also describes a listed file of its source
+  claim ANY,                           -- claim, lastmod: UTC dates as seconds, negative if written
   lastmod ANY                          --   with +00:00, others as text; lastmod '': the same as claim
 ) STRICT;
 CREATE UNIQUE INDEX fetch_loc ON fetch(source, loc, site) WHERE list = 0;
@@ -326,7 +326,7 @@ CREATE VIEW source_file AS
 CREATE TABLE history(
   revision INTEGER PRIMARY KEY,
   at INTEGER NOT NULL,
-  who TEXT NOT NULL,                   -- name of the token or source
+  who TEXT NOT NULL,                   -- name of the token, user or source
   kind TEXT NOT NULL,
   via TEXT NOT NULL,                   -- 'api', 'cli', …
   request_id TEXT,
@@ -334,15 +334,15 @@ CREATE TABLE history(
   updated INTEGER NOT NULL,
   unchanged INTEGER NOT NULL,
   removed INTEGER NOT NULL,
-  undoes INTEGER,                      -- the revision that it undid, or restored
+  undoes INTEGER,                      -- the revision that it undid, or whose state it restored
   note TEXT,
   rows INTEGER NOT NULL,
-  parts INTEGER NOT NULL,              -- in history_rows
-  bytes INTEGER NOT NULL,              -- size in this file, roughly
-  few BLOB,                            -- its rows where they are few and have no parts
-  site INTEGER NOT NULL DEFAULT 0,     -- the one site that it touched, 0: several or none
-  part_of INTEGER NOT NULL DEFAULT 0,  -- of a change in steps: revision of the first one
-  list INTEGER NOT NULL DEFAULT 0      -- the index or urlset that was made, removed, frozen or changed itself, 0: none
+  parts INTEGER NOT NULL,              -- number of rows in history_rows
+  bytes INTEGER NOT NULL,              -- approximate size in this file
+  few BLOB,                            -- its rows, if they are few; then there are no parts
+  site INTEGER NOT NULL DEFAULT 0,     -- the only site that it touched, 0: several or none
+  part_of INTEGER NOT NULL DEFAULT 0,  -- step of a change: revision of the first step; 0: no steps
+  list INTEGER NOT NULL DEFAULT 0      -- the index or urlset that was created, removed, frozen or changed itself, 0: none
 ) STRICT;
 CREATE INDEX history_shared ON history(revision) WHERE site = 0;
 CREATE INDEX history_undoes ON history(undoes) WHERE undoes IS NOT NULL;
@@ -366,7 +366,7 @@ CREATE TABLE history_rows(
   PRIMARY KEY (revision, part)
 ) STRICT;
 
--- What was known of the file of an entry that a change of a source touched.
+-- The old state of files whose entries a change of a source touched.
 CREATE TABLE history_file(
   revision INTEGER NOT NULL,
   site INTEGER NOT NULL,
@@ -384,7 +384,7 @@ CREATE TABLE history_file(
   PRIMARY KEY (revision, site, loc, source, path)
 ) STRICT, WITHOUT ROWID;
 
--- What each site's history takes, so that the one that takes most loses first; site 0: several sites or none.
+-- The size of each site's history: the largest one loses changes first; site 0: several sites or none.
 CREATE TABLE history_site(
   site INTEGER PRIMARY KEY,
   bytes INTEGER NOT NULL,
@@ -400,9 +400,9 @@ CREATE TABLE history_step(
 
 -- ---- crawlers ----------------------------------------------------------------------------------
 
--- What the ledger of this node (server/crawlers) keeps between two runs; one row, valid in that epoch.
+-- The state of this node's ledger (server/crawlers) between two runs: one row, valid in its epoch.
 CREATE TABLE local_crawler(
-  node TEXT PRIMARY KEY,               -- '' where the catalogue is not shared
+  node TEXT PRIMARY KEY,               -- '': the catalogue is not shared
   epoch TEXT NOT NULL,
   since INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -412,16 +412,16 @@ CREATE TABLE local_crawler_page(
   crawler TEXT NOT NULL,
   index_id INTEGER NOT NULL,
   page INTEGER NOT NULL,
-  held INTEGER NOT NULL,               -- it has fetched the page whole
-  held_stamp INTEGER NOT NULL,         -- of the version that it has
+  held INTEGER NOT NULL,               -- the crawler has fetched the whole page
+  held_stamp INTEGER NOT NULL,         -- stamp of the crawler's version
   held_changed_at INTEGER NOT NULL,
-  stale_since INTEGER NOT NULL,        -- the first change since, 0: it has the present version
+  stale_since INTEGER NOT NULL,        -- the first change since, 0: its version is the present one
   fetched_at INTEGER NOT NULL,
   status INTEGER NOT NULL,
   ok INTEGER NOT NULL,
   not_modified INTEGER NOT NULL,
   other INTEGER NOT NULL,
-  told INTEGER NOT NULL DEFAULT 0,     -- the other nodes have it
+  told INTEGER NOT NULL DEFAULT 0,     -- the row was sent to the other nodes
   PRIMARY KEY (node, crawler, index_id, page)
 ) STRICT, WITHOUT ROWID;
 
@@ -433,18 +433,18 @@ CREATE TABLE local_crawler_day(
   ok INTEGER NOT NULL,
   not_modified INTEGER NOT NULL,
   other INTEGER NOT NULL,
-  impostors INTEGER NOT NULL,          -- requests by its name from another's address
+  impostors INTEGER NOT NULL,          -- requests with its name from a foreign address
   bytes INTEGER NOT NULL,
   last_fetch_at INTEGER NOT NULL,
   lag_max INTEGER NOT NULL,            -- seconds
-  lags BLOB NOT NULL,                  -- a histogram, 32 bits a cell, little-endian (db/crawler.h)
+  lags BLOB NOT NULL,                  -- a histogram with 32-bit cells, little-endian (db/crawler.h)
   told INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (node, crawler, site, day)
 ) STRICT, WITHOUT ROWID;
 
 -- When crawlers last fetched sitemaps that are served beside the pages (struct crawler_child).
 CREATE TABLE local_crawler_child(
-  place INTEGER PRIMARY KEY,           -- in the table of server/crawlers, which has a fixed size
+  place INTEGER PRIMARY KEY,           -- in the table of server/crawlers, whose size is fixed
   crawler TEXT NOT NULL,
   site INTEGER NOT NULL,
   child INTEGER NOT NULL,              -- a hash of its path and query
@@ -463,13 +463,13 @@ CREATE TABLE local_crawler_visits(
   crawler TEXT NOT NULL,
   site INTEGER NOT NULL,
   day INTEGER NOT NULL,
-  index_id INTEGER NOT NULL,           -- 0: of the site, or of a child
+  index_id INTEGER NOT NULL,           -- 0: visits to the site or to a child
   page INTEGER NOT NULL,
   child INTEGER NOT NULL,              -- as in local_crawler_child, 0: none
   revision INTEGER NOT NULL,           -- revision to changed_at: the page as it was when the log was read
   stamp INTEGER NOT NULL,
   changed_at INTEGER NOT NULL,
-  held_at INTEGER NOT NULL,            -- the first fetch of just that version, 0: none; of a child see db/crawler.h
+  held_at INTEGER NOT NULL,            -- the first fetch of that version, 0: none; for a child see db/crawler.h
   fetched_at INTEGER NOT NULL,
   status INTEGER NOT NULL,
   ok INTEGER NOT NULL,
@@ -481,20 +481,20 @@ CREATE TABLE local_crawler_visits(
 
 CREATE TABLE local_crawler_log(
   id INTEGER PRIMARY KEY AUTOINCREMENT,
-  bytes INTEGER NOT NULL,              -- how much of it was read
-  hash BLOB NOT NULL,                  -- of that much
+  bytes INTEGER NOT NULL,              -- number of bytes that were read
+  hash BLOB NOT NULL,                  -- of these bytes
   at INTEGER NOT NULL
 ) STRICT;
 
--- What the nodes of a shared catalogue report to each other, valid in crawler_told.epoch.
+-- Counts that the nodes of a shared catalogue report to each other, valid in crawler_told.epoch.
 CREATE TABLE crawler_told(
   one INTEGER PRIMARY KEY CHECK (one = 1),
   epoch TEXT NOT NULL,
-  times INTEGER NOT NULL,              -- counts the reports
+  times INTEGER NOT NULL,              -- number of reports
   since INTEGER NOT NULL
 ) STRICT;
 
--- The newest version of a page that any node knows a crawler to have.
+-- The newest version of a page that a crawler has, by the reports of all nodes.
 CREATE TABLE crawler_page(
   crawler TEXT NOT NULL,
   index_id INTEGER NOT NULL,
@@ -526,13 +526,13 @@ CREATE TABLE crawler_day(
 
 -- ---- this node ---------------------------------------------------------------------------------
 
--- Written to find out whether the disk takes a write; steps differs after each attempt.
+-- Written to test whether the disk accepts writes; each attempt changes steps.
 CREATE TABLE local_probe(
   one INTEGER PRIMARY KEY CHECK (one = 1),
   steps INTEGER NOT NULL
 ) STRICT;
 
--- What search engines say of a site's sitemaps (db/engine.h), as this node asked them last.
+-- The last reports of search engines on a site's sitemaps (db/engine.h).
 CREATE TABLE local_engine_site(
   engine TEXT NOT NULL,
   site INTEGER NOT NULL,
@@ -548,11 +548,11 @@ CREATE TABLE local_engine_sitemap(
   engine TEXT NOT NULL,
   site INTEGER NOT NULL,
   loc TEXT NOT NULL,
-  parent TEXT NOT NULL,                -- loc of the index that lists it; '': it was submitted itself
+  parent TEXT NOT NULL,                -- loc of the index that lists it; '': it was submitted directly
   listed INTEGER NOT NULL,             -- the engine lists it
   pending INTEGER NOT NULL,
   sent_at INTEGER NOT NULL,            -- when this server submitted it
-  submitted_at INTEGER NOT NULL,       -- this and the rest as the engine says
+  submitted_at INTEGER NOT NULL,       -- from here on: by the engine's report
   read_at INTEGER NOT NULL,
   errors INTEGER NOT NULL,
   warnings INTEGER NOT NULL,
@@ -568,11 +568,11 @@ CREATE TABLE local_engine_day(
   errors INTEGER NOT NULL,
   warnings INTEGER NOT NULL,
   urls INTEGER NOT NULL,
-  read_at INTEGER NOT NULL,            -- of the sitemap that was read longest ago
+  read_at INTEGER NOT NULL,            -- the oldest read_at of the sitemaps
   PRIMARY KEY (engine, site, day)
 ) STRICT, WITHOUT ROWID;
 
--- How large each site (0: all together) was on each of the last 90 days (db/day.h).
+-- The size of each site (0: all together) on each of the last 90 days (db/day.h).
 CREATE TABLE local_site_day(
   site INTEGER NOT NULL,
   day INTEGER NOT NULL,                -- days since 1970-01-01
@@ -581,8 +581,8 @@ CREATE TABLE local_site_day(
   PRIMARY KEY (site, day)
 ) STRICT, WITHOUT ROWID;
 
--- Where this node is in the log of a shared catalogue (shared/member.h). No row: it is not shared, or nothing
--- of it is in this file yet.
+-- This node's position in the log of a shared catalogue (shared/member.h). No row: not shared, or the file is
+-- still empty.
 CREATE TABLE local_shared(
   one INTEGER PRIMARY KEY CHECK (one = 1),
   epoch TEXT NOT NULL,

@@ -22,7 +22,7 @@ static bool is_held(const struct server_lock *lock, const char *name)
            held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
-/* BUSY with its owner, or another failure with errno. */
+/* BUSY, with `*owner`, or another failure with errno. */
 static enum catalogue_status lock_file(int fd, struct flock *owner)
 {
     for (;;) {
@@ -33,7 +33,7 @@ static enum catalogue_status lock_file(int fd, struct flock *owner)
             return CATALOGUE_OK;
         if ((errno != EAGAIN && errno != EACCES) || fcntl(fd, F_GETLK, owner) != 0)
             return CATALOGUE_UNAVAILABLE;
-        if (owner->l_type != F_UNLCK) /* else it ended in between */
+        if (owner->l_type != F_UNLCK) /* else the owner has just ended */
             return CATALOGUE_BUSY;
     }
 }
@@ -48,7 +48,7 @@ static void explain_lock(enum catalogue_status status, const struct flock *owner
                  "%s: locked: process %ld already serves it; a catalogue has one server: stop that "
                  "one first",
                  path, (long)owner->l_pid);
-    else /* what the kernel says of a process in another pid namespace */
+    else /* the kernel reports 0 for a process in another pid namespace */
         snprintf(why, why_size,
                  "%s: locked: another process, in another container, already serves it; a "
                  "catalogue has one server: stop that one first",
@@ -96,7 +96,7 @@ done:
     return status;
 }
 
-/* One line of this length always: it is written over the one before. */
+/* All lines have the same length: a new one overwrites the old one. */
 #define LINE_FORMAT "inode %20ju epoch %32.32s revision %20ju stamp %16.16s\n"
 #define LINE_BYTES  119
 
@@ -104,7 +104,7 @@ static void read_served(int fd, struct served *out)
 {
     char line[LINE_BYTES + 1] = "";
 
-    out->stamp[0] = '\0'; /* earlier versions noted none */
+    out->stamp[0] = '\0'; /* earlier versions wrote none */
     if (pread(fd, line, LINE_BYTES, 0) <= 0 ||
         sscanf(line, "inode %ju epoch %32[0-9a-f] revision %ju stamp %16[0-9a-f]", &out->inode,
                out->epoch, &out->revision, out->stamp) < 3)
@@ -153,11 +153,11 @@ void server_lock_record(struct server_lock *lock, const struct served *now)
     lock->served = *now;
     len =
         snprintf(line, sizeof line, LINE_FORMAT, now->inode, now->epoch, now->revision, now->stamp);
-    /* Where it cannot be written, what it said is of an earlier state, or of none. */
+    /* If the write fails, the file has an earlier state, or none. */
     lock->noted = lock->fd > 0 && pwrite(lock->fd, line, (size_t)len, 0) == len;
 }
 
-/* The lock's file of the database at `path`, for reading; -1: none. */
+/* Opens the lock file of the database at `path` for reading; -1: none. */
 static int open_beside(const char *path)
 {
     char *real = realpath(path, NULL), *name = NULL;

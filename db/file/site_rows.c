@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A table of tables: which rows are the site's, and of what kind each column is. One loop copies
- * them in either direction, out of a catalogue as they are and into another with new ids. */
+/* A table of tables: the rows of a site, and the kind of each column. One loop copies them in
+ * either direction: out of a catalogue unchanged, or into another one with new ids. */
 #include "db/file/site_rows.h"
 
 #include <sqlite3.h>
@@ -11,9 +11,10 @@
 #include "db/source.h"
 #include "db/urlset.h"
 
-/* ?1 is the site. Of the columns: '.' as it is; what `map` is asked for, or 'O' and 'W', an id as
- * the tables of entries have it: of the site or source, or minus a list's; 'A' an address; 'Z',
- * 'T', 'D', a list, site or source, or 0; 'Q' a site or NULL. What `map` may answer with 0. */
+/* ?1 is the site. Kinds of columns: '.' copied unchanged; the letters of `map` (site_rows.h); 'O',
+ * 'W': an id as in the tables of entries, a site's or source's, or minus a list's; 'A': an address;
+ * 'Z', 'T', 'D': a list, site or source, or 0; 'Q': a site or NULL. For the letters of MAY_BE_ZERO
+ * `map` may return 0. */
 #define MAY_BE_ZERO "RXFHP"
 #define LISTS       "(SELECT id FROM sitemap_index WHERE site = ?1 AND removed = 0)"
 #define MADE                                                                                       \
@@ -29,7 +30,7 @@ static const struct site_table {
      "id, origin, managed, max_pages, removed, robots_off, robots_revision, robots_changed_at,"
      " frozen, checked, robots",
      "S...H.R.F..", "id = ?1"},
-    /* Indexes first: a urlset names one. */
+    /* Before urlsets, which name their index. */
     {"sitemap_index",
      "id, site, path, page_pattern, removed, purged, frozen, touched, touched_stamp, removed_at,"
      " removed_by, kind, of_index, extensions" URLSET_SETTINGS(URLSET_COLUMN),
@@ -40,8 +41,8 @@ static const struct site_table {
      "AO...WN...", NULL},
     {"segment", "index_id, number, entries, revision", "L..R", "index_id IN " LISTS},
     {"urlset_age", "address, list, at", "AL.", "list IN " LISTS},
-/* What counts wherever its site is hidden follows: pages make /v1/changes, tokens are valid,
- * names are in use, polls are due. */
+/* Tables from here on take effect even while the site is hidden: pages appear in /v1/changes,
+ * tokens are valid, names are in use, polls are due. */
 #define FIRST_SHOWN "page"
     {"page", "index_id, number, entries, bytes, changed_at, same_second, revision, stamp",
      "L.....RX", "index_id IN " LISTS},
@@ -64,7 +65,7 @@ static const struct site_table {
      "TD............................", "source IN " MADE " OR (site = ?1 AND source = 0)"},
 };
 
-/* The entries of a list lie together. */
+/* The entries of a list are neighbours. */
 static const char entries_of_site[] =
     " FROM sitemap_index AS i CROSS JOIN sitemap ON address >= (i.id << 32) AND"
     " address < ((i.id + 1) << 32) WHERE i.site = ?1 AND i.removed = 0 ORDER BY i.id, address";
@@ -94,7 +95,7 @@ static bool map_id(const struct site_rows *rows, char what, int64_t id, int64_t 
     return *out != 0 || strchr(MAY_BE_ZERO, what) != NULL;
 }
 
-/* False: `map` has nothing for it. */
+/* False: `map` returned 0. */
 static bool map_number(const struct site_rows *rows, char kind, int64_t value, int64_t *out)
 {
     int64_t id = value;
@@ -162,7 +163,7 @@ static int prepare(sqlite3 *db, char *sql, sqlite3_stmt **out)
     return rc;
 }
 
-/* Of the table that is next; what stopped within one goes on there. */
+/* Copies the rows of a table, from where the last call stopped. */
 static int copy_table(struct site_rows *rows, const struct site_table *t)
 {
     sqlite3_stmt *write = NULL;

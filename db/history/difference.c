@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What differs in an index between two revisions: of each entry that the changes in between touched
- * the first state before and the last one after.
+/* The difference of an index between two revisions: for each entry that the changes in between
+ * touched, its first state before and its last state after.
  *
- * Rows are merged in memory, by loc. Where there are too many, they are dealt out by four bits of
- * the loc's hash to as many piles, each a file without a name, and each pile is merged by itself,
- * which deals it out again where it must. So memory has a bound, and all is reported, however much
- * was changed; of an entry, all rows come to the same pile, in the order in which they were
- * written. */
+ * Rows are merged in memory, by loc. Too many rows are partitioned by four bits of the loc's hash
+ * into 16 piles, each a file without a name. Each pile is merged alone, and partitioned again if it
+ * is still too large. All rows of an entry get into the same pile, in the order in which they were
+ * written. So memory is bounded, however much was changed. */
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -19,17 +18,17 @@
 #include "db/read/view_pool.h"
 #include "server/base/file.h"
 
-/* In memory: some 50 MB. */
+/* In memory: about 50 MB. */
 #define MERGE_ROWS 50000u
 #define MERGE_TEXT (16u << 20)
 
 #define PILE_BITS  4u
 #define PILES      (1u << PILE_BITS)
-#define DEPTH_LAST (64u / PILE_BITS - 1) /* which has the last bits of the hash */
+#define DEPTH_LAST (64u / PILE_BITS - 1) /* this depth uses the last bits of the hash */
 
 struct pile {
-    struct history_part part; /* what is not in the file yet */
-    FILE *file;               /* NULL: none yet; packed parts behind their lengths */
+    struct history_part part; /* rows that are not in the file yet */
+    FILE *file;               /* NULL: none yet; packed parts, each behind its length */
 };
 
 struct merge {
@@ -37,7 +36,7 @@ struct merge {
     const struct history_difference *wanted;
     unsigned depth;
     struct history_part whole;
-    struct pile *piles; /* NULL: all is in `whole` */
+    struct pile *piles; /* NULL: all rows are in `whole` */
     struct str packed;
 };
 
@@ -61,7 +60,7 @@ static void merge_done(struct merge *m)
 
 /* ---- merging rows */
 
-/* Of another index it is not there. */
+/* An entry in another index counts as missing. */
 static void keep_image(struct history_part *whole, const struct history_part *part, bool has,
                        const struct history_image *image, int64_t index, bool *has_out,
                        struct history_image *out)
@@ -98,7 +97,7 @@ static bool is_large(const struct history_part *whole)
     return whole->count > MERGE_ROWS || whole->text.len > MERGE_TEXT;
 }
 
-/* Drops texts that later ones took the place of, and rows that are back where they began. */
+/* Drops texts that were replaced, and rows whose last state is the first one again. */
 static bool tidy(struct merge *m)
 {
     struct history_part kept = {.rows = NULL};
@@ -113,13 +112,13 @@ static bool tidy(struct merge *m)
 
 /* ---- piles */
 
-/* Asked now and then, with what is about to be written. */
+/* Called periodically, before `bytes` are written. */
 static bool may_continue(const struct merge *m, size_t bytes)
 {
     return m->wanted->goes_on == NULL || m->wanted->goes_on(m->wanted->context, bytes);
 }
 
-/* Beside the database. */
+/* Opens a file beside the database. */
 static FILE *open_file(const struct merge *m)
 {
     char *path = strdup(sqlite3_db_filename(m->v->db, "main"));
@@ -191,7 +190,8 @@ static enum catalogue_status add_row(struct merge *m, const struct history_part 
         return CATALOGUE_OK;
     if (!tidy(m))
         return CATALOGUE_NO_MEMORY;
-    /* Where little was gained it would be large again at once. */
+    /* Partitions the rows unless this freed a quarter: otherwise they would be too many again at
+     * once. */
     if (m->whole.count < MERGE_ROWS / 4 * 3 && m->whole.text.len < MERGE_TEXT / 4 * 3)
         return CATALOGUE_OK;
     return m->depth == DEPTH_LAST ? CATALOGUE_FULL : deal_all(m);

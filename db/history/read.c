@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Queries over the history: lists of changes with filters, one change with its rows, and what
- * IndexNow still has to be sent. */
+/* Queries over the history: lists of changes with filters, one change with its rows, and the
+ * changes that IndexNow was not notified of. */
 #include "db/history/read.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
     " (SELECT origin FROM site WHERE id = h.site),"                                                \
     " (SELECT path FROM sitemap_index WHERE id = h.list)"
 #define SITE_COLUMNS " sum(i.created), sum(i.updated), sum(i.removed)"
-/* Of a change `h`, or of a site: what lost its oldest for want of room is reported from then on. */
+/* The first revision of a site that is still complete, if changes were dropped for space. */
 #define SINCE_OF(site) "coalesce((SELECT since FROM history_site WHERE site = " site "), 0)"
 #define IS_KEPT                                                                                    \
     " h.revision >= (SELECT history_from FROM catalogue) AND h.revision >= " SINCE_OF("h.site")
@@ -39,7 +39,7 @@ static struct history_change read_change(sqlite3_stmt *row, bool of_site)
         .list = row_text(row, 15),
         .whole = true,
     };
-    /* The column has for both which change it is about. */
+    /* The column `undoes` has the change for both kinds. */
     *(change.kind != NULL && strcmp(change.kind, "restore") == 0 ? &change.restores
                                                                  : &change.undoes) =
         row_number(row, 7);
@@ -130,7 +130,7 @@ static enum catalogue_status name_source(struct history_namer *n, int64_t id)
     return view_status(n->v, rc);
 }
 
-/* The site that a row is of: of a page URL its urlset's. */
+/* The site of a row; for a page URL, of its urlset. */
 static enum catalogue_status site_of(struct history_namer *n, const struct history_row *row,
                                      int64_t *site)
 {
@@ -152,7 +152,7 @@ static enum catalogue_status site_of(struct history_namer *n, const struct histo
     return CATALOGUE_OK;
 }
 
-/* The strings are the part's, and the namer's: borrowed. */
+/* Borrows strings from the part and the namer. */
 static enum catalogue_status make_record(struct history_namer *n, const struct history_part *part,
                                          const struct history_row *row,
                                          const struct history_image *image, char source[],
@@ -198,7 +198,7 @@ enum catalogue_status history_report_row(struct history_namer *n, const struct h
     return status;
 }
 
-/* How many parts a change has; `*found` false: the history does not have it. */
+/* The number of parts of a change; `*found` false: the history does not have the change. */
 static enum catalogue_status count_parts(struct catalogue_view *v, uint64_t revision, bool *found,
                                          uint64_t *parts)
 {
@@ -238,14 +238,15 @@ enum catalogue_status catalogue_view_history_rows(struct catalogue_view *v, uint
 
 /* ---- changes */
 
-/* Undos of a change, undos of those, and so on. */
+/* Most undos of a change, counting undos of those, and so on. */
 #define UNDOS_MAX 64
 struct undos {
     uint64_t revision[UNDOS_MAX], undoes[UNDOS_MAX];
     size_t count;
 };
 
-/* Newest first. Of a change with more than UNDOS_MAX none is read: it counts as not undone. */
+/* Reads the undos of a change, newest first; none if there are more than UNDOS_MAX: then the change
+ * counts as not undone. */
 static enum catalogue_status read_undos(struct catalogue_view *v, uint64_t revision,
                                         int64_t site_id, struct undos *out)
 {
@@ -273,7 +274,7 @@ static enum catalogue_status read_undos(struct catalogue_view *v, uint64_t revis
     return view_status(v, rc);
 }
 
-/* An undo that is undone itself counts for nothing, and each is older than its own undos. */
+/* An undo that was undone itself does not count. Every undo is older than its own undos. */
 static enum catalogue_status find_undone(struct catalogue_view *v, int64_t site_id,
                                          struct history_change *change)
 {
@@ -295,8 +296,8 @@ static bool is_in_index(const struct history_row *row, int64_t index_id)
            (row->has_after && id_address_index(row->after.address) == index_id);
 }
 
-/* The entry that represents the few of a change, in `part`: a page URL rather than the page of its
- * urlset that moved with it, and nothing of other sites or indexes than those asked for. */
+/* Chooses the entry that represents a small change: a page URL rather than the page of its urlset,
+ * and only of the requested site or index. Its loc is in `part`. */
 static enum catalogue_status find_loc(struct history_namer *n, sqlite3_stmt *row, int64_t site_id,
                                       int64_t index_id, struct history_part *part, const char **loc)
 {
@@ -323,7 +324,7 @@ static enum catalogue_status find_loc(struct history_namer *n, sqlite3_stmt *row
     return status;
 }
 
-/* Reads the row's change, and adds what other tables know of it. `part` holds its loc. */
+/* Reads the change of the row and adds data of other tables. `part` owns its loc. */
 static enum catalogue_status whole_change(struct history_namer *n, sqlite3_stmt *row,
                                           int64_t site_id, int64_t index_id,
                                           struct history_part *part, struct history_change *change)
@@ -367,7 +368,7 @@ struct search {
     const struct history_query *query;
     uint64_t looked_at;
     struct history_namer namer;
-    struct history_part part; /* the one at hand */
+    struct history_part part; /* the current part */
 };
 
 static enum catalogue_status part_has(struct search *s, uint64_t revision, uint64_t number,
@@ -389,7 +390,7 @@ static enum catalogue_status part_has(struct search *s, uint64_t revision, uint6
     return status;
 }
 
-/* Whether the change touched the query's loc: by the filters, then for certain. */
+/* Whether the change touched the query's loc: looks at the filters first, then at the rows. */
 static enum catalogue_status touches_loc(struct search *s, uint64_t revision, uint64_t parts,
                                          bool *has)
 {
@@ -411,7 +412,7 @@ static enum catalogue_status touches_loc(struct search *s, uint64_t revision, ui
     return status == CATALOGUE_OK ? view_status(s->v, rc) : status;
 }
 
-/* Dates that polls moved would hide everything else. */
+/* "check" is left out by default: dates moved by polls would hide all other changes. */
 static bool is_of_kind(const struct history_query *query, const char *kind)
 {
     if (query->kind == NULL)
@@ -472,7 +473,7 @@ enum catalogue_status catalogue_view_history(struct catalogue_view *v,
             listed++;
         }
         last = change.revision;
-        /* Newest first: nothing behind it is younger. */
+        /* Newest first: all further changes are older. */
         if (query->since != 0 && change.at < query->since - CLOCK_SLACK_SECONDS)
             break;
     }
@@ -513,7 +514,7 @@ enum catalogue_status catalogue_view_indexnow(struct catalogue_view *v, int64_t 
 enum catalogue_status catalogue_view_indexnow_next(struct catalogue_view *v, int64_t site_id,
                                                    uint64_t revision, uint64_t *next, int64_t *at)
 {
-    /* A list is looked up by each change of the site, and a change by its number. */
+    /* Finds the site's changes first, then the rows of each by its revision. */
     sqlite3_stmt *row = view_statement(
         v, "SELECT h.revision, h.at FROM history_index AS i CROSS JOIN sitemap_index AS l"
            " ON l.id = i.index_id CROSS JOIN history AS h ON h.revision = i.revision"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Parts of the history as a view has them, for code that shows it. Internal to db/history/. */
+/* Reads parts of the history from a view. Internal to db/history/. */
 #pragma once
 
 #include "db/history.h"
@@ -7,12 +7,12 @@
 #include "server/rules/entry.h"
 #include "server/rules/limits.h"
 
-/* Reads a part, or, where there are none, the few rows in the change's own line (`number` 0), into
- * `part`, which is empty. `*found` is false where there is no such part. */
+/* Reads a part, or (`number` 0) the few rows that are stored with the change itself, into an empty
+ * `part`. `*found` is false if there is no such part. */
 enum catalogue_status history_read_part(struct catalogue_view *v, uint64_t revision,
                                         uint64_t number, struct history_part *part, bool *found);
 
-/* Names of owners and sites of urlsets, which rows have by number: mostly one after the other the
+/* A cache for names of owners and sites of urlsets, whose ids rows have: neighbours mostly have the
  * same. All zero but the view. */
 #define HISTORY_OWNER_SIZE (sizeof URLSET_OWNER + INDEX_PATH_MAX_CHARS)
 struct history_namer {

@@ -26,7 +26,7 @@ enum column {
     COLUMN_EXTENSIONS,
 };
 
-/* What a change did to one index. */
+/* Counts of a change in one index. */
 struct tally {
     int64_t site, index;
     uint64_t created, updated, removed;
@@ -39,13 +39,13 @@ struct recorder {
     bool is_undo;
     bool writing;
     const struct recorder_row *reported; /* borrowed; NULL: none */
-    enum catalogue_status status;        /* of the change under way: what went wrong in between */
+    enum catalogue_status status;        /* of the current change: an error while recording */
     struct history_part part;
     uint32_t parts;
     uint64_t rows, bytes, files;
     struct tally *tallies; /* owned */
     size_t tally_count, tally_capacity;
-    int64_t urlset, urlset_site; /* asked last; a list's site never changes */
+    int64_t urlset, urlset_site; /* looked up last; a list's site never changes */
     struct str packed, filter;
 };
 
@@ -105,7 +105,7 @@ static struct history_image read_image(struct recorder *r, read_value *read, int
     };
 }
 
-/* Of an UPDATE only these and the address change, but for an undo's. */
+/* Except in an undo, an UPDATE changes only these columns and the address. */
 static struct history_image read_updated(struct recorder *r, const struct history_image *before,
                                          int64_t address)
 {
@@ -196,7 +196,7 @@ static void record_reported(struct recorder *r)
         r->status = CATALOGUE_NO_MEMORY;
 }
 
-/* Of a dry run: memory and time have a bound whatever it does afterwards. */
+/* For a dry run: records the first rows only, so that memory and time are bounded. */
 static void record_first(struct recorder *r, int operation, int64_t from)
 {
     read_value *read = operation == SQLITE_INSERT ? sqlite3_preupdate_new : sqlite3_preupdate_old;
@@ -225,7 +225,7 @@ void recorder_on_row(void *context, sqlite3 *db, int operation, char const *data
         strcmp(table, "sitemap") != 0 || strcmp(database, "main") != 0)
         return;
     if (operation != SQLITE_DELETE && to < 0)
-        return; /* parked */
+        return; /* a parked entry */
     if (r->first_only)
         record_first(r, operation, from);
     else if (is_recorded(r, operation, from, to))
@@ -298,7 +298,7 @@ enum catalogue_status recorder_first_rows(const struct recorder *r, const struct
 
 /* ---- counting */
 
-/* Rows of one index mostly stand together. NULL: out of memory. */
+/* Rows of one index are mostly neighbours. NULL: out of memory. */
 static struct tally *tally_of(struct recorder *r, int64_t site, int64_t index)
 {
     for (size_t i = r->tally_count; i-- > 0;)
@@ -325,7 +325,7 @@ enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t i
     return tally != NULL || r == NULL || !r->active ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
-/* The site of a row: of a page URL its urlset's. */
+/* The site of a row; for a page URL, of its urlset. */
 static enum catalogue_status site_of_row(struct recorder *r, struct tx *tx, int64_t site,
                                          int64_t *out)
 {
@@ -462,7 +462,7 @@ static const char *kind_word(const struct change *change)
     return *words[change->kind] != '\0' ? words[change->kind] : "other";
 }
 
-/* What a source does within a command is the command's, as its scans are. */
+/* A source's change within a command counts as the command's, like its scans. */
 static const char *via_of(const struct tx *tx, const struct change *change)
 {
     if (!tx->options->server)
@@ -479,7 +479,7 @@ static const char *who_of(const struct change *change)
     return change->by != NULL ? change->by : change->source != NULL ? change->source : "";
 }
 
-/* The index or urlset that the change is about; 0: it is about something else. */
+/* The index or urlset that the change creates, changes or removes; 0: none. */
 static int64_t list_of(const struct change *change, const struct change_result *result)
 {
     switch (change->kind) {
@@ -494,7 +494,7 @@ static int64_t list_of(const struct change *change, const struct change_result *
     }
 }
 
-/* The index or site that the change is about, though it may have touched no entry. */
+/* Counts a change of an index or a site itself, which may have touched no entry. */
 static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
                                            const struct change *change,
                                            const struct change_result *result)
@@ -509,7 +509,7 @@ static enum catalogue_status tally_subject(struct recorder *r, struct tx *tx,
         index = result->id;
         status = tx_number(tx, ST_INDEX_SITE, 0, &site, index);
         break;
-    case CHANGE_INDEX_FREEZE: /* the site's: who looks for an index's last change wants entries */
+    case CHANGE_INDEX_FREEZE: /* listed for the site: an index lists changes of its entries */
         status = tx_number(tx, ST_INDEX_SITE, 0, &site, result->id);
         break;
     case CHANGE_SITE_ADD:
@@ -548,7 +548,7 @@ static enum catalogue_status write_tallies(struct recorder *r, struct tx *tx)
     return status;
 }
 
-/* What a row costs beside its blobs, roughly. */
+/* Approximate size of a row without its blobs. */
 #define ROW_BYTES 100u
 
 /* The one site that the change touched; 0: none, or several. */
@@ -596,7 +596,8 @@ static enum catalogue_status write_line(struct recorder *r, struct tx *tx,
     return tx_run(tx, ST_HISTORY_SITE_ADD, site_of(r), (int64_t)bytes);
 }
 
-/* The rows that are left: few of a small change in its own line, else the last part. */
+/* Writes the rows that are left: those of a small change into its row of `history`, others as the
+ * last part. */
 static enum catalogue_status write_rest(struct recorder *r, struct tx *tx)
 {
     enum catalogue_status status = r->status;
@@ -612,7 +613,7 @@ static enum catalogue_status write_rest(struct recorder *r, struct tx *tx)
     return history_part_pack(&r->part, &r->packed) ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
-/* Of one file, roughly, beside its texts. */
+/* Approximate size of a file's row without its texts. */
 #define FILE_BYTES 250u
 
 static enum catalogue_status keep_file(struct recorder *r, struct tx *tx, sqlite3_stmt *row)
@@ -677,7 +678,7 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
     r->writing = true;
     if (tx->changed)
         status = write_all(r, tx, change, result);
-    else if (r->files > 0) /* of a scan that changed no entry: the revision is another change's */
+    else if (r->files > 0) /* a scan that changed no entry: the revision is another change's */
         status = tx_run(tx, ST_HISTORY_FILES_DROP, revision_of(tx), INT64_MAX);
     r->writing = false;
     result->site_id = site_of(r);
@@ -687,17 +688,17 @@ enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const stru
 
 /* ---- retention
  *
- * What is too old goes, no matter who made it. Where there is no room, the site whose changes take
- * most loses its oldest: nobody's many lists end what others could undo. A change of several sites
- * is nobody's; all that is nobody's is one taker among the sites. What a site has left is always
- * its newest: where one of its changes went, or one of several sites that touched it, nothing
- * before that is reported any more. */
+ * Changes that are too old are dropped. If the history is too large, the site whose changes take
+ * most space loses its oldest ones, so that the many lists of one site do not drop what others
+ * could undo. All changes of several sites together count as one more site (0). A site always keeps
+ * its newest changes: once one of its changes was dropped, or one of several sites that touched it,
+ * earlier ones are not reported any more. */
 
-/* Of one batch: about ten milliseconds. */
+/* Most changes of a batch: about ten milliseconds. */
 #define TRIM_CHANGES 500
 #define TRIM_PARTS   200
 #define TRIM_FILES   2000
-/* So many sites are looked at for a change of several in the time of one part. */
+/* A change of several sites costs one part of the budget for this many sites. */
 #define TRIM_SITES 50
 
 struct oldest {
@@ -722,7 +723,7 @@ static bool is_crowded(const struct tx *tx)
     return tx->history_bytes > (int64_t)tx->options->history_max_bytes;
 }
 
-/* `site` is for HISTORY_OLDEST_OF alone. */
+/* Only HISTORY_OLDEST_OF uses `site`. */
 static enum catalogue_status find_oldest(struct tx *tx, enum statement which, int64_t site,
                                          struct oldest *out)
 {
@@ -751,8 +752,8 @@ bool recorder_trim_is_due(struct tx *tx)
                               is_too_old(tx, &o, tx_clock(tx)));
 }
 
-/* Drops the change from its last part on: what is left of it is a change without rows at its end,
- * and it was named as gone before. */
+/* Drops the change part by part, from the last one on. It was marked as dropped before, so that
+ * nobody reads a change that lacks rows. */
 static enum catalogue_status drop_oldest(struct trim *t, const struct oldest *o)
 {
     struct tx *tx = t->tx;
@@ -791,20 +792,20 @@ static enum catalogue_status drop_too_old(struct trim *t, bool *more)
     return status;
 }
 
-/* Before the change goes: none of the sites that it touched may show what was before it. */
+/* Before a change is dropped: the history of all sites that it touched begins after it. */
 static enum catalogue_status mark_shared_dropped(struct trim *t, int64_t revision)
 {
     int64_t sites = 0;
     enum catalogue_status status = tx_number(t->tx, ST_HISTORY_SITES, 0, &sites, 0);
     t->budget -= sites / TRIM_SITES;
     if (t->budget < 1)
-        t->budget = 1; /* so that each batch comes further */
+        t->budget = 1; /* so that each batch makes progress */
     if (status == CATALOGUE_OK)
         status = tx_run(t->tx, ST_HISTORY_SINCE_TOUCHED, revision);
     return status == CATALOGUE_OK ? tx_run(t->tx, ST_HISTORY_INDEX_DROP_ONE, revision) : status;
 }
 
-/* Drops the oldest of the site, or of nobody's (0), as long as there is no room. */
+/* Drops the oldest changes of the site, or (0) of several sites, until the history fits. */
 static enum catalogue_status drop_of(struct trim *t, int64_t site)
 {
     struct tx *tx = t->tx;
@@ -823,8 +824,8 @@ static enum catalogue_status drop_of(struct trim *t, int64_t site)
         uint64_t before = t->dropped;
         if (status == CATALOGUE_OK && own)
             status = drop_oldest(t, &o);
-        /* Of several sites it stays, but is not this one's to see; of its own the row by which it
-         * is found stays until all of it is gone. */
+        /* A change of several sites stays, but is hidden from this site. The row by which a change
+         * of the site alone is found stays until all of the change was dropped. */
         if (status == CATALOGUE_OK && site != 0 && (!own || t->dropped > before))
             status = tx_run(tx, ST_HISTORY_INDEX_DROP_OF, site, o.revision + 1);
         if (status != CATALOGUE_OK)
@@ -839,14 +840,14 @@ static enum catalogue_status drop_of_largest(struct trim *t)
     enum catalogue_status status = tx_number(t->tx, ST_HISTORY_LARGEST, -1, &site, 0);
     if (status != CATALOGUE_OK)
         return status;
-    if (site < 0) { /* nobody takes anything */
+    if (site < 0) { /* no site has a history */
         t->tx->history_bytes = 0;
         return CATALOGUE_OK;
     }
     return drop_of(t, site);
 }
 
-/* What is left begins with its oldest. */
+/* Records the oldest change that is left as the beginning of the history. */
 static enum catalogue_status record_from(struct trim *t)
 {
     struct tx *tx = t->tx;

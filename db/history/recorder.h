@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Collects what each change does to entries and writes it into the history, in the change's own
- * transaction; and drops history that is too old or too much (recorder_trim). Internal to db/; the
+/* Records the effect of each change on entries and writes it into the history, in the change's own
+ * transaction; and drops history that is too old or too large (recorder_trim). Internal to db/; the
  * writer's thread.
  *
- * Writers of entries do not notify the recorder: the engine does, of each row of `sitemap` that is
- * made, changed or dropped on the writer's connection, so that no writer can be missed. Who has the
- * row at hand may hand it over beforehand (recorder_report): reading it out of the engine costs
- * more than all else that is done with it here. Of one entry (site and loc) a part keeps the first
- * state and the last. What a change parks under an address of its own (set.c) is still where it
- * was.
+ * The engine notifies the recorder of each row of `sitemap` that is inserted, updated or deleted on
+ * the writer's connection, so that no write is missed. Code that has the row in memory may pass it
+ * beforehand (recorder_report): reading it from the engine costs more than all other work here. A
+ * part keeps the first and the last state of each entry (site and loc). An entry that a change has
+ * parked under another address (set.c) counts as unmoved.
  *
  * Memory is bounded: a full part is written between two statements of the change (tx_statement), so
- * a part has HISTORY_PART_ROWS and what one statement adds. An entry that a change touches again
- * much later is in two parts, in order; who puts rows back goes through them from the last one
- * on. */
+ * a part has HISTORY_PART_ROWS rows and those of one more statement. An entry that a change touches
+ * again much later is in two parts, in order; an undo reads them from the last one on. */
 #pragma once
 
 #include <sqlite3.h>
@@ -31,7 +29,7 @@ struct recorder_row {
     int64_t site;
     const char *loc;
     size_t loc_len;
-    const struct put_row *before; /* as it stands; NULL: it is new */
+    const struct put_row *before; /* as stored; NULL: it is new */
     const struct put_row *after;
 };
 
@@ -40,52 +38,52 @@ bool recorder_is_supported(void);
 
 /* Listens on the connection of the writer. NULL: out of memory. */
 struct recorder *recorder_new(sqlite3 *db);
-/* Takes NULL. */
+/* Accepts NULL. */
 void recorder_free(struct recorder *r);
-/* What listens: a connection has one hook, so that who takes it (db/shared/effects.h) passes on
- * what the engine reports, with the recorder as `context`. */
+/* The hook itself. A connection has only one, so db/shared/effects.h, which replaces it, calls this
+ * one, with the recorder as `context`. */
 void recorder_on_row(void *context, sqlite3 *db, int operation, char const *database,
                      char const *table, sqlite3_int64 from, sqlite3_int64 to);
 
-/* A change begins: what is left of another one is forgotten. A dry run is not recorded, but of the
- * first CHANGE_PREVIEW_ROWS entries that it touches it is kept what they were. */
+/* A change begins: forgets the rows of the one before. For a dry run, keeps only the old states of
+ * the first CHANGE_PREVIEW_ROWS entries that it touches. */
 void recorder_begin(struct recorder *r, const struct change *change);
-/* The next statement makes `row->after` at its address, or changes `before` to that where it is,
- * and the recorder takes it from here; recorder_reported behind that statement, whatever the
- * outcome of it. Any other row that is written meanwhile is read from the engine. Both take NULL
- * for `r`. */
+/* Announces that the next statement inserts `row->after`, or updates `before` to it, so that the
+ * recorder need not read the row from the engine. Call recorder_reported after that statement,
+ * whatever its outcome. Any other row that is written meanwhile is read from the engine. Both
+ * accept NULL for `r`. */
 void recorder_report(struct recorder *r, const struct recorder_row *row);
 void recorder_reported(struct recorder *r);
-/* True where a part is to be written by recorder_relieve before the next statement, or where the
- * change has failed already (recorder_status). */
+/* True if recorder_relieve must write a part before the next statement, or if the change has failed
+ * already (recorder_status). */
 bool recorder_is_full(const struct recorder *r);
-/* What went wrong with the change under way; the engine knows nothing of it. Takes NULL. */
+/* The recorder's error in the current change, which the engine does not report. Accepts NULL. */
 enum catalogue_status recorder_status(const struct recorder *r);
 enum catalogue_status recorder_relieve(struct recorder *r, struct tx *tx);
-/* So many entries came to the index without being written. Takes NULL. */
+/* Counts entries that returned to the index without being written. Accepts NULL. */
 enum catalogue_status recorder_count(struct recorder *r, int64_t site, int64_t index,
                                      uint64_t created);
-/* What is known of a source's file, before its row is written with another hash (NULL: none) or
- * goes; and of the file of an entry, before an undo does so. Kept where its entry was somewhere.
- * NULL: no recorder. */
+/* Record the state of a source's file before its row gets another hash (NULL: none) or is deleted;
+ * and of the file of an entry before an undo does so. Only files that have had an entry are
+ * recorded. `r` may be NULL. */
 enum catalogue_status recorder_keep_file(struct recorder *r, struct tx *tx, int64_t source,
                                          const char *path, const void *hash, size_t hash_len);
 enum catalogue_status recorder_keep_file_of(struct recorder *r, struct tx *tx, int64_t source,
                                             int64_t site, const char *loc);
-/* The change is whole: where it wrote something, its rows and the line on itself are written, for
- * the revision that tx_end_change gives it next. */
+/* The change is complete: if it wrote something, writes its rows and its row of `history`, with the
+ * revision that tx_end_change gives it next. */
 enum catalogue_status recorder_end(struct recorder *r, struct tx *tx, const struct change *change,
                                    struct change_result *result);
-/* Of a dry run those entries, without what they are after it; NULL: none, or no recorder. Borrowed
- * until the next change. */
+/* The old states of the entries of a dry run; NULL: none, or no recorder. Borrowed until the next
+ * change. */
 struct history_part;
 enum catalogue_status recorder_first_rows(const struct recorder *r,
                                           const struct history_part **out);
-/* Nothing of the change is to be kept. */
+/* Forgets the current change. */
 void recorder_drop(struct recorder *r);
 
-/* Retention. Drops what is older than the catalogue keeps, oldest first and no more than a small
- * batch; the caller's transaction. `*more` where there is more to drop. */
+/* Drops a small batch of changes that the catalogue does not keep any longer, oldest first, in the
+ * caller's transaction. `*more`: there is more to drop. */
 enum catalogue_status recorder_trim(struct tx *tx, bool *more, uint64_t *dropped);
 /* Whether recorder_trim would find something: reads only, outside of a transaction. */
 bool recorder_trim_is_due(struct tx *tx);

@@ -45,7 +45,7 @@ struct history_text history_part_keep(struct history_part *part, const char *tex
     return kept;
 }
 
-/* Eight bytes a step: of each loc of a list it is made once, by the writer. Part of the format. */
+/* Hashes eight bytes at a time, since the writer hashes each loc of a list. Part of the format. */
 static uint64_t hash_word(uint64_t hash, const char *bytes, size_t count)
 {
     uint64_t word = 0;
@@ -132,11 +132,11 @@ bool history_row_is_idle(const struct history_part *part, const struct history_r
 enum row_flag {
     ROW_BEFORE = 1,
     ROW_AFTER = 2,
-    ROW_SAME_SITE = 4,  /* as the row before */
-    ROW_EXTENSIONS = 8, /* its images have them, behind all else */
+    ROW_SAME_SITE = 4,  /* the site of the row before */
+    ROW_EXTENSIONS = 8, /* its images end with extensions */
 };
 
-/* What of an image stands behind its flags; the rest is as in the image before it. */
+/* The fields that follow an image's flags; all others are as in the image before it. */
 enum image_flag {
     IMAGE_ADDRESS = 1,
     IMAGE_SOURCE = 2,
@@ -145,12 +145,12 @@ enum image_flag {
     IMAGE_CHANGED = 16,
     IMAGE_LASTMOD = 32,
     IMAGE_DIGEST = 64,
-    IMAGE_TIME = 128, /* in place of IMAGE_LASTMOD: see time_number */
+    IMAGE_TIME = 128, /* instead of IMAGE_LASTMOD: see time_number */
 };
 
 struct packer {
     const struct history_part *part;
-    char *out; /* where there is room for all that is still to come (packed_bound) */
+    char *out; /* has room for the rest of the part (packed_bound) */
     int64_t site;
     int64_t time; /* the last one that was packed as a number */
     struct history_text loc;
@@ -158,8 +158,8 @@ struct packer {
 };
 
 #define NUMBER_MAX_BYTES 10u
-/* Beside its texts: two bytes of flags each and, of both images, five numbers and the two of each
- * text; the site; those of the loc. */
+/* Without its texts: the flags; and at most so many numbers for the site, for the loc and for each
+ * of both images. */
 #define ROW_MAX_BYTES (3 + NUMBER_MAX_BYTES * (1 + 2 + 2 * (5 + 2 + 2 + 2)))
 
 static size_t packed_bound(const struct history_part *part)
@@ -181,7 +181,7 @@ static void pack_number(struct packer *p, uint64_t value)
     *p->out++ = (char)value;
 }
 
-/* Small numbers of either sign are short. */
+/* Packs a difference: small ones, positive or negative, take few bytes. */
 static void pack_step(struct packer *p, int64_t from, int64_t to)
 {
     int64_t step = (int64_t)((uint64_t)to - (uint64_t)from);
@@ -196,7 +196,8 @@ static size_t shared_start(const char *a, size_t a_len, const char *b, size_t b_
     return len;
 }
 
-/* 0: none; else the length of the rest + 1, how much it shares with `last`, and the rest. */
+/* Packs 0 for NULL; else the length of the suffix + 1, the length of the prefix that it shares with
+ * `last`, and the suffix. */
 static void pack_text(struct packer *p, struct history_text last, struct history_text text)
 {
     const char *texts = p->part->text.data;
@@ -227,8 +228,8 @@ static bool read_digits(const char *text, size_t count, int64_t *out)
 #define TIME_FORM  "0000-00-00T00:00:00Z"
 #define TIME_CHARS (sizeof TIME_FORM - 1)
 
-/* The digits of a time of that form, each pair in bits of its own: no calendar is needed to have
- * the same text again, and times that are near are numbers that are. False: of another form. */
+/* Converts a time of the usual form into a number, each pair of digits in bits of its own: this
+ * needs no calendar, and times that are close give numbers that are close. False: another form. */
 static bool time_number(const char *text, size_t len, int64_t *out)
 {
     int64_t year, month, day, hour, minute, second;
@@ -306,7 +307,7 @@ static void start_image(struct history_image *last)
     last->lastmod = last->digest = last->extensions = HISTORY_NO_TEXT;
 }
 
-/* Appends the rows as they are. */
+/* Appends the rows without deflating them. */
 static bool pack_rows(const struct history_part *part, struct str *out)
 {
     struct packer p = {.part = part};
@@ -327,13 +328,13 @@ static bool pack_rows(const struct history_part *part, struct str *out)
 #define FORM_DEFLATED '\1'
 #define HEAD_BYTES    5u
 
-/* Rows of so few bytes each are of names that go on as they began, which deflating takes to a
- * thirtieth in 60 ns a row, and above so many there are texts in it for which it pays. Between them
- * it would halve what takes ten times as long. */
+/* Deflates parts with very short rows (similar locs shrink to a thirtieth in 60 ns a row) and with
+ * long rows (texts). In between deflating would take ten times as long as packing, and only halve
+ * the size. */
 #define PLAIN_ROW_LEAST_BYTES 16u
 #define PLAIN_ROW_MOST_BYTES  48u
 
-/* Puts the deflated form in place of the plain one, which is in `out` from `start` on. */
+/* Replaces the plain form, which is in `out` from `start` on, by the deflated one. */
 static bool deflate_rows(struct str *out, size_t start)
 {
     const char *rows = out->data + start + 1;
@@ -430,7 +431,7 @@ static struct history_text unpack_text(struct unpacker *u, struct history_text l
         u->part->failed = true;
         return HISTORY_NO_TEXT;
     }
-    char *to = all->data + all->len; /* behind what `last` is a place in */
+    char *to = all->data + all->len; /* behind the text of `last` */
     if (shared > 0)
         memcpy(to, all->data + last.at, (size_t)shared);
     memcpy(to + shared, bytes, (size_t)rest);
@@ -527,7 +528,7 @@ static bool unpack_rows(struct history_part *part, const unsigned char *bytes, s
     return true;
 }
 
-/* More than a part of the longest locs has, before and after. */
+/* More than the largest part has. */
 #define PLAIN_MAX_BYTES (64u << 20)
 
 bool history_part_unpack(struct history_part *part, const void *bytes, size_t len)
@@ -554,8 +555,7 @@ bool history_part_unpack(struct history_part *part, const void *bytes, size_t le
     return done;
 }
 
-/* ---- the filter: 16 bits a loc, of which six are set, so that one loc in a thousand that is not
- * there seems to be */
+/* ---- the Bloom filter: 16 bits for each loc, six of them set; one false positive in a thousand */
 
 #define FILTER_BITS_A_LOC 16u
 #define FILTER_PROBES     6u

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The rows of a change: what each entry that it touched was before and is after it. A part is a few
- * thousand of them, in the order in which they were written, packed into one blob beside a Bloom
- * filter of their locs. Internal to db/; no engine here. One thread for one part.
+/* The rows of a change: each entry that it touched, before and after. A part is about a thousand of
+ * them, in the order in which they were written, packed into one blob beside a Bloom filter of
+ * their locs. Internal to db/; does not use the engine. One thread for one part.
  *
- * Packed: a byte for the form (0 plain, 1 deflated), in the latter case the plain length
- * in four bytes, then the rows. A row: a byte of flags; what is a number as a variable-length one;
- * of a loc how many bytes it shares with the one before, and the rest; of an image what differs
- * from the one before it, a lastmod of the usual form as a number. Most rows of a list are so made
- * of some twenty bytes, which deflating would cost more than writing; longer and shorter ones are
- * deflated.
- */
+ * The packed form: a byte (0 plain, 1 deflated), if deflated the plain length in four bytes, then
+ * the rows. A row has a byte of flags; numbers have a variable length; a loc is the length of the
+ * prefix that it shares with the loc before, and the rest; an image has only the fields that differ
+ * from the image before, and a lastmod of the usual form is a number. Most rows of a list take
+ * about twenty bytes, and are not deflated; shorter and longer ones are. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,13 +17,13 @@
 #include "server/base/map.h"
 #include "server/base/str.h"
 
-/* A part is written once it has so many rows, or texts of so many bytes. */
+/* A part is written once it has this many rows, or texts of this size. */
 #define HISTORY_PART_ROWS 1000u
 #define HISTORY_PART_TEXT (256u << 10)
-/* So few are kept in the change's own row, without a filter. */
+/* Up to this many rows are stored in the change's row of `history`, without a filter. */
 #define HISTORY_INLINE_ROWS 8u
 
-/* A text in the part's `text`; at UINT32_MAX: none. */
+/* A text in the part's `text`; `at` UINT32_MAX: none. */
 struct history_text {
     uint32_t at, len;
 };
@@ -53,12 +51,12 @@ struct history_row {
 struct history_part {
     struct history_row *rows; /* owned */
     uint32_t count, capacity;
-    struct str text; /* what the texts are places in */
+    struct str text; /* all texts of the part */
     struct map by_loc;
-    bool failed; /* memory ran out: it is not whole */
+    bool failed; /* out of memory: the part is incomplete */
 };
 
-/* Of a loc, as filters and maps have it. */
+/* The hash of a loc in filters and maps. */
 uint64_t history_loc_hash(const char *loc, size_t len);
 
 void history_part_clear(struct history_part *part);
@@ -67,21 +65,20 @@ static inline const char *history_text_of(const struct history_part *part, struc
 {
     return text.at == UINT32_MAX ? NULL : part->text.data + text.at;
 }
-/* Keeps a copy, ended by a NUL; NULL: none. */
+/* Stores a copy, ended by a NUL; NULL: none. */
 struct history_text history_part_keep(struct history_part *part, const char *text, size_t len);
-/* The row of this entry, made where the part has none; `*fresh` says so. NULL: out of memory. */
+/* The row of this entry; `*fresh`: it was made. NULL: out of memory. */
 struct history_row *history_part_row(struct history_part *part, int64_t site, const char *loc,
                                      size_t len, bool *fresh);
-/* True where the entry is after the change what it was before: it went away and came back. */
+/* True if the entry is the same before and after the change: it was removed and restored. */
 bool history_row_is_idle(const struct history_part *part, const struct history_row *row);
 
-/* Appends the packed rows but the idle ones. False: out of memory. */
+/* Appends the packed rows, without idle ones. False: out of memory. */
 bool history_part_pack(const struct history_part *part, struct str *out);
-/* Appends the filter of the locs of a part that was made here, not unpacked. False: out of memory.
- */
+/* Appends the filter of the locs of a part that was not unpacked. False: out of memory. */
 bool history_part_filter(const struct history_part *part, struct str *out);
-/* Reads what history_part_pack wrote, into an empty part. False, with `failed` set where memory ran
- * out: else the bytes are no part. */
+/* Unpacks bytes of history_part_pack into an empty part. False: out of memory (`failed` is set), or
+ * malformed bytes. */
 bool history_part_unpack(struct history_part *part, const void *bytes, size_t len);
-/* False where no row of the filter's part is of this loc; true: one may be. */
+/* False: no row of the filter's part has this loc. True: one may have it. */
 bool history_filter_has(const void *filter, size_t filter_len, const char *loc, size_t len);

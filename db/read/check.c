@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Reads results of polls and of scans: single ones, lists by state, and files and entries that
+/* Reads results of polls and of scans: single results, lists by state, and files and entries that
  * nothing polls. */
 #include "db/check.h"
 
@@ -65,7 +65,7 @@ const char *check_remark_word(enum check_remark remark)
     " FROM fetch WHERE list = 1) AND " CHECK_AT("k", "?2")
 #define NAMED "(SELECT id FROM source WHERE name = ?1)"
 
-/* A state of a later version is as good as none. */
+/* A state of a later version is read as CHECK_NEW. */
 static enum check_state read_state(sqlite3_stmt *row, int column)
 {
     unsigned state = (unsigned)sqlite3_column_int(row, column);
@@ -143,7 +143,7 @@ enum catalogue_status catalogue_view_check_by_loc(struct catalogue_view *v, int6
     return load_check(v, row, view_bind(row, "it", site_id, loc), out);
 }
 
-/* In the words of polls. What was split has URLs and is served by its urlset. */
+/* The state of a file as a state of polls. A split file has URLs, and its urlset serves it. */
 static enum check_state state_of_file(enum source_file_state state, bool split)
 {
     switch (state) {
@@ -189,7 +189,7 @@ static enum catalogue_status check_of_file(struct catalogue_view *v, int64_t sit
         check_state_read(out->problem, &out->state);
     if (out->loc == NULL)
         return CATALOGUE_NO_MEMORY;
-    /* The shrink guard keeps entries whose files are gone, and nothing says which these are. */
+    /* The shrink guard keeps entries whose files are gone, and no row marks them. */
     bool unsure = out->state == CHECK_GOOD && sqlite3_column_int64(row, 8) > 0;
     return unsure ? CATALOGUE_NOT_FOUND : CATALOGUE_OK;
 }
@@ -227,7 +227,7 @@ static sqlite3_stmt *filtered(struct catalogue_view *v, const struct check_filte
                                         " AND k.marks >= 16 AND k.marks & 16 AND k.id > ?2"
                                         " ORDER BY k.id LIMIT ?3");
     if (f->state > CHECK_GOOD ||
-        f->state == CHECK_ANY_BAD) /* nearly all are good or new, which no index has */
+        f->state == CHECK_ANY_BAD) /* nearly all rows are good or new, and not in the index */
         return view_statement(v, CHECKS " INDEXED BY fetch_state WHERE k.state > 1 AND"
                                         " (?1 IS NULL OR k.source = coalesce(" NAMED ", 0))"
                                         " AND k.id > ?2 AND k.list = 0 AND (?4 = 0 OR k.site = ?4)"
@@ -294,7 +294,7 @@ enum catalogue_status catalogue_view_check_bad_counts(struct catalogue_view *v, 
                       source, counts);
 }
 
-/* ---- for who polls --------------------------------------------------------------------- */
+/* ---- for the poller -------------------------------------------------------------------- */
 
 enum catalogue_status
 catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
@@ -324,7 +324,7 @@ catalogue_view_checks_due(struct catalogue_view *v, int64_t after, size_t limit,
     return view_status(v, rc);
 }
 
-/* Rows of (where it is, site, loc, whether it is wanted), in the order of the first. */
+/* Columns: position, site, loc, whether it is to be watched; ordered by position. */
 static enum catalogue_status report_unwatched(struct catalogue_view *v, sqlite3_stmt *row, int rc,
                                               char *last, unwatched_each *each, void *context)
 {

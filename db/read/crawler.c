@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What is kept of crawlers (db/crawler.h): what this node saw, what the nodes of a shared catalogue
- * reported, and what logs report that the ledger is to import. */
+/* Reads counts of crawlers (db/crawler.h): this node's own, those that the nodes of a shared
+ * catalogue reported, and visits in logs that the ledger is to import. */
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static void read_crawler_day(sqlite3_stmt *row, struct crawler_day_kept *out)
     snprintf(out->node, sizeof out->node, "%s", node != NULL ? node : "");
 }
 
-/* Both are the columns that read_crawler_page and read_crawler_day take. */
+/* `pages` and `days` select the columns of read_crawler_page and read_crawler_day. */
 static enum catalogue_status walk_crawlers(struct catalogue_view *v, const char *pages,
                                            const char *days, crawler_page_each *each_page,
                                            crawler_day_each *each_day, void *context)

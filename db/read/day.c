@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The sums of days (db/day.h). */
+/* Reads the sums of days (db/day.h). */
 #include "db/read/view_pool.h"
 
 #define SITES_A_LOOK (SITE_DAYS_WRITE_MAX / 2)
 #define GONE_A_LOOK  (SITE_DAYS_WRITE_MAX / 4)
 
-/* Passes the row on if another is kept, or none. */
+/* Passes the row on if the stored row differs or is missing. */
 static void pass_if_other(sqlite3_stmt *row, int kept, const struct site_day *now,
                           site_day_each *each, void *context)
 {
@@ -70,7 +70,7 @@ static enum catalogue_status find_total(struct catalogue_view *v, int32_t day, s
     return view_end_statement(v, row, rc);
 }
 
-/* Each site is found by a step in the key, whatever the number of its days. */
+/* Finds each site by one step in the key, whatever the number of its days. */
 static enum catalogue_status find_removed(struct catalogue_view *v, site_day_each *each,
                                           void *context)
 {

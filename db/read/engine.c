@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What is kept of search engines (db/engine.h). */
+/* Reads the stored reports of search engines (db/engine.h). */
 #include "db/read/row.h"
 #include "db/read/view_pool.h"
 
@@ -9,7 +9,7 @@ static const char *text_of(sqlite3_stmt *row, int column)
     return text != NULL ? text : "";
 }
 
-/* A prepared statement for an engine and (0: none) a site; NULL where it cannot be had. */
+/* A statement with an engine and (0: none) a site bound; NULL on failure. */
 static sqlite3_stmt *bind_engine(struct catalogue_view *v, const char *sql, const char *engine,
                                  int64_t site_id)
 {

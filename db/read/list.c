@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Lists of entries: by index and position, or, with a prefix, by site and loc. Each index or site
- * is one range of a b-tree; the next one is looked up when the last is done. */
+/* Lists entries: by index and position, or, with a prefix, by site and loc. Each index or site is
+ * one range of a b-tree; the next one is looked up at the end of the last. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static enum catalogue_status emit_rows(struct listing *l, sqlite3_stmt *row, int
     return view_status(l->v, rc);
 }
 
-/* The id of the next index or site with id >= `from`; 0 where there is none. */
+/* The id of the next index or site with id >= `from`; 0: none. */
 static enum catalogue_status next_id(struct listing *l, const char *sql, int64_t from, int64_t *out)
 {
     sqlite3_stmt *row = view_statement(l->v, sql);
@@ -45,9 +45,8 @@ static enum catalogue_status next_id(struct listing *l, const char *sql, int64_t
 
 /* ---- by position ----------------------------------------------------------------------- */
 
-/* A filter by source looks at every entry of the index. An SQL index on it would spare that, and
- * make a bulk load dearer by a quarter (26 % more instructions for 100,000 entries, and 4 % where
- * it leaves out the first source): lists are rare, writes are not. */
+/* A filter by source reads every entry of the index. An SQL index on the source would avoid that,
+ * but make a bulk load a quarter more expensive (26 % more instructions for 100,000 entries). */
 static enum catalogue_status list_index(struct listing *l, int64_t index_id, int64_t first)
 {
     sqlite3_stmt *row = view_statement(l->v, "SELECT " ENTRY_ROW_COLUMNS
@@ -110,8 +109,8 @@ static enum catalogue_status list_site(struct listing *l, int64_t site_id, const
     const char *begin = l->list->prefix;
 
     entry_prefix_end(begin, end);
-    /* The engine takes one lower bound for its range: it is to be the greater one (the plus in
-     * the SQL keeps it from taking the other). */
+    /* The engine uses only one lower bound for its range: the greater one (the plus in the SQL
+     * keeps it from using the other). */
     if (strcmp(after_loc, begin) > 0)
         begin = after_loc;
     int rc =
@@ -127,7 +126,7 @@ static enum catalogue_status list_by_loc(struct listing *l, const struct cursor 
         " ORDER BY s.id LIMIT 1";
     int64_t from = after != NULL ? after->owner : 1;
 
-    /* A longer one than any loc is not a prefix of one. */
+    /* No loc has a prefix that is longer than the longest loc. */
     if (strlen(l->list->prefix) > LOC_MAX_CHARS)
         return CATALOGUE_OK;
     int64_t scope;

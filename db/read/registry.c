@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Looks things up in a registry: sites by host, indexes by path, and the index that a loc belongs
- * to. */
+/* Lookups in a registry: sites by host, indexes by path, and the index that a loc belongs to. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +23,8 @@ void registry_unref(const struct registry *r)
 
     if (store == NULL)
         return;
-    /* Release: what this thread read is read before another one frees it; acquire: the freeing. */
+    /* Release: this thread's reads happen before another thread frees the store; acquire: for the
+     * thread that frees it. */
     if (atomic_fetch_sub_explicit(&store->references, 1, memory_order_acq_rel) == 1)
         registry_store_free(store);
 }
@@ -44,7 +44,7 @@ static const struct registry_site *find_origin(const struct registry_store *stor
     return NULL;
 }
 
-/* The claims of a host are neighbours: `*count` of them. */
+/* Finds the claims of a host, which are neighbours: `*count` of them. */
 static const struct host_claim *find_claims(const struct registry_store *store, const char *host,
                                             size_t len, size_t *count)
 {
@@ -91,8 +91,8 @@ static const struct registry_index *find_stem(const struct registry_store *store
     return NULL;
 }
 
-/* The claim that a request for the host (normalised, without port; `port` 0: none written) follows:
- * of an origin before those of aliases, of the very port before those of any. NULL: no site's. */
+/* The claim that serves a request for the host (normalised, without port; `port` 0: none given):
+ * origins before aliases, and a claim with the same port before one without. NULL: none. */
 static const struct host_claim *best_claim(const struct registry_store *store, const char *host,
                                            size_t len, uint16_t port)
 {
@@ -204,7 +204,7 @@ uint32_t registry_max_pages(const struct registry *r, const struct registry_inde
                                      : registry_site_by_id(r, list->site_id)->max_pages;
 }
 
-/* Whose claim answers for a request's host; NULL: nobody's. */
+/* The claim that serves a request's host; NULL: none. */
 static const struct host_claim *answering_claim(const struct registry *r, const char *host)
 {
     char normal[HOST_MAX_CHARS + 7];
@@ -249,7 +249,8 @@ static const struct registry_index *list_by_path(const struct registry_site *sit
     return NULL;
 }
 
-/* `name` as it stands, which is the normal form as a rule: a bulk names its index in every row. */
+/* Finds the list by the unchanged `name`, which mostly is in normal form: each row of a bulk may
+ * name its index. */
 static const struct registry_index *list_by_text(const struct registry *r, const char *name,
                                                  enum list_kind kind,
                                                  const struct registry_site **site)
@@ -317,8 +318,8 @@ bool registry_is_name_of(const struct registry *r, const char *name, int64_t sit
 
 /* ---- where a loc belongs --------------------------------------------------------------- */
 
-/* Runs once for each row of a bulk, so: no allocation, and nothing that grows
- * with the number of sites, of indexes elsewhere, or of page names. */
+/* This code runs for each row of a bulk, so it does not allocate, and its time does not grow with
+ * the number of sites, of indexes in other folders, or of page names. */
 
 static bool port_fits(const struct host_claim *claim, const struct url *loc)
 {
@@ -331,13 +332,13 @@ static const struct host_claim *loc_claims(const struct registry *r, const struc
     return find_claims(registry_store_of(r), loc->text + loc->host_at, loc->host_len, count);
 }
 
-/* The first claim as a cross host of a site that does not stand before `ordinal` in their order;
- * by halves, since a CDN's host may be a cross host of every site there is. */
+/* The first claim as a cross host of a site with at least this ordinal. A binary search, since a
+ * CDN's host may be a cross host of all sites. */
 static size_t find_cross(const struct host_claim *claims, size_t count, uint32_t ordinal)
 {
     size_t low = 0, high = count;
 
-    while (low < high) { /* cross hosts stand last, their sites descending */
+    while (low < high) { /* cross hosts are last, their sites descending */
         size_t middle = low + (high - low) / 2;
         if (claims[middle].kind != CLAIM_CROSS || claims[middle].site > ordinal)
             low = middle + 1;
@@ -404,7 +405,7 @@ const struct registry_site *registry_site_of_alias(const struct registry *r, con
     return site_of(r, host, CLAIM_ALIAS, besides);
 }
 
-/* Why a loc whose origin is not a site's has no place without an index named. */
+/* Why a loc whose origin is not a site's must name its index. */
 static enum rule_code refuse_stranger(const struct registry *r, const struct url *loc,
                                       struct placement *out)
 {
@@ -430,9 +431,9 @@ static size_t directory_len(const struct url *loc)
     return scope_directory_len(loc->text + loc->origin_len, loc->path_len);
 }
 
-/* The list of the site that calls one of its pages so; NULL: none. Each of them begins with its
- * path without ".xml", so the table is asked for every beginning of the name, the hash carried on.
- * No pattern has a slash, so that a beginning has all of the directory. */
+/* The list of the site that could have a page with this name; NULL: none. A page name begins with
+ * the list's path without ".xml", so every prefix of the name is looked up, with a hash that is
+ * extended byte by byte. Since no pattern has a slash, a prefix contains the whole directory. */
 static const struct registry_index *list_of_page(const struct registry *r, uint32_t site,
                                                  const struct url *loc)
 {
@@ -454,10 +455,9 @@ static const struct registry_index *list_of_page(const struct registry *r, uint3
     return NULL;
 }
 
-/* OK, or why a list of `site` is not to list the loc: it is answered with a page, present or
- * possible, of the site that a request for it would choose. A host that another site has as its
- * alias does not count: a site may name any host that is nobody's origin, and would so take others'
- * locs on a CDN that serves them all. */
+/* OK, or why a list of `site` must not contain the loc: the loc is the URL of a page, present or
+ * possible, of the site that serves its host. Aliases of another site do not count: a site may have
+ * any host that is not an origin as its alias, and could block others' locs on a shared CDN. */
 static enum rule_code check_page(const struct registry *r, const struct registry_site *site,
                                  const struct url *loc)
 {
@@ -466,7 +466,7 @@ static enum rule_code check_page(const struct registry *r, const struct registry
 
     if (loc->len != loc->origin_len + loc->path_len)
         return RULE_OK; /* a query never gets a page */
-    /* Who writes no port has the standard ones, of either scheme. */
+    /* Without a port a host has the standard ports of both schemes. */
     claim = best_claim(registry_store_of(r), loc->text + loc->host_at, loc->host_len, loc->port);
     if (claim == NULL || (claim->port == 0 && !standard) ||
         (claim->kind == CLAIM_ALIAS && &r->sites[claim->site] != site))
@@ -477,9 +477,9 @@ static enum rule_code check_page(const struct registry *r, const struct registry
     return list->kind == LIST_URLSET ? RULE_OF_URLSET : RULE_LOC_IS_PAGE;
 }
 
-/* The index whose directory holds the loc, the deepest; of several there the oldest, so that a new
- * index beside it diverts nothing. One walk along the path, the hash carried on from slash to
- * slash. */
+/* The deepest index whose directory contains the loc; of several in that directory the oldest, so
+ * that a new index beside it takes over nothing. Walks along the path once, and extends the hash
+ * from slash to slash. */
 static const struct registry_index *deepest_index(const struct registry *r, uint32_t site,
                                                   const char *path, size_t path_len)
 {
@@ -506,7 +506,7 @@ registry_deepest_index(const struct registry *r, const struct registry_site *sit
     return deepest_index(r, (uint32_t)(site - r->sites), path, strlen(path));
 }
 
-/* `*cross` where its host is a cross host of the site's. */
+/* `*cross`: the loc's host is a cross host of the site. */
 static enum rule_code place_in(const struct registry *r, const struct url *loc,
                                const struct registry_site *site, const struct registry_index *index,
                                bool *cross)

@@ -13,7 +13,7 @@
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
-/* calloc of 0 members may give NULL, which is not a failure here. */
+/* calloc of 0 members may return NULL, which is not a failure here. */
 static void *new_array(size_t count, size_t size, bool *failed)
 {
     void *array = calloc(count > 0 ? count : 1, size);
@@ -91,7 +91,7 @@ void registry_store_free(struct registry_store *store)
     free(store);
 }
 
-/* Copies a text into the string arena; NULL when it would not fit (string_bytes was wrong). */
+/* Copies a text into the string arena; NULL if it does not fit (string_bytes was wrong). */
 static const char *registry_store_text(struct registry_store *store, const char *text, size_t len)
 {
     char *at = store->strings + store->string_len;
@@ -120,7 +120,7 @@ static int compare_index_ids(const void *a, const void *b)
     return ((*x)->id > (*y)->id) - ((*x)->id < (*y)->id);
 }
 
-/* Sorts the sites by id; to be called once all sites stand, before registry_site_by_id. */
+/* Sorts the sites by id; called once all sites are loaded, before registry_site_by_id. */
 static void registry_store_sort_sites(struct registry_store *store)
 {
     for (size_t i = 0; i < store->pub.site_count; i++)
@@ -154,8 +154,8 @@ static int compare_claims(const void *a, const void *b)
         order = (x->kind > y->kind) - (x->kind < y->kind);
     if (order == 0)
         order = (int)y->managed - (int)x->managed;
-    /* Ordinals follow the origins, so that http stands before https: turned round, since a host
-     * that has both is asked for by https as a rule. */
+    /* Descending: ordinals follow the origins, so http comes before https, and requests for a host
+     * with both mostly use https. */
     if (order == 0)
         order = (x->site < y->site) - (x->site > y->site);
     return order;
@@ -238,8 +238,9 @@ static int compare_directories(const void *a, const void *b)
     return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
 }
 
-/* Groups the lists by site and directory: what holds a loc, and what could have a page of its
- * name, is then found by the directories of the loc, however many lists there are. */
+/* Groups the lists by site and directory. The index that contains a loc, and the list that could
+ * have a page with its name, are then found by the loc's directories, however many lists there are.
+ */
 static bool build_directories(struct registry_store *store)
 {
     bool failed = false;
@@ -298,13 +299,13 @@ static bool registry_store_seal(struct registry_store *store)
            build_stems(store);
 }
 
-/* One pass over each table, in an order that lets neighbours be joined without a lookup. Sizes are
- * asked for first, so that each kind of thing is allocated once. */
+/* One pass over each table, in an order in which neighbours are joined without a lookup. Sizes are
+ * read first, so that each array is allocated once. */
 static const char sql_catalogue[] =
     "SELECT epoch, revision, registry_revision FROM catalogue WHERE one = 1";
-/* What a source takes at the most, each text with its end. */
+/* Most bytes of a source's texts, each with its NUL. */
 #define SOURCE_ROOM(bit, kind, c, member, option, column, ...) " || coalesce(" column ", '') || '.'"
-/* And how many lines, with the end of each list. */
+/* Most lines of a source's lists, each list with its NULL. */
 #define SOURCE_LINES(bit, kind, c, member, option, column, ...)                                    \
     " + coalesce(length(" column ") - length(replace(" column ", char(10), '')) + 2, 0)"
 static const char sql_sizes[] =
@@ -325,7 +326,7 @@ static const char sql_sizes[] =
                      ", coalesce(sum(0" SOURCE_SETTINGS(
                          SOURCE_LINES) "), 0) AS lines"
                                        "  FROM source_made WHERE removed = 0) AS m";
-/* `robots IS NOT NULL` would read the text to its end; its type is at the row's beginning. */
+/* `robots IS NOT NULL` would read the whole text; its type is at the beginning of the row. */
 static const char sql_sites[] =
     "SELECT id, origin, managed, max_pages, robots_off, robots_revision, robots_changed_at,"
     " typeof(robots) = 'text', frozen, checked FROM site WHERE removed = 0 ORDER BY origin";
@@ -343,7 +344,7 @@ static const char sql_tokens[] =
 static const char sql_sources[] = "SELECT name, site" SOURCE_SETTINGS(
     SOURCE_COLUMN) " FROM source_made WHERE removed = 0 ORDER BY name";
 
-/* Takes one row. CATALOGUE_CORRUPT where it cannot be. */
+/* Loads one row. CATALOGUE_CORRUPT: the row is invalid. */
 typedef enum catalogue_status load_row(struct registry_store *store, sqlite3_stmt *row);
 
 static const char *column_text(struct registry_store *store, sqlite3_stmt *row, int column)
@@ -368,10 +369,10 @@ static enum catalogue_status load_site(struct registry_store *store, sqlite3_stm
     site->robots_off = sqlite3_column_int(row, 4) != 0;
     site->robots_revision = (uint64_t)sqlite3_column_int64(row, 5);
     site->robots_changed_at = sqlite3_column_int64(row, 6);
-    site->robots = sqlite3_column_int(row, 7) != 0 ? "" : NULL; /* fill_robots has the text */
+    site->robots = sqlite3_column_int(row, 7) != 0 ? "" : NULL; /* fill_robots sets the text */
     site->frozen = freeze_read(sqlite3_column_int64(row, 8));
     site->check = sqlite3_column_int(row, 9) != 0;
-    /* Stored as normalised; what is not would be found under another name than its own. */
+    /* Origins are stored in normal form; another form would not be found. */
     if (site->origin == NULL ||
         url_parse_origin(site->origin, strlen(site->origin), &site->origin_url) != RULE_OK ||
         strcmp(site->origin, site->origin_url.text) != 0)
@@ -416,8 +417,8 @@ static enum catalogue_status load_index(struct registry_store *store, sqlite3_st
     }
     URLSET_SETTINGS(X)
 #undef X
-    /* Page names are made of both without further checks; a list of an unknown kind is not served
-     * as one of another. */
+    /* Checked here, since page names are made of path and pattern without further checks. A list of
+     * an unknown kind is not served as one of another kind. */
     if (index->kind > LIST_URLSET || index->path == NULL || index->page_pattern == NULL ||
         scope_check_index_path(index->path) != RULE_OK ||
         scope_check_pattern(index->page_pattern) != RULE_OK)
@@ -430,7 +431,7 @@ static enum catalogue_status load_index(struct registry_store *store, sqlite3_st
     return CATALOGUE_OK;
 }
 
-/* Aliases stand before cross hosts: "alias" < "cross". */
+/* Aliases come before cross hosts: "alias" < "cross". */
 static enum catalogue_status load_host(struct registry_store *store, sqlite3_stmt *row)
 {
     struct registry_site *site = find_site(store, sqlite3_column_int64(row, 0));
@@ -489,7 +490,7 @@ static enum catalogue_status load_token(struct registry_store *store, sqlite3_st
         sqlite3_column_type(row, 7) == SQLITE_NULL ? NULL : column_text(store, row, 7);
     token->grant.expires_at = sqlite3_column_int64(row, 8);
     token->managed = sqlite3_column_int(row, 9) != 0;
-    /* What is not a role must not pass for one that may more. */
+    /* An unknown role must not count as a role with more rights. */
     if (token->grant.name == NULL || token->grant.role < GRANT_READ ||
         token->grant.role > GRANT_ADMIN)
         return CATALOGUE_CORRUPT;
@@ -497,7 +498,7 @@ static enum catalogue_status load_token(struct registry_store *store, sqlite3_st
     return CATALOGUE_OK;
 }
 
-/* False: there is a text that could not be kept. */
+/* False: a text could not be stored. */
 static bool load_text(struct registry_store *store, sqlite3_stmt *row, int column, const char **out)
 {
     if (sqlite3_column_type(row, column) != SQLITE_NULL)
@@ -614,7 +615,7 @@ static enum catalogue_status read_sizes(sqlite3 *db, struct registry_sizes *out)
     return connection_status(rc);
 }
 
-/* The text that `before` has of the site, with a reference; NULL where it is to be read. */
+/* The text of the site in `before`, with a reference; NULL: it must be read. */
 static struct shared_text *text_of_before(const struct registry *before,
                                           const struct registry_site *site)
 {
@@ -724,7 +725,7 @@ enum catalogue_status registry_load(sqlite3 *db, const struct registry *before,
     return CATALOGUE_OK;
 }
 
-/* ---- from elsewhere -------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------- */
 
 static void add_list(struct registry_sizes *sizes, const struct registry_index *list)
 {
@@ -770,7 +771,7 @@ static const char *const *keep_hosts(struct registry_store *store, const char *c
     return first;
 }
 
-/* False where page names could not be made of it. */
+/* False: path or pattern is invalid. */
 static bool keep_index(struct registry_store *store, const struct registry_index *plain,
                        int64_t site_id)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A registry while it is made, and the maps behind its lookups. Internal to db/: registry_store.c
- * fills one, registry.c looks things up in it; everybody else sees `struct registry`.
+/* The private part of a registry: its memory and the maps for lookups. Internal to db/:
+ * registry_store.c fills it, registry.c uses its maps; all others see `struct registry`.
  *
- * Invariants after registry_store_seal: nothing changes but `references`; every pointer of the
- * public struct leads into this store. */
+ * Invariants after registry_store_seal: only `references` changes; every pointer of the public
+ * struct leads into this store. */
 #pragma once
 
 #include <sqlite3.h>
@@ -17,7 +17,7 @@
 #include "db/registry.h"
 #include "server/base/map.h"
 
-/* What says that a host is a site's. The order is that of preference. */
+/* The reason why a host belongs to a site, in order of preference. */
 enum claim_kind { CLAIM_ORIGIN, CLAIM_ALIAS, CLAIM_CROSS };
 
 struct host_claim {
@@ -25,20 +25,20 @@ struct host_claim {
     uint32_t host_len;
     enum claim_kind kind;
     uint32_t site;      /* ordinal in registry.sites */
-    bool managed;       /* an alias that the configuration gave: before others */
-    uint16_t port;      /* as written; 0: none, fits every port */
-    uint32_t same_host; /* of the first of a host: how many there are */
+    bool managed;       /* an alias of the configuration: before others */
+    uint16_t port;      /* 0: none given, matches every port */
+    uint32_t same_host; /* in the first claim of a host: how many claims the host has */
 };
 
-/* The lists of one site that lie in one directory. */
+/* The lists of one site in one directory. */
 struct directory {
-    const char *path; /* up to and with its last slash; not NUL-terminated */
+    const char *path; /* including its last slash; not NUL-terminated */
     uint32_t path_len;
     uint32_t site;         /* ordinal in registry.sites */
     uint32_t first, count; /* of by_directory, indexes before urlsets, each by id ascending */
 };
 
-/* A site's robots.txt: as large as 500 KiB, and shared by all registries that have it. */
+/* A site's robots.txt, up to 500 KiB: shared by all registries that have it. */
 struct shared_text {
     atomic_uint references;
     size_t len;
@@ -56,7 +56,7 @@ struct registry_store {
     struct registry_token *tokens;
     struct source_settings *sources;
     uint32_t *pages;
-    const char **hosts; /* and behind them the lines of sources' lists */
+    const char **hosts; /* followed by the lines of sources' lists */
     char *strings;
     size_t site_capacity, index_capacity, token_capacity, source_capacity, page_capacity,
         host_capacity;
@@ -77,11 +77,11 @@ struct registry_store {
     struct map stem_map;      /* of indexes, by their path without ".xml" */
 };
 
-/* How much is to be loaded, at most. */
+/* Upper bounds of what is loaded. */
 struct registry_sizes {
     size_t sites, indexes, tokens, sources, pages, hosts, string_bytes;
 };
-/* Frees a store, whole or half built, whatever its references. Takes NULL. */
+/* Frees a store, complete or not, whatever its references. Accepts NULL. */
 void registry_store_free(struct registry_store *store);
 
 static inline const struct registry_store *registry_store_of(const struct registry *r)
@@ -89,27 +89,27 @@ static inline const struct registry_store *registry_store_of(const struct regist
     return (const struct registry_store *)r;
 }
 
-/* Where the hashes of a site's paths begin: those of its directories, and of its indexes. */
+/* Initial value of the hashes of a site's paths (of directories and indexes). */
 static inline uint32_t store_path_basis(uint32_t site)
 {
     return map_hash(MAP_HASH_BASIS, (const char *)&site, sizeof site);
 }
 
-/* Of its path, without ".xml". */
+/* The length of its path without ".xml". */
 static inline size_t store_stem_len(const struct registry_index *index)
 {
     return strlen(index->path) - strlen(".xml");
 }
-/* Parts "host" or "host:port" (normalised): the length without port, `*port` 0 where none is
- * written. Knows "[::1]:8080". */
+/* Splits "host" or "host:port" (normalised; also "[::1]:8080"): returns the length without port;
+ * `*port` is 0 without one. */
 size_t store_split_host(const char *host, uint16_t *port);
 
 /* Reads a registry from the file. Internal to db/: views and the writer use it. */
 
 /* Reads inside the caller's transaction, so that all of it is of one revision (the writer's own
  * uncommitted changes included). Removed sites and indexes are left out. The caller owns the one
- * reference; on failure `*out` is NULL. `before` (NULL: none) is one that was loaded of the same
- * file at the same or an earlier revision, of nothing that was rolled back: a robots.txt that has
- * not changed since is taken from it, so that no change waits for all sites' to be read. */
+ * reference; on failure `*out` is NULL. `before` (NULL: none) is a registry of the same file at the
+ * same or an earlier committed revision: unchanged robots.txt texts are shared with it, so that a
+ * change need not read those of all sites. */
 enum catalogue_status registry_load(sqlite3 *db, const struct registry *before,
                                     struct registry **out);

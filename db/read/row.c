@@ -15,7 +15,7 @@ void id_format(int64_t index, uint32_t position, int64_t serial, char out[ENTRY_
              (uint64_t)serial);
 }
 
-/* Reads lower-case hex up to `end`, at most 16 digits. NULL where there is none. */
+/* Reads lower-case hex up to `end`, at most 16 digits. NULL: malformed. */
 static const char *read_hex(const char *text, char end, uint64_t *out)
 {
     uint64_t value = 0;
@@ -47,7 +47,7 @@ bool id_parse(const char *id, int64_t *index, uint32_t *position, int64_t *seria
         return false;
     if (i > ID_MAX_INDEX || p > UINT32_MAX || s > INT64_MAX)
         return false;
-    /* One entry, one id: "01-0-1" must not be another name of "1-0-1". */
+    /* An entry has only one id: "01-0-1" must not be accepted for "1-0-1". */
     char canonical[ENTRY_ID_SIZE];
     id_format((int64_t)i, (uint32_t)p, (int64_t)s, canonical);
     if (strcmp(canonical, id) != 0)
@@ -101,8 +101,8 @@ static void encode(const unsigned char *in, size_t len, char *out)
     *out = '\0';
 }
 
-/* False for characters outside the alphabet, text that is too long, and bits left over that are
- * not 0: one place has one text. */
+/* False for characters outside the alphabet, text that is too long, and trailing bits that are not
+ * 0: a place has only one text. */
 static bool decode_address(const char *text, unsigned char *out, size_t size, size_t *len)
 {
     uint32_t bits = 0;
@@ -165,7 +165,7 @@ bool cursor_parse(const char *text, struct cursor *out)
     return out->owner > 0;
 }
 
-/* Single entries: by id, by loc; and what a record is worth to If-Match. */
+/* ---- single entries: by id, by loc; and their etags */
 
 bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out)
 {
@@ -176,7 +176,8 @@ bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out)
     out->position = id_address_position(address);
     out->page = out->position / LIMIT_PAGE_ENTRIES + 1;
     out->site_id = sqlite3_column_int64(row, 1);
-    /* The struct owns its strings elsewhere, hence no const; here nobody writes to them. */
+    /* The members are not const since other users of the struct own the strings; here they are
+     * borrowed and not written to. */
     out->loc = (char *)(uintptr_t)sqlite3_column_text(row, 2);
     out->lastmod = (char *)(uintptr_t)sqlite3_column_text(row, 3);
     out->digest = (char *)(uintptr_t)sqlite3_column_text(row, 4);
@@ -275,7 +276,7 @@ enum catalogue_status catalogue_view_row_by_loc(struct catalogue_view *v, int64_
     return catalogue_view_entry_by_loc(v, -urlset_id, loc, out);
 }
 
-/* FNV-1a over 128 bits: distinguished by chance only, and no library beyond the engine. */
+/* FNV-1a with 128 bits: not cryptographic, and needs no library. */
 typedef unsigned __int128 etag_hash;
 
 static etag_hash hash_bytes(etag_hash hash, const void *bytes, size_t len)
@@ -288,8 +289,8 @@ static etag_hash hash_bytes(etag_hash hash, const void *bytes, size_t len)
     return hash;
 }
 
-/* With a mark before it and its NUL behind it, so that an absent text differs from an empty one
- * and no two neighbours can trade bytes. */
+/* Hashes a mark before the text and its NUL behind it, so that NULL differs from "" and bytes
+ * cannot move between neighbouring texts. */
 static etag_hash hash_text(etag_hash hash, const char *text)
 {
     hash = hash_bytes(hash, text != NULL ? "+" : "-", 1);
@@ -298,7 +299,7 @@ static etag_hash hash_text(etag_hash hash, const char *text)
 
 static etag_hash hash_number(etag_hash hash, int64_t number)
 {
-    unsigned char bytes[8]; /* of one order on every machine */
+    unsigned char bytes[8]; /* in the same order on every machine */
 
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)((uint64_t)number >> 8 * i);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The opaque text id of an entry: index, position and serial. Found by its address without an
- * index of its own, and never valid for another entry, since a serial is given once.
- * Internal to db/. Pure functions, thread safe. */
+/* The opaque text id of an entry: index, position and serial. Index and position are its address,
+ * so a lookup needs no SQL index; an id is never valid for another entry, since a serial is used
+ * once. Internal to db/. Pure functions, thread safe. */
 #pragma once
 
 #include <sqlite3.h>
@@ -29,13 +29,13 @@ static inline uint32_t id_address_position(int64_t address)
     return (uint32_t)(address & UINT32_MAX);
 }
 
-/* What rows of the list have as their site: each loc once in a site, and once in a urlset. */
+/* The value of column `site` in rows of the list: a loc is unique in a site, and in each urlset. */
 static inline int64_t list_scope(const struct registry_index *list)
 {
     return list->kind == LIST_URLSET ? -list->id : list->site_id;
 }
 
-/* A text, NULL for NULL; a number that is not negative. */
+/* Read a column: a text, or NULL; a number that is not negative. */
 static inline const char *row_text(sqlite3_stmt *row, int column)
 {
     return (const char *)sqlite3_column_text(row, column);
@@ -45,8 +45,8 @@ static inline uint64_t row_number(sqlite3_stmt *row, int column)
     return (uint64_t)sqlite3_column_int64(row, column);
 }
 
-/* A hash as it is kept: 16 bytes, the high ones first, whatever the machine. False: there is none,
- * which is kept as NULL and read as zero. */
+/* A hash as stored: 16 bytes, big-endian. False: no hash, which is stored as NULL and read as 0, 0.
+ */
 bool row_hash_bytes(const uint64_t hash[2], unsigned char bytes[16]);
 void row_hash(sqlite3_stmt *row, int column, uint64_t hash[2]);
 
@@ -58,19 +58,19 @@ struct put_row {
     bool has_lastmod, has_digest;
     char lastmod[LASTMOD_MAX_CHARS + 1];
     char digest[DIGEST_MAX_BYTES + 1];
-    /* NULL: none. Of a row that was read the transaction's own, until the next row is read. */
+    /* NULL: none. After put_row_read borrowed from the transaction, until the next row is read. */
     const char *extensions;
     size_t extensions_len;
 };
 
 void id_format(int64_t index, uint32_t position, int64_t serial, char out[ENTRY_ID_SIZE]);
-/* Reads an id in exactly the form that id_format writes. False, with nothing written, otherwise. */
+/* Parses an id in exactly the form that id_format writes. Otherwise false, with nothing written. */
 bool id_parse(const char *id, int64_t *index, uint32_t *position, int64_t *serial);
 
-/* The text that says where a list goes on. Internal to db/.
+/* The cursor of a list: where the next page of the list begins. Internal to db/.
  *
- * A cursor names a place, not a row: the address or the loc that was last listed. So it stays good
- * when that entry is removed, and what is added meanwhile stands before or behind it. */
+ * A cursor names a place, not a row: the last listed address or loc. So it stays valid when that
+ * entry is removed, and entries added meanwhile are before or behind it. */
 
 enum cursor_kind {
     CURSOR_POSITION = 'p', /* lists by index and position */
@@ -85,13 +85,13 @@ struct cursor {
 };
 
 void cursor_format(const struct cursor *cursor, char out[ENTRY_CURSOR_SIZE]);
-/* Reads exactly what cursor_format writes. False, with `*out` undefined, otherwise. */
+/* Parses exactly the form that cursor_format writes. Otherwise false, with `*out` undefined. */
 bool cursor_parse(const char *text, struct cursor *out);
 
-/* The columns that make an entry record, and reading them. Internal to db/, the read side. */
+/* The columns of an entry record, and functions that read them. Internal to db/, the read side. */
 
-/* Of a row `k` of `fetch`: its loc, which is kept without the origin of its site where it begins
- * with that, whether it is of a loc, and how that is kept. */
+/* For a row `k` of `fetch`, which stores its loc without the origin of its site, if it begins with
+ * it: its loc, a condition that it has a loc, and the stored form of a loc. */
 #define CHECK_LOC(k)                                                                               \
     "(iif(substr(" k ".loc, 1, 1) = '/', (SELECT origin FROM site WHERE id = " k ".site), '')"     \
     " || " k ".loc)"
@@ -102,17 +102,18 @@ bool cursor_parse(const char *text, struct cursor *out);
     "coalesce((SELECT substr(" text ", length(origin) + 1) FROM site WHERE id = " site_id          \
     " AND substr(" text ", 1, length(origin) + 1) = origin || '/'), " text ")"
 
-/* What is known of the files of sources. Of a sitemap that a remote source lists and polls, its row
- * of `fetch` reports it (listed); each other has a row of source_file_row. Together they are the
- * view source_file, which finds no path by an index: FILE_AT does. A claim is '' where it is as
- * lastmod: FILE_CLAIM_TEXT says it. */
+/* The files of sources. For a sitemap that a remote source lists and polls, its row of `fetch`
+ * (listed) has all data; other files have a row of source_file_row. The view source_file has both,
+ * but no SQL index finds a path in it: use FILE_AT. A claim is stored as '' if it equals lastmod:
+ * FILE_CLAIM_TEXT is the claim itself. */
 #define FILE_CLAIM_TEXT "iif(claim = '', lastmod, claim)"
 #define FILE_KEPT_COLUMNS                                                                          \
     "source, path, site, loc, state, refused, device, inode, size, mtime_ns, hash, lastmod, urls," \
     " bytes, newest_lastmod, one_lastmod, future, problem, detail, line, \"column\","              \
     " problem_since, remarks, claim"
-/* How `fetch` keeps a date, and that as text. One in UTC to the second is the number of Unix
- * seconds where it was written with a Z, and less than 0 where with +00:00; any other is a text. */
+/* The stored form of a date in `fetch`, and that form as text. A UTC date with seconds is stored as
+ * Unix seconds, negative if it was written with +00:00 instead of Z; other dates are stored as
+ * text. */
 #define DATE_KEPT(text)                                                                            \
     "iif(" text " > '1971', CASE " text " WHEN strftime('%Y-%m-%dT%H:%M:%SZ', " text               \
     ", '+0 seconds')"                                                                              \
@@ -122,7 +123,7 @@ bool cursor_parse(const char *text, struct cursor *out);
 #define DATE_TEXT(kept)                                                                            \
     "iif(typeof(" kept ") <> 'integer', " kept ", strftime(iif(" kept                              \
     " > 0, '%Y-%m-%dT%H:%M:%SZ', '%Y-%m-%dT%H:%M:%S+00:00'), abs(" kept "), 'unixepoch'))"
-/* What the source of a row `k` of `fetch` claims, and which date it knows. */
+/* For a row `k` of `fetch`: the claim of its source, and the date. */
 #define CHECK_CLAIM   DATE_TEXT("k.claim")
 #define CHECK_LASTMOD "iif(k.lastmod = '', " CHECK_CLAIM ", " DATE_TEXT("k.lastmod") ")"
 
@@ -138,38 +139,39 @@ bool cursor_parse(const char *text, struct cursor *out);
     " AND path = " text " UNION ALL " FILE_OF_CHECK " AND k.source = " source_id                   \
     " AND " CHECK_AT("k", text) ")"
 
-/* The rows of the files of a source that an entry is of. What is elsewhere is found by its path. */
+/* The rows of the files of a source that belong to an entry. A remote sitemap is found by its path.
+ */
 #define FILE_ROWS_OF(columns, source_id, site_id, text)                                            \
     "SELECT " columns " FROM source_file_row WHERE +source = " source_id " AND site = " site_id    \
     " AND loc = " text " AND loc <> path UNION ALL SELECT " columns " FROM source_file_row"        \
     " WHERE source = " source_id " AND path = " text " AND site = " site_id " AND loc = path"
 
-/* The name of the owner of an entry: of a source, or, of a page of a urlset, the urlset's. */
+/* The name of an entry's owner: a source, or, for a page of a urlset, the urlset. */
 #define OWNER_NAME(source)                                                                         \
     "iif(" source " >= 0, (SELECT name FROM source WHERE id = " source "),"                        \
     " '" URLSET_OWNER "' || (SELECT path FROM sitemap_index WHERE id = -(" source ")))"
 
-/* Of `sitemap AS e`. */
+/* Columns of `sitemap AS e`. */
 #define ENTRY_ROW_COLUMNS                                                                          \
     "e.address, iif(e.site > 0, e.site, (SELECT site FROM sitemap_index WHERE id = -e.site)),"     \
     " e.loc, e.lastmod, e.digest, " OWNER_NAME("e.source") ", e.serial, e.registered_at,"          \
                                                            " e.changed_at, e.extensions"
-/* True for rows of an index and site that were not removed: what is being purged never shows. */
+/* True for rows of an index and a site that were not removed. */
 #define ENTRY_ROW_LIVE                                                                             \
     "(SELECT i.removed = 0 AND s.removed = 0 FROM sitemap_index AS i"                              \
     " JOIN site AS s ON s.id = i.site WHERE i.id = e.address >> 32)"
 
-/* Fills `*out` with strings that are the row's: valid until its next step or reset, not to be
- * freed. False where the row is damaged or memory ran out (see sqlite3_errcode). */
+/* Fills `*out` with strings borrowed from the row, valid until its next step or reset. False: the
+ * row is damaged, or out of memory (see sqlite3_errcode). */
 bool entry_row_borrow(sqlite3_stmt *row, struct entry_record *out);
 
-/* The least text that is behind every one with this prefix. Locs are ASCII, so that a byte more
- * than the last one is never more than 0x80. */
+/* The smallest text that is behind all texts with this prefix: the last byte plus one, at most 0x80
+ * since locs are ASCII. */
 void entry_prefix_end(const char *prefix, char out[LOC_MAX_CHARS + 1]);
-/* Finds the list's source by name; `*out` is 0 where no entry can have it. */
+/* Finds the list's source by name; `*out` is 0 if it is unknown, so that no entry has it. */
 enum catalogue_status entry_find_source(struct catalogue_view *v, const struct entry_list *list,
                                         int64_t *out);
-/* What rows of the list have as their site (list_scope); 0: any. */
+/* The value of column `site` in rows of the list (list_scope); 0: any. */
 enum catalogue_status entry_find_scope(struct catalogue_view *v, const struct entry_list *list,
                                        int64_t *out);
 

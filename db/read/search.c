@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A look through an index, a bounded part of it a call: its rows are read lean (by position from
- * the front of their records, by loc from the index on locs), and only what the filter holds is
- * read whole. 200,000 rows of 60 characters take 20 ms so, and whole ones five to fifteen times
- * that. */
+/* Searches an index, a bounded part of it in each call. Only few columns of each row are read (by
+ * position the first ones of the record, by loc those of the SQL index on locs); only rows that
+ * match the filter are read whole. So 200,000 rows of 60 characters take 20 ms instead of 100 to
+ * 300. */
 #include <string.h>
 
 #include "db/read/row.h"
 
-/* What a row costs of `effort`: a long loc is copied and looked through, and what the index on locs
- * has not is a lookup of its own. */
+/* The cost of a row in `effort`: a long loc is copied and searched, and a column that is not in the
+ * SQL index on locs needs a lookup. */
 #define EFFORT_CHARS  256u
 #define EFFORT_LOOKUP 9u
 
@@ -17,7 +17,7 @@ struct searching {
     const struct entry_search *search;
     struct entry_searched *out;
     int64_t source_id; /* 0: any */
-    int64_t scope;     /* what its rows have as their site */
+    int64_t scope;     /* the column `site` of its rows */
     bool looks_up;
     uint64_t effort, found;
     entry_each *each;
@@ -41,7 +41,7 @@ static int report_entry(struct searching *s, int64_t address, bool *ended)
         s->found++;
         *ended = !s->each(s->context, &record) || s->found == s->search->list.limit;
     } else if (rc == SQLITE_DONE) {
-        rc = SQLITE_CORRUPT; /* the index on locs has it, the table has not */
+        rc = SQLITE_CORRUPT; /* in the SQL index on locs, but not in the table */
     }
     sqlite3_reset(row);
     return rc;
@@ -96,7 +96,7 @@ static sqlite3_stmt *by_position(struct searching *s, const struct cursor *after
     return row;
 }
 
-/* The engine reads a row itself only where a column of it is asked for. */
+/* The engine reads the row itself only if one of its columns is selected. */
 static sqlite3_stmt *by_loc(struct searching *s, const struct cursor *after,
                             char end[LOC_MAX_CHARS + 1], int *rc)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Directory sources: their files, how they stand, and what the file of an entry holds. */
+/* Reads sources: their files and their state. */
 #include <string.h>
 
 #include "db/read/row.h"
@@ -16,7 +16,7 @@
 #define NAMED "(SELECT id FROM source WHERE name = ?1)"
 #define FILE_OF_SOURCE_BY(index)                                                                   \
     "SELECT " FILE_COLUMNS " FROM source_file_row AS f" index " WHERE f.source = " NAMED
-/* Named, or the engine reads all rows of the source by their key. */
+/* The SQL index must be named, or the engine reads all rows of the source by their key. */
 #define BY_REMARKED       " INDEXED BY source_file_remarked"
 #define BY_REFUSED        " INDEXED BY source_file_refused"
 #define CHECK_BY_REMARKED " INDEXED BY fetch_remarked"
@@ -92,7 +92,8 @@ enum catalogue_status catalogue_view_source_file(struct catalogue_view *v, const
     int rc = view_bind(row, "tt", source, path);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(row);
-    /* It stays on its row, which holds the strings, until it is used again or the view ends. */
+    /* The statement stays on its row, which owns the strings, until it is used again or the view
+     * ends. */
     if (rc == SQLITE_ROW) {
         *found = true;
         read_file(row, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Views: what the publisher reads, all of one revision. */
+/* Reads of one revision, mainly for the publisher. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ enum catalogue_status catalogue_view_revisions(struct catalogue_view *v,
     return CATALOGUE_OK;
 }
 
-/* The pool's registry, if it is the view's: the file's registry revision says so. */
+/* The pool's registry, if it has the view's registry revision. */
 static struct registry *cached_registry(struct catalogue_view *v)
 {
     struct view_pool *pool = v->pool;
@@ -79,7 +79,7 @@ static struct registry *cached_registry(struct catalogue_view *v)
     return found;
 }
 
-/* The pool's registry of the view's file, whatever its revision; a reference, or NULL. */
+/* The pool's registry of the view's file, at any revision; a reference, or NULL. */
 static struct registry *newest_registry(struct catalogue_view *v)
 {
     struct view_pool *pool = v->pool;
@@ -166,7 +166,7 @@ static void load_page(sqlite3_stmt *row, struct page_record *out)
     out->site_id = sqlite3_column_int64(row, 11);
 }
 
-/* Columns 12 to 14: origin, path, pattern. False where they make no URL. */
+/* Columns 12 to 14: origin, path, pattern. False if they make no valid URL. */
 static bool page_url(sqlite3_stmt *row, uint32_t number, char *out, size_t size)
 {
     const char *origin = (const char *)sqlite3_column_text(row, 12);
@@ -265,7 +265,7 @@ enum catalogue_status catalogue_view_positions(
                  const char *lastmod, const char *extensions, size_t extensions_len),
     void *context)
 {
-    /* The condition on the index is asked once a call, not once a row. */
+    /* Evaluates the condition on the index once for the call, not for each row. */
     sqlite3_stmt *row =
         view_statement(v, "SELECT address, loc, lastmod, extensions FROM sitemap"
                           " WHERE address BETWEEN ?1 AND ?2"

@@ -18,7 +18,7 @@ sqlite3_stmt *view_statement(struct catalogue_view *v, const char *sql)
 
     for (; v->statements[at].sql != NULL && v->statements[at].sql != sql; tried++) {
         if (tried == VIEW_STATEMENTS)
-            return NULL; /* more texts than there are places: a fault of ours */
+            return NULL; /* more texts than VIEW_STATEMENTS: a programmer's mistake */
         at = (at + 1) % VIEW_STATEMENTS;
     }
     if (v->statements[at].prepared != NULL) {
@@ -188,7 +188,7 @@ void view_pool_lose(struct view_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     pool->lost = true;
-    pthread_cond_broadcast(&pool->freed); /* any caller that waits gets the refusal at once */
+    pthread_cond_broadcast(&pool->freed); /* waiting callers fail at once */
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -218,7 +218,7 @@ enum catalogue_status view_pool_connect(struct view_pool *pool, sqlite3 **out, c
     return connect(pool->catalogue->path, &identity, out, why, why_size);
 }
 
-/* The first that is free, so that few connections are ever opened under little load. */
+/* The first free view, so that a small load opens few connections. */
 static struct catalogue_view *free_view(struct view_pool *pool)
 {
     for (size_t i = 0; i < CATALOGUE_VIEWS; i++) {
@@ -267,7 +267,8 @@ void catalogue_view_end(struct catalogue_view *v)
     if (v == NULL)
         return;
     pool = v->pool;
-    /* A statement that is not reset would keep the transaction, and with it the log, alive. */
+    /* A statement that is not reset would keep the transaction open, and the log could not restart.
+     */
     for (size_t i = 0; i < VIEW_STATEMENTS; i++)
         sqlite3_reset(v->statements[i].prepared);
     if (v->db != NULL && !v->broken && !sqlite3_get_autocommit(v->db))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Waits for commits of any process: inotify on the write-ahead log, then a look at the index of
- * the log at growing intervals. */
+/* Waits for commits of any process: by inotify on the write-ahead log, then by looking at the index
+ * of the log at growing intervals. */
 #include "db/file/watch.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@
 
 /* A file that was replaced (a backup renamed into place) leaves the old one's write-ahead log at
  * the path of the new one's. The engine cannot distinguish them and would replay the old pages into
- * the new file, so the log is moved away before anything opens the new file. It may be moved only
- * if it is the very log that this watch held open. */
+ * the new file, so the log is moved away before the new file is opened, but only if it is the log
+ * that this watch has seen at the old file. */
 
 #define QUIET_MS      3000
 #define QUIET_LOOK_MS 1000
 #define FILE_EVENTS   (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF)
-#define WAKE          ((uint64_t)1 << 32) /* a wake; less: nudges alone */
+#define WAKE          ((uint64_t)1 << 32) /* a wake; smaller values are nudges */
 
 /* ---- the connection -------------------------------------------------------------------- */
 
@@ -35,13 +35,13 @@ static int watch_read_version(sqlite3_stmt *data_version, int64_t *out)
 
     if (rc == SQLITE_ROW)
         *out = sqlite3_column_int64(data_version, 0);
-    /* The reset ends the implicit transaction: a later step must see what is new then. */
+    /* The reset ends the implicit transaction, so that a later step sees later commits. */
     sqlite3_reset(data_version);
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-/* Remembers which file the write-ahead log is. It exists from the first read on (once the file is
- * in WAL mode, which a copy made elsewhere may not be), and stays as long as a connection is open.
+/* Stores the identity of the write-ahead log. It exists from the first read on (if the file is in
+ * WAL mode, which a copy made by another program may not be), and stays while a connection is open.
  */
 static void watch_find_log(struct watch *w)
 {
@@ -50,8 +50,8 @@ static void watch_find_log(struct watch *w)
     w->log_known = file_identity_read(path, &w->log);
 }
 
-/* Watches the files for whatever anybody writes, so that a quiet catalogue need not be looked at
- * every CATALOGUE_POLL_MS. The kernel may not have it (too many instances); then it is. */
+/* Watches the files by inotify, so that a quiet catalogue need not be polled every
+ * CATALOGUE_POLL_MS. Polls if inotify fails (too many instances). */
 static void watch_files(struct watch *w)
 {
     const char *path = sqlite3_db_filename(w->db, "main"), *log = sqlite3_filename_wal(path);
@@ -68,8 +68,8 @@ static void watch_files(struct watch *w)
     w->moved_ms = clock_now_ms();
 }
 
-/* Takes over an open connection. A result other than SQLITE_OK leaves it to the caller, and the
- * watch as it was; the connection itself may have forgotten it. */
+/* Takes over an open connection. After a result other than SQLITE_OK the caller still owns it, and
+ * the watch is unchanged. */
 static int watch_adopt(struct watch *w, sqlite3 *db, const struct file_identity *file)
 {
     sqlite3_stmt *data_version = connection_prepare(db, "PRAGMA data_version");
@@ -113,15 +113,15 @@ static sqlite3 *watch_open_path(struct watch *w, const struct file_identity *fil
 
 /* ---- another file ---------------------------------------------------------------------- */
 
-/* Puts the old file's log away, where another file has taken the old one's very place. What the
- * old file lacks of it is written back first: somebody may have moved that file elsewhere. */
+/* Moves the old file's log away if another file has the old file's path now. Checkpoints it first,
+ * since somebody may have moved the old file to another path. */
 static void clear_stale_log(struct watch *w)
 {
     const char *old_path = sqlite3_db_filename(w->db, "main");
     const char *log_path = sqlite3_filename_wal(old_path);
     struct file_identity log;
     char *real_path = realpath(w->catalogue->path, NULL);
-    /* A symbolic link turned elsewhere leaves the old file with its log where they were. */
+    /* If a symbolic link was changed, the old file and its log are still at their own path. */
     bool in_place = real_path != NULL && strcmp(real_path, old_path) == 0;
 
     free(real_path);
@@ -137,7 +137,7 @@ static void clear_stale_log(struct watch *w)
     }
 }
 
-/* An empty file is not a catalogue: it may be one that is being copied. */
+/* An empty file is not a catalogue: it may be a copy that has just begun. */
 static bool is_catalogue(sqlite3 *db)
 {
     sqlite3_stmt *row = connection_prepare(db, "SELECT epoch FROM catalogue WHERE one = 1");
@@ -147,7 +147,7 @@ static bool is_catalogue(sqlite3 *db)
     return found;
 }
 
-/* Whether there is a catalogue at the path, so that it may be the writer's. */
+/* Whether there is a catalogue at the path, which the writer may open. */
 static bool watch_find_catalogue(struct watch *w, const struct file_identity *file)
 {
     enum catalogue_status status;
@@ -156,7 +156,7 @@ static bool watch_find_catalogue(struct watch *w, const struct file_identity *fi
 
     if (!file_identity_equal(file, &w->file))
         clear_stale_log(w);
-    /* For reading, which leaves the file as it is until we know it to be ours. */
+    /* Opened for reading, which does not change a file that may not be a catalogue. */
     db = watch_open_path(w, file, &status, why, sizeof why);
     if (db == NULL)
         return false;
@@ -165,8 +165,8 @@ static bool watch_find_catalogue(struct watch *w, const struct file_identity *fi
     return found;
 }
 
-/* Opens what the path names now, once the writer has it. False: there is no catalogue there, or the
- * writer has not come to it (yet), and the watch is as it was. */
+/* Opens the file that the path names now, after the writer. False: there is no catalogue, or the
+ * writer has not opened it yet; the watch is unchanged. */
 static bool watch_reopen(struct watch *w)
 {
     enum catalogue_status status;
@@ -190,8 +190,8 @@ static bool watch_reopen(struct watch *w)
     return false;
 }
 
-/* Whether there is something newer: own commits wake a condition variable, those of other processes
- * show in PRAGMA data_version, and a stat of the path says whether it still names our file. */
+/* This handle's commits write to wake_fd, those of other processes change PRAGMA data_version, and
+ * a stat of the path shows whether it still names the same file. */
 
 /* ---- looking --------------------------------------------------------------------------- */
 
@@ -210,7 +210,7 @@ static enum catalogue_wait_result poll_lost(struct watch *w)
     w->lost = false;
     view_pool_renew(w->catalogue->views, &w->file);
     if (atomic_load(&w->catalogue->lost))
-        writer_reopen(w->catalogue); /* the file was away and came back, or takes no writes */
+        writer_reopen(w->catalogue); /* the file was gone and is back, or is read-only */
     return CATALOGUE_WAIT_REOPENED;
 }
 
@@ -226,7 +226,7 @@ static enum catalogue_wait_result poll_once(struct watch *w)
     if (!file_identity_holds(w->catalogue->path, &w->file))
         return lose_file(w);
     if (atomic_load(&w->catalogue->lost))
-        writer_reopen(w->catalogue); /* it did not succeed yet */
+        writer_reopen(w->catalogue); /* again: it has not succeeded yet */
     if (!log_index_moved(&w->index))
         return CATALOGUE_WAIT_TIMEOUT;
     rc = watch_read_version(w->data_version, &version);
@@ -249,7 +249,7 @@ static enum catalogue_wait_result poll_once(struct watch *w)
 
 /* ---- waiting --------------------------------------------------------------------------- */
 
-/* Takes what the kernel reported of the files. False: nothing. */
+/* Reads the kernel's events. False: there were none. */
 static bool read_file_events(const struct watch *w)
 {
     char events[4096];
@@ -260,10 +260,10 @@ static bool read_file_events(const struct watch *w)
     return some;
 }
 
-/* A commit is visible only after its fsync, which follows the write that the kernel reports: for
- * QUIET_MS from then on the index is polled. If a disk needs longer than that, the poll of each
- * QUIET_LOOK_MS finds it, as it finds what the kernel does not report: a folder that was renamed, a
- * symlink that was changed. */
+/* A commit is visible only after its fsync, which follows the write that the kernel reports, so the
+ * index is polled for QUIET_MS after an event. If a disk needs longer, the poll every QUIET_LOOK_MS
+ * finds the commit. It also finds what the kernel does not report: a renamed folder, a changed
+ * symlink. */
 static bool is_quiet(const struct watch *w, int64_t now_ms)
 {
     return w->files_fd >= 0 && w->index.head != NULL && !w->lost &&
@@ -272,7 +272,7 @@ static bool is_quiet(const struct watch *w, int64_t now_ms)
 
 enum call { CALL_NONE, CALL_NUDGE, CALL_WAKE };
 
-/* Waits for somebody to call us, `wait_ms` at most. Takes the call. */
+/* Waits for a wake or a nudge, `wait_ms` at most, and consumes it. */
 static enum call wait_call(struct watch *w, int64_t wait_ms, bool quiet)
 {
     struct pollfd fds[] = {{.fd = w->wake_fd, .events = POLLIN},
@@ -290,9 +290,8 @@ static enum call wait_call(struct watch *w, int64_t wait_ms, bool quiet)
     return calls >= WAKE ? CALL_WAKE : CALL_NUDGE;
 }
 
-/* How long until the next look, `least_ms` at most; goes over to `*quiet`, once nothing was
- * reported that no look has seen yet. */
-static int64_t next_check_ms(struct watch *w, int64_t now_ms, int64_t least_ms, bool *quiet)
+/* Time until the next look, at most `most_ms`. `*quiet`: no event for QUIET_MS. */
+static int64_t next_check_ms(struct watch *w, int64_t now_ms, int64_t most_ms, bool *quiet)
 {
     *quiet = is_quiet(w, now_ms);
     if (*quiet && read_file_events(w)) {
@@ -300,14 +299,14 @@ static int64_t next_check_ms(struct watch *w, int64_t now_ms, int64_t least_ms, 
         *quiet = false;
     }
     int64_t look_ms = *quiet ? QUIET_LOOK_MS : CATALOGUE_POLL_MS;
-    return look_ms < least_ms ? look_ms : least_ms;
+    return look_ms < most_ms ? look_ms : most_ms;
 }
 
 enum catalogue_wait_result catalogue_wait(struct catalogue *c, uint32_t timeout_ms)
 {
     struct watch *w = c->watch;
     int64_t deadline_ms = clock_now_ms() + timeout_ms;
-    enum call call = wait_call(w, 0, false); /* the first look covers that commit too */
+    enum call call = wait_call(w, 0, false); /* the first look also covers that commit */
 
     if (atomic_exchange(&c->replaced, false))
         return CATALOGUE_WAIT_REOPENED;

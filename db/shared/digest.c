@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Chooses the rows that a record's number selects and hashes them. */
+/* Chooses rows by the record's number and hashes them. */
 #include "db/shared/digest.h"
 
 #include <gnutls/crypto.h>
@@ -119,8 +119,8 @@ const struct table *tables_find(const struct tables *t, const char *name, size_t
 struct digest {
     sqlite3 *db;
     gnutls_hash_hd_t hash;
-    uint64_t chance; /* of the record */
-    int left;        /* rows of the table, and KiB */
+    uint64_t chance; /* random number, derived from the record's number */
+    int left;        /* rows and KiB of the table still to hash */
 };
 
 static void add_value(struct digest *d, sqlite3_stmt *row, int column)
@@ -163,7 +163,7 @@ static int add_rows(struct digest *d, const struct table *t, const char *by, con
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* Anywhere between the first row and the last. */
+/* Chooses a rowid anywhere between the first and the last one. */
 static int choose(struct digest *d, const struct table *t, const char *by, int64_t *pivot)
 {
     sqlite3_stmt *row = NULL;

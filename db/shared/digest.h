@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Whether nodes at the same record hold the same rows. Each DIGEST_EACH records every node takes a
- * digest of some rows of each table; which ones the record's number says, so that all take the same
- * and come round to all rows in time. Its cost has a bound, however large the catalogue. Internal
- * to db/shared. */
+/* Detects nodes that have different rows at the same record. Every DIGEST_EACH records each node
+ * computes a digest of some rows of each table. The record's number selects the rows, so that all
+ * nodes use the same ones, and all rows are covered in time. The cost is bounded, however large the
+ * catalogue. Internal to db/shared. */
 #pragma once
 
 #include <sqlite3.h>
@@ -12,8 +12,8 @@
 
 #include "db/status.h"
 
-/* The tables that all nodes of a shared catalogue hold alike, as effects name them: all but
- * SQLite's own and those named local_. Internal to db/shared. */
+/* The tables that are the same on all nodes of a shared catalogue: all but SQLite's own and those
+ * named local_. Internal to db/shared. */
 
 /* A bit for each column. */
 #define TABLE_COLUMNS_MAX 63
@@ -33,24 +33,24 @@ struct tables {
     size_t count;
 };
 
-/* Whether rows of the table are every node's. */
+/* Whether the table is the same on all nodes. */
 bool table_is_common(const char *name);
-/* Reads them from the file's schema, in the place of those that were there. */
+/* Reads the tables from the file's schema and replaces the old ones. */
 enum catalogue_status tables_load(struct tables *t, sqlite3 *db);
 void tables_done(struct tables *t);
-/* By any `len` bytes, as a stream has them. NULL: no table has that name. */
+/* `name` is not NUL-terminated. NULL: unknown table. */
 const struct table *tables_find(const struct tables *t, const char *name, size_t len);
 
 #define DIGEST_EACH  1024
 #define DIGEST_BYTES 32
-/* Of one table: some milliseconds of a large one. Each KiB of a row counts as one more. */
+/* Most rows of a table: a few milliseconds. Each KiB of a row counts as one more row. */
 #define DIGEST_ROWS 2000
 
 /* In the transaction of record `seq`. */
 enum catalogue_status digest_take(sqlite3 *db, const struct tables *tables, uint64_t seq,
                                   uint8_t out[DIGEST_BYTES]);
 
-/* Those of the last records that had one, for others to be compared with; zeroed: none. */
+/* The last digests, to compare others with; zeroed: none. */
 #define DIGESTS_KEPT 64
 struct digest_of {
     uint64_t seq; /* 0: none */
@@ -61,7 +61,7 @@ struct digests {
     uint64_t mismatch_seq;
 };
 void digests_keep(struct digests *d, const struct digest_of *taken);
-/* What another node reported of a record. -1: it differs from what was here then, and is counted
- * once; 0: nothing is known of it any more, or yet; 1: it is the same. */
+/* Compares the digest that another node reported for a record. -1: it differs (returned once); 0:
+ * the digest of that record is not known here; 1: it is the same. */
 int digests_compare(struct digests *d, uint64_t seq, const uint8_t digest[DIGEST_BYTES],
                     uint64_t *mismatches);

@@ -27,7 +27,7 @@ enum stream_type { STREAM_NULL, STREAM_INTEGER, STREAM_REAL, STREAM_TEXT, STREAM
 
 #define STREAM_NUMBER_MAX 10
 
-/* Writes `n`; how many bytes it took. */
+/* Writes `n` and returns its length. */
 static size_t stream_number(uint8_t out[STREAM_NUMBER_MAX], uint64_t n)
 {
     size_t len = 0;
@@ -49,7 +49,7 @@ static int64_t stream_unzigzag(uint64_t n)
 
 /* ---- recording */
 
-/* So many bytes go to the sink at once. */
+/* Bytes that go to the sink at once. */
 #define RAW_BYTES (64u << 10)
 
 struct effects {
@@ -59,7 +59,7 @@ struct effects {
     bool listening, any;
     enum catalogue_status status;
     const struct table *last; /* of the row before; rows of one table come together */
-    int places[TABLES_MAX];   /* in this stream; -1: not named yet */
+    int places[TABLES_MAX];   /* numbers of tables in this stream; -1: not named yet */
     int named;
     struct str raw;
     effects_sink *sink;
@@ -150,7 +150,7 @@ static bool is_equal(sqlite3_value *a, sqlite3_value *b)
     if (type == SQLITE_INTEGER)
         return sqlite3_value_int64(a) == sqlite3_value_int64(b);
     if (type == SQLITE_FLOAT)
-        return false; /* no column has one: report a difference in any case */
+        return false; /* no column has a real: count it as different */
     int len = sqlite3_value_bytes(a);
     if (len != sqlite3_value_bytes(b))
         return false;
@@ -216,8 +216,7 @@ static void record_row(struct effects *e, int operation, const char *name, int64
     if (t == NULL || strcmp(t->name, name) != 0)
         t = tables_find(&e->tables, name, strlen(name));
     e->last = t;
-    /* A table that is newer, or has columns more; or a rowid that moved, which none does that no
-     * column shows. */
+    /* The table is new or has more columns; or the rowid changed, which only a column can do. */
     if (t == NULL || sqlite3_preupdate_count(e->db) != t->count ||
         (operation == SQLITE_UPDATE && t->has_rowid && t->alias < 0 && from != to)) {
         effects_fail(e, CATALOGUE_UNAVAILABLE);
@@ -249,7 +248,7 @@ static void on_row(void *context, sqlite3 *db, int operation, char const *databa
 
 /* ---- the recorder */
 
-/* Places of tables hold within a stream: what was named so far is named again. */
+/* Numbers of tables are valid within a stream: names all tables again. */
 static void forget_places(struct effects *e)
 {
     e->last = NULL;
@@ -258,7 +257,7 @@ static void forget_places(struct effects *e)
         e->places[i] = -1;
 }
 
-/* The tables are other ones now. */
+/* Reads the tables again after the schema changed. */
 static enum catalogue_status reload(struct effects *e)
 {
     forget_places(e);
@@ -392,7 +391,7 @@ enum catalogue_status migration_run(sqlite3 *db, struct effects *effects, int fr
 
 /* ---- applying */
 
-/* What one operation may take: no row is nearly as large. */
+/* Most bytes of an operation: far more than any row. */
 #define OPERATION_MAX (256u << 20)
 /* Statements kept: of a table an INSERT, a DELETE, and an UPDATE for each set of columns. */
 #define STATEMENTS_MAX 96
@@ -411,14 +410,14 @@ struct effects_applier {
     size_t named_count;
     struct statement_kept kept[STATEMENTS_MAX];
     size_t kept_count;
-    struct str raw; /* not applied yet */
+    struct str raw; /* bytes that are not applied yet */
     bool is_migration;
     char why[256];
 };
 
 /* ---- reading an operation */
 
-/* A cursor over what arrived. `short_of`: the operation is not all there yet. */
+/* A cursor over the received bytes. `short_of`: the operation is incomplete. */
 struct cursor {
     const uint8_t *at, *end;
     bool short_of;
@@ -582,7 +581,7 @@ static void skip_value(struct cursor *c)
         take(c, n);
 }
 
-/* Past the key: its rowid, or where its values stand. */
+/* Reads the key: returns the rowid, or sets `*key` to the values. */
 static uint64_t take_key(struct cursor *c, const struct table *t, const uint8_t **key)
 {
     *key = c->at;
@@ -599,7 +598,7 @@ static int count_bits(uint64_t bits)
     return __builtin_popcountll(bits);
 }
 
-/* Runs it where the operation was all there, and sees that it touched its one row. */
+/* Runs the statement if the operation was complete, and checks that it changed exactly one row. */
 static enum catalogue_status run(struct effects_applier *a, const struct table *t,
                                  sqlite3_stmt *statement)
 {
@@ -671,7 +670,7 @@ static enum catalogue_status apply_table(struct effects_applier *a, struct curso
     return CATALOGUE_OK;
 }
 
-/* After it the tables may be other ones: a stream names them again behind a statement. */
+/* The statement may change the tables: the stream names them again behind it. */
 static enum catalogue_status apply_sql(struct effects_applier *a, struct cursor *c)
 {
     uint64_t len = take_number(c);
@@ -715,7 +714,7 @@ static enum catalogue_status apply_one(struct effects_applier *a, struct cursor 
     }
 }
 
-/* All operations that are there whole; what is left of the last one stays. */
+/* Applies all complete operations; the rest of the last one stays in the buffer. */
 static enum catalogue_status apply_whole(struct effects_applier *a)
 {
     struct cursor c = {.at = (const uint8_t *)a->raw.data};

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Effects: what a transaction did to the rows of the tables that all nodes hold alike, as row
+/* Effects: the changes of a transaction to the tables that are the same on all nodes, as row
  * operations in the order of their execution. Internal to db/; the writer's thread.
  *
- * No writer reports them: the engine does, of each row that is made, changed or dropped on
- * the writer's connection. A connection has one such hook: who records effects passes each row on
- * to the history's recorder. The hook is set before any statement is prepared: a DELETE without
- * WHERE that was prepared without it would drop its rows unseen.
+ * The engine reports each row that is inserted, updated or deleted on the writer's connection. A
+ * connection has one such hook, so this one passes each row on to the history's recorder. The hook
+ * is set before any statement is prepared: a DELETE without WHERE that was prepared before would
+ * delete its rows unseen.
  *
- * The schema has no trigger and no cascade: what they do would be recorded, and done again.
+ * The schema has no trigger and no cascade: their changes would be recorded, and applied twice.
  *
  * A failed statement leaves rows here that are not in the file: whatever fails rolls the whole
  * transaction back.
  *
- * Memory is constant: what was recorded goes to a sink of the caller's, some 64 KiB at a time and
- * also within a statement, so that the sink must not touch the connection.
+ * Memory is constant: recorded bytes go to a sink of the caller, about 64 KiB at a time. That may
+ * happen within a statement, so the sink must not use the connection.
  *
  * The stream: operations, each a byte and what it needs. Numbers are LEB128, signed ones zigzag; a
  * value is its type's byte (0 NULL, 1 integer, 2 real, 3 text, 4 blob) and itself.
@@ -39,41 +39,39 @@ struct tables;
 /* ---- recording */
 
 struct effects;
-/* Takes what was recorded. Anything but OK fails the transaction (effects_status). */
+/* Receives recorded bytes. Anything but OK fails the transaction (effects_status). */
 typedef enum catalogue_status effects_sink(void *context, const void *bytes, size_t len);
-/* Listens on the connection and passes rows on to `recorder` (borrowed; NULL: none keeps a
- * history), for which alone it listened so far. NULL: out of memory, or the engine failed. */
+/* Sets the hook of the connection, and passes rows on to `recorder` (borrowed; NULL: no history),
+ * whose hook it replaces. NULL: out of memory, or the engine failed. */
 struct effects *effects_new(sqlite3 *db, struct recorder *recorder, effects_sink *sink,
                             void *context);
-/* Listens no more. Takes NULL. */
+/* Removes the hook. Accepts NULL. */
 void effects_free(struct effects *e);
-/* The tables that it knows. Borrowed until a statement was added. */
+/* The known tables. Borrowed until a statement is added. */
 const struct tables *effects_tables(const struct effects *e);
-/* A transaction begins: what was recorded is forgotten, rows are recorded until effects_end or
- * effects_stop, which also forgets what failed: the next transaction's BEGIN is a statement, too.
- */
+/* A transaction begins: forgets earlier rows and records until effects_end or effects_stop.
+ * effects_stop also clears a failure, which would fail the next transaction's BEGIN. */
 void effects_begin(struct effects *e);
 void effects_stop(struct effects *e);
-/* A statement that every node runs itself, behind what was recorded so far. The tables may be other
- * ones then. */
+/* Adds a statement that every node runs itself. It may change the tables. */
 enum catalogue_status effects_add_sql(struct effects *e, const char *sql);
-/* What follows brings the file to this version. */
+/* Records that the following operations migrate the file to this version. */
 enum catalogue_status effects_add_schema(struct effects *e, int version);
 /* Whether anything was recorded. */
 bool effects_are_any(const struct effects *e);
-/* What went wrong with recording; the engine knows nothing of it. Takes NULL. */
+/* An error of recording, which the engine does not report. Accepts NULL. */
 enum catalogue_status effects_status(const struct effects *e);
-/* The transaction is not to be: no statement of it runs any more. */
+/* Fails the transaction: its further statements fail. */
 void effects_fail(struct effects *e, enum catalogue_status status);
-/* Records no more, and hands the rest to the sink: the stream is whole. */
+/* Stops recording and passes the rest to the sink: the stream is complete. */
 enum catalogue_status effects_end(struct effects *e);
 
-/* What brings a file of this version to the next; tests put theirs here. */
+/* The statements that migrate a file of this version to the next; tests replace the function. */
 extern const char *(*migration_step)(int version);
-/* Brings the file from version `from` to this release's, statement by statement, each recorded as
- * what it is: what makes tables is run by every node, what fills them is recorded by its rows, and
- * of a table that is a node's own (local_) each does all. In a transaction of the caller's, between
- * effects_begin and effects_end. */
+/* Migrates the file from version `from` to this release's, statement by statement. Statements that
+ * change the schema, or a node's own tables (local_), are recorded as statements that every node
+ * runs; of all others the rows are recorded. In a transaction of the caller, between effects_begin
+ * and effects_end. */
 enum catalogue_status migration_run(sqlite3 *db, struct effects *effects, int from);
 
 /* ---- applying */
@@ -83,15 +81,14 @@ struct effects_applier;
 struct effects_applier *effects_applier_new(sqlite3 *db);
 /* Takes NULL. */
 void effects_applier_free(struct effects_applier *a);
-/* In a transaction of the caller's, which is to be rolled back where one of these fails. A stream
- * comes in pieces, of any length. CORRUPT: the file is not what the stream was recorded on (an
- * operation touches no row, or one that is there), or the stream is malformed: divergence. NEWER:
- * it is a migration to what this release does not know. All else says that it could not be done
- * now. */
+/* Apply a stream, in pieces of any length, in a transaction of the caller, which rolls it back if a
+ * call fails. CORRUPT: the file has diverged (an operation finds no row, or inserts an existing
+ * one), or the stream is malformed. NEWER: a migration that this release does not know. Other
+ * failures are temporary. */
 void effects_apply_begin(struct effects_applier *a);
 enum catalogue_status effects_apply(struct effects_applier *a, const void *bytes, size_t len);
 enum catalogue_status effects_apply_end(struct effects_applier *a);
 /* Whether the last stream was a migration. */
 bool effects_apply_migrated(const struct effects_applier *a);
-/* What the last failure was about, for people. */
+/* A sentence on the last failure, for people. */
 const char *effects_apply_why(const struct effects_applier *a);

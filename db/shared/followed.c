@@ -16,15 +16,15 @@
 #include "server/base/file.h"
 #include "server/base/text.h"
 
-/* Of an answer, beyond its first record. */
+/* Most bytes of an answer, beyond its first record. */
 #define ANSWER_BYTES (4u << 20)
-#define ANSWER_MS    5000 /* until it begins, beside the time of a long poll */
+#define ANSWER_MS    5000 /* until it begins, in addition to the time of a long poll */
 #define WAIT_STEP_MS 100
 
 struct answer {
     int fd;           /* -1: not made yet */
     bool filled;      /* the file has an answer */
-    unsigned readers; /* while there are some, it stays as it is */
+    unsigned readers; /* the file does not change while there are any */
     uint64_t bytes;
     struct shared_position from, to;
 };
@@ -32,11 +32,11 @@ struct answer {
 struct followed {
     const struct shared_followed *calls; /* borrowed, or NULL */
     char *folder;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t moved;
     struct answer answers[2]; /* the last one, and the one before it that had records */
     unsigned last;
-    bool read; /* the last one was read to its end, by this node itself */
+    bool read; /* this node has read the last one to its end */
     struct relay_head head;
 };
 
@@ -102,7 +102,7 @@ static enum shared_outcome classify(struct followed_log *l,
     return fail(l, SHARED_AWAY, "the followed node does not serve its log now", reply->detail);
 }
 
-/* The file is nobody else's. */
+/* The caller alone uses the file. */
 static enum shared_outcome take_answer(struct followed_log *l, const struct shared_position *from,
                                        uint64_t bytes)
 {
@@ -135,8 +135,8 @@ static bool has_records(const struct answer *a)
     return a->filled && a->to.seq > a->from.seq;
 }
 
-/* An empty file for the next answer, in place of the last one where that had no records, else of
- * the one before it. Waits for those that read it. False: it cannot be made, errno says why. */
+/* Makes an empty file for the next answer: replaces the last answer if that had no records, else
+ * the one before it. Waits for its readers. False: errno. */
 static bool make_file(struct followed *u)
 {
     pthread_mutex_lock(&u->lock);
@@ -232,11 +232,11 @@ static bool goes_on(const struct followed_log *l, const struct answer *a,
         return false;
     if (l->use == FOLLOWED_HANDS_ON)
         return has_records(a);
-    /* One that was read to its end says nothing about now to a handle that can ask. */
+    /* An answer that was read to its end is out of date for a handle that can fetch. */
     return is_last && !(u->read && l->use == FOLLOWED_FETCHES);
 }
 
-/* The answer that goes on from there, which then stays until `give_back`; or NULL. */
+/* The answer that continues at `at`, kept until `give_back`; or NULL. */
 static struct answer *borrow(const struct followed_log *l, const struct shared_position *at,
                              uint64_t *head)
 {
@@ -322,7 +322,7 @@ static enum shared_outcome list(struct shared_log *log,
     return SHARED_YES;
 }
 
-/* Of the other log, whichever that is. */
+/* The overview of the other node's log, of any epoch. */
 static enum shared_outcome overview(struct shared_log *log, struct shared_overview *out,
                                     int64_t deadline_ms)
 {
@@ -345,8 +345,7 @@ static enum shared_outcome overview(struct shared_log *log, struct shared_overvi
     return SHARED_YES;
 }
 
-/* Why the other node's file is of no use, join_fetch knows; why it could not be asked, `overview`
- * said. */
+/* A follower has no snapshots: join_fetch copies the other node's file. */
 static enum shared_outcome snapshot_get(struct shared_log *log, int fd,
                                         struct shared_snapshot *snapshot, int64_t part_timeout_ms)
 {
@@ -358,7 +357,7 @@ static enum shared_outcome snapshot_get(struct shared_log *log, int fd,
                     : SHARED_AWAY;
 }
 
-/* ---- what only a log that is written to has */
+/* ---- calls that only a writable log has */
 
 static enum shared_outcome begin(struct shared_log *log, const struct shared_position *at,
                                  uint64_t max_bytes, int site_group, const struct shared_take *take,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The log as a follower has it: that of another node, over HTTP (db/shared.h: shared_followed), in
- * place of PostgreSQL's. Nothing can be written to it, and nobody leads anything.
+/* The log of a follower: read from another node over HTTP (db/shared.h: shared_followed) instead of
+ * PostgreSQL. It is read-only, and followers lead nothing.
  *
- * One handle fetches: its `wait` is a long poll that brings the new records with it, its `tail`
- * asks for what it does not have. What arrived lies in a file without a name, until it was read to
- * its end; only then is more asked for, so that the file is bounded by one answer. Another handle
- * reads that file and asks nobody: the writer's thread never waits for the network. A third one
- * hands on to this node's own followers: it has the answer before, too.
+ * One handle fetches: its `wait` is a long poll whose answer contains the new records, its `tail`
+ * requests missing records. An answer is stored in a file without a name. The next request is sent
+ * only once that was read to its end, so that one answer bounds the file. A second handle only
+ * reads the file, so that the writer's thread never waits for the network. A third one, for this
+ * node's own followers, also has the answer before.
  *
  * The answers of the other node:
  *
@@ -15,7 +15,7 @@
  *     409 diverged            DIVERGED
  *     410 log-trimmed         TRIMMED
  *     anything else, nothing  AWAY
- *     200, it is cut off      AWAY, behind the records that it has
+ *     200, cut off            AWAY, after its complete records
  *
  * Internal to db/shared. */
 #pragma once
@@ -30,13 +30,13 @@
 
 struct followed;
 
-/* `calls` (NULL: a command, which asks nobody) is borrowed; the file lies in the folder of `path`.
- * NULL: no memory. */
+/* `calls` (NULL: a command, which sends no requests) is borrowed; files are made in the folder of
+ * `path`. NULL: out of memory. */
 struct followed *followed_new(const struct shared_followed *calls, const char *path);
-/* After its handles. Takes NULL. */
+/* After its handles were freed. Accepts NULL. */
 void followed_free(struct followed *u);
 enum followed_use { FOLLOWED_FETCHES, FOLLOWED_READS, FOLLOWED_HANDS_ON };
 /* NULL: no memory. */
 struct shared_log *followed_open_log(struct followed *u, enum followed_use use);
-/* What the last answer said. Any thread. */
+/* The head in the last answer. Any thread. */
 void followed_head(struct followed *u, struct relay_head *out);

@@ -17,12 +17,13 @@
 #include "db/tx/statements.h"
 #include "server/base/clock.h"
 
-/* Of each part of a snapshot. */
+/* Deadline of each part of a snapshot. */
 #define PART_MS 30000
-/* A call that reads or writes the log, and what is applied between two looks at the head. */
+/* Deadline of a call that reads or writes the log; bytes applied between two looks at the head. */
 #define CALL_MS    5000
 #define STEP_BYTES (4u << 20)
-/* Where others write as fast as this applies, the rest is followed once the file is in place. */
+/* Most rounds: if others write as fast as this node applies, the rest is applied once the file is
+ * in place. */
 #define ROUNDS_MOST 8
 /* Between two tries while a reader holds up the last step. */
 #define RETRY_MS 20
@@ -33,7 +34,7 @@ static char *fetched_name(const char *path)
     return asprintf(&name, "%s.joining", path) < 0 ? NULL : name;
 }
 
-/* ---- who this is */
+/* ---- the node's identity */
 
 static void copy_text(sqlite3_stmt *row, int column, char *out, size_t size)
 {
@@ -131,7 +132,7 @@ enum catalogue_status join_leave(sqlite3 *db)
 
 /* ---- fetching */
 
-/* What is a node's own is not in its copy elsewhere. A result code of SQLite. */
+/* Empties the node's own tables in a copy. Returns SQLite's result code. */
 static int empty_local_tables(sqlite3 *db)
 {
     sqlite3_stmt *row = NULL;
@@ -171,8 +172,8 @@ static int write_node(sqlite3 *db, const struct join_node *node,
     return sqlite3_changes(db) == 1 ? SQLITE_OK : SQLITE_MISMATCH;
 }
 
-/* Makes what was fetched this node's. The file is nobody else's: no log is kept beside it. `at`:
- * where it is in the log; NULL: that is in itself, and goes to `*found`. */
+/* Gives the fetched file this node's identity. No other process uses the file, so it needs no
+ * journal. `at`: its position in the log; NULL: read from the file into `*found`. */
 static enum shared_outcome make_own(const char *name, const struct join_node *node,
                                     const struct shared_position *at, struct shared_position *found,
                                     char *why, size_t why_size)
@@ -250,7 +251,8 @@ static bool see_record(void *context, const struct shared_record *record)
     return false;
 }
 
-/* By the chain. Where that cannot be asked now, catching up asks it again. */
+/* Whether the log has the position, by its chain. If the log cannot be reached now, catching up
+ * checks it again. */
 static bool log_has(struct shared_log *log, const struct shared_position *at, char *why,
                     size_t why_size)
 {
@@ -266,7 +268,7 @@ static bool log_has(struct shared_log *log, const struct shared_position *at, ch
     return !lacks;
 }
 
-/* One node after another, a random one first, until one's file is good. */
+/* Tries one node after another, from a random one on, until a file is good. */
 static bool fetch_from_peers(struct shared_log *log, const char *name, int fd,
                              const struct join_node *node, const struct join_peers *peers,
                              char *why, size_t why_size)
@@ -342,7 +344,7 @@ struct catching_up {
     uint64_t head;
 };
 
-/* Of the catalogue, which is not the log's: it is what tags and cursors bear. "": unreadable. */
+/* The epoch of the catalogue, which is in tags and cursors, not that of the log. "": unreadable. */
 static void read_epoch(sqlite3 *db, char out[JOIN_EPOCH_SIZE])
 {
     sqlite3_stmt *row = connection_prepare(db, "SELECT epoch FROM catalogue");
@@ -401,7 +403,7 @@ static bool open_fetched(struct catching_up *c, const char *name)
     char pragmas[128];
     bool found = false;
     int rc = sqlite3_open_v2(name, &c->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL);
-    /* Nobody else reads it, and a crash throws it away. */
+    /* No other process reads the file, and it is discarded after a crash. */
     snprintf(pragmas, sizeof pragmas,
              "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; PRAGMA cache_size=-%d",
              CONNECTION_CACHE_KIB);
@@ -417,8 +419,8 @@ static void close_fetched(struct catching_up *c)
     sqlite3_close(c->db);
 }
 
-/* The outcome of a call that applied records. `*is_newer`: the next record is of a form that this
- * release does not know: as far as this node gets. */
+/* The outcome of a call that applied records. `*is_newer`: the next record has a schema that this
+ * release does not know, so that it cannot go further. */
 static enum shared_outcome end_applying(struct catching_up *c, enum shared_outcome outcome,
                                         bool *is_newer, char *why, size_t why_size)
 {
@@ -442,7 +444,7 @@ static enum shared_outcome end_applying(struct catching_up *c, enum shared_outco
     return outcome;
 }
 
-/* To the head as it is when that is reached. */
+/* Applies records until the head is reached. */
 static enum shared_outcome follow(struct catching_up *c, bool *is_newer, char *why, size_t why_size)
 {
     enum shared_outcome outcome = SHARED_YES;
@@ -473,7 +475,7 @@ static enum catalogue_status send(void *context, const void *bytes, size_t len)
                : CATALOGUE_SHARED_AWAY;
 }
 
-/* As `renew` of the writer does for a file that is not a later state of what was served. */
+/* As `renew` of the writer for another file. */
 static enum catalogue_status write_epoch(sqlite3 *db)
 {
     static const enum statement steps[] = {ST_CATALOGUE_RENEW, ST_PAGES_DISTRUST};
@@ -521,7 +523,7 @@ static enum shared_outcome append_epoch(struct catching_up *c)
     }
     if (outcome == SHARED_YES && (replay_write_at(c->replay, &record.position) != CATALOGUE_OK ||
                                   replay_commit(c->replay) != CATALOGUE_OK))
-        outcome = SHARED_NO; /* the record comes as others' do */
+        outcome = SHARED_NO; /* the record is applied like those of other nodes */
     if (outcome == SHARED_YES)
         c->at = record.position;
     replay_roll_back(c->replay);
@@ -529,8 +531,8 @@ static enum shared_outcome append_epoch(struct catching_up *c)
     return outcome;
 }
 
-/* What was not committed, or nobody knows of, is not in the file, which is at the log's state as
- * before: BUSY, and the next call looks whether it is still to be done. */
+/* If the record was not committed, or that is unknown, the file does not have it: BUSY, and the
+ * next call checks whether it is still needed. */
 static enum shared_outcome append(struct catching_up *c, char *why, size_t why_size)
 {
     if (append_epoch(c) == SHARED_YES)
@@ -540,8 +542,9 @@ static enum shared_outcome append(struct catching_up *c, char *why, size_t why_s
     return SHARED_BUSY;
 }
 
-/* Once for all nodes that lost the same: `lost` is the epoch of the file whose past the log lost.
- * Where the log has left that epoch since the snapshot, another node did it. */
+/* Gives the catalogue another epoch, once for all nodes that were ahead of the log. `lost`: the
+ * epoch of this node's old file. If the log has another epoch since the snapshot, another node did
+ * it. */
 static enum shared_outcome renew(struct catching_up *c, const char *lost, char *why,
                                  size_t why_size)
 {

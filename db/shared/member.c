@@ -26,10 +26,10 @@
 #define LOOK_MS       1000 /* between two looks, and the longest between two tries to reach it */
 #define RETRY_MS      50   /* before the first of these tries: doubled up to LOOK_MS */
 #define CALL_MS       5000
-#define NEWS_MOST     1024 /* that the writer has not taken yet */
+#define NEWS_MOST     1024 /* records in the queue to the writer */
 #define PROBE_EACH_MS 5000 /* while writes are refused */
-/* A follower's, between two copies that were of no use: doubled up to LOOK_MS times 2 to this. The
- * first is often merely old, and a new one is asked for at once. */
+/* A follower's pause after an unusable copy is doubled up to LOOK_MS times 2 to this. After the
+ * first one, which is often only old, it requests a new one at once. */
 #define LOOK_DOUBLED_MOST 4u
 
 static void report_writer(struct lookout *l)
@@ -38,7 +38,7 @@ static void report_writer(struct lookout *l)
     writer_poke(l->catalogue);
 }
 
-/* Stops at the first record: there is one. */
+/* Stops at the first record: its existence is enough. */
 static bool see_record(void *context, const struct shared_record *record)
 {
     *(bool *)context = true;
@@ -46,7 +46,7 @@ static bool see_record(void *context, const struct shared_record *record)
     return false;
 }
 
-/* Looks whether there is something newer than what is here. */
+/* Looks for newer records. */
 static enum shared_outcome look(struct lookout *l)
 {
     const struct shared_position at = standing_now(l->standing).at;
@@ -76,9 +76,9 @@ static void record_copy(void *context, uint64_t seq, uint64_t head)
     standing_record_copy(((struct lookout *)context)->standing, seq, head);
 }
 
-/* A snapshot, and what is newer than it. The log's own, where records were lost with which peers
- * may go on, where this node's rows differed from theirs, or where a peer's file did not fit the
- * log's records. */
+/* Fetches a snapshot and applies newer records to it. Uses the log's snapshot, not a peer's file,
+ * if the log lost records that peers may still have, if this node's rows differed from theirs, or
+ * if a peer's file did not fit the log's records. */
 static enum shared_outcome make_copy(struct lookout *l, const struct join_node *node, char *why,
                                      size_t why_size)
 {
@@ -100,17 +100,18 @@ static enum shared_outcome make_copy(struct lookout *l, const struct join_node *
         if (fetched != SHARED_YES)
             return fetched;
         l->copy_epoch[0] = '\0';
-        l->distrusts_peers = peers.used; /* unless it comes to the head */
+        l->distrusts_peers = peers.used; /* cleared once the copy reaches the head */
     }
     enum shared_outcome outcome = join_catch_up(l->log, l->catalogue->path, &how, why, why_size);
-    /* Begun again, a large catalogue would never get there over a poor connection. */
+    /* Keep the copy: over a slow connection a large catalogue would never finish if it began again.
+     */
     l->has_copy = outcome == SHARED_AWAY || outcome == SHARED_BUSY;
     if (outcome == SHARED_YES)
         l->distrusts_peers = false;
     return outcome;
 }
 
-/* False: it is to be tried again after a while. */
+/* False: try again later. */
 static bool fetch(struct lookout *l)
 {
     char why[256] = "";
@@ -133,8 +134,7 @@ static bool fetch(struct lookout *l)
     return fetched;
 }
 
-/* Records that arrived with their notifications go to the writer, behind those that it has not
- * taken yet. True where there are any. */
+/* Queues records that arrived with their notifications for the writer. True if there are any. */
 static bool pass_news(struct lookout *l)
 {
     struct shared_news *news = l->log->calls->news != NULL ? l->log->calls->news(l->log) : NULL;
@@ -158,14 +158,14 @@ static bool pass_news(struct lookout *l)
     return true;
 }
 
-/* What failed for the writer is tried again without a write, or it would not be known when it is
- * over: its connection, and whether the log accepts what it refused. */
+/* Tests without a write whether a failure of the writer is over: its connection, and whether the
+ * log accepts records again. */
 static void try_again(struct lookout *l)
 {
     int64_t now_ms = clock_now_ms();
     struct shared_state state;
     standing_state(l->standing, &state);
-    if (state.away_ms > 0) /* this connection is not: it is the writer's */
+    if (state.away_ms > 0) /* this connection works, so the writer's has failed */
         report_writer(l);
     if (state.refused_ms == 0 || l->log->calls->probe == NULL || now_ms < l->probe_at_ms)
         return;
@@ -186,7 +186,7 @@ static int64_t retry_ms(struct lookout *l)
     return ms;
 }
 
-/* Whatever the notifications say, the log is looked at once a second. */
+/* Looks at the log at least once a second, even without a notification. */
 static void wait_and_look(struct lookout *l)
 {
     struct shared_state state;
@@ -250,51 +250,52 @@ void lookout_stop(struct lookout *l)
     thread_join(&l->thread);
 }
 
-/* What the lock's holder still applies with the others waiting; more is followed without it, and
- * meanwhile no list gets it (log.h). Where others write as much again each time, twice as much the
- * next time, up to the latter, which small changes of one turn do not reach: or who has little to
- * write would never have its turn beside who writes much. */
+/* Most bytes of newer records that a node applies while it holds the lock. If there are more, it
+ * applies them without the lock, while no list can begin (log.h), and tries again with twice as
+ * many, up to the second number, which the small changes of one turn do not exceed. Otherwise a
+ * node with few writes would never get a turn beside a node that writes much. */
 #define ENTER_BYTES      (1u << 20)
 #define ENTER_BYTES_MOST (32u << 20)
-/* Followed at a time, or one record; then writes have a turn, which may keep lists out. */
+/* Bytes applied at a time, or one record; then writes have a turn. */
 #define FOLLOW_BYTES (1u << 20)
-/* A call that follows; a COMMIT there, which may wait for another machine. */
+/* Deadlines: of a call that reads records; of a COMMIT, which may wait for a standby. */
 #define FOLLOW_MS       5000
 #define COMMIT_MS       5000
 #define SETTLE_PAUSE_MS 50 /* between two tries */
-/* Steps of the engine between two looks whether the log wants a word. */
+/* Steps of the engine between two calls of `keep`. */
 #define KEEP_STEPS 100000
 
 struct member {
     struct catalogue *catalogue;  /* borrowed */
     char *database, *schema_name; /* owned; or NULL */
-    struct followed *followed; /* owned, a follower's, in place of them; NULL: none is followed */
+    struct followed *followed;    /* owned; of a follower, instead of these; NULL: not a follower */
     bool has_key;
     uint8_t key[SHARED_KEY_BYTES];
     struct standing standing;
     struct lookout lookout;
     atomic_bool stopping;
 
-    /* The writer's thread. */
+    /* For the writer's thread alone. */
     struct shared_log *log; /* owned */
     sqlite3 *db;            /* NULL: detached */
     struct tx *tx;
     struct tx_log tx_log;
     struct effects *effects;
     struct replay *replay;
-    struct shared_unpacker *unpacker; /* of what arrived with its notification; or NULL */
-    int schema;                       /* of the file */
-    bool entered;                     /* a transaction is open there */
-    bool elsewhere; /* the list asked for last: its site group's turn is another node's */
+    struct shared_unpacker
+        *unpacker;  /* for records that arrived with their notification; or NULL */
+    int schema;     /* of the file */
+    bool entered;   /* a transaction is open there */
+    bool elsewhere; /* for the last list: another node has its site group's turn */
     bool moved;     /* something was applied */
-    bool is_stuck;  /* what was to be applied last could not be */
+    bool is_stuck;  /* the last record could not be applied */
     uint32_t enter_bytes;
     char last_id[SHARED_ID_SIZE];
 };
 
 /* ---- the file's place in the log */
 
-/* In the record's transaction, last. What cannot be read for it is not a reason to fail. */
+/* Called last in the record's transaction. A failure to read rows does not fail it. */
 static void take_digest(void *context, uint64_t seq)
 {
     struct member *m = context;
@@ -307,7 +308,7 @@ static void take_digest(void *context, uint64_t seq)
 
 static enum catalogue_status open_parts(struct member *m);
 
-/* Where the file is, which another process may have brought further, and to a newer form. */
+/* Reads the file's position and schema, which another process may have changed. */
 static enum catalogue_status look_where(struct member *m)
 {
     struct shared_position at, known = standing_now(&m->standing).at;
@@ -340,14 +341,15 @@ static bool is_stopping(void *context)
     return atomic_load(&((struct member *)context)->stopping);
 }
 
-/* A node that cannot apply what the log has (a full disk) keeps nobody out. */
+/* A node that cannot apply records (a full disk) does not hold up lists. */
 static bool writes_wait(void *context)
 {
     const struct member *m = context;
     return !m->is_stuck && writer_has_small(m->catalogue);
 }
 
-/* After a call that applied: what is half done goes, and what does not fit is divergence. */
+/* After a call that applied records: rolls back an incomplete one; one that does not fit is a
+ * divergence. */
 static enum catalogue_status end_applying(struct member *m, enum shared_outcome outcome)
 {
     char why[256] = "";
@@ -382,7 +384,7 @@ static enum catalogue_status end_applying(struct member *m, enum shared_outcome 
     return standing_record_outcome(&m->standing, m->log, outcome);
 }
 
-/* Whether the file is one that may go on. */
+/* Whether the file's log and schema allow it to continue. */
 static enum catalogue_status may_go_on(struct member *m)
 {
     switch (standing_now(&m->standing).phase) {
@@ -409,7 +411,8 @@ static struct shared_news *next_news(struct member *m)
     return news;
 }
 
-/* What arrived with its notification, as far as it goes on from what is here. `*applied`: any. */
+/* Applies records that arrived with their notifications, as far as they continue the file.
+ * `*applied`: any. */
 static enum catalogue_status follow_news(struct member *m, bool *applied)
 {
     enum catalogue_status status = CATALOGUE_OK;
@@ -424,7 +427,7 @@ static enum catalogue_status follow_news(struct member *m, bool *applied)
             continue;
         replay_start(m->replay, &take);
         enum shared_outcome outcome = shared_news_take(m->unpacker, news, &at, &take);
-        if (outcome == SHARED_NO) { /* the log decides */
+        if (outcome == SHARED_NO) { /* the record must be read from the log */
             replay_roll_back(m->replay);
             continue;
         }
@@ -471,7 +474,7 @@ static enum catalogue_status send(void *context, const void *bytes, size_t len)
                                  : standing_record_outcome(&m->standing, m->log, outcome);
 }
 
-/* Now and then while the engine works; anything but 0 ends the statement. */
+/* The engine's progress handler; anything but 0 ends the statement. */
 static int on_steps(void *context)
 {
     struct member *m = context;
@@ -501,7 +504,7 @@ static int64_t clock_there(void *context)
     return m->entered ? m->log->calls->unix_ms(m->log) / 1000 : 0;
 }
 
-/* Until there is nothing newer that is known of. */
+/* Applies records up to the known head. */
 static enum catalogue_status catch_up(struct member *m, int64_t deadline_ms)
 {
     enum catalogue_status status = CATALOGUE_OK;
@@ -510,7 +513,7 @@ static enum catalogue_status catch_up(struct member *m, int64_t deadline_ms)
     return status == CATALOGUE_OK && clock_now_ms() >= deadline_ms ? CATALOGUE_BUSY : status;
 }
 
-/* The lock, and what is newer; `*outcome` is the log's own word. */
+/* Takes the lock and applies newer records; `*outcome` is the log's. */
 static enum catalogue_status begin_there(struct member *m, int site_group, int64_t deadline_ms,
                                          enum shared_outcome *outcome)
 {
@@ -583,8 +586,8 @@ int64_t member_awaited_ms(struct member *m)
     return standing_now(&m->standing).behind_ms;
 }
 
-/* Commits what was recorded there. Where the file is then is written before, too: what is left to
- * do behind the COMMIT there needs no room of the disk that it has not. */
+/* Commits the record in the log. The file's new position was written before, so that after the
+ * commit there the COMMIT here needs no more disk space. */
 static enum catalogue_status commit_there(struct member *m, struct shared_record *record)
 {
     struct shared_position next = standing_now(&m->standing).at;
@@ -608,7 +611,7 @@ static enum catalogue_status append(void *context, struct tx *tx)
     enum catalogue_status status = effects_end(m->effects);
     if (status != CATALOGUE_OK)
         return status;
-    if (!effects_are_any(m->effects)) { /* the node's own alone */
+    if (!effects_are_any(m->effects)) { /* only the node's own tables */
         member_leave(m);
         return CATALOGUE_OK;
     }
@@ -619,7 +622,8 @@ static enum catalogue_status append(void *context, struct tx *tx)
     status = commit_there(m, &record);
     if (status != CATALOGUE_OK)
         return status;
-    /* From here on it is everybody's: where it cannot be written here, it comes as others' do. */
+    /* Now the record is in the log: if it cannot be committed here, it is applied later like those
+     * of other nodes. */
     if (replay_write_at(m->replay, &record.position) != CATALOGUE_OK)
         return CATALOGUE_OUTCOME_UNKNOWN;
     take_digest(m, record.position.seq);
@@ -635,7 +639,7 @@ const char *member_last_id(const struct member *m)
 enum catalogue_status member_settle(struct member *m, int64_t deadline_ms)
 {
     enum shared_outcome outcome = SHARED_UNKNOWN;
-    enum catalogue_status status = look_where(m); /* what append() noted was rolled back */
+    enum catalogue_status status = look_where(m); /* the position of append() was rolled back */
     while (outcome == SHARED_UNKNOWN && !atomic_load(&m->stopping)) {
         outcome = m->log->calls->settle(m->log, m->last_id, deadline_ms);
         if (clock_now_ms() >= deadline_ms)
@@ -654,7 +658,8 @@ enum catalogue_status member_settle(struct member *m, int64_t deadline_ms)
         status = follow_step(m, deadline_ms, &more);
     if (status == CATALOGUE_OK)
         return status;
-    standing_pause(&m->standing, SETTLE_PAUSE_MS); /* it is there, and cannot be written here */
+    standing_pause(&m->standing,
+                   SETTLE_PAUSE_MS); /* the log has it, but it cannot be applied here */
     return status == CATALOGUE_NO_SPACE ? status : CATALOGUE_OUTCOME_UNKNOWN;
 }
 
@@ -665,7 +670,7 @@ bool member_is_behind(const struct member *m)
     return atomic_load_explicit(&m->lookout.behind, memory_order_relaxed);
 }
 
-/* Again where the file was replaced, which may be another node's. */
+/* Reads the node's identity; again after the file was replaced, perhaps by another node's. */
 static enum catalogue_status know_node(struct member *m)
 {
     char node[SHARED_NODE_SIZE], epoch[SHARED_EPOCH_SIZE];
@@ -675,7 +680,7 @@ static enum catalogue_status know_node(struct member *m)
     return status;
 }
 
-/* What was fetched takes the place of all that is here. */
+/* Replaces the content of the file by the fetched copy. */
 static enum catalogue_status replace(struct member *m)
 {
     char why[256] = "";
@@ -716,7 +721,7 @@ bool member_upgrade_is_due(const struct member *m)
     return m->schema > 0 && m->schema < SCHEMA_VERSION;
 }
 
-/* Within the lock there, and a transaction here. */
+/* With the lock of all nodes, in a transaction here. */
 static enum catalogue_status append_migration(struct member *m, struct shared_record *record)
 {
     effects_begin(m->effects);
@@ -780,8 +785,8 @@ static void close_parts(struct member *m)
     m->effects = NULL;
 }
 
-/* All that hangs on what the file holds. What was there stays where memory runs out: it is tried
- * again. */
+/* Creates the parts that depend on the file's schema. If memory runs out, the old ones stay and it
+ * is tried again. */
 static enum catalogue_status open_parts(struct member *m)
 {
     const struct replay_events events = {take_digest, on_moved, is_stopping, writes_wait, m};
@@ -803,7 +808,7 @@ static enum catalogue_status open_parts(struct member *m)
     return CATALOGUE_OK;
 }
 
-/* Each is one thread's, and both are of the log that the file belongs to. */
+/* Opens two handles of the file's log, each for one thread. */
 static bool open_logs(struct member *m, char *why, size_t why_size)
 {
     const struct shared_state *state = &m->standing.state;

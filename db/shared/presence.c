@@ -20,9 +20,9 @@
 #include "server/base/text.h"
 #include "server/base/thread.h"
 
-/* Two threads, since a snapshot may take minutes: one holds and reports, one takes snapshots and
- * has the log drop what they make superfluous. Locks of names belong to the first one's connection:
- * a node that is cut off loses them there at once, and knows it by its next word. */
+/* Two threads, since a snapshot may take minutes: one holds names and reports, one takes snapshots
+ * and trims the log. Locks of names belong to the first one's connection: a node that is cut off
+ * loses them, and notices that at its next query. */
 
 #define TURN_MS          1000
 #define REPORT_EACH_MS   10000
@@ -30,8 +30,8 @@
 #define CALL_MS          5000
 #define PART_MS          30000
 #define SAID_MOST        65536u
-#define FAILED_MS        5000  /* until the next try */
-#define LEAD_MS          20000 /* it counts for so long: a node that stood still leads nothing */
+#define FAILED_MS        5000 /* until the next try */
+#define LEAD_MS          20000 /* a lead is valid for this long: a node that stood still leads nothing */
 
 struct lead {
     struct lead *next;
@@ -51,7 +51,7 @@ struct presence {
     char *database, *schema, *release; /* owned; schema: or NULL */
     struct thread reporter, maintainer;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t exchanged;
     uint64_t exchanges_asked, exchanges_done;
     struct shared_log *report_log, *maintenance_log;
@@ -72,7 +72,7 @@ struct presence {
 
 /* ---- both threads -------------------------------------------------------------------------- */
 
-/* A handle once it is known which log it is and as whom; NULL: not yet. */
+/* Opens a handle once epoch and node are known; NULL: not yet. */
 static struct shared_log *open_log(struct presence *p, const struct shared_state *state,
                                    struct shared_log **at)
 {
@@ -97,7 +97,7 @@ static void record_success(struct presence *p, struct failing *f)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* The last call of `log` failed, or, without one, `why` says what did. */
+/* Records the failure of the last call of `log`, or, without a log, `why`. */
 static void record_failure(struct presence *p, struct failing *f, const struct shared_log *log,
                            const char *why)
 {
@@ -118,8 +118,8 @@ static void fill_failing(const struct failing *f, struct shared_failing *out)
 
 /* ---- holding ------------------------------------------------------------------------------- */
 
-/* The next one behind `after` (NULL: the first) that is wanted or to be given up; those live as
- * long as the whole. */
+/* The next name behind `after` (NULL: the first) that is wanted or to be given up. Names are freed
+ * only with the presence. */
 static struct lead *next_lead(struct presence *p, struct lead *after, bool *wanted)
 {
     pthread_mutex_lock(&p->lock);
@@ -130,7 +130,7 @@ static struct lead *next_lead(struct presence *p, struct lead *after, bool *want
     return lead;
 }
 
-/* A node that can write nothing leaves all to the others. */
+/* A node that cannot write gives up all names. */
 static void hold_names(struct presence *p, struct shared_log *log, bool can_write)
 {
     bool wanted = false, away = false;
@@ -170,7 +170,7 @@ struct taking {
     const char *own;
     struct known *known;
     size_t count;
-    int same, other; /* nodes whose digest of a record is, or is not, what was here */
+    int same, other; /* number of nodes whose digest is the same as here, or differs */
 };
 
 static bool take_node(void *context, const struct shared_node *node)
@@ -197,7 +197,7 @@ static bool take_node(void *context, const struct shared_node *node)
            grown[t->count - 1].state != NULL;
 }
 
-/* False: it is to be tried again. */
+/* False: try again. */
 static bool report_and_list(struct presence *p, struct shared_log *log,
                             const struct shared_state *state)
 {
@@ -247,7 +247,7 @@ static bool report_and_list(struct presence *p, struct shared_log *log,
     return exchanged;
 }
 
-/* `*has_news`: what the node says of itself is another thing than it said last. */
+/* `*has_news`: the node's state differs from its last report. */
 static uint64_t exchanges_asked(struct presence *p, bool *has_news)
 {
     pthread_mutex_lock(&p->lock);
@@ -258,7 +258,7 @@ static uint64_t exchanges_asked(struct presence *p, bool *has_news)
     return asked;
 }
 
-/* All that asked before this turn began. */
+/* Wakes all callers that asked before this turn began. */
 static void record_exchanged(struct presence *p, uint64_t asked)
 {
     pthread_mutex_lock(&p->lock);
@@ -267,8 +267,7 @@ static void record_exchanged(struct presence *p, uint64_t asked)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Whether it is the only one of its name: a file was copied with what it keeps, or a configuration.
- */
+/* Detects another node of the same name: a copied file or a copied configuration. */
 static void hold_own_name(struct presence *p, struct shared_log *log, const char *node)
 {
     char name[SHARED_NODE_SIZE + 8];
@@ -299,10 +298,10 @@ static void hold_and_report(void *context)
         log = open_log(p, &state, &p->report_log);
         if (log == NULL)
             continue;
-        if (state.away_ms > 0) /* which is known */
+        if (state.away_ms > 0) /* already reported */
             record_success(p, &p->reporting);
         log->calls->lease(log, SCHEMA_VERSION, clock_now_ms() + CALL_MS);
-        /* First: it shows whether the connection still is. */
+        /* First, since it shows whether the connection was lost. */
         if (clock_now_ms() >= report_at || asked > exchanged || has_news) {
             bool good = report_and_list(p, log, &state);
             if (good)
@@ -330,7 +329,7 @@ bool presence_snapshot_is_due(const struct shared_overview *o, bool peers)
             o->head.seq > o->snapshot.position.seq);
 }
 
-/* Where the copy is in the log is in itself. */
+/* Reads the copy's position in the log from the copy. */
 static bool read_position(const char *path, struct shared_snapshot *out)
 {
     sqlite3 *db = NULL;
@@ -365,7 +364,7 @@ struct copying {
     int64_t asked_at;
 };
 
-/* The name is kept while a large file is copied. */
+/* Keeps the name while a large file is copied. */
 static bool record_copied(void *context, uint64_t done, uint64_t total)
 {
     struct copying *c = context;
@@ -380,7 +379,7 @@ static bool record_copied(void *context, uint64_t done, uint64_t total)
     return !thread_stops(c->maintainer);
 }
 
-/* The copy lies beside the file for as long as it is sent. */
+/* The copy is beside the file while it is sent. */
 static enum shared_outcome take_snapshot(struct presence *p, struct shared_log *log, int kept)
 {
     char *copy, why[256] = "";
@@ -388,7 +387,7 @@ static enum shared_outcome take_snapshot(struct presence *p, struct shared_log *
 
     if (asprintf(&copy, "%s.snapshot", p->catalogue->path) < 0)
         return SHARED_NO_MEMORY;
-    unlink(copy); /* of a process that was killed */
+    unlink(copy); /* left by a process that was killed */
     enum shared_outcome outcome = SHARED_STOPPED;
     if (catalogue_backup(p->catalogue, copy, record_copied, &copying, why, sizeof why) ==
         CATALOGUE_OK) {

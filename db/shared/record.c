@@ -28,15 +28,15 @@ const char *shared_outcome_word(enum shared_outcome outcome)
     return words[outcome];
 }
 
-/* Of version 7 (RFC 9562 5.7), which begins with the time: neighbours in the log are neighbours in
- * the index over ids. */
+/* Version 7 (RFC 9562 5.7) begins with the time: neighbours in the log are neighbours in the SQL
+ * index on ids. */
 void shared_make_id(char out[SHARED_ID_SIZE])
 {
     uint64_t ms = (uint64_t)clock_unix_ms();
     uint8_t b[16];
 
     if (gnutls_rnd(GNUTLS_RND_NONCE, b, sizeof b) < 0)
-        abort(); /* a second record of this id would be taken for the first */
+        abort(); /* two records must never have the same id */
     for (int i = 0; i < 6; i++)
         b[i] = (uint8_t)(ms >> (40 - 8 * i));
     b[6] = (uint8_t)(0x70 | (b[6] & 0x0f));
@@ -110,7 +110,7 @@ void shared_packer_begin(struct shared_packer *p)
     empty_part(p);
 }
 
-/* The part as far as it is filled belongs to the body now. */
+/* Ends the current part and adds it to the body's hash. */
 static size_t close_part(struct shared_packer *p)
 {
     size_t size = SHARED_PART_BYTES - p->z.avail_out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Writes and reads the log in the form in which nodes hand it on. What is read came from another
+/* Writes and reads the log in the form in which nodes hand it on. The input is from another
  * machine: every number is checked before it is used. */
 #include "db/shared/relay.h"
 
@@ -160,7 +160,7 @@ static bool skip_bytes(struct reader *r, size_t size)
     return true;
 }
 
-/* What the line ends with, behind what `sscanf` has read. */
+/* Whether the line ends after the bytes that sscanf has read. */
 static bool ends(const struct reader *r, int read)
 {
     return read > 0 && r->line[read] == '\0';
@@ -180,7 +180,7 @@ static bool parse_record(const struct reader *r, struct shared_record *out)
            hex_read(out->position.chain, chain, SHARED_CHAIN_BYTES);
 }
 
-/* 0: the line is not that of a part. */
+/* 0: not the line of a part. */
 static size_t parse_part(const struct reader *r)
 {
     unsigned size = 0;

@@ -17,34 +17,34 @@
 #include "db/shared/log.h"
 #include "db/shared/record.h"
 
-/* A follower of a follower, and so on: more are taken for nodes that follow each other. */
+/* Longest chain of followers: a longer one counts as a loop. */
 #define RELAY_HOPS_MOST 8u
 
 struct relay_head {
     char epoch[SHARED_EPOCH_SIZE];
     uint64_t head;
-    int64_t away_ms; /* since when who hands it on has been cut off itself; 0: it is not */
-    unsigned hops;   /* between it and PostgreSQL */
+    int64_t away_ms; /* how long the node that hands the log on has been cut off; 0: it is not */
+    unsigned hops;   /* nodes between it and PostgreSQL */
 };
 
 struct relay_writer {
     int fd;
-    uint64_t bytes, whole; /* written; up to the end of the last record that is whole */
+    uint64_t bytes, whole; /* written; up to the end of the last complete record */
     uint64_t records;
     bool failed; /* errno says why */
 };
 /* The file is written from its start on. */
 void relay_begin(struct relay_writer *w, int fd, const char *epoch);
-/* For a `tail`: writes what comes. */
+/* Callbacks for `tail` that write the records. */
 struct shared_take relay_take(struct relay_writer *w);
-/* Drops what is not whole, and ends it. False: it could not be written. */
+/* Drops an incomplete record and writes the end. False: a write failed. */
 bool relay_end(struct relay_writer *w, const struct relay_head *head);
 
-/* Reads all but the bodies. `*last`: the position of the last record, of `from` where there is
- * none, as the file has it. False: it does not have this form; `why` says where. */
+/* Checks the file without the bodies. `*last`: the position of the last record, or `from` without
+ * one. False: malformed; `why` says where. */
 bool relay_scan(int fd, uint64_t bytes, const struct shared_position *from, struct relay_head *head,
                 struct shared_position *last, char *why, size_t why_size);
-/* Hands on the records, which are to go on from `at`. DIVERGED: one does not, or is damaged. */
+/* Passes on the records, which must continue `at`. DIVERGED: one does not, or is damaged. */
 enum shared_outcome relay_read(int fd, uint64_t bytes, const struct shared_position *at,
                                struct shared_unpacker *unpacker, const struct shared_take *take,
                                char *why, size_t why_size);

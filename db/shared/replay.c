@@ -11,7 +11,7 @@
 #include "db/file/schema.h"
 #include "db/shared/effects.h"
 
-/* So much of one record: it gets the page cache of a bulk. */
+/* A record of this size gets the page cache of a bulk. */
 #define LARGE_BYTES (4u << 20)
 
 struct replay {
@@ -21,7 +21,7 @@ struct replay {
     sqlite3_stmt *read_at, *write_at, *begin, *commit, *rollback;
     int schema;
     bool migrated;
-    /* Of a call, and of the record that is being applied. */
+    /* State of a call, and of the record that is being applied. */
     enum catalogue_status status;
     bool skips;
     uint64_t record_bytes;
@@ -102,7 +102,7 @@ static bool begin_record(void *context, const struct shared_record *record)
         r->status = replay_read_at(r, &at, &found);
     if (r->status != CATALOGUE_OK)
         return false;
-    r->skips = at.seq >= record->position.seq; /* another process did it */
+    r->skips = at.seq >= record->position.seq; /* another process has applied it */
     if (!r->skips && at.seq + 1 != record->position.seq)
         r->status = CATALOGUE_UNAVAILABLE;
     effects_apply_begin(r->applier);
@@ -141,7 +141,7 @@ static bool end_record(void *context, const struct shared_record *record)
         if (r->status == CATALOGUE_OK)
             r->status = run(r->commit);
     }
-    replay_roll_back(r); /* nothing, where it was committed */
+    replay_roll_back(r); /* does nothing after a commit */
     if (r->status != CATALOGUE_OK)
         return false;
     r->events.moved(r->events.context, &record->position, r->skips);

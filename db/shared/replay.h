@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The file as a replay of the log: its place there, which is in the file and moves in each
- * record's own transaction, and records of others, applied to it one by one. What cannot be applied
- * leaves nothing behind. Internal to db/shared; the writer's thread. */
+/* Applies records of other nodes to the file one by one, each in a transaction that also moves the
+ * file's position in the log. A record that cannot be applied changes nothing. Internal to
+ * db/shared; the writer's thread. */
 #pragma once
 
 #include <sqlite3.h>
@@ -12,41 +12,41 @@
 
 struct replay;
 
-/* Who wants to know. */
+/* Callbacks. */
 struct replay_events {
-    /* Last thing in the transaction of record `seq`. */
+    /* Called last in the transaction of record `seq`. */
     void (*ends)(void *context, uint64_t seq);
-    /* The file is there; `skipped`: by another process. */
+    /* The file is at this position; `skipped`: another process applied the record. */
     void (*moved)(void *context, const struct shared_position *at, bool skipped);
-    /* Whether to break off. */
+    /* Whether to stop. */
     bool (*stops)(void *context);
-    /* As shared_take's. */
+    /* As in struct shared_take. */
     bool (*writes_wait)(void *context);
     void *context;
 };
 
-/* The file is open and nothing under way. NULL: out of memory, or the engine failed. */
+/* Without an open transaction. NULL: out of memory, or the engine failed. */
 struct replay *replay_new(sqlite3 *db, const struct replay_events *events);
 void replay_free(struct replay *r); /* takes NULL */
 
-/* The file's form when this was made. */
+/* The file's schema at replay_new. */
 int replay_schema(const struct replay *r);
-/* `*found`: false: the file has nothing of a log yet. */
+/* `*found` is false if the file has no position yet. */
 enum catalogue_status replay_read_at(struct replay *r, struct shared_position *at, bool *found);
 /* In a transaction. */
 enum catalogue_status replay_write_at(struct replay *r, const struct shared_position *at);
 
-/* A call of the log that applies what it gives. `*take` is good until the next one. */
+/* Fills `*take` for a call of the log whose records are applied; valid until the next call. */
 void replay_start(struct replay *r, struct shared_take *take);
-/* Behind it: what is half done is rolled back. OK; CORRUPT: a record does not fit (replay_why):
- * divergence; NEWER: one is of a form that this release does not know; else it could not be written
- * now. */
+/* After that call: rolls back an incomplete record. CORRUPT: a record does not fit (replay_why), a
+ * divergence; NEWER: a record has a schema that this release does not know; other failures are
+ * temporary. */
 enum catalogue_status replay_end(struct replay *r);
 const char *replay_why(const struct replay *r);
-/* Whether the file has another form since: all that hangs on it is to be rebuilt. */
+/* Whether the file's schema has changed: everything that depends on it must be rebuilt. */
 bool replay_migrated(const struct replay *r);
 
-/* A transaction of the caller's own; to be rolled back where its COMMIT failed. */
+/* Begins a transaction of the caller, who rolls it back if its COMMIT failed. */
 enum catalogue_status replay_begin(struct replay *r);
 enum catalogue_status replay_commit(struct replay *r);
 void replay_roll_back(struct replay *r); /* nothing where none is open */

@@ -23,7 +23,7 @@ void standing_done(struct standing *s)
     pthread_mutex_destroy(&s->lock);
 }
 
-/* ---- asked */
+/* ---- queries */
 
 struct standing_now standing_now(struct standing *s)
 {
@@ -114,7 +114,7 @@ int standing_compare_digest(struct standing *s, uint64_t seq, const uint8_t dige
     return same;
 }
 
-/* ---- said */
+/* ---- settings */
 
 void standing_pause(struct standing *s, int64_t ms)
 {
@@ -187,7 +187,7 @@ void standing_count(struct standing *s, uint64_t *counter)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- how far it is */
+/* ---- positions */
 
 /* The lock is held. */
 static bool note_head(struct standing *s, uint64_t head)
@@ -243,7 +243,7 @@ void standing_keep_digest(struct standing *s, const struct digest_of *taken)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- what the log said */
+/* ---- outcomes of the log's calls */
 
 /* The lock is held. */
 static void record_sentence(struct standing *s, const struct shared_log *log)
@@ -282,7 +282,8 @@ void standing_record_accepted(struct standing *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* It can be reached and read: the next write, or the lookout's trial, shows whether it accepts. */
+/* The log can be read, but has rejected a write; the next write, or the lookout's probe, shows
+ * whether it accepts writes again. */
 static void record_refused(struct standing *s, const struct shared_log *log)
 {
     if (*log->calls->gist(log) == '\0')
@@ -377,7 +378,7 @@ void standing_record_fetched(struct standing *s, bool fetched, const char *why)
 void standing_forget_head(struct standing *s)
 {
     pthread_mutex_lock(&s->lock);
-    s->state.head = 0; /* a log that was restored may end before what was known of it */
+    s->state.head = 0; /* a restored log may end before the head known so far */
     s->behind_since_ms = 0;
     pthread_mutex_unlock(&s->lock);
 }
@@ -389,7 +390,7 @@ void standing_record_replaced(struct standing *s, bool joined, const char *why)
     s->state.fetched = 0;
     if (why == NULL) {
         s->has_lost = false;
-        memset(&s->digests, 0, sizeof s->digests); /* of rows that are gone */
+        memset(&s->digests, 0, sizeof s->digests); /* their rows were replaced */
     }
     s->state.replaced += why == NULL && !joined;
     s->replacements += why == NULL;

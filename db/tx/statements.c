@@ -11,11 +11,11 @@
 #define ENTRY_COLUMNS                                                                              \
     "address, site, loc, lastmod, digest, source, serial, registered_at, changed_at, extensions"
 
-/* Of a change `h`: whose room it takes has lost nothing as new as it. */
+/* For a change `h`: the history of its site is still complete from this change on. */
 #define HISTORY_IS_KEPT                                                                            \
     "h.revision >= coalesce((SELECT since FROM history_site WHERE site = h.site), 0)"
 
-/* What is known of files, for the revision ?1. */
+/* Keeps the state of files, for the revision ?1. */
 #define HISTORY_FILE_KEEP                                                                          \
     "INSERT OR IGNORE INTO history_file(revision, site, loc, source, path, hash, lastmod, urls,"   \
     " bytes, newest_lastmod, one_lastmod, future, claim) SELECT ?1, site, loc, source, path, "     \
@@ -24,12 +24,12 @@
 
 #define CHECK_IS_2 CHECK_AT("k", "?2")
 
-/* Dates as `fetch` keeps them, of a parameter and of source_file_row AS f. */
+/* Dates as stored in `fetch`: of a parameter, and of source_file_row AS f. */
 #define KEPT_2       DATE_KEPT("?2")
 #define KEPT_CLAIM   DATE_KEPT("f.claim")
 #define KEPT_LASTMOD DATE_KEPT("f.lastmod")
 
-/* What a scan or a poll of its list left of a source. */
+/* Whether a scan, or a poll of its list, has stored anything about a source. */
 #define SOURCE_HAS_STATE(source_id)                                                                \
     "(EXISTS (SELECT 1 FROM source_state WHERE source = " source_id ") OR EXISTS (SELECT 1"        \
     " FROM fetch WHERE source = " source_id " AND list = 1))"
@@ -38,8 +38,8 @@
     "(EXISTS (SELECT 1 FROM source_file_row WHERE source = " source_id ") OR EXISTS (SELECT 1"     \
     " FROM fetch WHERE source = " source_id " AND list = 0 AND listed = 1))"
 
-/* The rows `k` of `fetch` that describe the file ?2 of the source ?1, and of those that the history
- * has of it at the revision ?3, of the site ?4. */
+/* The rows `k` of `fetch` that describe the file ?2 of the source ?1, or files that the history has
+ * at the revision ?3 in the site ?4. */
 #define CHECK_TELLS                                                                                \
     "k.list = 0 AND k.listed = 1 AND k.source IN (SELECT ?1 UNION SELECT source FROM history_file" \
     " WHERE revision = ?3 AND site = ?4 AND loc = ?2) AND " CHECK_IS_2
@@ -72,7 +72,7 @@ sqlite3_stmt *statements_get(struct statements *s, enum statement which)
         *slot = connection_prepare(s->db, texts[which]);
     } else {
         sqlite3_reset(*slot);
-        sqlite3_clear_bindings(*slot); /* they borrow what may be gone */
+        sqlite3_clear_bindings(*slot); /* they borrow memory that may be freed */
     }
     return *slot;
 }

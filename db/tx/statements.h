@@ -16,8 +16,8 @@ enum statement {
     ST_COUNT
 };
 
-/* Made once on the writer's connection: what a replace remembers of its list. Temporary tables, not
- * memory: a list may be as long as the largest bulk. */
+/* The state of a replace, made once on the writer's connection. Temporary tables, not memory: a
+ * list may be as long as the largest bulk. */
 #define STATEMENTS_TEMP_TABLES                                                                     \
     "CREATE TEMP TABLE keep(address INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL,"                \
     " wanted INTEGER NOT NULL);"                                                                   \
@@ -35,13 +35,13 @@ void statements_done(struct statements *s);
 /* The statement, reset, all parameters NULL. NULL on failure: see sqlite3_errcode. */
 sqlite3_stmt *statements_get(struct statements *s, enum statement which);
 
-/* Binds text or, where `text` is NULL, NULL. Borrowed until the statement is reset. */
+/* Binds a text, or NULL. Borrowed until the statement is reset. */
 int statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text);
-/* Binds a copy of the hash, or NULL where it is not known. False: no memory, and NULL is bound. */
+/* Binds a copy of the hash, or NULL if it is 0, 0. False: out of memory, and NULL is bound. */
 bool statement_bind_hash(sqlite3_stmt *statement, int parameter, const uint64_t hash[2]);
 /* Steps once to the end and resets. */
 enum catalogue_status statement_run(sqlite3_stmt *statement);
-/* Steps to the first row: `*found` says whether there is one. The caller resets. */
+/* Steps to the first row; `*found`: whether there is one. The caller resets. */
 enum catalogue_status statement_first(sqlite3_stmt *statement, bool *found);
 /* The first column of the only row, or `missing`. Resets. */
 enum catalogue_status statement_number(sqlite3_stmt *statement, int64_t missing, int64_t *out);

@@ -10,8 +10,8 @@
 #include "db/file/connection.h"
 #include "db/read/registry_store.h"
 
-/* Where a text cannot be read for lack of memory the engine ends the transaction, and says so to
- * nobody who does not ask: what came after it would stand by itself, one statement at a time. */
+/* If the engine lacks memory for a text, it ends the transaction silently: each later statement
+ * would then commit on its own. */
 static bool was_ended(const struct tx *tx)
 {
     return tx->open && sqlite3_get_autocommit(tx->db);
@@ -65,7 +65,7 @@ enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_
     return statement != NULL ? statement_number(statement, missing, out) : tx_failure(tx);
 }
 
-/* So far apart clocks that are kept right may seem to be. */
+/* Synchronised clocks may differ by this much. */
 #define CLOCK_SLACK_S 5
 
 static int64_t own_clock(const struct tx *tx)

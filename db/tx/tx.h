@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A write transaction, and what the writer remembers between two of them: the file's revision,
- * its registry and the occupancy. Internal to db/; one thread, the writer's.
+/* A write transaction, and the state that the writer keeps between transactions: the file's
+ * revision, its registry and the occupancy. Internal to db/; one thread, the writer's.
  *
  * Functions here and those named apply_ return CATALOGUE_OK or a failure of SQLite (or of memory),
- * after which the whole transaction is rolled back. A rejection by a rule is not a failure: it is
- * written into the change's result, and nothing into the file. */
+ * after which the whole transaction is rolled back. A rejection by a rule is not a failure: the
+ * change's result reports it, and nothing is written. */
 #pragma once
 
 #include <stdatomic.h>
@@ -22,12 +22,11 @@
  * on its page of 4 KiB. */
 #define TX_LINEAGE 200
 
-/* What happens to a change that takes long: see rehearsal.c. */
+/* How a long change is applied: see rehearsal.c. */
 enum tx_turn {
-    TX_FIRST_TRY, /* in the writer, which stops it where others wait and nothing was written yet */
-    TX_REHEARSAL, /* on a private connection; of a change that is not a dry run up to its first
-                     write */
-    TX_DECIDED,   /* in the writer: it was found to write nothing; only its answer is kept */
+    TX_FIRST_TRY, /* in the writer, which stops it if others wait and it has not written yet */
+    TX_REHEARSAL, /* on a private connection; ends at the first write, unless it is a dry run */
+    TX_DECIDED,   /* in the writer: the change writes nothing; only its answer is stored */
     TX_FINAL,     /* in the writer, to its end */
 };
 
@@ -36,14 +35,14 @@ struct occupancy;
 struct recorder;
 struct tx;
 
-/* Of a shared catalogue (db/shared/member.h): where a transaction is published to others. */
+/* Of a shared catalogue (db/shared/member.h): publishes a transaction to other nodes. */
 struct tx_log {
-    struct effects *effects; /* records from tx_begin on; borrowed */
+    struct effects *effects; /* record from tx_begin on; borrowed */
     /* Between the stamp and COMMIT: publishes the effects to the other nodes. */
     enum catalogue_status (*append)(void *context, struct tx *tx);
     /* The transaction was rolled back. */
     void (*drop)(void *context);
-    /* What the log's clock says, Unix seconds; 0: it was not asked for this transaction. */
+    /* The log's clock, Unix seconds; 0: not known in this transaction. */
     int64_t (*clock)(void *context);
     void *context;
 };
@@ -55,9 +54,9 @@ struct tx_listeners {
     enum catalogue_status (*status)(const struct tx *tx);
 };
 
-/* What other threads see and set. */
+/* Members that other threads read and set. */
 struct tx_shared {
-    /* Every statement begun, all in all: what changes cost, whatever the clock says. */
+    /* Number of statements run: the cost of changes, independent of time. */
     atomic_uint_fast64_t statements;
     /* Only COMMIT and ROLLBACK may begin: a change under way fails and is rolled back. */
     atomic_bool abandoned;
@@ -72,33 +71,34 @@ struct tx {
     const struct tx_listeners *listeners; /* static */
     const struct tx_log *log;             /* borrowed; NULL: the catalogue is not shared */
 
-    /* As the file says at tx_begin; after tx_commit as we wrote it. */
+    /* As read at tx_begin, and as written at tx_commit. */
     char epoch[33];
-    uint64_t revision; /* steps with each change that wrote something, see tx_end_change */
+    uint64_t revision; /* one more with each change that wrote something, see tx_end_change */
     uint64_t registry_revision;
-    int64_t serial;        /* steps with each entry made */
+    int64_t serial;        /* one more with each new entry */
     int64_t changed_at;    /* of the last transaction, as its clock said */
     char stamp[17];        /* the newest of the lineage, "": none */
-    uint64_t history_from; /* what changes before this revision did is not known */
-    int64_t history_bytes; /* that the history takes, roughly */
+    uint64_t history_from; /* the history begins at this revision */
+    int64_t history_bytes; /* approximate size of the history */
 
     /* Of this transaction. */
     bool open;               /* it began, and was neither committed nor rolled back */
     uint64_t found_revision; /* of the file, when it began */
     int64_t drawn;           /* random: its stamp, and that of the pages that it writes */
-    int64_t now;             /* tx_clock's, which may have been set back since changed_at */
+    int64_t now;             /* of tx_clock, which may have been set back since changed_at */
     int64_t first_serial;    /* entries with a greater one were made in this transaction */
-    int64_t stamped_at;      /* the date of what it changes (tx_date); 0: nobody asked yet */
+    int64_t stamped_at;      /* the date of its changes (tx_date); 0: not drawn yet */
     bool changed;            /* the change under way wrote something: it gets a revision */
     bool registry_changed;   /* sites, hosts, indexes or tokens were written */
 
-    /* Valid while `registry_of` is the file's registry revision and nothing changed it since. */
+    /* Valid while `registry_of` is the file's registry revision and the registry was not changed.
+     */
     struct registry *registry;
     uint64_t registry_of;
     bool registry_stale;
 
     struct tx_shared *shared; /* borrowed; may be NULL */
-    /* True if changes of this site's token must end, since others wait; NULL: never. */
+    /* True if changes of this site's tokens must end, since others wait; NULL: never. */
     bool (*is_pressed)(void *context, int64_t token_site_id);
     /* True if the current step of a change must end, since others wait; NULL: never. */
     bool (*gives_way)(void *context);
@@ -108,10 +108,10 @@ struct tx {
     /* SQLite's message, if its failure rolled the transaction back. */
     char why[160];
 
-    /* Of the row that was read last (put_row_read). */
+    /* Extensions of the row that was read last (put_row_read). */
     char extensions[EXTENSIONS_MAX_BYTES + 1];
 
-    int64_t clock_offset; /* of the log's clock from this node's, seconds, as last seen */
+    int64_t clock_offset; /* seconds from this node's clock to the log's, as last measured */
 
     enum tx_turn rehearsal; /* of the change under way */
 
@@ -124,21 +124,21 @@ struct tx {
 
 /* Whether a change in steps should end the current step, so that other writes have their turn. */
 bool tx_should_yield(const struct tx *tx);
-/* Adds the revision that the current step will get to the change's group. `*group` 0: it is the
- * first step; `*group` is then filled. */
+/* Adds the revision that the current step will get to the change's group. `*group` is 0 for the
+ * first step, which sets it. */
 enum catalogue_status tx_record_step(struct tx *tx, uint64_t *group);
-/* The catalogue's clock, Unix seconds: the log's if it is shared, since one node checks the age of
- * what another dated (idempotency keys, history, page URLs that expire). */
+/* The catalogue's clock, Unix seconds: in a shared catalogue the log's, since nodes compare each
+ * other's dates (idempotency keys, history, page URLs that expire). */
 int64_t tx_clock(const struct tx *tx);
 /* Measures clock_offset at the beginning of a transaction. */
 void tx_check_clock(struct tx *tx);
-/* The date of all pages that the transaction changes: the clock at the first call, which is as late
- * as possible. */
+/* The date of all pages that the transaction changes: the clock at the first call, which comes as
+ * late as possible. */
 int64_t tx_date(struct tx *tx);
 /* The statement, ready to bind. NULL: return tx_failure(). */
 sqlite3_stmt *tx_statement(struct tx *tx, enum statement which);
-/* Runs a statement with these numbers as its parameters. tx_number writes the first column of its
- * only row, or `missing`. */
+/* Runs a statement with these numbers as its parameters. tx_number also writes the first column of
+ * its only row, or `missing`. */
 #define tx_run(tx, which, ...) tx_run_with((tx), (which), TX_NUMBERS(__VA_ARGS__))
 #define tx_number(tx, which, missing, out, ...)                                                    \
     tx_number_with((tx), (which), (missing), (out), TX_NUMBERS(__VA_ARGS__))
@@ -151,10 +151,10 @@ enum catalogue_status tx_number_with(struct tx *tx, enum statement which, int64_
 /* The recorder's failure, else the connection's last error; never OK. */
 enum catalogue_status tx_failure(struct tx *tx);
 
-/* The registry as this transaction sees it, borrowed until the next change of it. */
+/* The registry as this transaction sees it, borrowed until the registry is changed. */
 enum catalogue_status tx_registry(struct tx *tx, const struct registry **out);
-/* Something of the registry was written. */
+/* Call it after a write to the registry. */
 void tx_registry_touch(struct tx *tx);
 
-/* The id of a source's name, 0 where there is none and `make` is false. */
+/* The id of a source's name; 0: unknown, and `make` is false. */
 enum catalogue_status tx_source(struct tx *tx, const char *name, bool make, int64_t *id);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A change's own copy of what it points to, and the end of its result. The copy is one block behind
- * it, so that nothing is borrowed from who submitted it. It is walked twice, first to count and
- * then to copy. What a kind points to follows from its members (db/change.h): each type of member
- * has its row in KEEP, or the compiler says so. */
+/* Copies all that a change points to into one block behind it, so that nothing is borrowed from the
+ * submitter; and frees its result. The change is walked twice: to count the bytes, and to copy. The
+ * pointers of a kind follow from its members (db/change.h). Each type of member has a row in KEEP;
+ * the compiler reports a missing one. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "db/write/writer.h"
 
 struct block {
-    char *at; /* NULL: it is only counted */
+    char *at; /* NULL: bytes are only counted */
     size_t used;
 };
 
-/* Room for `size` bytes, aligned for a pointer. NULL while they are counted. */
+/* Room for `size` bytes, aligned for a pointer. NULL while bytes are counted. */
 static void *allocate(struct block *block, size_t size)
 {
     void *room = block->at ? block->at + block->used : NULL;
@@ -62,7 +62,7 @@ static void keep_list(struct block *block, const char *const **list)
     }
 }
 
-/* What points to nothing. */
+/* For members without pointers. */
 static void keep_plain(struct block *block, const void *member)
 {
     (void)block;
@@ -129,7 +129,7 @@ static void keep_engine_sitemap(struct block *block, void *row)
 
 #define ROW_MAX_BYTES 512
 
-/* `each` keeps what one of them points to; NULL: nothing. */
+/* `each` copies what a row points to; NULL: rows have no pointers. */
 static const void *keep_rows(struct block *block, const void *rows, size_t count, size_t size,
                              void (*each)(struct block *block, void *row))
 {
@@ -151,7 +151,7 @@ static void keep_source(struct block *block, struct source_settings *to);
 
 /* clang-format off */
 
-/* How a member of this type is kept; where `block` is in scope. */
+/* The function that copies a member of this type; needs `block` in scope. */
 #define KEEP(at) _Generic((at), \
     const char **: keep_text, const char *const **: keep_list, const uint8_t **: keep_hash, \
     struct grant *: keep_grant, struct source_settings *: keep_source, \
@@ -160,7 +160,7 @@ static void keep_source(struct block *block, struct source_settings *to);
     struct indexnow_position *: keep_plain, bool *: keep_plain, unsigned *: keep_plain, \
     int32_t *: keep_plain, int64_t *: keep_plain, uint64_t *: keep_plain)(block, at)
 
-/* How what a row of this type points to is kept; NULL: it points to nothing. */
+/* The function that copies what a row of this type points to; NULL: rows have no pointers. */
 #define ROW_KEEPER(type) _Generic((type *)NULL, \
     struct site_declaration *: keep_site_declaration, \
     struct token_declaration *: keep_token_declaration, \

@@ -15,7 +15,7 @@
 #include "db/shared/effects.h"
 #include "db/write/occupancy.h"
 
-/* What failed in recording the rows that the transaction wrote. */
+/* The error of the recorders of the transaction's rows. */
 static enum catalogue_status recording_status(const struct tx *tx)
 {
     enum catalogue_status status = recorder_status(tx->recorder);
@@ -42,7 +42,7 @@ bool tx_init(struct tx *tx, const struct catalogue_options *options, sqlite3 *db
     tx->registry_stale = true;
     statements_init(&tx->statements, db);
     tx->occupancy = occupancy_new();
-    /* Prepared in time: a rollback must not need memory where memory has run out. */
+    /* Prepared now: a rollback after running out of memory must not need memory. */
     if (options->history_keep_ms > 0) {
         tx->recorder = recorder_new(db);
         if (tx->recorder == NULL)
@@ -60,7 +60,7 @@ void tx_done(struct tx *tx)
     memset(tx, 0, sizeof *tx);
 }
 
-/* Keeps what the engine said, before the next call of it. */
+/* Stores the engine's message, which its next call overwrites. */
 static void record_why(struct tx *tx)
 {
     int code = sqlite3_errcode(tx->db);
@@ -74,7 +74,7 @@ static enum catalogue_status run_plain(struct tx *tx, enum statement which)
     return statement != NULL ? statement_run(statement) : tx_failure(tx);
 }
 
-/* What we remember is true only of the revision that we wrote (or read) last. */
+/* Forgets the cached state unless the file still has the revision that was last written or read. */
 static enum catalogue_status read_catalogue(struct tx *tx)
 {
     sqlite3_stmt *row = tx_statement(tx, ST_CATALOGUE_READ);
@@ -83,7 +83,8 @@ static enum catalogue_status read_catalogue(struct tx *tx)
     bool found;
     enum catalogue_status status = statement_first(row, &found);
     const char *epoch = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
-    if (status == CATALOGUE_OK && found && epoch == NULL) /* it is never NULL; as the stamp below */
+    if (status == CATALOGUE_OK && found &&
+        epoch == NULL) /* out of memory, as for the stamp below */
         status = CATALOGUE_NO_MEMORY;
     if (status == CATALOGUE_OK && (epoch == NULL || strlen(epoch) >= sizeof tx->epoch))
         status = CATALOGUE_CORRUPT;
@@ -101,7 +102,7 @@ static enum catalogue_status read_catalogue(struct tx *tx)
         tx->changed_at = sqlite3_column_int64(row, 4);
         const char *newest = (const char *)sqlite3_column_text(row, 5);
         snprintf(tx->stamp, sizeof tx->stamp, "%s", newest != NULL ? newest : "");
-        if (newest == NULL) /* it is never NULL; and the engine has ended the transaction */
+        if (newest == NULL) /* out of memory; the engine has ended the transaction */
             status = CATALOGUE_NO_MEMORY;
         tx->history_from = (uint64_t)sqlite3_column_int64(row, 6);
         tx->history_bytes = sqlite3_column_int64(row, 7);
@@ -120,7 +121,7 @@ enum catalogue_status tx_refresh(struct tx *tx)
 enum catalogue_status tx_begin(struct tx *tx)
 {
     if (!sqlite3_get_autocommit(tx->db))
-        tx_rollback(tx); /* the last one could not be, for lack of memory */
+        tx_rollback(tx); /* the last rollback failed for lack of memory */
     enum catalogue_status status = run_plain(tx, ST_BEGIN);
     if (status != CATALOGUE_OK) {
         record_why(tx);
@@ -193,7 +194,7 @@ static enum catalogue_status stamp(struct tx *tx)
 
     if (tx->recorder == NULL)
         tx->history_from = tx->revision + 1;
-    /* Who shares the catalogue is known by the log: the newest stamp is enough. */
+    /* A shared catalogue is identified by its log: the newest stamp is enough. */
     status = tx_run(tx, ST_CATALOGUE_WRITE, (sqlite3_int64)tx->revision,
                     (sqlite3_int64)registry_revision, tx->serial, now, tx->drawn,
                     (sqlite3_int64)tx->history_from, tx->history_bytes,
@@ -203,7 +204,7 @@ static enum catalogue_status stamp(struct tx *tx)
     snprintf(tx->stamp, sizeof tx->stamp, "%016" PRIx64, (uint64_t)tx->drawn);
     tx->registry_revision = registry_revision;
     tx->changed_at = now;
-    /* The writer reads sites, hosts and indexes of it, never its list of pages. */
+    /* The registry stays valid for the writer, which does not use its lists of pages. */
     tx->registry_of = registry_revision;
     return CATALOGUE_OK;
 }
@@ -220,7 +221,7 @@ enum catalogue_status tx_commit(struct tx *tx)
         status = run_plain(tx, ST_COMMIT);
     if (status == CATALOGUE_OK && !sqlite3_get_autocommit(tx->db))
         status = CATALOGUE_UNAVAILABLE;
-    if (status != CATALOGUE_OK && is_everybodys) /* whatever is missing here, it was applied */
+    if (status != CATALOGUE_OK && is_everybodys) /* the log has it, so it was applied */
         status = CATALOGUE_OUTCOME_UNKNOWN;
     if (status != CATALOGUE_OK) {
         tx_rollback(tx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Compares what a change would leave with the peak of the last days, or with the part that it
- * replaces. */
+/* Compares the number of entries after a change with the peak of the last days, or with the part
+ * that the change replaces. */
 #include "db/write/guard.h"
 
 #include <inttypes.h>
@@ -56,8 +56,8 @@ bool guard_check(const struct tx *tx, const struct guard_case *c, struct change_
     return false;
 }
 
-/* Nothing else has touched the index: a list is alone in its transaction, and does not take what it
- * has brought away again unless it names it twice. */
+/* Checks one index that lost entries. The list is alone in its transaction, so that nothing else
+ * has touched the index. */
 static enum catalogue_status check_moves(struct tx *tx, const struct change *change,
                                          struct occupancy_index *index,
                                          struct change_result *result)

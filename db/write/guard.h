@@ -14,24 +14,25 @@
 
 struct tx;
 
-/* What a change would do to one index, to a whole site, or to the share of an index that a replace
- * replaces. */
+/* The effect of a change on one index, on a whole site, or on the share of an index that is
+ * replaced. */
 struct guard_case {
     uint64_t peak;    /* occupancy_peak */
     uint64_t before;  /* entries now */
     uint64_t after;   /* entries then */
-    uint64_t removed; /* how many of those now would be gone */
+    uint64_t removed; /* how many of `before` would be removed */
     int64_t max_removed;
     bool of_urlset; /* they are page URLs */
-    bool of_share; /* a replace of a share: .peak is .before, and only an approval lets it empty the
-                      share, even if the guard is off */
+    bool of_share;  /* a replace of a share: .peak is .before, and emptying the share needs an
+                       approval, even if the guard is off */
 };
 
-/* True: it is allowed. Otherwise `result` becomes REFUSED, RULE_SHRINK_GUARD. */
+/* True: the change is allowed. Otherwise `result` becomes REFUSED, RULE_SHRINK_GUARD. */
 bool guard_check(const struct tx *tx, const struct guard_case *c, struct change_result *result);
-/* True where it passes only because max_removed approves it: then set index->peak_reset. */
+/* True if the change is allowed only by max_removed: then set index->peak_reset. */
 bool guard_approved(const struct tx *tx, const struct guard_case *c);
-/* Checks, at the end of a list, what it moved out of indexes (occupancy_index.moved); max_removed
- * approves removals and moves together. False: `result` became REFUSED. */
+/* Checks, at the end of a list, the entries that it moved out of other indexes
+ * (occupancy_index.moved); max_removed approves removals and moves together. False: `result` became
+ * REFUSED. */
 bool guard_moves(struct tx *tx, const struct change *change, struct change_result *result,
                  enum catalogue_status *status);

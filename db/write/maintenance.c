@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What the writer does between writes (writer.h). */
+/* The writer's work between writes (writer.h). */
 #include "db/write/writer.h"
 
 #include <malloc.h>
@@ -11,17 +11,17 @@
 #include "db/write/repeat.h"
 #include "server/base/clock.h"
 
-/* Between two batches of page URLs that are too old. */
+/* Pause between two batches of expired page URLs. */
 #define EXPIRE_MS 50
 
-/* Looked for by a read of its own: an idle writer must not take the lock from others. */
+/* Looks for rows to purge outside of a transaction: an idle writer must not take the lock. */
 static bool has_purge_work(struct writer *w)
 {
     int64_t index_id = 0;
     return apply_purge_find(&w->tx, &index_id) == CATALOGUE_OK && index_id != 0;
 }
 
-/* Commits what a batch between writes did, where `status` is OK. True where that is done. */
+/* Commits a batch if `status` is OK. True if it was committed. */
 static bool batch_end(struct writer *w, enum catalogue_status status)
 {
     if (status != CATALOGUE_OK)
@@ -48,8 +48,8 @@ bool maintenance_purge(struct writer *w)
     return more;
 }
 
-/* Drops a batch of what the history no longer keeps; true where there may be more. `now` is only
- * looked at where the time has come: between writes this costs a comparison. */
+/* Drops a batch of old history; true if there may be more. Looks only every WRITER_TRIM_MS, so that
+ * it mostly costs one comparison. */
 static bool trim_some(struct writer *w)
 {
     struct tx *tx = &w->tx;
@@ -70,7 +70,7 @@ static bool trim_some(struct writer *w)
     return more;
 }
 
-/* Drops a batch of what is kept for repeats and is too old; true where there may be more. */
+/* Drops a batch of expired Idempotency-Keys; true if there may be more. */
 static bool forget_some(struct writer *w)
 {
     struct tx *tx = &w->tx;
@@ -93,8 +93,8 @@ static void expired(void *context, struct change_result *result)
     atomic_store(&w->expires, false);
 }
 
-/* Queues the removal of a batch of page URLs that are too old, as a change like any other's; true
- * where it did. One at a time: it may wait for others' lists as long as any. */
+/* Queues a change that removes a batch of expired page URLs; true if it did. One at a time, since
+ * it may wait for lists like any other change. */
 static bool expire_some(struct writer *w)
 {
     static const struct change change = {.kind = CHANGE_EXPIRE, .by = "expiry", .via = "config"};
@@ -114,8 +114,8 @@ bool maintenance_run(struct writer *w)
     return expire_some(w) || trim_some(w) || forget_some(w);
 }
 
-/* Finds out whether a trouble is over, though nobody writes. What it writes must differ from what
- * is there: SQLite leaves a page alone that would stay the same, and the disk is not asked. */
+/* Tests whether writes succeed again. The new value must differ from the old one: SQLite does not
+ * write a page that stays the same. */
 static void probe(struct writer *w)
 {
     enum catalogue_status status = writer_begin(w, false, QUEUE_SMALL);
@@ -144,14 +144,14 @@ void maintenance_watch(struct writer *w)
     char ignored[512];
     server_lock_hold(&w->lock, w->catalogue->path, ignored, sizeof ignored);
     bool moved = log_index_moved(&w->index);
-    /* A lock file that was made again says nothing yet. */
+    /* A lock file that was made again has no state yet. */
     if ((moved || !w->lock.noted) && tx_refresh(&w->tx) == CATALOGUE_OK) {
         writer_saw(w);
         outside_check(&w->outside, &w->tx);
     } else if (moved) {
         log_index_forget(&w->index);
     }
-    if (moved || w->idle_at_ms >= w->purge_at_ms) { /* maybe another process removed an index */
+    if (moved || w->idle_at_ms >= w->purge_at_ms) { /* another process may have removed an index */
         w->purge_pending = true;
         w->purge_at_ms = w->idle_at_ms + WRITER_TRIM_MS;
     }

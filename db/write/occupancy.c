@@ -115,7 +115,7 @@ static enum catalogue_status find_site(struct tx *tx, int64_t id, struct occupan
             return CATALOGUE_OK;
         }
     }
-    /* No index of this site is cached, so none of its pages differs from the file. */
+    /* No index of this site is cached, so the file has the current pages. */
     int64_t used;
     enum catalogue_status status = tx_number(tx, ST_SITE_PAGES_USED, 0, &used, id);
     if (status != CATALOGUE_OK)
@@ -147,7 +147,7 @@ static bool reserve_pages(struct occupancy_index *index, uint32_t count)
     return true;
 }
 
-/* The page, made (with no row yet) where the index has not got so many. NULL: no memory. */
+/* The page; a missing one is made, without a row yet. NULL: out of memory. */
 static struct occupancy_page *page_of(struct tx *tx, struct occupancy_index *index, uint32_t number)
 {
     if (!reserve_pages(index, number))
@@ -194,7 +194,7 @@ static enum catalogue_status load_pages(struct tx *tx, struct occupancy_index *i
     return status;
 }
 
-/* What kind of list it is, which never changes, and what its pages may have. */
+/* Loads the kind of the list, which never changes, and the limits of its pages. */
 static enum catalogue_status load_kind(struct tx *tx, struct occupancy_index *index)
 {
     sqlite3_stmt *row = tx_statement(tx, ST_LIST_READ);
@@ -221,7 +221,7 @@ enum catalogue_status occupancy_index(struct tx *tx, int64_t site_id, int64_t in
         struct occupancy_index *index = *at;
         if (index->id != index_id)
             continue;
-        /* To the front: the one used last is looked for next. */
+        /* To the front of the cache: the next lookup mostly is for the same index. */
         *at = index->next;
         index->next = occupancy->indexes;
         occupancy->indexes = index;
@@ -282,7 +282,7 @@ enum catalogue_status occupancy_load_segments(struct tx *tx, const struct occupa
     return status;
 }
 
-/* Loads which positions of segment `s` (0 to 99) are taken. */
+/* Loads the taken positions of segment `s` (0 to PAGE_SEGMENTS - 1). */
 static enum catalogue_status load_positions(struct tx *tx, const struct occupancy_index *index,
                                             struct occupancy_page *page, uint32_t s)
 {
@@ -291,7 +291,7 @@ static enum catalogue_status load_positions(struct tx *tx, const struct occupanc
         return CATALOGUE_OK;
     uint64_t *taken = segments->taken[s];
     memset(taken, 0, sizeof segments->taken[s]);
-    /* The words are longer than the segment: what is beyond it is never free. */
+    /* Bits beyond the segment count as taken. */
     for (uint32_t bit = SEGMENT_POSITIONS; bit < OCCUPANCY_WORDS * 64; bit++)
         bit_set(taken, bit);
     if (segments->entries[s] > 0) {
@@ -313,7 +313,7 @@ static enum catalogue_status load_positions(struct tx *tx, const struct occupanc
     return CATALOGUE_OK;
 }
 
-/* The lightest loc there can be: a page without room for it has room for none. */
+/* The shortest loc: a page without room for it is full. */
 #define LIGHTEST_LOC "http://a.b/c"
 _Static_assert(sizeof LIGHTEST_LOC - 1 == LOC_MIN_CHARS, "the shortest loc");
 
@@ -322,8 +322,8 @@ static bool page_has_room(const struct occupancy_page *page, uint32_t weight)
     return page->entries < page->of->page_rows && page->bytes + weight <= page->of->page_bytes;
 }
 
-/* True where an entry may come to page `number`: there is room, and if it is empty now, the site
- * may have one more page. */
+/* True if page `number` has room for an entry and, if it is empty, the site may have one more page.
+ */
 static bool page_eligible(const struct occupancy_index *index, const struct occupancy_room *room,
                           uint32_t number)
 {
@@ -335,7 +335,7 @@ static bool page_eligible(const struct occupancy_index *index, const struct occu
            (index->kind == LIST_URLSET || index->site->pages_used < room->max_pages + room->spare);
 }
 
-/* The lowest page that may take it; 0 where none may. */
+/* The lowest page with room; 0: none. */
 static uint32_t find_page(struct occupancy_index *index, const struct occupancy_room *room)
 {
     uint32_t lightest = occupancy_weight(index->kind, LIGHTEST_LOC, LOC_MIN_CHARS, 0);
@@ -359,7 +359,7 @@ static enum catalogue_status find_in_page(struct tx *tx, struct occupancy_index 
         s++;
     page->segments->first_open = s;
     if (s == PAGE_SEGMENTS)
-        return CATALOGUE_CORRUPT; /* the page said that it has room */
+        return CATALOGUE_CORRUPT; /* the page's count says that it has room */
     status = load_positions(tx, index, page, s);
     if (status != CATALOGUE_OK)
         return status;
@@ -438,7 +438,7 @@ static void page_dirty(struct tx *tx, struct occupancy_index *index, struct occu
     index->dirty_pages = page;
 }
 
-/* The cap of a site is one of its index files. */
+/* Only pages of indexes count for the site's limit. */
 static void count_page(struct occupancy_index *index, bool comes)
 {
     if (index->kind == LIST_INDEX)
@@ -624,16 +624,14 @@ static enum catalogue_status write_segments(struct tx *tx, const struct occupanc
     return status;
 }
 
-/* Whether any other page was reported to clients with a date of this second, be it there still or
- * not.
- */
+/* Whether another page, existing or removed, was served with a date of this second. */
 struct second {
     int64_t at;
     bool seen;
 };
 
-/* So many of those that changed last are looked at: after a clock went back, the ones of this
- * second need not be the very last. */
+/* Number of last changed pages that are read: after the clock went back, those of this second need
+ * not be the very last. */
 #define SECOND_LAST_PAGES 4096
 
 static bool is_removed(const struct occupancy_index *index, const struct occupancy_page *page)
@@ -641,7 +639,8 @@ static bool is_removed(const struct occupancy_index *index, const struct occupan
     return page->had_content && (index->buried || page->entries == 0);
 }
 
-/* To an address that was another's, or may have been: of an index or a site that is made again. */
+/* Whether another page may have had this page's URL, as after an index or a site was created again.
+ */
 static bool reuses_address(const struct occupancy_index *index, const struct occupancy_page *page)
 {
     return !page->had_content && !index->buried;
@@ -667,8 +666,8 @@ static enum catalogue_status read_second(struct tx *tx, struct second *out)
     return status;
 }
 
-/* Two versions with one date: the date alone cannot distinguish them, so that If-Modified-Since
- * must not be answered with 304. A clock that went back goes through the same seconds again. */
+/* Detects two versions with the same date: If-Modified-Since cannot distinguish them and must not
+ * be answered with 304. After the clock went back, the same seconds pass again. */
 static int64_t check_date(const struct occupancy_index *index, const struct occupancy_page *page,
                           const struct second *second)
 {
@@ -724,7 +723,7 @@ enum catalogue_status occupancy_write(struct tx *tx, uint64_t revision, int64_t 
 
 /* The peaks of an index, a row for each of the last days: what the shrink guard (guard.h) compares
  * with. A day's peak is the most entries that the index had at a transaction's end; a single
- * removal lowers all of them, an approved set starts them again. */
+ * removal lowers all of them, an approved set of changes resets them. */
 
 static int64_t day_of(int64_t now)
 {
@@ -747,7 +746,7 @@ enum catalogue_status occupancy_peak(struct tx *tx, const struct occupancy_index
         return status;
     *peak = highest > 0 ? (uint64_t)highest : 0;
     if (index->dirty) {
-        /* Single removals of this very transaction are not yet in the file. */
+        /* Single removals of this transaction are not in the file yet. */
         *peak -= index->singles < *peak ? index->singles : *peak;
         if (index->high > *peak)
             *peak = index->high;
@@ -771,8 +770,8 @@ static enum catalogue_status lower(struct tx *tx, const struct occupancy_index *
     return tx_run(tx, ST_PEAK_LOWER, index->id, by, (sqlite3_int64)index->entries);
 }
 
-/* Peaks of days to come, noted while the clock was ahead, count as today's: they would hold for as
- * long as it takes until then. */
+/* Peaks with a future day, recorded while the clock was ahead, become today's: otherwise they would
+ * count until that day. */
 static enum catalogue_status settle_future(struct tx *tx, const struct occupancy_index *index,
                                            int64_t today, uint64_t *high)
 {
@@ -790,7 +789,7 @@ enum catalogue_status occupancy_write_peak(struct tx *tx, const struct occupancy
 {
     enum catalogue_status status = CATALOGUE_OK;
     if (index->peak_reset)
-        status = lower(tx, index, INT32_MAX); /* more than an index can hold */
+        status = lower(tx, index, INT32_MAX); /* more than an index can have */
     else if (index->singles > 0)
         status = lower(tx, index, (int64_t)index->singles);
     if (status != CATALOGUE_OK)

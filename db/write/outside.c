@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Finds revisions that other processes made, and reports them with the indexes that they changed.
- */
+/* Finds revisions of other processes, and reports them with the indexes that they changed. */
 #include "db/write/outside.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what was changed */
+/* ---- changed indexes */
 
 static void add_name(struct outside *o, const char *url)
 {
@@ -40,12 +39,12 @@ static enum catalogue_status find_names(struct outside *o, struct tx *tx, uint64
     return rc == SQLITE_DONE ? CATALOGUE_OK : tx_failure(tx);
 }
 
-/* ---- whether it was */
+/* ---- detection */
 
 static enum catalogue_status compare(struct outside *o, struct tx *tx, const char *epoch,
                                      uint64_t revision)
 {
-    /* Another file, or an older state of this one, is not a process beside us: the watch says so.
+    /* A replaced file, or an older state of this one, is not reported here: the watch reports it.
      */
     enum catalogue_status status = CATALOGUE_OK;
     bool same_file = strcmp(o->epoch, epoch) == 0 && revision >= o->known;
@@ -70,7 +69,7 @@ void outside_committed(struct outside *o, const struct tx *tx)
     o->known = tx->revision;
 }
 
-/* ---- telling */
+/* ---- report */
 
 static void append(char *out, size_t size, size_t *used, const char *text)
 {

@@ -18,17 +18,17 @@
 
 struct outside {
     char epoch[33];       /* "": nothing is known yet */
-    uint64_t known;       /* the revision that was made or seen last */
-    uint64_t count, last; /* revisions seen and not reported, and the last of them */
+    uint64_t known;       /* the last revision that this writer made or saw */
+    uint64_t count, last; /* number of revisions to report, and the last of them */
     int64_t reported_ms;
     unsigned named;
-    bool more; /* indexes changed that are not named */
+    bool more; /* more indexes changed than are named */
     char names[OUTSIDE_NAMES][OUTSIDE_NAME_SIZE];
 };
 
-/* After tx_begin or tx_refresh. A failure of the engine: the transaction may be gone. */
+/* After tx_begin or tx_refresh. After a failure of the engine the transaction may be gone. */
 enum catalogue_status outside_check(struct outside *o, struct tx *tx);
-/* After an own commit. */
+/* After a commit of this writer. */
 void outside_committed(struct outside *o, const struct tx *tx);
-/* Reports what was seen, unless the last report is newer than OUTSIDE_REPORT_MS. */
+/* Reports the revisions found, unless the last report is newer than OUTSIDE_REPORT_MS. */
 void outside_report(struct outside *o, const struct catalogue_options *options, int64_t now_ms);

@@ -42,7 +42,7 @@ void preview_done(struct preview *p, struct tx *tx)
 
 /* ---- one row */
 
-/* Room for one more; NULL: out of memory. It counts once it is filled. */
+/* Room for one more row, which the caller counts once it is filled; NULL: out of memory. */
 static struct change_row *next_row(struct change_result *result)
 {
     if (result->preview == NULL)
@@ -67,7 +67,7 @@ static bool has_room(const struct change_result *result)
            result->preview_bytes < CHANGE_PREVIEW_BYTES;
 }
 
-/* `scope` is what a row has as its site. */
+/* `scope`: the column `site` of a row. */
 static bool is_visible(const struct preview *p, const struct change *change, int64_t scope,
                        const char *loc)
 {
@@ -112,7 +112,7 @@ static bool is_same(const struct entry_record *a, const struct entry_record *b)
     return strcmp(etags[0], etags[1]) == 0;
 }
 
-/* What lies in an index that is gone is not there. */
+/* A row of a removed index counts as missing. */
 static enum catalogue_status make_record(const struct preview *p, struct tx *tx, const char *loc,
                                          const struct put_row *row, struct entry_record *out)
 {
@@ -134,7 +134,7 @@ static enum catalogue_status report_row(const struct preview *p, struct tx *tx,
         was = row_of(part, &old->before);
     enum catalogue_status status = put_find(tx, old->site, loc, &is);
     if (was.source < 0 || (is.found && is.source < 0))
-        return status; /* the entry of a page of a urlset: no row that the change names */
+        return status; /* the entry of a urlset's page, which the change does not name */
     if (status == CATALOGUE_OK)
         status = make_record(p, tx, loc, &was, &row->before);
     if (status == CATALOGUE_OK)
@@ -172,7 +172,7 @@ static enum catalogue_status report_removed(const struct preview *p, struct tx *
     return status;
 }
 
-/* So many rows are looked at: more than are reported, where the token sees few. */
+/* Most rows that are read: more than are reported, since the token may see only few of them. */
 #define ROWS_LOOKED_AT (CHANGE_PREVIEW_ROWS * 10)
 
 static enum catalogue_status report_index(const struct preview *p, struct tx *tx,
@@ -224,7 +224,7 @@ enum catalogue_status preview_report(struct preview *p, struct tx *tx, const str
         return report_removal(p, tx, change, result);
     const struct history_part *part;
     enum catalogue_status status = recorder_first_rows(tx->recorder, &part);
-    /* A change in steps reported rows of the steps before. */
+    /* Earlier steps of the change have already reported rows. */
     for (uint32_t i = 0;
          status == CATALOGUE_OK && part != NULL && i < part->count && has_room(result); i++)
         if (is_visible(p, change, part->rows[i].site, history_text_of(part, part->rows[i].loc)))

@@ -49,7 +49,7 @@ static struct queue_group *group_of(struct queue *q, const struct write_request 
     return &q->groups[site_group_of(request->change.grant.site_id)];
 }
 
-/* One site's tokens have half of the places: nobody's writes, however many, leave others none. */
+/* The tokens of one site may use half of the places, so that others always find one. */
 static bool has_place(struct queue *q, const struct write_request *request)
 {
     return q->depth < q->max &&
@@ -143,7 +143,7 @@ bool queue_has(struct queue *q, bool alone)
     return has;
 }
 
-/* Of those that go alone the first one of the site that has waited longest for a turn. */
+/* Finds the first request to be applied alone, of the site that has waited longest for a turn. */
 static struct write_request **find_next(struct queue *q, bool dry)
 {
     struct write_request **best = NULL, **at = &q->alone.first;
@@ -284,7 +284,8 @@ void queue_return(struct queue *q, bool alone, struct write_request *list)
     if (line->first == NULL)
         line->last = end;
     line->first = list;
-    pthread_cond_signal(&q->dated); /* its deadlines come before those that are waited for */
+    pthread_cond_signal(
+        &q->dated); /* their deadlines are earlier than the one that is waited for */
     pthread_mutex_unlock(&q->lock);
 }
 
@@ -299,7 +300,8 @@ void queue_requeue(struct queue *q, struct write_request *request)
     pthread_mutex_unlock(&q->lock);
 }
 
-/* Each line is in the order of deadlines: all wait equally long, but those that are begun. */
+/* A line is ordered by deadline, since all requests may wait equally long; requests that have begun
+ * have no deadline. */
 static int64_t earliest_of(const struct request_line *line)
 {
     const struct write_request *r = line->first;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Long changes that may turn out to write nothing, tried where they keep nobody waiting.
+/* Applies long changes that may write nothing on a private connection, where they do not block the
+ * writer.
  *
- * A dry run, and a list, undo or restore that finds all as it is, may take seconds for a large
- * site, and the writer serves nobody else meanwhile. So the writer begins each long change itself,
- * and where others wait after apply_step_ms, and the change has written nothing so far, rolls it
- * back and hands it to this thread. It is applied here to a private connection (file/overlay.h),
- * and then
- *   - a dry run, and a change that was rejected or wrote nothing, is answered: the answer was
- *     true at the revision of the private connection, which is newer than the request;
- *   - a change that wrote nothing and has an Idempotency-Key returns to the writer, which keeps the
- *     answer;
+ * A dry run, or a list, undo or restore that changes nothing, may take seconds for a large site,
+ * and would block the writer. So the writer begins each long change itself. If others wait after
+ * apply_step_ms, and the change has written nothing so far, the writer rolls it back and hands it
+ * to this thread, which applies it to a private connection (file/overlay.h). Then
+ *   - a dry run, or a change that was rejected or wrote nothing, is answered: the answer is that
+ *     of the private connection's revision, which is not older than the request;
+ *   - a change that wrote nothing and has an Idempotency-Key returns to the writer, which stores
+ *     the answer;
  *   - a change that would write returns to the writer at once, which applies it to the end.
  * Sites take turns here as in the writer's queue. */
 #include "db/write/writer.h"
@@ -23,7 +23,7 @@
 #include "db/write/commit.h"
 #include "server/base/clock.h"
 
-#define WAIT_MS 60000 /* what arrives, and the end, wake it */
+#define WAIT_MS 60000 /* a request and the end wake it */
 
 /* The private connection, and the read transaction that it needs. */
 struct stage {
@@ -31,7 +31,7 @@ struct stage {
     struct tx tx;
 };
 
-/* As in the writer: a change of a site's token may make others wait for half of their timeout. */
+/* As in the writer: a change of a site's token may use half of the timeout of others. */
 static bool is_pressed(void *context, int64_t site_id)
 {
     struct rehearsal *r = context;
@@ -49,8 +49,8 @@ static void stage_close(struct stage *s)
         connection_close(s->guard);
 }
 
-/* The revision and epoch that the guard reads from: of the same file those of the private
- * connection are not older. */
+/* Whether the private connection has the same file as the read transaction: the same epoch, and a
+ * revision that is not older. */
 static bool is_same_file(struct stage *s)
 {
     static const char sql[] = "SELECT epoch, revision FROM catalogue";
@@ -108,7 +108,7 @@ static enum catalogue_status stage_apply(struct stage *s, struct write_request *
     return status;
 }
 
-/* Whether the result is the answer: nothing is left to be written. */
+/* Whether the result can be answered: nothing is left to be written. */
 static bool is_answer(const struct write_request *request)
 {
     const struct change_result *result = &request->result;

@@ -15,7 +15,7 @@ static bool has_key(const struct change *change)
     return change->key != NULL && !change->dry_run;
 }
 
-/* The statement with the token and the key. NULL: see tx_failure. */
+/* A statement with token and key bound. NULL: see tx_failure. */
 static sqlite3_stmt *of_key(struct tx *tx, enum statement which, const struct change *change)
 {
     sqlite3_stmt *row = tx_statement(tx, which);
@@ -26,7 +26,7 @@ static sqlite3_stmt *of_key(struct tx *tx, enum statement which, const struct ch
     return row;
 }
 
-/* `row` stands on the kept one. */
+/* Loads the stored outcome from the current row. */
 static enum catalogue_status load_stored(sqlite3_stmt *row, const struct change *change,
                                          struct change_result *result)
 {
@@ -71,7 +71,7 @@ enum catalogue_status repeat_find(struct tx *tx, const struct change *change,
 static enum catalogue_status add(struct tx *tx, const struct change *change,
                                  const struct str *outcome)
 {
-    sqlite3_stmt *row = of_key(tx, ST_REPEAT_DROP, change); /* one that is too old */
+    sqlite3_stmt *row = of_key(tx, ST_REPEAT_DROP, change); /* an expired one */
     enum catalogue_status status = row != NULL ? statement_run(row) : tx_failure(tx);
     if (status != CATALOGUE_OK)
         return status;
@@ -99,7 +99,7 @@ enum catalogue_status repeat_keep(struct tx *tx, const struct change *change,
     if (status != CATALOGUE_OK)
         return status;
     struct str outcome = STR_INIT;
-    result->revision = tx->revision + (tx->changed ? 1 : 0); /* as tx_end_change will say */
+    result->revision = tx->revision + (tx->changed ? 1 : 0); /* as tx_end_change will return */
     bool made = change->outcome(change->context, result, registry, &outcome);
     if (!made || outcome.failed)
         status = CATALOGUE_NO_MEMORY;
@@ -109,7 +109,7 @@ enum catalogue_status repeat_keep(struct tx *tx, const struct change *change,
     return status;
 }
 
-/* When the oldest one was kept; 0: there is none, or nobody knows. */
+/* When the oldest outcome was stored; 0: none, or a failure. */
 static int64_t oldest(struct tx *tx)
 {
     int64_t at = 0;

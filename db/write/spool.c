@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A row is a struct whose strings stand first. In the spool it is the length of each string (with
- * its NUL; 0: NULL), the struct's other members as they are, and the strings.
+/* A row is a struct whose first members are strings. In the spool a row is the length of each
+ * string (with its NUL; 0: NULL), the other members unchanged, and the strings.
  *
- * Rows go to `tail`; when it is full it is written behind the others in the file. Reading takes the
- * file first, by way of `window`, then the tail where it is: a list that fits needs no file. */
+ * Rows are appended to `tail`, which is appended to the file when it is full. Reading first reads
+ * the file, by `window`, then the tail: a list that fits into the tail needs no file. */
 #include "db/spool.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "server/base/file.h"
 
-/* Longer is not a string that the rules let through. */
+/* The rules accept no longer string. */
 #define TEXT_MAX_BYTES (LOC_MAX_CHARS + 1u)
 
 struct shape {
@@ -36,14 +36,14 @@ struct spool {
     uint64_t count;
     int fd; /* -1: none yet */
     uint64_t file_bytes;
-    struct spool_room *room; /* NULL: its own */
-    _Atomic uint64_t *site;  /* what its site has of the room; NULL: it has no part of its own */
-    uint64_t reserved_bytes; /* of the room */
-    char *tail, *window;     /* made with the first row, with the file */
+    struct spool_room *room;       /* NULL: not shared */
+    _Atomic uint64_t *site;        /* bytes of the room that its site uses; NULL: of no site */
+    uint64_t reserved_bytes;       /* of the room */
+    char *tail, *window;           /* made with the first row, with the file */
     size_t tail_size, window_size; /* SPOOL_MEMORY_BYTES, or as large as the largest row */
-    size_t largest;                /* row */
+    size_t largest;                /* size of the largest row */
     size_t tail_bytes;
-    /* where reading is */
+    /* the read position */
     uint64_t read_at; /* in the file: the first byte that is not in the window */
     size_t window_at, window_bytes;
     size_t tail_at;
@@ -92,7 +92,7 @@ static enum spool_status write_status(void)
     return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? SPOOL_NO_SPACE : SPOOL_FAILED;
 }
 
-/* Makes `*memory` hold the largest row. */
+/* Grows `*memory` to the size of the largest row. */
 static bool hold_row(const struct spool *s, char **memory, size_t *size)
 {
     size_t wanted = s->largest > SPOOL_MEMORY_BYTES ? s->largest : SPOOL_MEMORY_BYTES;
@@ -114,7 +114,7 @@ static enum spool_status make_file(struct spool *s)
     return s->fd >= 0 ? SPOOL_OK : write_status();
 }
 
-/* Takes what the tail needs of the room. */
+/* Reserves space in the room for the tail. */
 static enum spool_status reserve_room(struct spool *s)
 {
     uint64_t need = s->file_bytes + s->tail_bytes - s->reserved_bytes;
@@ -137,7 +137,7 @@ static enum spool_status reserve_room(struct spool *s)
     return SPOOL_OK;
 }
 
-/* Writes the tail behind the file. A failure leaves both as they were. */
+/* Appends the tail to the file. A failure leaves both unchanged. */
 static enum spool_status flush_tail(struct spool *s)
 {
     enum spool_status room = reserve_room(s);
@@ -220,7 +220,7 @@ uint64_t spool_count(const struct spool *s)
     return s != NULL ? s->count : 0;
 }
 
-/* Reads the row at `data`; its bytes, or 0 where it is not whole there. */
+/* Decodes the row at `data`. Returns its size; 0: incomplete. */
 static size_t decode(const char *data, size_t len, const struct shape *shape, void *out)
 {
     const char *texts[TEXTS_MAX];
@@ -241,8 +241,8 @@ static size_t decode(const char *data, size_t len, const struct shape *shape, vo
     return at;
 }
 
-/* Moves what is left in the window to its front and fills it up. False on a read error, or without
- * memory. */
+/* Moves the rest of the window to its front and fills it up. False: read error, or out of memory.
+ */
 static bool fill_window(struct spool *s)
 {
     if (!hold_row(s, &s->window, &s->window_size))
@@ -258,7 +258,7 @@ static bool fill_window(struct spool *s)
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0) {
-            if (got == 0) /* someone has cut the file */
+            if (got == 0) /* the file was truncated */
                 errno = EIO;
             return false;
         }

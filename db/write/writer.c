@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The writer's thread: takes requests from the queue, applies them, commits, answers, and follows
- * the state of the file and of the log. */
+/* The writer's thread: takes requests from the queue, applies them, commits, answers, reopens a
+ * replaced file and applies records of other nodes. */
 #include "db/write/writer.h"
 
 #include <stdio.h>
@@ -19,15 +19,15 @@
 #include "db/write/commit.h"
 #include "server/base/clock.h"
 
-/* Bounds a batch in time, as QUEUE_BATCH_MAX does in number: later changes wait for the next
+/* Longest time of a batch (QUEUE_BATCH_MAX bounds the number): the other changes wait for the next
  * transaction, and may expire meanwhile. */
 #define WRITER_BATCH_MS 100
-/* Between two looks at a lock that another process holds. */
+/* Interval of attempts to get a lock that another process holds. */
 #define WRITER_LOCK_STEP_MS 5
 /* Shared: how often a list checks whether it is its turn. */
 #define WRITER_LIST_MS 100
-/* Shared: how long a write waits for a PostgreSQL that fails over, and for one of its calls; and
- * how long a stop waits for the result of a write. */
+/* Shared: how long a write waits for a failover of PostgreSQL and for one of its calls; and how
+ * long a stop waits for the result of a write. */
 #define WRITER_AWAY_MS   5000
 #define WRITER_SHARED_MS 2000
 #define WRITER_STOP_MS   5000
@@ -37,7 +37,8 @@ const struct histogram_bounds catalogue_batches = {
     .upper = {1, 2, 5, 10, 20, 50, 100, 200, QUEUE_BATCH_MAX},
 };
 
-/* Notes a transaction of `count` changes that was committed just now; the end began at `end_ns`. */
+/* Measures a transaction of `count` changes that was just committed; its COMMIT began at `end_ns`.
+ */
 static void writer_measure(struct writer *w, uint64_t began_ns, uint64_t end_ns, size_t count)
 {
     uint64_t now_ns = clock_now_ns();
@@ -46,7 +47,7 @@ static void writer_measure(struct writer *w, uint64_t began_ns, uint64_t end_ns,
     histogram_add(&w->batch, &catalogue_batches, count);
 }
 
-/* Notes when entries were registered, for the stats. The writer's thread, after the commit. */
+/* Records when entries were registered, for the stats. The writer's thread, after the commit. */
 static void writer_record_registered(struct writer *w, const struct write_request *list)
 {
     for (const struct write_request *r = list; r != NULL; r = r->next) {
@@ -67,8 +68,8 @@ static void writer_record_registered(struct writer *w, const struct write_reques
 
 /* ---- the file */
 
-/* Called by the engine while another process holds the lock, or readers are in the log. Requests go
- * on expiring meanwhile; who abandons all need not wait for it. */
+/* The busy handler: the engine calls it while another process holds the lock, or while readers use
+ * the log. Requests still expire meanwhile, and writer_abandon ends it. */
 static int on_busy(void *context, int attempt)
 {
     struct writer *w = context;
@@ -86,8 +87,8 @@ static int on_busy(void *context, int attempt)
     return 1;
 }
 
-/* An empty file where a catalogue was served, or is to be: it was truncated, and to make new tables
- * in it would hide that. */
+/* Rejects an empty file where a catalogue was served: it was truncated, and new tables would hide
+ * that. */
 static enum catalogue_status refuse_truncated(struct writer *w, bool create, char *why,
                                               size_t why_size)
 {
@@ -111,7 +112,7 @@ static enum catalogue_status refuse_truncated(struct writer *w, bool create, cha
     return CATALOGUE_CORRUPT;
 }
 
-/* Opens the file and notes which one it is; a rename between the two is noticed. */
+/* Opens the file and stores its identity, even if it is renamed in between. */
 static enum catalogue_status open_recorded(struct writer *w, bool create, char *why,
                                            size_t why_size)
 {
@@ -142,7 +143,7 @@ static struct served served_now(const struct writer *w)
     return now;
 }
 
-/* Takes note of the file's state, which is as the last transaction or look found or left it. */
+/* Records the file's state as of the last transaction or look. */
 void writer_saw(struct writer *w)
 {
     struct served now = served_now(w);
@@ -155,9 +156,8 @@ void writer_saw(struct writer *w)
         server_lock_record(&w->lock, &now);
 }
 
-/* What makes a file another one than it was, in one transaction: an epoch of its own, and dates
- * that give no 304. What was notified of its pages, and when, nobody knows: a copy that was made
- * between two changes of one second bears the date of both. */
+/* Gives a file another epoch, and makes the dates of its pages give no 304, in one transaction: the
+ * pages that were served with these dates are unknown. */
 static enum catalogue_status renew(struct writer *w)
 {
     static const enum statement steps[] = {ST_CATALOGUE_RENEW, ST_PAGES_DISTRUST};
@@ -174,7 +174,7 @@ static enum catalogue_status renew(struct writer *w)
     return status;
 }
 
-/* Whether the file is what this server, or the one before it, served last. */
+/* Whether the file is the one that this server, or the one before it, served last. */
 static enum catalogue_status is_known(struct writer *w, bool *known)
 {
     struct served now = served_now(w);
@@ -184,15 +184,14 @@ static enum catalogue_status is_known(struct writer *w, bool *known)
     if (status != CATALOGUE_OK)
         return status;
     const char *lineage = found ? (const char *)sqlite3_column_text(row, 0) : NULL;
-    bool has = lineage != NULL; /* else memory is out: it is never NULL */
+    bool has = lineage != NULL; /* NULL: out of memory */
     *known = has && server_lock_knows(&w->lock, &now, lineage);
     sqlite3_reset(row);
     return has ? CATALOGUE_OK : CATALOGUE_NO_MEMORY;
 }
 
-/* Another file is another epoch, so that a cursor of changes that were made in the one is never
- * taken for one of the other's: a copy has the epoch of what it was copied from, and goes through
- * the same revisions again. */
+/* Gives another file another epoch, so that cursors of the old file are rejected: a copy has the
+ * epoch of its original, and passes through the same revisions. */
 static enum catalogue_status adopt_file(struct writer *w)
 {
     struct served last;
@@ -200,7 +199,7 @@ static enum catalogue_status adopt_file(struct writer *w)
     enum catalogue_status status = tx_refresh(&w->tx);
     if (status == CATALOGUE_OK)
         w->was_served = w->was_served || server_lock_last_served(&w->lock, &last);
-    /* An older state of a node's file goes on as the log did. */
+    /* An older state of a node's file keeps its epoch: the log brings it up to date. */
     if (status == CATALOGUE_OK && w->catalogue->member == NULL)
         status = is_known(w, &known);
     if (status == CATALOGUE_OK && !known) {
@@ -224,8 +223,8 @@ static void writer_disconnect(struct writer *w)
     w->db = NULL;
 }
 
-/* What a site's token sent may keep the writer from others for half of the time that these may
- * wait; it is measured by time, since nobody knows what a line costs on this disk. For tx. */
+/* For tx: a change of a site's token may block the writer for half of the time that others may
+ * wait. Measured in time, since the cost of a row depends on the disk. */
 static bool is_pressed(void *context, int64_t site_id)
 {
     struct writer *w = context;
@@ -236,8 +235,9 @@ static bool is_pressed(void *context, int64_t site_id)
             (member != NULL && member_awaited_ms(member) >= half_ms));
 }
 
-/* What the engine has in memory is in the log with the commit, and what the log has is in the file
- * with the next checkpoint. For tx; where the size cannot be read, the next statement says why. */
+/* For tx: whether the disk is nearly full, counting the engine's cache, which the commit writes,
+ * and the log, which the next checkpoint writes. If the size cannot be read, the next statement
+ * fails. */
 static bool is_short(void *context)
 {
     struct writer *w = context;
@@ -250,7 +250,7 @@ static bool is_short(void *context)
     return space_is_short(w->catalogue->path, (uint64_t)file_bytes, (uint64_t)cached);
 }
 
-/* A change in steps ends the one at hand where anybody waits, or the server stops. For tx. */
+/* For tx: a change in steps ends its current step if others wait or the server stops. */
 static bool should_yield(void *context)
 {
     struct writer *w = context;
@@ -263,7 +263,7 @@ static bool should_yield(void *context)
             (member != NULL && member_awaited_ms(member) >= apply_step_ms));
 }
 
-/* Opens the connection and all that hangs on it. */
+/* Opens the connection and all that depends on it. */
 static enum catalogue_status writer_connect(struct writer *w, bool create, char *why,
                                             size_t why_size)
 {
@@ -273,7 +273,7 @@ static enum catalogue_status writer_connect(struct writer *w, bool create, char 
     if (status == CATALOGUE_OK && w->catalogue->options.server)
         status = server_lock_hold(&w->lock, w->catalogue->path, why, why_size);
     if (status == CATALOGUE_OK && !schema_version(w->db, &before, &shared))
-        before = 0; /* what follows says why */
+        before = 0; /* the next call reports the failure */
     if (status == CATALOGUE_OK)
         status = w->catalogue->member != NULL
                      ? schema_prepare_shared(w->db, w->catalogue->path, why, why_size)
@@ -332,8 +332,8 @@ enum catalogue_status writer_usable(struct writer *w)
 {
     if (w->db == NULL || atomic_load(&w->catalogue->lost))
         return CATALOGUE_UNAVAILABLE;
-    /* The watch looks now and then; a write into a file that nobody will find must not be
-     * acknowledged in between. */
+    /* The watch looks only periodically; a write into a removed file must not be acknowledged in
+     * between. */
     return file_identity_holds(w->catalogue->path, &w->file) ? CATALOGUE_OK : CATALOGUE_UNAVAILABLE;
 }
 
@@ -357,7 +357,7 @@ const char *writer_lock_holder(const struct writer *w)
                : "another process holds the lock";
 }
 
-/* What was to be written on the open file and was not; where its log filled the disk, it goes. */
+/* Records a failed write on the open file. If the disk is full, truncates the log. */
 void writer_record_failed(struct writer *w, enum catalogue_status status, const char *why)
 {
     writer_record(w, status, why);
@@ -365,7 +365,7 @@ void writer_record_failed(struct writer *w, enum catalogue_status status, const 
         checkpoint_make_room(&w->checkpoint);
 }
 
-/* Which file was opened at last, and whether for good. */
+/* Records which file was opened last, and whether to try again. */
 static void record_followed(struct writer *w, enum catalogue_status status)
 {
     pthread_mutex_lock(&w->trouble_lock);
@@ -417,7 +417,7 @@ static void forget_result(struct write_request *request)
     memset(&request->result, 0, sizeof request->result);
 }
 
-/* The guard held something back: refused the change, or kept a scan's removals. */
+/* Whether the shrink guard rejected the change, or held back removals of a scan. */
 static bool was_held(const struct write_request *request)
 {
     const struct change_result *result = &request->result;
@@ -450,7 +450,7 @@ void writer_answer_failed(struct writer *w, struct write_request *list,
 
 /* ---- shared with other machines */
 
-/* What others wrote is here: what was read before is no longer so. */
+/* Records of other nodes were applied: drops cached state. */
 static void record_moved(struct writer *w)
 {
     tx_forget(&w->tx);
@@ -470,8 +470,8 @@ static void follows(struct writer *w, bool on)
     w->checkpoint.follows = on && w->catalogue->options.server;
 }
 
-/* The lock that reaches over all machines, which a dry run has no need of, and the file at the
- * log's head. Other processes on this machine are waited for shortly: all nodes wait with us. */
+/* Takes the lock of all nodes (not for a dry run) and brings the file to the log's head. Waits only
+ * shortly for other processes of this machine, since all nodes wait meanwhile. */
 static enum catalogue_status enter_shared(struct writer *w, enum queue_turn turn)
 {
     struct member *member = w->catalogue->member;
@@ -483,7 +483,7 @@ static enum catalogue_status enter_shared(struct writer *w, enum queue_turn turn
     enum catalogue_status status;
     int site_group = turn == QUEUE_ALONE ? queue_next_group(&w->queue) : NO_SITE_GROUP;
     if (turn == QUEUE_DRY) {
-        member_pass(member, false); /* nobody's list waits for who looks on */
+        member_pass(member, false); /* no list must wait for a dry run */
         status = member_catch_up(member, w->lock_until_ms, &moved);
     } else {
         status = member_enter(member, site_group, w->lock_until_ms, &moved);
@@ -497,7 +497,7 @@ static enum catalogue_status enter_shared(struct writer *w, enum queue_turn turn
     return status;
 }
 
-/* What nobody said of a transaction that was sent: OK where it was applied, and is here. */
+/* Finds the outcome of a transaction without an answer: OK if it was applied, also to this file. */
 static enum catalogue_status settle(struct writer *w)
 {
     int64_t until_ms = clock_now_ms() + w->catalogue->options.write_timeout_ms;
@@ -522,7 +522,7 @@ static enum catalogue_status settle(struct writer *w)
     return status == CATALOGUE_NO_SPACE ? CATALOGUE_OUTCOME_UNKNOWN : status;
 }
 
-/* Applies what others wrote; true where there may be more. */
+/* Applies records of other nodes; true if there may be more. */
 static bool follow_others(struct writer *w)
 {
     struct member *member = w->catalogue->member;
@@ -580,7 +580,8 @@ static void postpone_lists(struct writer *w)
     w->list_at_ms = clock_now_ms() + WRITER_LIST_MS;
 }
 
-/* What waited here for the end of a list, this node's or another's, was written. */
+/* The writes that waited here for the end of a list were applied: lists of other nodes may begin.
+ */
 static void pass_lists(struct writer *w)
 {
     if (w->catalogue->member != NULL && w->db != NULL &&
@@ -606,7 +607,7 @@ enum catalogue_status writer_begin(struct writer *w, bool for_queue, enum queue_
     return status;
 }
 
-/* COMMIT, and what the others get of it. */
+/* COMMIT; publishes the transaction to the other nodes. */
 enum catalogue_status writer_commit(struct writer *w)
 {
     enum catalogue_status status = tx_commit(&w->tx);
@@ -632,7 +633,7 @@ static bool removes_index(const struct write_request *request)
            request->change.kind == CHANGE_SITE_REMOVE;
 }
 
-/* Ends the list behind `last`, and lets what follows wait for its turn again. */
+/* Cuts the list behind `last`, and queues the rest again. */
 static void postpone(struct writer *w, struct write_request *last)
 {
     struct write_request *rest = last->next;
@@ -648,7 +649,7 @@ static void name_unknown(const struct writer *w, char *why, size_t size)
              member_last_id(w->catalogue->member));
 }
 
-/* A change that comes in steps has its next one when all others that wait have had their turn. */
+/* Queues the next step of a change behind all that wait. */
 static void queue_next_step(struct writer *w, struct write_request *request)
 {
     if (queue_is_closed(&w->queue))
@@ -680,7 +681,7 @@ void writer_requeue(struct writer *w, struct write_request *request)
     push(w, request);
 }
 
-/* Only the first step of what has the writer for itself is tried. */
+/* Only the first step of a change alone in its transaction is a first try. */
 static enum tx_turn turn_of(const struct write_request *request)
 {
     const struct change_result *result = &request->result;
@@ -688,7 +689,6 @@ static enum tx_turn turn_of(const struct write_request *request)
     return request->turn == TX_FIRST_TRY && !fresh ? TX_FINAL : request->turn;
 }
 
-/* Applies the requests in the open transaction and ends it. Answers those that had their turn. */
 /* Answers the requests of a transaction that was not committed. */
 static void answer_uncommitted(struct writer *w, struct write_request *list,
                                enum catalogue_status status)
@@ -704,6 +704,7 @@ static void answer_uncommitted(struct writer *w, struct write_request *list,
     writer_answer_failed(w, list, status, why);
 }
 
+/* Applies the requests in the open transaction and ends it. Answers those that had their turn. */
 static void carry_out(struct writer *w, struct write_request *list)
 {
     struct tx *tx = &w->tx;
@@ -728,7 +729,7 @@ static void carry_out(struct writer *w, struct write_request *list)
             postpone(w, r);
     }
     bool changed = tx->revision != before;
-    /* Where PostgreSQL did not take it, the statement that ended by that is not the cause. */
+    /* If PostgreSQL failed, the interrupted statement is not the cause. */
     if (status != CATALOGUE_OK && tx->log != NULL &&
         effects_status(tx->log->effects) != CATALOGUE_OK)
         status = effects_status(tx->log->effects);
@@ -776,7 +777,8 @@ static void set_cache(struct writer *w, int kib)
     sqlite3_exec(w->db, sql, NULL, NULL, NULL);
 }
 
-/* It has not been away for long, and may be back soon: writes wait, and expire, in the queue. */
+/* Whether PostgreSQL has been away only for a short time: writes then wait in the queue, where they
+ * expire. */
 static bool fails_over(const struct writer *w)
 {
     struct shared_state state;
@@ -784,7 +786,7 @@ static bool fails_over(const struct writer *w)
     return state.phase == SHARED_JOINED && state.away_ms < WRITER_AWAY_MS;
 }
 
-/* Of the time that a write may wait here one has had three quarters. */
+/* Whether a write has waited three quarters of its time. */
 static bool is_near_its_end(struct writer *w)
 {
     static const int64_t nobody = -1;
@@ -792,7 +794,7 @@ static bool is_near_its_end(struct writer *w)
     return queue_presses(&w->queue, nobody, clock_now_ms() + quarter_ms);
 }
 
-/* One transaction of small changes, or of the next one that goes alone. */
+/* Runs one transaction of small changes, or of the next change that needs one alone. */
 static void run_turn(struct writer *w, enum queue_turn turn)
 {
     bool alone = turn != QUEUE_SMALL;
@@ -815,12 +817,12 @@ static void run_turn(struct writer *w, enum queue_turn turn)
         return;
     }
     if (status == CATALOGUE_BUSY) {
-        /* Those whose time is over were answered; the others try again: of a shared catalogue at
-         * once, since PostgreSQL serves those who wait for its lock in their order. Behind another
-         * node's list that is not trouble yet. */
+        /* Expired requests were answered; the others try again, in a shared catalogue at once,
+         * since PostgreSQL grants its lock in order of arrival. Waiting for another node's list is
+         * not a failure yet. */
         if (w->catalogue->member == NULL || is_near_its_end(w))
             writer_record(w, status, writer_lock_holder(w));
-        w->alone_next = false; /* they waited for a list: none of this node goes before them */
+        w->alone_next = false; /* small changes waited for a list: they come before the next one */
         struct timespec pause = {0, WRITER_LOCK_STEP_MS * 1000000L};
         if (w->catalogue->member == NULL)
             nanosleep(&pause, NULL);
@@ -830,7 +832,7 @@ static void run_turn(struct writer *w, enum queue_turn turn)
         if (status != CATALOGUE_CANCELLED)
             writer_record_failed(w, status, w->tx.why);
         writer_answer_failed(w, queue_pop(&w->queue, turn), status, w->tx.why);
-        if (!alone) /* others' lists wait for what can be written, not for as long as any come */
+        if (!alone) /* lists of other nodes wait for these writes, not for later ones */
             pass_lists(w);
         return;
     }
@@ -856,8 +858,7 @@ static void run_turn(struct writer *w, enum queue_turn turn)
         checkpoint_after_commit(&w->checkpoint);
 }
 
-/* Of a shared catalogue: what is the node's own waits for no other machine. True where there was
- * any. */
+/* Shared: changes of the node's own tables wait for no other machine. True if there was one. */
 static bool serve_own(struct writer *w)
 {
     struct write_request *request = NULL;
@@ -876,7 +877,7 @@ static bool serve_own(struct writer *w)
     return true;
 }
 
-/* True where there was something to do. */
+/* True if there was something to do. */
 static bool serve_queue(struct writer *w)
 {
     bool small = queue_has(&w->queue, false), alone = queue_has(&w->queue, true);
@@ -896,7 +897,7 @@ static bool serve_queue(struct writer *w)
     return true;
 }
 
-/* Of a shared catalogue one node purges and drops what is too old, for all. */
+/* In a shared catalogue one node does the maintenance for all. */
 static bool does_maintenance(const struct writer *w)
 {
     return w->catalogue->options.server && catalogue_leads(w->catalogue, "care");
@@ -912,7 +913,7 @@ static void writer_run(void *context)
         writer_follow(w);
         outside_report(&w->outside, &w->catalogue->options, clock_now_ms());
         if (follow_others(w) && !queue_has(&w->queue, false) && !queue_has(&w->queue, true)) {
-            pass_lists(w); /* what waited for its end expired meanwhile */
+            pass_lists(w); /* the writes that waited for its end have expired */
             continue;
         }
         if (serve_own(w))

@@ -5,11 +5,12 @@
  *
  * Invariants:
  * 1. A request belongs to the queue, or to the writer's thread, or is answered; `done` is called
- *    once, after the lock of the queue was released: by the writer, or for what expires in the
- * queue by a thread that does nothing else.
- * 2. Requests are taken from the queue only once BEGIN has succeeded (or can't): while another
- *    process holds the lock they wait in the queue, and each expires at its own deadline.
- * 3. BUSY, UNAVAILABLE, … are answered only for what is not, and will not be, in the file. */
+ *    once, without the queue's lock: by the writer, or, for requests that expire in the queue, by a
+ *    thread that does nothing else.
+ * 2. Requests are taken from the queue only once BEGIN has succeeded or failed for good: while
+ *    another process holds the lock they wait in the queue, and each expires at its own deadline.
+ * 3. BUSY, UNAVAILABLE, … are answered only for changes that are not, and never will be, in the
+ *    file. */
 #pragma once
 
 #include <pthread.h>
@@ -28,36 +29,36 @@
 #include "db/write/queue.h"
 #include "server/base/thread.h"
 
-/* How many bytes what the change points to takes; and its move there (change.c). */
+/* The size of a change's block; and copying the change's pointers into it (change.c). */
 size_t change_block_bytes(const struct change *change);
 void change_keep(struct change *change, void *room);
 
-/* Where catalogue_options.write_timeout_ms is 0. */
+/* If catalogue_options.write_timeout_ms is 0. */
 #define WRITER_TIMEOUT_DEFAULT_MS 10000u
-/* How often an idle writer looks around: other processes' log, removed indexes, trouble. */
+/* How often an idle writer looks for commits of other processes, removed indexes and the end of a
+ * failure. */
 #define WRITER_IDLE_MS 1000
-/* How often it is looked whether something is too old. */
+/* How often the writer looks for history and outcomes that are too old. */
 #define WRITER_TRIM_MS 5000
-/* A server's writer gives way to the threads that answer crawlers. A thread that wakes within its
- * own last share of the core is not let in before the next tick (4 ms), and a list keeps the core
- * for seconds: of equal weight, one GET in a hundred waited for that (docs/benchmarks.md). Alone,
- * it is as fast as ever; against a core full of other work, it has a quarter: less, and those who
- * wait for its lock would wait for that work. */
+/* Nice value of a server's writer, lower in priority than the threads that answer crawlers: with
+ * equal priority one GET in a hundred waited for the scheduler's next tick, 4 ms, while a list used
+ * the core (docs/benchmarks.md). On an idle machine the writer is as fast as without it; on a busy
+ * core it gets a quarter. With less, all that wait for its lock would wait for the other work. */
 #define WRITER_NICE 5
 
-/* What a list has freed lies in the allocator's arenas until that is asked to give it to the
- * kernel: so long after the last list, by a writer with nothing to do. */
+/* Time after the last list at which an idle writer makes the allocator return freed memory to the
+ * kernel. */
 #define WRITER_GIVE_BACK_MS 3000
 
 struct writer;
 
-/* Where long changes are tried first that may turn out to write nothing (rehearsal.c). */
+/* The thread that applies long changes that may write nothing (rehearsal.c). */
 struct rehearsal {
     struct writer *writer;
     struct queue queue;
     struct thread thread;
     struct tx_shared shared;
-    atomic_int_fast64_t began_ms;  /* by clock_now_ms: when the one at hand began */
+    atomic_int_fast64_t began_ms;  /* by clock_now_ms: when the current change began */
     atomic_uint_fast64_t answered; /* requests that needed no further turn of the writer */
 };
 
@@ -66,7 +67,7 @@ struct writer {
     struct queue queue;
     struct thread thread;
     struct rehearsal rehearsal;
-    struct thread expiry; /* answers whose time is over, whatever the writer is at */
+    struct thread expiry; /* answers expired requests, whatever the writer does */
     bool finished;        /* both were joined */
     struct tx_shared shared;
     atomic_int_fast64_t busy_since_ms; /* by clock_now_ms; 0: no requests are taken */
@@ -80,33 +81,33 @@ struct writer {
     struct checkpoint checkpoint;
     struct server_lock lock;
     struct outside outside;
-    struct file_identity file; /* that `db` has open */
+    struct file_identity file; /* the file of `db` */
     bool alone_next;           /* a bulk waited while small changes had their turn */
     bool purge_pending;        /* there may be rows of removed indexes */
     int64_t lock_until_ms;     /* how long the busy handler waits */
-    bool waits_for_queue;      /* and gives up when nothing is queued any more */
-    int64_t give_back_at_ms;   /* what the last list has freed; 0: given */
+    bool waits_for_queue;      /* the busy handler gives up when the queue is empty */
+    int64_t give_back_at_ms;   /* when to return freed memory; 0: done */
     int64_t idle_at_ms;        /* when to look around again */
-    int64_t purge_at_ms;       /* when what was removed may be old enough */
+    int64_t purge_at_ms;       /* when to look for removed lists that are old enough */
     struct log_index index;    /* as of the last look around */
-    int64_t trim_at_ms;        /* when to look whether the history is too old */
-    int64_t forget_at_ms;      /* and what is kept for repeats */
-    int64_t expire_at_ms;      /* and page URLs of urlsets */
-    atomic_bool expires;       /* a batch of these waits */
+    int64_t trim_at_ms;        /* when to look for old history */
+    int64_t forget_at_ms;      /* for old outcomes */
+    int64_t expire_at_ms;      /* for expired page URLs */
+    atomic_bool expires;       /* a batch of these is queued */
     int64_t upgrade_at_ms;     /* shared: when to try the migration again */
-    int64_t list_at_ms;        /* shared: when what goes alone may try again */
+    int64_t list_at_ms;        /* shared: when a list may try again */
 
     atomic_uint_fast64_t commits, batched, committed, held;
     atomic_uint_fast64_t history_bytes, history_from, history_dropped;
     atomic_int_fast64_t registered_at;
     _Atomic int64_t clock_offset; /* as the transaction's */
-    _Atomic int64_t changed_at; /* of the file's last change, as its clock said; 0: none is known */
+    _Atomic int64_t changed_at;   /* of the file's last change, by its writer's clock; 0: unknown */
     atomic_uint_fast64_t failed[CATALOGUE_CANCELLED + 1];
     struct histogram write_ns, commit_ns, batch;
-    pthread_mutex_t trouble_lock; /* guards what follows */
+    pthread_mutex_t trouble_lock; /* guards the members below */
     bool writable;
     char trouble[256];
-    bool followed; /* `tried` needs no other try */
+    bool followed; /* the file `tried` need not be opened again */
     struct file_identity tried;
 };
 
@@ -132,37 +133,37 @@ void writer_answer_failed(struct writer *w, struct write_request *list,
 /* Queues a request again that was rehearsed. Any thread. */
 void writer_requeue(struct writer *w, struct write_request *request);
 
-/* For what the writer's thread does besides (maintenance.c): whether there is a file to write to; a
- * transaction's begin, for what is queued or not, its commit, and that it failed; and that the
- * file changed. */
+/* For maintenance.c: whether there is a file to write to; begin and commit of a transaction,
+ * whether for queued requests or not; a failed write; and a change of the file. */
 enum catalogue_status writer_usable(struct writer *w);
 enum catalogue_status writer_begin(struct writer *w, bool for_queue, enum queue_turn turn);
 enum catalogue_status writer_commit(struct writer *w);
 void writer_saw(struct writer *w);
 void writer_record_failed(struct writer *w, enum catalogue_status status, const char *why);
-/* A sentence for what could not be begun in time: BUSY. Static. */
+/* The sentence for BUSY: a transaction that could not begin in time. Static. */
 const char *writer_lock_holder(const struct writer *w);
 
 /* rehearsal.c */
 
 /* Starts the thread. False: it could not be started. */
 bool rehearsal_start(struct rehearsal *r, struct writer *writer);
-/* Takes the request over, to answer it or to hand it back to the writer's queue. The writer's
- * thread. */
+/* Takes over the request, to answer it or to return it to the writer's queue. The writer's thread.
+ */
 void rehearsal_pop(struct rehearsal *r, struct write_request *request);
-/* Ends what is under way, which is answered CANCELLED. Thread safe. */
+/* Ends the current change, which is answered CANCELLED. Thread safe. */
 void rehearsal_abandon(struct rehearsal *r);
-/* Ends the thread; what waits is answered CANCELLED. Behind the writer's own thread, once. */
+/* Ends the thread; waiting requests are answered CANCELLED. Once, after the writer's own thread has
+ * ended. */
 void rehearsal_finish(struct rehearsal *r);
 
-/* maintenance.c: what the writer does between writes, a bounded batch at a time: rows of removed
- * indexes, page URLs that are too old, history and kept answers beyond their bounds; and what an
- * idle one looks at. Each is called by the writer's thread, in no transaction. */
+/* maintenance.c: the writer's work between writes, a bounded batch at a time: rows of removed
+ * indexes, expired page URLs, history and outcomes beyond their bounds; and the checks of an idle
+ * writer. The writer's thread calls these outside of a transaction. */
 
 /* Drops a batch of a removed index's rows. True where there may be more. */
 bool maintenance_purge(struct writer *w);
-/* Drops a batch of whatever is too old, or queues its removal. True where it did. */
+/* Drops a batch of old rows, or queues its removal. True if it did. */
 bool maintenance_run(struct writer *w);
-/* Once in WRITER_IDLE_MS: what other processes did, memory to give back, the log's length, and
- * whether a trouble is over. */
+/* Once in WRITER_IDLE_MS: looks for commits of other processes, returns freed memory, checks the
+ * log's length, and whether writes succeed again. */
 void maintenance_watch(struct writer *w);

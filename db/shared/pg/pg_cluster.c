@@ -63,7 +63,7 @@ static const char *const pg_schema[] = {
     "ALTER TABLE @.snapshot_part ALTER body SET STORAGE EXTERNAL",
 };
 
-/* What a node's role needs, which follows. */
+/* Grants for a node's role, whose name is appended. */
 static const char *const pg_grants[] = {
     "GRANT USAGE ON SCHEMA @ TO ",
     "GRANT SELECT ON @.cluster TO ",
@@ -136,7 +136,7 @@ enum shared_outcome pg_log_overview(struct shared_log *log, struct shared_overvi
 
 /* --- founding --- */
 
-/* One statement of the transaction that founds: "@" is the schema, `role` comes behind it. */
+/* Runs one statement of the founding transaction: "@" is the schema, `role` is appended. */
 static enum shared_outcome run_text(struct pg_log *l, const char *sql, const char *role,
                                     int64_t deadline_ms)
 {
@@ -163,7 +163,7 @@ static enum shared_outcome grant(struct pg_log *l, const char *role, int64_t dea
     return outcome;
 }
 
-/* Record 0 has no body, and is there so that every node's first row can be what it has. */
+/* Record 0 has no body: it is the position of a new node, which every read must begin with. */
 static void send_first(struct pg_log *l, const char *epoch, struct shared_position *start)
 {
     static const uint8_t nothing[SHARED_CHAIN_BYTES];
@@ -230,9 +230,9 @@ static const char founded_already[] =
     "this schema of the database already has a shared catalogue; to join it, start a node without "
     "`share init`, on a path where there is no file yet; to create another one, set --schema";
 
-/* In a transaction that it begins: what a founder left that sent no snapshot: nobody could join it.
- * Should that one go on after all, its snapshot is of no record of the log, and is not taken. NO:
- * it is more than that. */
+/* Removes, in a transaction that it begins, the log of a founder that sent no snapshot, so that
+ * nobody could join it. If that founder continues after all, its snapshot belongs to no record of
+ * the log, and is not used. NO: the log has been used. */
 static enum shared_outcome take_away(struct pg_log *l, int64_t deadline_ms)
 {
     struct pg_results r;
@@ -259,7 +259,7 @@ static enum shared_outcome take_away(struct pg_log *l, int64_t deadline_ms)
     return outcome;
 }
 
-/* A log that is there may be of this very cluster, whose founder did not hear of it. */
+/* An existing log may be of this cluster, if its founder got no answer. */
 static enum shared_outcome check_founded(struct pg_log *l, const char *epoch, const char *grant_to,
                                          struct shared_position *start, int64_t deadline_ms)
 {

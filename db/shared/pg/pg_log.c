@@ -14,9 +14,9 @@
 
 /* A transaction there ends after two seconds without a word (pg_statements.def). */
 #define KEEP_MS 500
-/* What takes longer to apply is worth a question. */
+/* After a longer application `stay` sends a query. */
 #define LONG_MS 50
-/* What an answer may take on its way. */
+/* Time for an answer on the network. */
 #define ANSWER_MS 250
 
 int64_t pg_lock_key(const struct pg_log *l, const char *kind, const char *name)
@@ -69,7 +69,7 @@ static void interrupt(struct shared_log *log)
     pg_session_interrupt(&pg_log_of(log)->session);
 }
 
-/* Behind a transaction, or before its COMMIT. */
+/* Sent after a transaction, or before its COMMIT. */
 static void send_idle_timeout(struct pg_log *l)
 {
     struct pg_value ms = pg_text(PG_IDLE_MS);
@@ -93,7 +93,7 @@ static void rollback(struct shared_log *log)
         pg_session_drop(&l->session);
 }
 
-/* The transaction under way ends; what `outcome` was about, and why, is passed on. */
+/* Ends the current transaction; keeps `outcome` and its reason. */
 static enum shared_outcome abandon(struct pg_log *l, enum shared_outcome outcome)
 {
     char said[PG_WHY_SIZE], sqlstate[sizeof l->session.sqlstate];
@@ -157,8 +157,8 @@ static enum shared_outcome diverged(struct pg_log *l, uint64_t seq, const char *
     return SHARED_DIVERGED;
 }
 
-/* What a step may take behind the caller's own work, which has no deadline: a large record is
- * applied for longer than any call may last. */
+/* Deadline of a step after the caller's own work, which has none: applying a large record may take
+ * longer than any call. */
 #define STEP_MS 5000
 
 static int64_t step_deadline(const struct pg_log *l)
@@ -167,8 +167,8 @@ static int64_t step_deadline(const struct pg_log *l)
     return l->deadline_ms > least_ms ? l->deadline_ms : least_ms;
 }
 
-/* While a record is applied, be it for long: the server hears that we are here, and others' lists
- * stay out where small writes wait for the end of it. One that has begun is not waited for. */
+/* Called while a record is applied: sends a query so that the server keeps the transaction, and
+ * keeps other nodes' lists out if small writes wait. Does not wait for a list that has begun. */
 static enum shared_outcome stay(struct pg_log *l, const struct shared_take *take)
 {
     struct pg_value key = pg_integer(pg_lock_key(l, "list", ""));
@@ -219,7 +219,7 @@ static enum shared_outcome take_part(struct pg_log *l, struct taking *t, const v
     return shared_unpacker_add(l->unpacker, part, size, take_piece, t);
 }
 
-/* Hands on a record's body; its hash shows what it was. */
+/* Passes on a record's body; its hash is checked. */
 static enum shared_outcome take_body(struct pg_log *l, const PGresult *tail, int row, uint64_t seq,
                                      const struct shared_take *take,
                                      uint8_t hash[SHARED_CHAIN_BYTES])
@@ -290,7 +290,7 @@ static enum shared_outcome take_record(struct pg_log *l, const PGresult *tail, i
     return keep(&l->log, step_deadline(l)) == SHARED_YES ? SHARED_YES : SHARED_AWAY;
 }
 
-/* The log does not begin with what we have: does it begin later, or never have it? */
+/* The log lacks `at`: decides whether it begins later or never had it. */
 static enum shared_outcome check_missing(struct pg_log *l, const struct shared_position *at)
 {
     struct pg_results r;
@@ -332,7 +332,7 @@ static enum shared_outcome take_tail(struct pg_log *l, const PGresult *tail,
     return outcome;
 }
 
-/* What an earlier connection shared went with it. */
+/* Forgets the shared locks of an earlier connection. */
 static void know_shares(struct pg_log *l)
 {
     if (l->lists_number == l->session.number)
@@ -384,8 +384,8 @@ static enum shared_outcome tail(struct shared_log *log, const struct shared_posi
 
 /* --- writing --- */
 
-/* Opens a transaction and takes the lock in it, as the first three statements of a batch. The
- * server is to say that it did not get it before we stop to listen. */
+/* Opens a transaction and takes the lock, as the first three statements of a batch. The lock's
+ * timeout on the server ends before the caller's deadline. */
 static void send_lock(struct pg_log *l, bool is_list, int64_t deadline_ms)
 {
     char timeout[24];
@@ -415,13 +415,12 @@ static void send_share_behind(struct pg_log *l, const struct shared_position *at
     pg_send(&l->session, PG_SHARE_BEHIND, values, 3);
 }
 
-/* How long the list before us, whose commit releases its two locks one after the other, may need
- * between them. */
+/* Longest time between the releases of the two locks of another node's list, at its commit. */
 #define RELEASE_MS "250"
 
-/* In the transaction, before it is rolled back: from here on others' lists wait for us. Where that
- * cannot be had, the list before us may not be quite over: it is waited for behind the transaction
- * (in it, a list next in line would wait for us, too), else we are as if we had not asked. */
+/* Called in the transaction, before its rollback: takes a shared lock so that other nodes' lists
+ * wait. If another list still has that lock, waits for it after the transaction, since in it the
+ * next list would wait for this node; if that fails, nothing is held. */
 static void keep_lists_out(struct pg_log *l)
 {
     struct pg_value key = pg_integer(pg_lock_key(l, "list", ""));
@@ -578,9 +577,9 @@ static enum shared_outcome older_are_gone(struct shared_log *log, int schema, in
     return outcome;
 }
 
-/* What the server said to a batch with a COMMIT in it. Where it said anything but plainly yes or
- * no, nobody knows: it may have stopped while it waited for its standby, and a wait that somebody
- * cancelled ends in a success with a warning. */
+/* The outcome of a batch with a COMMIT. Any answer but a clear yes or no is UNKNOWN: the server may
+ * have stopped while it waited for its standby, and a cancelled wait ends in a success with a
+ * warning. */
 static enum shared_outcome check_commit(const struct pg_session *s, enum shared_outcome outcome,
                                         const PGresult *commit)
 {
@@ -656,13 +655,13 @@ static enum shared_outcome commit(struct shared_log *log, struct shared_record *
     return outcome;
 }
 
-/* Of no record: those count from 0. */
+/* Not the number of a record: those count from 0. */
 #define PROBE_SEQ   (-1)
 #define PROBE_BYTES ((size_t)1 << 20) /* a part of a list */
 
 static enum shared_outcome probe(struct shared_log *log, int64_t deadline_ms)
 {
-    static uint8_t zeros[PROBE_BYTES]; /* not const: it takes no room in the program */
+    static uint8_t zeros[PROBE_BYTES]; /* not const, so that the program file does not contain it */
     struct pg_log *l = pg_log_of(log);
     char id[SHARED_ID_SIZE];
     enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
@@ -687,8 +686,8 @@ static enum shared_outcome probe(struct shared_log *log, int64_t deadline_ms)
     return abandon(l, outcome);
 }
 
-/* The lock is free only when the transaction in doubt is over, be it that its server still waits
- * for a standby; and the own commit, behind it, waits for what it waited for. */
+/* The lock is free only once the transaction in doubt has ended, even if its server still waits for
+ * a standby; and this commit, after it, waits for the same standby. */
 static enum shared_outcome settle(struct shared_log *log, const char *id, int64_t deadline_ms)
 {
     struct pg_log *l = pg_log_of(log);
@@ -718,7 +717,7 @@ static enum shared_outcome settle(struct shared_log *log, const char *id, int64_
 
 /* --- following --- */
 
-/* More than that is asked for: a node that is so far behind has much to apply. */
+/* Most queued notifications with records; further records are read from the log. */
 #define NEWS_MOST 1024
 
 static bool note_news(void *context, const char *text)
@@ -761,7 +760,8 @@ static enum shared_outcome wait_for_news(struct shared_log *log, int64_t deadlin
         outcome = pg_log_run(l, NULL, deadline_ms);
         if (outcome == SHARED_NO)
             outcome = SHARED_AWAY;
-        s->is_listening = outcome == SHARED_YES; /* what arrived before is not reported: look */
+        s->is_listening =
+            outcome == SHARED_YES; /* earlier notifications were missed: look at the log */
     } else if (outcome == SHARED_YES) {
         const struct pg_heard heard = {note_news, l};
         outcome = pg_session_wait(s, &heard, deadline_ms);
@@ -830,14 +830,14 @@ struct shared_log *shared_log_open_postgresql(const struct shared_log_options *o
     return &l->log;
 }
 
-/* The line in which site groups (log.h) wait for the turn of a list, over all nodes. Who waits has
- * an advisory lock, always a shared one, whose key has group and number: so all see who is
- * before them, and a node that is lost is in nobody's way. A group has one place, whichever node
- * took it, and gets the next one, behind all others, only when that list is over. */
+/* The line in which site groups (log.h) of all nodes wait for their turn with a list. A waiting
+ * node has a shared advisory lock whose key contains group and number, so that all nodes see who is
+ * before them, and a lost node leaves the line. A group has only one place among all nodes, and
+ * gets the next one, behind all others, after that list. */
 
 #define GROUP_SHIFT 24
 #define NUMBER_MOST 0xffffff
-/* The place of who has none, since another node has the group's. */
+/* No place, since another node has the group's. */
 #define NOWHERE NUMBER_MOST
 
 int64_t pg_line_key(const struct pg_log *l)
@@ -873,7 +873,7 @@ static void send_stand(struct pg_log *l, struct pg_place place)
 }
 
 struct line {
-    bool is_taken; /* the group's place is another's */
+    bool is_taken; /* another node has the group's place */
     int64_t first, last;
 };
 
@@ -886,7 +886,7 @@ static struct line look(const PGresult *others, int site_group, const struct pg_
 
         if (number == NOWHERE)
             continue;
-        /* Two that looked at once may both have taken one: the first is the group's. */
+        /* Two nodes that looked at the same time may both have a place: the first one counts. */
         if (pg_get_integer(others, row, 0) == site_group &&
             !(own->site_group == site_group && own->number < number))
             line.is_taken = true;
@@ -920,7 +920,7 @@ enum shared_outcome pg_line_wait(struct pg_log *l, int site_group, int64_t deadl
     else if (!line.is_taken)
         place.number = line.last + 1 < NOWHERE ? line.last + 1 : NOWHERE - 1;
     else if (has_one && l->place.site_group != site_group)
-        return SHARED_ELSEWHERE; /* it stays for the other */
+        return SHARED_ELSEWHERE; /* the other node keeps the place */
     send_stand(l, place);
     if (l->session.queued > 0)
         outcome = pg_log_run(l, NULL, deadline_ms);

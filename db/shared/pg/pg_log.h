@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A log on PostgreSQL (its tables: pg_cluster.c): what the files behind db/shared/log.h share. A
- * transaction there is open from a `begin` that said yes to its `commit` or `rollback`; it holds
- * the advisory lock "write", and every record is the row behind the last.
+/* The log in PostgreSQL (tables: pg_cluster.c): declarations that its files share. A transaction is
+ * open from a `begin` that returned YES to its `commit` or `rollback`; it holds the advisory lock
+ * "write", and each record is the row behind the last one.
  *
- * PostgreSQL gives "write" to those who wait for it in their order, but a list keeps it for
- * seconds: so of all that wait for it, one at most is a list. For that a list takes "list" first,
- * without waiting, and tries again later where it is taken. Sessions share it while they take over
- * what a list wrote and write what waited for its end: were a second list to begin meanwhile, small
- * writes would wait for both.
+ * PostgreSQL grants "write" in order of arrival, but a list keeps it for seconds, so at most one of
+ * the waiting transactions may be a list. A list therefore first takes the lock "list", without
+ * waiting, and tries again later if it is taken. Sessions share "list" while they apply a list of
+ * another node and the small writes that waited for it: otherwise these writes could wait for a
+ * second list, too.
  *
- * Which list is the next one, sites have turns for: each has a place in a line, be it
- * that many nodes have lists of it. */
+ * Sites take turns with lists: each has one place in a line, even if many nodes have lists of it.
+ */
 #pragma once
 
 #include "db/shared.h"
@@ -19,38 +19,38 @@
 #include "db/shared/record.h"
 
 struct pg_place {
-    int site_group; /* NO_SITE_GROUP: none is had */
-    int64_t number; /* the least goes first */
+    int site_group; /* NO_SITE_GROUP: no place */
+    int64_t number; /* the lowest comes first */
 };
 
 struct pg_log {
     struct shared_log log; /* first */
     struct pg_session session;
     char *node;                   /* or NULL */
-    struct shared_packer *packer; /* of the record under way; made by the first */
+    struct shared_packer *packer; /* for the current record; made for the first one */
     struct shared_unpacker *unpacker;
 
     bool has_key;
     uint8_t key[SHARED_KEY_BYTES]; /* of notifications */
-    struct shared_news *news;      /* that came, in order; owned */
+    struct shared_news *news;      /* received, in order; owned */
     struct shared_news **last_news;
     size_t news_count;
 
     bool is_open;
-    struct shared_position head; /* the record before the one under way */
+    struct shared_position head; /* the record before the current one */
     uint64_t total;              /* packed bytes up to it */
-    int64_t parts;               /* of the one under way, sent */
-    int64_t clock_offset_ms;     /* of the server's Unix time from our monotonic one */
-    int64_t asked_ms;            /* when the transaction last heard a question of us */
-    int64_t stay_ms;             /* of a tail: when the server is to hear of us again */
-    int64_t awaited_since_ms;    /* since when another is known to wait for its lock; 0: none is */
-    int64_t deadline_ms;         /* of the call under way */
+    int64_t parts;               /* of the current one, sent */
+    int64_t clock_offset_ms;     /* from this node's monotonic clock to the server's Unix time */
+    int64_t asked_ms;            /* when the transaction last got a query */
+    int64_t stay_ms;             /* during a tail: when to send the next query */
+    int64_t awaited_since_ms;    /* since when another node waits for the lock; 0: none */
+    int64_t deadline_ms;         /* of the current call */
 
-    /* What the connection `lists_number` shares. */
+    /* Locks that the connection `lists_number` shares. */
     uint64_t lists_number;
-    bool keeps_lists_out; /* "list" */
+    bool keeps_lists_out; /* the lock "list" */
     struct pg_place place;
-    bool had_turn; /* a list that had it began */
+    bool had_turn; /* its list has begun */
 
     struct pg_held {
         char *name;
@@ -66,23 +66,24 @@ static inline struct pg_log *pg_log_of(struct shared_log *log)
     return (struct pg_log *)log;
 }
 
-/* Advisory locks are numbers of the whole database; schema, kind and name make one. */
+/* The key of an advisory lock, which is valid in the whole database: a hash of schema, kind and
+ * name. */
 int64_t pg_lock_key(const struct pg_log *l, const char *kind, const char *name);
-/* A batch: makes sure of a connection; then what is sent is run by pg_session_run. */
+/* Connects if needed and runs the batch (pg_session_run). */
 enum shared_outcome pg_log_run(struct pg_log *l, struct pg_results *out, int64_t deadline_ms);
 
-/* A node that stops while others' lists wait for it loses its session after so long. */
+/* Idle timeout of a session that keeps others' lists out. */
 #define PG_IDLE_MS "10000"
-/* One that holds names and is silent: a node that stops leaves them to others. */
+/* Idle timeout of a session that holds names. */
 #define PG_HELD_MS "30000"
 
 /* The queue of nodes that wait to write a list. */
-/* What those who are in the line share is this, with site group and number behind it. */
+/* The key of the line, to which site group and number are added. */
 int64_t pg_line_key(const struct pg_log *l);
 /* Joins the queue with a list of the group, or stays in it. YES: it is its turn. BUSY: not yet.
  * ELSEWHERE: another node has the group's place. Else AWAY. */
 enum shared_outcome pg_line_wait(struct pg_log *l, int site_group, int64_t deadline_ms);
-/* Puts it into the batch under way that the place is given up. */
+/* Adds to the current batch that the place is given up. */
 void pg_line_leave(struct pg_log *l);
 
 /* pg_presence.c */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Sealed is what is not in the text itself: a struct sealed, then the body. The text before it and
- * the schema are authenticated with it. Numbers are little-endian. */
+/* Writes and reads notifications. Sealed are a struct sealed and the body; the text before them and
+ * the schema are authenticated, too. Numbers are little-endian. */
 #include "db/shared/pg/pg_news.h"
 
 #include <endian.h>
@@ -27,7 +27,7 @@ struct sealed {
 #define BODY_MOST                                                                                  \
     ((PG_NEWS_SIZE - HEAD_CHARS) / 2 - NONCE_BYTES - TAG_BYTES - sizeof(struct sealed))
 
-/* What is authenticated and not sealed. */
+/* The data that is authenticated but not encrypted. */
 static size_t write_context(char *out, size_t size, const char *schema, const char *head, int len)
 {
     int n = snprintf(out, size, "%s %.*s", schema, len, head);
@@ -89,7 +89,7 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* How many bytes they are; 0: it is not hex, or too much. */
+/* Returns the number of bytes; 0: not hex, or too long. */
 static size_t read_hex(const char *text, uint8_t *out, size_t most)
 {
     size_t count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a node is for the others as long as it is connected: names that it alone holds, the lease of
- * its release, its row among the nodes. Locks belong to the session and go with it. */
+/* Holds names, the lease of the release, and the node's row among the nodes. Locks belong to the
+ * session and are released with it. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ void pg_log_forget_held(struct pg_log *l)
     l->leased = 0;
 }
 
-/* Makes sure of a connection; what an earlier one held is forgotten. */
+/* Connects if needed; forgets the locks of an earlier connection. */
 static enum shared_outcome connect_presence(struct pg_log *l, int64_t deadline_ms)
 {
     enum shared_outcome outcome = pg_session_connect(&l->session, deadline_ms);
@@ -31,7 +31,7 @@ static enum shared_outcome connect_presence(struct pg_log *l, int64_t deadline_m
     return outcome;
 }
 
-/* One statement with its parameters. What the server refuses here is its state, not an answer. */
+/* Runs one statement. An error of the server counts as AWAY, not as NO. */
 static enum shared_outcome ask(struct pg_log *l, enum pg_statement statement,
                                const struct pg_value *values, int count, struct pg_results *out,
                                int64_t deadline_ms)
@@ -119,11 +119,11 @@ void pg_log_let_go(struct shared_log *log, const char *name, int64_t deadline_ms
     } else if (l->held_count > 0 || l->leased != 0) {
         return;
     }
-    /* Also where another node has the name: a session that keeps nothing may be silent. */
+    /* Also if another node has the name: a session that holds nothing may be idle. */
     if (l->held_count == 0 && l->leased == 0)
         pg_send(&l->session, PG_IDLE_TIMEOUT, &no_limit, 1);
     if (pg_log_run(l, NULL, deadline_ms) != SHARED_YES)
-        pg_session_drop(&l->session); /* which gives up all */
+        pg_session_drop(&l->session); /* releases all locks */
 }
 
 enum shared_outcome pg_log_lease(struct shared_log *log, int schema, int64_t deadline_ms)
@@ -159,7 +159,7 @@ enum shared_outcome pg_log_report(struct shared_log *log, const struct shared_no
 
     if (outcome != SHARED_YES)
         return outcome;
-    pg_send(&l->session, PG_NO_WAIT, NULL, 0); /* for this batch, which is a transaction */
+    pg_send(&l->session, PG_NO_WAIT, NULL, 0); /* valid for this batch, which is a transaction */
     return ask(l, PG_NODE_TELL, values, 7, NULL, deadline_ms);
 }
 

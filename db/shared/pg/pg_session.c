@@ -37,7 +37,7 @@ void pg_lookup_free(struct pg_lookup *lookup)
 {
     if (lookup == NULL)
         return;
-    /* One that cannot be called back is written to when it ends: it is left to it. */
+    /* A lookup that cannot be cancelled still writes to its memory, which is not freed. */
     if (gai_error(&lookup->request) == EAI_INPROGRESS &&
         gai_cancel(&lookup->request) != EAI_CANCELED &&
         gai_error(&lookup->request) == EAI_INPROGRESS)
@@ -64,10 +64,11 @@ static struct pg_lookup *lookup_start(const char *name)
     return NULL;
 }
 
-/* Between two looks whether it is to stop, which gai_suspend knows nothing of. */
+/* Interval of checks of `stop_fd`, which gai_suspend cannot wait for. */
 #define LOOK_MS 100
 
-/* Until it ended or the deadline, or `stop_fd` is readable; the result as getaddrinfo gives it. */
+/* Waits for the end of the lookup, the deadline, or `stop_fd`. Returns the result of getaddrinfo.
+ */
 static int await(struct pg_lookup *l, int64_t deadline_ms, int stop_fd)
 {
     const struct gaicb *const list[1] = {&l->request};
@@ -127,17 +128,17 @@ const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadl
     return error == 0 ? NULL : gai_strerror(error);
 }
 
-/* One host of several may take no longer: it may be one whose packets go nowhere. */
+/* Longest time for one of several hosts, which may drop packets. */
 #define HOST_MS 2000
-/* Looks for a pooler: each may miss it where another client uses the pool at that moment. */
+/* Attempts to detect a pooler: one may fail while another client uses the pool. */
 #define PROBES   3
 #define PROBE_MS 2000
 
-/* Nothing older is tested. */
+/* Older releases are not tested. */
 #define LEAST_VERSION 150000
 
-/* A statement that was prepared before somebody changed a column's type: only a new session helps.
- */
+/* SQLSTATE for a statement that was prepared before a column's type was changed: needs a new
+ * session. */
 static const char changed_plan[] = "0A000";
 static const char read_only[] = "25006"; /* a standby, or set so */
 
@@ -259,7 +260,7 @@ static size_t count_of(const char *list)
     return n;
 }
 
-/* The `at`th of a list, or its only one. Borrowed from `buffer`. */
+/* Element `at` of a list, or its only one. Borrowed from `buffer`. */
 static const char *item_of(const char *list, size_t at, char *buffer, size_t size)
 {
     if (list == NULL)
@@ -341,7 +342,7 @@ void pg_session_drop(struct pg_session *s)
 
 /* --- waiting --- */
 
-/* Until the socket is ready for `events`: YES, AWAY behind the deadline, STOPPED. */
+/* Waits until the socket is ready for `events`: YES; AWAY after the deadline; STOPPED. */
 static enum shared_outcome wait_socket(struct pg_session *s, short events, int64_t deadline_ms)
 {
     struct pollfd fds[2] = {{.fd = PQsocket(s->conn), .events = events},
@@ -365,7 +366,7 @@ static enum shared_outcome wait_socket(struct pg_session *s, short events, int64
     }
 }
 
-/* Sends what is to be sent and reads until the next result is whole. */
+/* Sends the queued bytes and reads until the next result is complete. */
 static enum shared_outcome await_result(struct pg_session *s, int64_t deadline_ms)
 {
     for (;;) {
@@ -480,12 +481,13 @@ static void record_error(struct pg_session *s, const PGresult *r)
         return;
     snprintf(s->sqlstate, sizeof s->sqlstate, "%s", state != NULL ? state : "");
     say(s, text != NULL ? text : PQerrorMessage(s->conn));
-    /* A prepared statement that is another session's, or is gone: the probe met a quiet pool. */
+    /* A prepared statement of another session, or a missing one: a pooler that the probe did not
+     * detect. */
     if (strcmp(s->sqlstate, "42P05") == 0 || strcmp(s->sqlstate, "26000") == 0)
         refuse(s, is_pooled);
 }
 
-/* The next result, the caller's; NULL where it did not come. */
+/* The next result, which the caller frees; NULL: none came. */
 static PGresult *next_result(struct pg_session *s, int64_t deadline_ms,
                              enum shared_outcome *outcome)
 {
@@ -497,13 +499,13 @@ static PGresult *next_result(struct pg_session *s, int64_t deadline_ms,
 
         if (r != NULL && PQresultStatus(r) == PGRES_FATAL_ERROR)
             record_error(s, r);
-        /* libpq answers for ever about a connection that was lost in the middle of a pipeline. */
+        /* libpq returns results for ever if a connection is lost within a pipeline. */
         if (r != NULL && PQstatus(s->conn) != CONNECTION_BAD)
             return r;
         PQclear(r);
         if (PQstatus(s->conn) == CONNECTION_BAD)
             break;
-        /* Nothing stands between the results of two statements. */
+        /* libpq separates the results of two statements by NULL. */
     }
     if (!s->sqlstate[0])
         say(s, PQerrorMessage(s->conn));
@@ -511,7 +513,7 @@ static PGresult *next_result(struct pg_session *s, int64_t deadline_ms,
     return NULL;
 }
 
-/* Takes the answer to a statement, with that to its preparing before it. */
+/* Reads the answer to a statement, after the answer to its preparation. */
 static enum shared_outcome take_answer(struct pg_session *s, const struct pg_queued *queued,
                                        PGresult **out, int64_t deadline_ms)
 {
@@ -554,7 +556,7 @@ enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
         PGresult *sync = next_result(s, deadline_ms, &outcome);
 
         if (outcome == SHARED_YES && PQresultStatus(sync) != PGRES_PIPELINE_SYNC)
-            outcome = SHARED_AWAY; /* the commit that ends a batch without one of its own failed */
+            outcome = SHARED_AWAY; /* the implicit commit of the batch failed */
         PQclear(sync);
     }
     if (outcome != SHARED_YES)
@@ -606,7 +608,7 @@ enum shared_outcome pg_session_wait(struct pg_session *s, const struct pg_heard 
 
 /* --- connecting --- */
 
-/* One host of the options, as libpq takes it; a name with its addresses. */
+/* One host of the options in libpq's form: a name with its addresses. */
 struct one_host {
     const char *name, *address, *port; /* or NULL */
     char names[PG_LOOKUP_MOST * PG_NAME_SIZE], addresses[PG_LOOKUP_MOST * 64], port_text[16];
@@ -632,7 +634,7 @@ static enum shared_outcome find_host(struct pg_session *s, size_t host, struct o
     return trouble != NULL ? SHARED_AWAY : SHARED_YES;
 }
 
-/* What is sent to libpq beside the options: of one host, and what is not said there. */
+/* Starts to connect to one host, with the options and defaults for missing ones. */
 static PGconn *start(struct pg_session *s, const struct one_host *host)
 {
     static const struct {
@@ -661,7 +663,7 @@ static PGconn *start(struct pg_session *s, const struct one_host *host)
             values[n++] = unless_said[i].value;
         }
     }
-    keywords[n] = "target_session_attrs"; /* the last that is said counts */
+    keywords[n] = "target_session_attrs"; /* the last one counts */
     values[n++] = "read-write";
     keywords[n] = "client_encoding";
     values[n++] = "UTF8";
@@ -672,8 +674,8 @@ static PGconn *start(struct pg_session *s, const struct one_host *host)
     return PQconnectStartParams(keywords, values, 0);
 }
 
-/* libpq shows the state of a server that does not let in in its text alone, where that is to be
- * verbose: "FATAL:  28P01: password …". What is not a server's has none. */
+/* Reads the SQLSTATE of a rejected connection, which libpq shows only in a verbose message: "FATAL:
+ * 28P01: password …". Messages of libpq itself have none. */
 static void record_refusal(struct pg_session *s)
 {
     static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -686,11 +688,11 @@ static void record_refusal(struct pg_session *s)
             return;
         }
     }
-    if (strstr(s->why, "session is read-only") != NULL) /* libpq's own word */
+    if (strstr(s->why, "session is read-only") != NULL) /* libpq's own message */
         snprintf(s->sqlstate, sizeof s->sqlstate, "%s", read_only);
 }
 
-/* One host: until it lets in, refuses, or the time is over. */
+/* Connects to one host, until it accepts, rejects, or the deadline. */
 static enum shared_outcome try_host(struct pg_session *s, size_t host, int64_t deadline_ms)
 {
     PostgresPollingStatusType step = PGRES_POLLING_WRITING;
@@ -737,9 +739,9 @@ static int64_t ask_process(struct pg_session *s, bool begins, int64_t deadline_m
     return process;
 }
 
-/* Whether what is between us and `process` gives each transaction a server process of its own
- * choice. A second session holds one in a transaction: it is that of the first, which was idle, or
- * the first then gets another. A pooler that keeps a process for each session does neither. */
+/* Detects a pooler that chooses a server process for each transaction. A second session opens a
+ * transaction: either it gets the process of the first, idle session, or the first one then gets
+ * another process. With a pooler that keeps a process for each session neither happens. */
 static bool is_shared_process(struct pg_session *s, size_t host, int64_t process,
                               int64_t deadline_ms)
 {
@@ -753,7 +755,7 @@ static bool is_shared_process(struct pg_session *s, size_t host, int64_t process
         limit = deadline_ms;
     if (try_host(s, host, limit) == SHARED_YES) {
         int64_t other = ask_process(s, true, limit, &outcome);
-        /* Refused, be it with the connection: each statement is a transaction of its own. */
+        /* Rejected, perhaps together with the connection: the pooler works by statement. */
         shared = outcome == SHARED_NO || strcmp(s->sqlstate, "08P01") == 0 || other == process;
     }
     PGconn *second = s->conn;
@@ -764,7 +766,7 @@ static bool is_shared_process(struct pg_session *s, size_t host, int64_t process
     return shared;
 }
 
-/* Our own sessions do not get in each other's way. */
+/* One probe at a time in this process. */
 static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_behind_pooler(struct pg_session *s, size_t host, int64_t deadline_ms)
@@ -786,8 +788,8 @@ static bool is_behind_pooler(struct pg_session *s, size_t host, int64_t deadline
     return shared;
 }
 
-/* A pooler gives its clients a process number of its own making, so a number that differs from the
- * backend's is the sign to look closer. */
+/* A pooler invents the process number that it sends, so a number that differs from the backend's is
+ * a reason to probe. */
 static enum shared_outcome check_server(struct pg_session *s, size_t host, int64_t deadline_ms)
 {
     enum shared_outcome outcome;
@@ -807,7 +809,7 @@ static enum shared_outcome check_server(struct pg_session *s, size_t host, int64
     return s->conn != NULL ? outcome : SHARED_AWAY;
 }
 
-/* The session is made what all rely on, and the log is looked at. */
+/* Applies the session's settings and checks the log. */
 static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
 {
     struct pg_results r;
@@ -856,8 +858,8 @@ static enum shared_outcome enter(struct pg_session *s, int64_t deadline_ms)
     return outcome;
 }
 
-/* Whether the server has not ended the session meanwhile, as far as the kernel knows. What has come
- * on it is read: notifications, or a farewell and then the end. */
+/* Whether the session is still open, as far as the kernel knows. Reads received data:
+ * notifications, or an error and the end. */
 static bool is_alive(struct pg_session *s)
 {
     struct pollfd fd = {.events = POLLIN};

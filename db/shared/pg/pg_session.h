@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A session with PostgreSQL whose every step has an end: connecting, asking and waiting are poll(2)
- * on libpq's socket until a deadline (clock_now_ms), and a session that missed one is dropped,
- * since what it was asked may come yet. A stopped server still acknowledges TCP; only the own clock
- * says so. (What libpq has no step for is the look-up of a host's name: the resolver's own limits
- * hold.)
+/* A session with PostgreSQL in which every step has a deadline (clock_now_ms): connecting, sending
+ * and waiting use poll(2) on libpq's socket. A session that missed a deadline is dropped, since its
+ * answer may come later. A stopped server still acknowledges TCP, so only the deadline detects it.
+ * Host names are looked up on a thread (pg_lookup), since libpq has no deadline for that.
  *
  * Statements are sent in batches, one round trip each (libpq's pipeline mode), prepared at their
  * first use. One thread, but for pg_session_interrupt. */
@@ -16,21 +15,20 @@
 #include "db/shared/log.h"
 #include "server/base/str.h"
 
-/* Host names to addresses, with an end: the resolver's own is many seconds where a name server is
- * silent, and libpq would wait for it. One thread for one look-up. */
+/* Host names to addresses, with a deadline: libpq would wait for the resolver's own, which is many
+ * seconds if a name server is silent. One thread for each lookup. */
 
 #define PG_LOOKUP_MOST 8 /* addresses of a name that are tried */
 #define PG_NAME_SIZE   256
 
-/* The one under way, or NULL; pg_lookup_free takes that too. One that was not waited for goes on by
- * itself, and its answer serves the next call for the name. */
+/* A lookup that is not finished; pg_lookup_free accepts NULL. A lookup that missed its deadline
+ * continues, and its answer serves the next call for the name. */
 struct pg_lookup;
 
-/* True where `host` is a name that somebody has to be asked for: no address, no socket's path. */
+/* True if `host` is a name, not an address or the path of a socket. */
 bool pg_lookup_is_needed(const char *host);
-/* Makes of a name two lists that libpq takes, equally long: its addresses, and the name as often.
- * Ends soon once `stop_fd` is readable.
- * Static text that says why not, or NULL: done. */
+/* Resolves a name into two lists of equal length for libpq: its addresses, and the name repeated.
+ * Ends soon once `stop_fd` is readable. NULL, or the reason of a failure, static. */
 const char *pg_lookup(struct pg_lookup **lookup, const char *name, int64_t deadline_ms, int stop_fd,
                       char addresses[PG_LOOKUP_MOST * 64],
                       char names[PG_LOOKUP_MOST * PG_NAME_SIZE]);
@@ -46,7 +44,7 @@ enum pg_statement {
 #include "db/shared/pg/pg_statements.def"
 #undef X
     PG_STATEMENT_COUNT,
-    PG_TEXT = PG_STATEMENT_COUNT, /* one of its own text, not prepared (pg_send_text) */
+    PG_TEXT = PG_STATEMENT_COUNT, /* not prepared, with its own text (pg_send_text) */
 };
 
 struct pg_lookup;
@@ -54,44 +52,43 @@ struct pg_lookup;
 struct pg_session {
     char *epoch;       /* or NULL */
     char *schema;      /* of the log's tables; also the channel of its notifications */
-    char *application; /* how the server's views call the session */
+    char *application; /* name of the session in the server's views */
     PQconninfoOption *options;
-    size_t hosts;             /* that the options name; 1 where it names none */
-    size_t host;              /* the last that was good */
+    size_t hosts;             /* number of hosts in the options; 1 if there are none */
+    size_t host;              /* the last one that worked */
     struct pg_lookup *lookup; /* of a host's name, or NULL */
     PGconn *conn;             /* or NULL */
-    uint64_t
-        number; /* of the connection, one more with each: what it held went with the last one */
+    uint64_t number; /* of the connection, one more with each: locks of earlier ones are lost */
     bool is_prepared[PG_STATEMENT_COUNT];
-    bool is_founding;    /* there may be no log yet: it is not looked at */
+    bool is_founding;    /* the log may not exist yet, and is not checked */
     const char *foreign; /* why the log there is not this catalogue's, for anybody; static; NULL */
     const char *unfit;   /* why this server cannot be used, for anybody; static; NULL */
 
     struct pg_queued { /* sent and not answered */
         enum pg_statement statement;
-        bool prepares; /* and its preparing before it */
+        bool prepares; /* after its preparation */
     } queue[PG_BATCH_MAX];
     size_t queued;
     bool queue_failed;
 
     /* Of the last batch. */
-    bool warned;      /* the server said WARNING */
-    bool fatal;       /* and FATAL: the session is over, and what it was about may have happened */
-    char sqlstate[6]; /* of the first error, or of a server that does not let in; "" none */
+    bool warned; /* the server said WARNING */
+    bool fatal;  /* the server said FATAL: the session has ended, the batch may have been applied */
+    char sqlstate[6]; /* of the first error, or of a rejected connection; "": none */
     char why[PG_WHY_SIZE];
 
     int interrupt_fd; /* eventfd: readable for good once interrupted */
     bool is_listening;
 };
 
-/* False: `s->why` says why; pg_session_done is to be called all the same. */
+/* False: see `s->why`; pg_session_done must be called in any case. */
 bool pg_session_init(struct pg_session *s, const struct shared_log_options *options);
 void pg_session_done(struct pg_session *s);
-/* Every call under way or later ends with STOPPED. Any thread. */
+/* Ends the current and every later call with STOPPED. Any thread. */
 void pg_session_interrupt(struct pg_session *s);
 
-/* Makes sure of a connection: to the host that was last good, or the next that takes writes; the
- * log there is this epoch's. AWAY, FOREIGN, NO_MEMORY. Waits only where there is none. */
+/* Connects, unless connected, to the host that last worked or the next one that accepts writes, and
+ * checks the epoch of its log. YES, AWAY, FOREIGN or STOPPED. */
 enum shared_outcome pg_session_connect(struct pg_session *s, int64_t deadline_ms);
 void pg_session_drop(struct pg_session *s);
 /* As `gist` of struct shared_log_calls. */
@@ -107,33 +104,33 @@ struct pg_value pg_integer(int64_t value);
 struct pg_value pg_text(const char *text); /* borrowed */
 struct pg_value pg_bytes(const void *bytes, size_t size);
 
-/* Puts a statement into the batch under way. What goes wrong shows in pg_session_run. */
+/* Adds a statement to the current batch. pg_session_run reports failures. */
 void pg_send(struct pg_session *s, enum pg_statement statement, const struct pg_value *values,
              int count);
-/* Appends a statement's text, with the schema in place of each "@". */
+/* Appends a statement's text; the schema replaces each "@". */
 void pg_append_sql(const struct pg_session *s, const char *sql, struct str *out);
-/* As pg_send for a statement without parameters whose text is made. */
+/* As pg_send, for a statement without parameters and with its own text. */
 void pg_send_text(struct pg_session *s, const char *sql);
 
-/* The results of a batch by their place in it; NULL where it did not come to that. */
+/* The results of a batch, in order; NULL for statements that were not run. */
 struct pg_results {
     PGresult *at[PG_BATCH_MAX];
 };
-/* Sends the batch and takes its answers. YES: all went well. NO: the server refused one, and
- * whatever came after it was not looked at. AWAY: the session is gone (dropped), the result of the
- * batch is not known. STOPPED: interrupted, and dropped. `out` may be NULL; else it is to be
- * cleared in any case. */
+/* Sends the batch and reads its answers. YES: all succeeded. NO: the server rejected a statement,
+ * and did not run the ones after it. AWAY: the session was lost and dropped, the outcome of the
+ * batch is unknown. STOPPED: interrupted, and dropped. `out` may be NULL; else it must be cleared
+ * in any case. */
 enum shared_outcome pg_session_run(struct pg_session *s, struct pg_results *out,
                                    int64_t deadline_ms);
 void pg_results_clear(struct pg_results *results);
 
-/* Takes the text of a notification: whether it counts. */
+/* Receives the text of a notification; returns whether it counts. */
 struct pg_heard {
     bool (*note)(void *context, const char *text);
     void *context;
 };
-/* Until a notification that counts is there (YES; all that are there are taken), the deadline
- * (YES), an interrupt, or the session is lost. */
+/* Waits for a notification that counts (YES; reads all that have arrived), the deadline (YES), an
+ * interrupt, or the loss of the session. */
 enum shared_outcome pg_session_wait(struct pg_session *s, const struct pg_heard *heard,
                                     int64_t deadline_ms);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Snapshots: a catalogue's file, packed, in parts that are each committed alone, so that no
- * transaction lasts as long as a slow upload. The row in `snapshot` comes last and makes it count;
- * parts without one are what an upload that broke off has left. */
+/* Snapshots: a catalogue's file, packed, in parts that are committed one by one, so that no
+ * transaction lasts as long as a slow upload. The row in `snapshot` comes last and makes it valid;
+ * parts without one are left by interrupted uploads. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,10 @@
 #include "server/base/clock.h"
 
 #define READ_BYTES  ((size_t)64 * 1024)
-#define CLEAN_PARTS 64  /* dropped by one statement */
-#define TRIM_ROWS   200 /* likewise, of the log */
-/* Kept of a day's log: or who writes without end would fill the disk that all writes need. */
+#define CLEAN_PARTS 64  /* parts that one statement drops */
+#define TRIM_ROWS   200 /* rows of the log that one statement drops */
+/* Most bytes of the last day's log: otherwise constant writes would fill the disk that all writes
+ * need. */
 #define LOG_BYTES (INT64_C(1) << 30)
 
 enum { SEQ, CHAIN, SCHEMA, BYTES, PARTS, SHA };
@@ -50,7 +51,7 @@ static enum shared_outcome ask(struct pg_log *l, enum pg_statement statement,
     return outcome == SHARED_NO ? SHARED_AWAY : outcome;
 }
 
-/* Some at a time, so that no statement takes long. */
+/* A bounded number at a time, so that no statement takes long. */
 static enum shared_outcome clean_parts(struct pg_log *l, int64_t timeout_ms)
 {
     struct pg_value most = pg_integer(CLEAN_PARTS);
@@ -115,7 +116,7 @@ static enum shared_outcome finish_upload(struct upload *u, struct shared_packer 
     return outcome;
 }
 
-/* Whether the newest snapshot is that one already. */
+/* Whether the newest snapshot has this record. */
 static enum shared_outcome is_there(struct pg_log *l, uint64_t seq, bool *out, int64_t timeout_ms)
 {
     struct pg_results r;

@@ -16,12 +16,12 @@
 
 struct put; /* entry.h */
 
-/* Rows of removed indexes that one CHANGE_PURGE drops: some milliseconds. */
+/* Rows of removed indexes that one CHANGE_PURGE drops: a few milliseconds. */
 #define PURGE_ROWS 2000
-/* rows_done steps by so many. */
+/* Step of rows_done. */
 #define APPLY_PROGRESS 1000
-/* After so many rows of a list it is asked whether others wait: a page URL with 1,000 images takes
- * some 10 ms. */
+/* A list checks after this many rows whether others wait: a page URL with 1,000 images takes about
+ * 10 ms. */
 #define APPLY_LOOK 16
 
 /* SPLIT_STEP_ROWS; tests put less here. */
@@ -31,25 +31,25 @@ extern uint64_t apply_split_rows;
 #define APPLY_STEP_MS 200
 extern int64_t apply_step_ms;
 
-/* True for what is alone in its transaction: because it may be rolled back whole, or because it may
- * take long (a new index some 0.2 s), and others then have their turn before the next one. */
+/* True for a kind that is alone in its transaction: because it may be rolled back whole, or because
+ * it may take long (a new index about 0.2 s), so that others have a turn before the next one. */
 bool apply_alone(enum change_kind kind);
-/* Of these what writes the node's own tables alone: a shared catalogue's log need not hear of it.
- */
+/* True for a kind that writes only the node's own tables, and so needs no log in a shared
+ * catalogue. */
 bool apply_is_own(enum change_kind kind);
 
-/* NO_SPACE because the disk is nearly full, and the change of a token for one site may add to it.
- * True where that is so: nothing more of it may be written. */
+/* True, and NO_SPACE, if the disk is nearly full and a change of a token for one site may add to
+ * it: nothing more of the change may be written. */
 bool apply_lacks_room(const struct tx *tx, const struct change *change,
                       struct change_result *result);
 
-/* Dispatches by kind (dispatch.c has the table). Sets `*keep` to false where what is alone is to be
- * rolled back whole. */
+/* Applies a change by its kind (dispatch.c has the table). Sets `*keep` to false if a change that
+ * is alone in its transaction is to be rolled back. */
 enum catalogue_status apply_change(struct tx *tx, const struct change *change,
                                    struct change_result *result, bool *keep);
 
-/* What each kind of change does; dispatch.c calls it with what it needs. One whose transaction may
- * be rolled back whole says it by `*keep`. */
+/* The functions for the kinds of changes, called by dispatch.c. A kind whose transaction may be
+ * rolled back has `*keep`. */
 #define APPLY(kind, type, ...)                                                                     \
     enum catalogue_status apply_##kind(struct tx *tx, const struct change *change,                 \
                                        const struct type *own, struct change_result *result,       \
@@ -72,7 +72,7 @@ APPLY(token_add, change_token_add);
 APPLY(token_revoke, change_token_revoke);
 enum catalogue_status apply_token_used(struct tx *tx, const struct change_token_used *used);
 APPLY(source_put, change_source_put);
-/* Whether a source could be made as it is; `why` gets a sentence. Pure. */
+/* Whether a source with these settings could be created; `why` gets a sentence. Pure. */
 bool source_settings_are_sound(const struct source_settings *made, char *why, size_t why_size);
 APPLY(source_remove, change_source_remove);
 enum catalogue_status apply_crawlers(struct tx *tx, const struct change_crawlers *kept);
@@ -87,26 +87,26 @@ APPLY(check, change_check);
 APPLY(scan, change_scan, bool *keep);
 APPLY(split, change_split, bool *keep);
 APPLY(undo, change_undo, bool *keep);
-/* A batch of those that are older than their urlset keeps goes; and whether there is one, a read
- * outside of a transaction. What is frozen waits. */
+/* Removes a batch of expired page URLs, except in frozen lists; and whether there are any, a read
+ * outside of a transaction. */
 enum catalogue_status apply_expire(struct tx *tx, struct change_result *result);
 bool urlset_expiry_is_due(struct tx *tx);
-/* What a source knows of a file is moved into a row of source_file_row, even where a poll's row
- * contained it, which then contains none. Of the source, and of those that the history has of the
- * entry at `revision` (0: none) in `site`. */
+/* Moves the state of a file from a poll's row, if it is there, into a row of source_file_row of its
+ * own: for this source and path, and for the files that the history has at `revision` (0: none) in
+ * `site`. */
 enum catalogue_status check_file_expand(struct tx *tx, int64_t source, const char *path,
                                         int64_t revision, int64_t site);
-/* The same where the row is about to be written or dropped whole. */
+/* The same if the file's row is about to be overwritten or dropped. */
 enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char *path);
-/* Of the removal of an index or, `of_site`, a site at this revision. */
+/* Undoes the removal of an index or, with `of_site`, a site at this revision. */
 enum catalogue_status apply_unremove(struct tx *tx, const struct change *change, int64_t revision,
                                      struct change_result *result, bool of_site);
-/* When a list must be removed for its rows to go in so many seconds. */
+/* The removal date of a list whose rows are to be purged in this many seconds. */
 int64_t apply_purge_date(const struct tx *tx, int64_t seconds);
-/* The index whose rows are to go next, 0: none. A read. */
+/* Finds the index whose rows are to be purged next; 0: none. A read. */
 enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id);
-/* Drops a batch of them; result->removed is the number, `*more` whether there may be more. Makes no
- * revision: nothing visible differs. */
+/* Drops a batch of such rows; result->removed is their number, `*more` whether there may be more.
+ * Makes no revision, since nothing visible changes. */
 enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, bool *more);
 
 /* ---- results (dispatch.c) */
@@ -115,25 +115,24 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
 void result_refuse(struct change_result *result, enum rule_code code, const char *field);
 /* REFUSED because the token is for another site. */
 void result_forbid(struct change_result *result);
-/* There is nothing of that id: NOT_FOUND, with a sentence; but to a token of one site the same as
- * of what is another's, so that it does not learn what there is. */
+/* NOT_FOUND, with a sentence: the id is unknown. A token of one site gets the same answer as for an
+ * object of another site, so that it does not learn which exist. */
 void result_missing(struct change_result *result, const struct grant *grant, const char *sentence);
-/* REFUSED because it is outside of what the token may, in its own site. */
+/* REFUSED because the token's rights in its own site do not cover it. */
 void result_outside(struct change_result *result, const char *field, const char *sentence);
-/* REFUSED because what it would change is frozen, so that the change does not pass it. True where
- * that is so. */
+/* True, and REFUSED, if the object is frozen and the change does not pass a freeze. */
 bool result_frozen(struct change_result *result, const struct change *change, enum freeze frozen);
-/* REFUSED because the caller may not thaw what a token for all sites froze. True where that is so.
+/* True, and REFUSED, if a token for all sites froze the object, so that the caller may not thaw it.
  */
 bool result_freeze_holds(struct change_result *result, const struct change *change,
                          enum freeze frozen);
 /* NOT_FOUND or CONFLICT, with a sentence. */
 void result_decline(struct change_result *result, enum catalogue_status status,
                     const char *sentence);
-/* CONFLICT because the configuration manages the site. True where that is so. */
+/* True, and CONFLICT, if the configuration manages the site. */
 bool result_managed(struct change_result *result, const struct change *change,
                     const struct registry_site *site);
-/* The same of a list of it. Urlsets are nobody's but the API's: a configuration names none. */
+/* The same for a list of the site. Only the API manages urlsets: a configuration has none. */
 bool result_list_managed(struct change_result *result, const struct change *change,
                          const struct registry_site *site, enum list_kind kind);
 
@@ -142,8 +141,8 @@ bool result_list_managed(struct change_result *result, const struct change *chan
 /* The most index files a site may have: positions have 32 bits. */
 #define SITE_PAGES_MAX (UINT32_MAX / LIMIT_PAGE_ENTRIES)
 
-/* Indexes of a site, empty ones too: a registration may go from one to the next. The configuration
- * may name more. */
+/* Most indexes of a site, empty ones too, since a registration may look at each. The configuration
+ * may have more. */
 #define SITE_INDEXES_MAX 500u
 
 /* Marks an index as removed; its pages become tombstones with this transaction's revision. */
@@ -152,8 +151,8 @@ enum catalogue_status index_bury(struct tx *tx, const struct registry_index *ind
 /* Page names of an index: none may be a registered loc of the site, or a page name of another index
  * of it. */
 
-/* What one check may look up: some 0.2 s. Beyond that, which takes tens of thousands of locs that
- * begin as page names do and are none, the index is refused. */
+/* Most lookups of one check: about 0.2 s. Beyond that, with tens of thousands of locs that begin
+ * like page names, the index is rejected. */
 #define INDEX_NAMES_MAX_LOOKUPS 50000u
 
 /* Checks the names of `indexes` (of which path and page_pattern count) for the pages `first` to
@@ -177,8 +176,8 @@ enum catalogue_status index_check_new(struct tx *tx, const struct change *change
                                       const char *page_pattern, struct registry_index *list,
                                       char *path, const struct registry_site **out,
                                       struct change_result *result);
-/* The list of this kind and id. NULL, with the result filled, where there is
- * none, or none for the caller. */
+/* The list of this kind and id. NULL, with the result filled, if it does not exist or the caller
+ * may not see it. */
 enum catalogue_status index_find_requested(struct tx *tx, const struct change *change, int64_t id,
                                            enum list_kind kind, struct change_result *result,
                                            const struct registry **r,
@@ -190,10 +189,10 @@ enum catalogue_status index_insert(struct tx *tx, int64_t site_id, const char *p
 /* Runs the statement that makes a row of the registry; result->id is the row's. */
 enum catalogue_status admin_insert(struct tx *tx, sqlite3_stmt *row, struct change_result *result);
 
-/* Refuses an origin whose host is that of another site. True: it did. */
+/* Rejects an origin whose host is that of another site. True: rejected. */
 bool site_refuse_second_scheme(const struct registry *r, const struct url *origin,
                                struct change_result *result);
-/* All sites' texts together: each registry and each routing table holds them. */
+/* Most bytes of all sites' texts together: each registry and each routing table has them. */
 #define SITE_ROBOTS_TOTAL_BYTES (16u * 1024 * 1024)
 
 /* The lists of hosts that a site is made or changed with: cross hosts, host aliases. */
@@ -205,14 +204,14 @@ struct site_hosts {
     size_t count;
 };
 
-/* Of each list: every host is in the registry, which is read again after each change of it. A token
- * for one site needs less. */
+/* Most hosts of each list, with a lower limit for tokens for one site: the registry contains every
+ * host, and is read again after each change of it. */
 #define SITE_HOSTS_MAX          1000u
 #define SITE_HOSTS_MAX_ONE_SITE 100u
 
-/* Normalises a NULL-terminated list (NULL: empty). Refuses with `field` (static) what is not a
- * host, and lists that are too long; one that is no longer than what the site `has` is taken. The
- * caller ends `out` with site_hosts_done, whatever came of it. */
+/* Normalises a NULL-terminated list (NULL: empty). Rejects invalid hosts and lists that are too
+ * long, with `field` (static); a list that is not longer than the site's list (`has`) is accepted.
+ * The caller ends `out` with site_hosts_done in any case. */
 enum catalogue_status site_hosts_read(const struct change *change, const char *const *given,
                                       const char *field, size_t has, struct site_hosts *out,
                                       struct change_result *result);
@@ -221,10 +220,10 @@ void site_hosts_done(struct site_hosts *hosts);
 
 /* ---- tokens */
 
-/* Whether the token that the change came with is still there and good; else `result` says so. */
+/* Whether the token of the change still exists and is valid; else `result` is filled. */
 enum catalogue_status token_check(struct tx *tx, const struct change *change,
                                   struct change_result *result, bool *holds);
-/* Drops what is noted of tokens that are gone. */
+/* Drops recorded uses of removed tokens. */
 enum catalogue_status token_forget_uses(struct tx *tx);
 
 /* For configure.c: whether a token is as declared (or released), and making it so. */
@@ -234,23 +233,23 @@ enum catalogue_status token_declare(struct tx *tx, const struct token_declaratio
 
 /* ---- for bulk, replace and scan (list_change.c) */
 
-/* Counts what put_write did, and reports its remarks. */
+/* Counts the outcome of put_write, and reports its remarks. */
 void count_put(const struct change *change, struct change_result *result, const struct put *put);
-/* Counts a refusal, reports it, and makes the first one the change's own code. */
+/* Counts and reports a rejection; the first one is the change's own code. */
 void reject_entry(const struct change *change, struct change_result *result,
                   const struct entry *entry, enum rule_code code, const char *field);
-/* The same for what entry_locate or put_room refused. */
+/* The same for a rejection by entry_locate or put_room. */
 enum catalogue_status reject_put(struct tx *tx, const struct change *change,
                                  struct change_result *result, const struct put *put);
-/* A bulk that stops for its stream's sake: UNAVAILABLE with errno's sentence. */
+/* The rows cannot be read: UNAVAILABLE with errno's sentence. */
 void reject_stream(struct change_result *result);
-/* At the end: whether the transaction is kept and anything changed, and what its sites are to be
- * warned of; what was refused counts nothing but refusals. */
+/* Ends a list: decides whether the transaction is kept and anything changed, and adds remarks on
+ * its sites. A rejected list counts only rejections. */
 void finish_set(struct tx *tx, const struct change *change, struct change_result *result,
                 bool *keep);
-/* Notes rows_done now and then. */
+/* Updates rows_done periodically. */
 void report_progress(const struct change *change, uint64_t done);
-/* True where the change is to end here for the sake of other writes: it is refused as a whole (what
- * a site's token sent, and took too long), or was stopped to be tried elsewhere (result->undecided,
- * see rehearsal.c). Called between entries, every APPLY_LOOK or more often. */
+/* True if the change must end here, since other writes wait: it is rejected as a whole (a site's
+ * token sent it, and it took too long), or was stopped to be rehearsed (result->undecided, see
+ * rehearsal.c). Called between entries, every APPLY_LOOK or more often. */
 bool list_ends(struct tx *tx, const struct change *change, struct change_result *result);

@@ -4,10 +4,10 @@
  * stays; so does that of an entry with a digest, which says itself when it changed. Internal to
  * db/; the writer's thread.
  *
- * What a source knows of a sitemap that it lists is mostly the same as what polls know: then the
- * poll's row describes it (listed), and the file has no row of its own. Code that writes values of
- * a file that may differ gives it a row first; the poll's row describes it again once they are the
- * same. */
+ * The state of a sitemap as a file of its source is mostly the same as the result of its polls.
+ * Then the poll's row describes the file, too (listed), and the file has no row of its own. Code
+ * that writes other values gives the file a row first; once both are equal again, the poll's row
+ * describes it again. */
 #include "db/check.h"
 
 #include <stdio.h>
@@ -22,11 +22,11 @@ struct checked {
     const struct change *change;
     struct change_result *result;
     const struct check_write *write;
-    /* The row as it is kept. */
+    /* The stored row. */
     int64_t site, source, state, marks, full_at;
     bool list, listed;
     char loc[LOC_MAX_CHARS + 1];
-    bool has_date; /* of what `listed` contains */
+    bool has_date; /* the row is `listed` and has a date */
     char date[LASTMOD_MAX_CHARS + 1];
 };
 
@@ -60,7 +60,7 @@ enum catalogue_status check_file_drop(struct tx *tx, int64_t source, const char 
     return run_of_file(tx, ST_FILE_UNTELL, source, path, 0, 0);
 }
 
-/* Where both are alike. */
+/* Makes the poll's row describe the file, if both are equal. */
 static enum catalogue_status report_file(struct tx *tx, int64_t source, const char *path)
 {
     enum catalogue_status status = run_of_file(tx, ST_FILE_TELL, source, path, 0, 0);
@@ -71,7 +71,7 @@ static enum catalogue_status report_file(struct tx *tx, int64_t source, const ch
 
 /* ---- rows */
 
-/* What the API registered and a source lists now is polled on. */
+/* A sitemap that the API registered, and that a source lists now, keeps its row. */
 static enum catalogue_status adopt_registered(struct checked *c, int64_t source)
 {
     sqlite3_stmt *row = tx_statement(c->tx, ST_CHECK_TAKE);
@@ -134,8 +134,8 @@ static enum catalogue_status read_row(struct checked *c, bool *found)
     return status;
 }
 
-/* What indexes go by is written only where it moved: a poll that finds all as it was writes one row
- * and no index. */
+/* Columns of SQL indexes are written only if they changed: a poll without news writes one row and
+ * no index. */
 static enum catalogue_status write_place(struct checked *c)
 {
     const struct check_record *r = &c->write->record;
@@ -152,7 +152,7 @@ static enum catalogue_status write_place(struct checked *c)
     return statement_run(row);
 }
 
-/* `forget`: what it holds is to be found again as if it were new. */
+/* `forget`: the next poll treats the content as new. */
 static enum catalogue_status write_row(struct checked *c, bool forget)
 {
     static const uint64_t none[2];
@@ -186,7 +186,7 @@ static bool same_text(bool has, const char *a, const char *b)
     return b ? has && strcmp(a, b) == 0 : !has;
 }
 
-/* Moves the entry's date, where it is still as it was read. `*frozen`: it may not move now. */
+/* Moves the entry's date, if nobody has changed it meanwhile. `*frozen`: its list is frozen. */
 static enum catalogue_status set_date(struct checked *c, const struct registry *registry,
                                       struct put_row *found, bool *frozen)
 {
@@ -216,7 +216,7 @@ static enum catalogue_status set_date(struct checked *c, const struct registry *
     return CATALOGUE_OK;
 }
 
-/* The date that its source knows is the entry's. */
+/* Stores the entry's date as the date that its source knows. */
 static enum catalogue_status write_date(struct checked *c, const struct put_row *entry)
 {
     const char *date = entry->has_lastmod ? entry->lastmod : NULL;
@@ -230,7 +230,7 @@ static enum catalogue_status write_date(struct checked *c, const struct put_row 
     return statement_run(row);
 }
 
-/* What its source keeps of it, so that a scan goes on from there. */
+/* Updates the file of its source, so that the next scan compares with the new state. */
 static enum catalogue_status write_file(struct checked *c, const struct put_row *entry)
 {
     const struct check_record *r = &c->write->record;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What a configuration declares, as one change: all of its sites and tokens, or none. It is put
- * together of the changes that make and update one site or index, each of which decides before it
- * writes. */
+/* Applies a configuration as one change: all of its sites and tokens, or none. It consists of the
+ * changes that create and update one site or index, each of which decides before it writes. */
 #include <stdio.h>
 #include <string.h>
 

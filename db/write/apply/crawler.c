@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What is kept of crawlers, in the writer's transaction.
+/* Stores counts of crawlers, in the writer's transaction.
  *
  * A file has the rows of one ledger: local_crawler names the epoch in which they are valid (index
  * ids and stamps are of it), and the node that owns them, '' where the catalogue is not shared. A
  * node that finds another epoch or node there drops them all first.
  *
- * Other nodes get whole rows, never increments, so that sending again what was sent, or may have
- * been, counts nothing twice; which rows are still to be sent is noted beside them, in the
- * transaction that sends them. */
+ * Other nodes get whole rows, never increments, so that rows that are sent twice are not counted
+ * twice. The column `told` marks the rows that were sent, in the transaction that sends them. */
 #include <endian.h>
 #include <string.h>
 
@@ -24,7 +23,7 @@ static enum catalogue_status run_all(struct tx *tx, const enum statement steps[]
     return status;
 }
 
-/* `node`: NULL where none is read. */
+/* `node`: NULL if the statement reads none. */
 static enum catalogue_status compare_epoch(struct tx *tx, enum statement read, const char *node,
                                            bool *same, bool *named)
 {
@@ -56,7 +55,7 @@ static enum catalogue_status restart_counting(struct tx *tx, const char *node, i
     return statement_run(row);
 }
 
-/* The server's own, which is a node of a shared catalogue since, or is not one any more. */
+/* Gives all rows another node's name, after the server has joined or left a shared catalogue. */
 static enum catalogue_status rename_all(struct tx *tx, const char *node)
 {
     static const enum statement steps[] = {ST_CRAWLERS_RENAME, ST_CRAWLER_PAGES_RENAME,
@@ -202,7 +201,7 @@ enum catalogue_status apply_crawlers(struct tx *tx, const struct change_crawlers
     return status;
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- reports to other nodes ---------------------------------------------------------------- */
 
 static enum catalogue_status begin_telling(struct tx *tx, int64_t since)
 {
@@ -220,7 +219,7 @@ static enum catalogue_status begin_telling(struct tx *tx, int64_t since)
     return statement_run(row);
 }
 
-/* Sends rows, and notes that; `*changed` if the others did not have them all. */
+/* Sends rows and marks them as sent; `*changed`: some of them were new. */
 static enum catalogue_status send_rows(struct tx *tx, enum statement rows, enum statement done,
                                        int64_t most, bool *changed)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* From a change to what carries it out: the table of kinds, and what each of them has around it,
- * the check of its token, what is known of its key, its preview and its history. */
+/* Applies a change by its kind: the table of kinds, and the steps around each: the check of its
+ * token, its Idempotency-Key, its preview and its history. */
 #include <stdio.h>
 
 #include "db/history/recorder.h"
@@ -86,9 +86,9 @@ bool result_list_managed(struct change_result *result, const struct change *chan
     return kind != LIST_URLSET && result_managed(result, change, site);
 }
 
-/* What each kind of change is: who may make it (the API's table of calls says the same; it is
- * authorised again here), whether it shares a transaction with others (TOGETHER), is alone in one,
- * or writes the node's own tables alone (OWN), and what carries it out. */
+/* For each kind: the required role (as in the API's table of calls; checked again here), whether it
+ * shares a transaction with others (TOGETHER), is alone in one, or writes only the node's own
+ * tables (OWN), and its function. */
 #define KINDS(K)                                                                                   \
     K(ENTRY_PUT, WRITE, TOGETHER, apply_entry_put(tx, c, &c->entry, result))                       \
     K(ENTRY_REMOVE, WRITE, TOGETHER, apply_entry_remove(tx, c, &c->entry_remove, result))          \
@@ -211,7 +211,7 @@ static enum catalogue_status apply_step(struct tx *tx, const struct change *chan
     recorder_begin(tx->recorder, change);
     if (status == CATALOGUE_OK)
         status = dispatch(tx, change, result, keep);
-    *keep = *keep && !dry; /* of a shared catalogue nobody hears of it */
+    *keep = *keep && !dry; /* a dry run is never published */
     if (status == CATALOGUE_OK && *keep)
         status = urlset_settle(tx);
     if (status == CATALOGUE_OK && *keep) {
@@ -227,7 +227,7 @@ static enum catalogue_status apply_step(struct tx *tx, const struct change *chan
     return status;
 }
 
-/* The history has what one step did, the caller hears of all. */
+/* The history gets the counts of this step, the caller those of all steps. */
 static void count_apart(struct change_result *result, struct change_result *before)
 {
     *before = *result;

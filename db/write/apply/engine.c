@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* CHANGE_ENGINE: what a search engine said of a site's sitemaps. */
+/* CHANGE_ENGINE: stores a search engine's report on a site's sitemaps. */
 #include "db/write/apply/apply.h"
 
 static enum catalogue_status bind_and_run(sqlite3_stmt *row, const char *const *texts,
@@ -12,7 +12,7 @@ static enum catalogue_status bind_and_run(sqlite3_stmt *row, const char *const *
     return statement_run(row);
 }
 
-/* A statement of an engine and numbers. */
+/* Runs a statement with an engine and numbers as parameters. */
 static enum catalogue_status run_of(struct tx *tx, enum statement which, const char *engine,
                                     const int64_t *numbers, size_t count)
 {
@@ -43,7 +43,7 @@ static enum catalogue_status put_sitemap(struct tx *tx, const struct change_engi
                        : bind_and_run(row, texts, 3, numbers, sizeof numbers / sizeof *numbers);
 }
 
-/* site_id 0: of all together. What is older than DAYS_KEPT goes. */
+/* site_id 0: all sites together. Removes days older than DAYS_KEPT. */
 static enum catalogue_status put_day(struct tx *tx, const struct change_engine *w, int64_t site_id,
                                      const struct engine_day *d)
 {
@@ -59,7 +59,7 @@ static enum catalogue_status put_day(struct tx *tx, const struct change_engine *
     return bind_and_run(row, texts, 1, numbers, sizeof numbers / sizeof *numbers);
 }
 
-/* All of a site that is gone; a bounded number of rows. */
+/* Removes all rows of a removed site; their number is bounded. */
 static enum catalogue_status drop_gone(struct tx *tx, const struct change_engine *w)
 {
     const int64_t numbers[] = {w->gone, INT32_MAX};

@@ -60,7 +60,7 @@ enum catalogue_status put_find(struct tx *tx, int64_t scope, const char *loc, st
     return status;
 }
 
-/* Looks the loc up in a site, and where it is registered and no index was named, lets it stay. */
+/* Looks the loc up in a site; if it is registered and no index was named, it stays in its index. */
 static enum catalogue_status look_in(struct tx *tx, struct put *put, const struct registry *r,
                                      const struct registry_site *site)
 {
@@ -72,14 +72,15 @@ static enum catalogue_status look_in(struct tx *tx, struct put *put, const struc
     return CATALOGUE_OK;
 }
 
-/* Of the sites that have a host nobody's as a cross host, so many are asked for a loc; beyond, who
- * registers is to name the index. Else each line would cost a lookup for every site that claims it.
- */
+/* For a loc on a host of no site, at most this many sites that have it as a cross host are
+ * searched; otherwise each line would cost a lookup in every such site. Beyond that the caller must
+ * name the index. */
 #define CROSS_SITES_ASKED 100
 
-/* Without an index named, a registered loc stays where it is: in the site of its own origin; if its
- * host belongs to no site, in one that has it as a cross host. So a site that claims another's host
- * never gets entries of that site, and lists of own locs cost the same whatever others claim. */
+/* Without an index name, a registered loc stays in its index: in the site of its own origin; if its
+ * host belongs to no site, in a site that has it as a cross host. So a site with a cross host of
+ * another site never gets that site's entries, and the cost of a list does not depend on others'
+ * cross hosts. */
 static enum catalogue_status find_registered(struct tx *tx, struct put *put,
                                              const struct registry *r)
 {
@@ -87,7 +88,7 @@ static enum catalogue_status find_registered(struct tx *tx, struct put *put,
     memcpy(origin, put->url.text, put->url.origin_len);
     origin[put->url.origin_len] = '\0';
     const struct registry_site *own = registry_site_by_origin(r, origin);
-    int64_t only = put->grant.site_id; /* another site's entry does not concern a token */
+    int64_t only = put->grant.site_id; /* a token does not see entries of other sites */
     if (own && (only == 0 || own->id == only))
         return look_in(tx, put, r, own);
     const struct registry_site *site = NULL;
@@ -138,7 +139,7 @@ static void forbid(struct put *put, enum rule_code code)
     refuse(put, code);
 }
 
-/* To a token of one site another's is as what is not there: it learns of neither. */
+/* A token of one site gets the same answer for another site's object as for an unknown one. */
 static void check_site(struct put *put, enum rule_code code)
 {
     bool unknown =
@@ -221,18 +222,18 @@ static void forget_place(struct put *put)
     put->relocates = false;
 }
 
-/* In the index that its URL, or the change, names. */
+/* Places the loc in the index that its URL, or the change, names. */
 static enum catalogue_status relocate(struct tx *tx, struct put *put, const struct registry *r)
 {
     struct placement placement;
     const struct registry_site *site;
     enum rule_code code = registry_place(r, &put->url, put->index_name, &placement);
     put->site = placement.site;
-    /* Many may have its host as a cross host; a token learns of its own site only. */
+    /* Many sites may have its host as a cross host; a token learns of its own site only. */
     if (code == RULE_INDEX_NEEDED && put->grant.site_id != 0 &&
         (site = registry_next_cross_site(r, &put->url, put->grant.site_id, NULL)) != NULL)
         put->site = site;
-    /* Before the reason: that would reveal a site of someone else. */
+    /* Before the reason, which would reveal another site. */
     check_site(put, code);
     if (put->forbidden)
         return CATALOGUE_OK;
@@ -304,7 +305,7 @@ uint32_t put_row_weight(const struct registry_index *list, const struct put_row 
     return weight_of(list, loc, strlen(loc), row->extensions_len);
 }
 
-/* Of what the row has after this upsert. */
+/* Length of the row's extensions after this upsert. */
 static size_t extensions_len_then(const struct put *put)
 {
     const struct entry *entry = put->entry;
@@ -327,7 +328,7 @@ static enum catalogue_status find_place(struct tx *tx, struct put *put, uint32_t
     return status;
 }
 
-/* A page URL that is there and weighs more now: its page has room for it, or another has. */
+/* A registered page URL has grown: finds room in its page, or in another one. */
 static enum catalogue_status room_to_grow(struct tx *tx, struct put *put)
 {
     uint32_t before = put_row_weight(put->index, &put->row, put->url.text);
@@ -369,7 +370,7 @@ enum catalogue_status put_room(struct tx *tx, struct put *put)
     put->weight = weight_of(put->index, put->url.text, put->url.len, extensions_len_then(put));
     uint32_t spare = 0;
     if (put->from) {
-        /* A move may leave the page it comes from empty, and so make room for another. */
+        /* A move may empty the page that the entry leaves, and so make room for a new page. */
         struct occupancy_index *from;
         status = occupancy_index(tx, site->id, put->from->id, &from);
         if (status != CATALOGUE_OK)
@@ -391,14 +392,14 @@ static void copy_text(char *to, size_t size, const char *from)
     to[len] = '\0';
 }
 
-/* What of a lastmod shows in the XML: NULL where nothing does. */
+/* The part of a lastmod that is rendered; NULL: none. */
 static const char *rendered(bool has, const char *lastmod)
 {
     return has && lastmod_renders(lastmod) ? lastmod : NULL;
 }
 
-/* The lastmod and digest that the entry has after this upsert. With a digest that stands still the
- * date does too: that is what makes it honest. */
+/* The lastmod and digest that the entry has after this upsert. An unchanged digest keeps the date:
+ * the content has not changed. */
 static void merge(struct put *put, const struct put_row *old, struct put_row *new)
 {
     const struct entry *entry = put->entry;
@@ -581,7 +582,7 @@ static enum catalogue_status insert(struct tx *tx, struct put *put)
     if (status != CATALOGUE_OK)
         return status;
     if (sqlite3_changes(tx->db) == 0) {
-        /* It is registered. Only who did not look can be surprised. */
+        /* It is registered already, which only happens without a lookup (expect_new). */
         put->outcome = PUT_KNOWN;
         tx->serial--;
         return put->expect_new ? CATALOGUE_OK : CATALOGUE_CORRUPT;
@@ -663,7 +664,7 @@ enum catalogue_status put_record(struct tx *tx, int64_t site_id, const char *loc
     return status;
 }
 
-/* Checks If-Match (RFC 9110 13.1.1) against the entry as it is; `record` NULL: not listed. */
+/* Checks If-Match (RFC 9110 13.1.1) against the stored entry; `record` NULL: not listed. */
 static bool precondition_holds(const struct change *change, const struct entry_record *record,
                                struct change_result *result)
 {
@@ -699,7 +700,7 @@ static enum catalogue_status check_precondition(struct tx *tx, const struct chan
     return CATALOGUE_OK;
 }
 
-/* The warnings that the reply to a registration bears. */
+/* Collects the warnings for the reply to a registration. */
 static enum catalogue_status gather_remarks(struct tx *tx, const struct put *put,
                                             struct change_result *result)
 {
@@ -808,7 +809,7 @@ static enum catalogue_status find_in_site(struct tx *tx, const struct registry *
     return status;
 }
 
-/* In the urlset that is named. */
+/* Finds the page URL in the named urlset. */
 static enum catalogue_status find_in_urlset(struct tx *tx, const struct registry *r,
                                             const struct change *change, const struct url *url,
                                             struct change_result *result, struct found *out)
@@ -854,8 +855,8 @@ static enum catalogue_status find_by_loc(struct tx *tx, const struct registry *r
     return status;
 }
 
-/* Whether the caller may remove what was found. What does not concern it is answered as what is
- * not there: by id, with a prefix all that lies outside, else what is another site's. */
+/* Whether the caller may remove the entry found. An entry that the caller may not see is answered
+ * as unknown: by id those outside of the prefix, else those of other sites. */
 static enum catalogue_status check_removal(struct tx *tx, const struct registry *r,
                                            const struct change *change, bool by_id,
                                            const struct found *found, struct change_result *result)

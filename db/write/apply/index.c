@@ -73,7 +73,7 @@ static enum catalogue_status look_up(struct search *s, const char *from, const c
     return status;
 }
 
-/* Sets `*taken` where page `number` has a registered loc's name, gzipped or not. */
+/* Sets `*taken` if the URL of page `number`, gzipped or not, is a registered loc. */
 static enum catalogue_status look_for_page(struct search *s, const struct registry_index *index,
                                            uint32_t number, bool *taken)
 {
@@ -83,7 +83,8 @@ static enum catalogue_status look_for_page(struct search *s, const struct regist
         char name[NAME_SIZE], behind[NAME_SIZE + 1], path[PAGE_PATH_SIZE];
         scope_page_path(index->path, index->page_pattern, number, gz == 1, path);
         snprintf(name, sizeof name, "%s%s", s->base, path);
-        snprintf(behind, sizeof behind, "%s\x01", name); /* no loc has a control character */
+        snprintf(behind, sizeof behind, "%s\x01",
+                 name); /* between this and `name` there is no loc */
         status = look_up(s, name, behind);
         *taken = s->found[0] != '\0' && s->live;
     }
@@ -106,8 +107,8 @@ static uint64_t next_number(const char *found, size_t head_len, unsigned digits,
     return number;
 }
 
-/* Numbers of as many digits follow one another as their texts do: from each loc that is found the
- * search goes on at the next number that may come. */
+/* Numbers with the same number of digits are ordered like their texts: after each loc found, the
+ * search continues at the next possible number. */
 static enum catalogue_status search_digits(struct search *s, const struct registry_index *index,
                                            const char *head, unsigned digits, uint32_t *taken)
 {
@@ -166,7 +167,7 @@ static enum catalogue_status search_index(struct search *s, const struct registr
     write_head(s, index, head);
     snprintf(from, sizeof from, "%s1", head);
     snprintf(to, sizeof to, "%s:", head);
-    status = look_up(s, from, to); /* mostly there is none at all */
+    status = look_up(s, from, to); /* mostly there is no such loc */
     if (s->found[0] == '\0')
         return status;
     uint64_t low = 1;
@@ -177,9 +178,9 @@ static enum catalogue_status search_index(struct search *s, const struct registr
     return status;
 }
 
-/* Writes the N-th base under which the site's pages are found: its origin, then, as the other
- * scheme and alias hosts serve them too, those. False past the last. Only locs of cross hosts can
- * lie under those. */
+/* Writes the N-th base of the site's page URLs: its origin, then those of the other scheme and of
+ * alias hosts, which serve the pages, too, but where only locs of cross hosts can be. False past
+ * the last. */
 static bool name_base(struct search *s, size_t n)
 {
     const struct registry_site *site = s->site;
@@ -288,7 +289,7 @@ static const struct registry_site *locate(const struct registry *r, const char *
     return site;
 }
 
-/* Whether one more can be numbered. */
+/* Rejects a new list if there is no id left. */
 static enum catalogue_status evaluate_id(struct tx *tx, struct change_result *result)
 {
     sqlite3_stmt *last = tx_statement(tx, ST_INDEX_LAST);
@@ -410,7 +411,7 @@ enum catalogue_status index_check_new(struct tx *tx, const struct change *change
         return status;
     list->path = path;
     list->page_pattern = pattern;
-    /* A sitemap that is registered may become a urlset: it takes its own entry over. */
+    /* A registered sitemap may become a urlset, which takes over its entry. */
     return index_names_check(tx, r, site, list, 1, urlset ? 2 : 1,
                              urlset ? list->max_pages : site->max_pages, result);
 }
@@ -484,7 +485,7 @@ enum catalogue_status index_bury(struct tx *tx, const struct registry_index *ind
     enum catalogue_status status = occupancy_index(tx, index->site_id, index->id, &occupancy);
     if (status != CATALOGUE_OK)
         return status;
-    bool kept = tx->recorder != NULL; /* it can be undone until it is purged (unremove.c) */
+    bool kept = tx->recorder != NULL; /* the removal can be undone until the purge (unremove.c) */
     status = tx_run(tx, ST_INDEX_REMOVE, index->id, kept ? tx->now : 0,
                     kept ? (int64_t)tx->revision + 1 : 0);
     if (status == CATALOGUE_OK)
@@ -492,7 +493,7 @@ enum catalogue_status index_bury(struct tx *tx, const struct registry_index *ind
     return status;
 }
 
-/* Their pages would be entries of nothing. */
+/* Whether the index has urlsets, whose pages are its entries. */
 static bool has_urlsets(const struct registry *r, const struct registry_index *index,
                         struct change_result *result)
 {
@@ -551,9 +552,9 @@ enum catalogue_status apply_index_remove(struct tx *tx, const struct change *cha
     return status;
 }
 
-/* Dropping what a removed index left, a bounded batch at a time. */
+/* ---- purging removed lists, a bounded batch at a time */
 
-/* Nothing of it is left but its row and those of its pages, which /v1/changes goes on telling. */
+/* Only the rows of the list and of its pages are left, which /v1/changes still reports. */
 static enum catalogue_status finish(struct tx *tx, int64_t index_id)
 {
     enum catalogue_status status = tx_run(tx, ST_PURGE_SEGMENTS, index_id);
@@ -566,7 +567,7 @@ static enum catalogue_status finish(struct tx *tx, int64_t index_id)
     return status;
 }
 
-/* A removal can be undone for so long, or as long as the history is kept where that is less. */
+/* How long a removal can be undone, unless the history is kept for less. */
 #define PURGE_AFTER_SECONDS (24 * 60 * 60)
 
 static int64_t purge_wait(const struct tx *tx)
@@ -585,8 +586,7 @@ enum catalogue_status apply_purge_find(struct tx *tx, int64_t *index_id)
     return tx_number(tx, ST_PURGE_FIND, 0, index_id, tx_clock(tx) - purge_wait(tx));
 }
 
-/* Page URLs with many images take much longer than others, so that PURGE_MS bounds a step as well.
- */
+/* PURGE_MS also bounds a step, since page URLs with many images take much longer than others. */
 #define PURGE_MS        50
 #define PURGE_TURN_ROWS 100
 
@@ -615,7 +615,8 @@ enum catalogue_status apply_purge(struct tx *tx, struct change_result *result, b
         return status;
     *more = true;
     int64_t first = id_address(index_id, 0), end = id_address(index_id, UINT32_MAX);
-    /* From its first row on the removal cannot be undone, whatever the clock says. */
+    /* Once the first row was purged, the removal cannot be undone, even if the clock is set back.
+     */
     status = tx_run(tx, ST_PURGE_BEGIN, index_id);
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_PURGE_LOCS, first, end, PURGE_ROWS);

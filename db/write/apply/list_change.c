@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* What bulk, replace and scan have in common: counts, refusals, and giving way to other writes. */
+/* Shared by bulk, replace and scan: counts, rejections, and yielding to other writes. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ void report_progress(const struct change *change, uint64_t done)
         atomic_store(change->rows_done, done);
 }
 
-/* Whether the change is to go on in the rehearsal, or from there in the writer. */
+/* Whether the change must continue in the rehearsal, or must return from there to the writer. */
 static bool is_handed_over(const struct tx *tx, const struct change *change)
 {
     switch (tx->rehearsal) {
@@ -96,7 +96,7 @@ bool list_ends(struct tx *tx, const struct change *change, struct change_result 
     return true;
 }
 
-/* Who registers in lists must hear of it, too: theirs are the sites with many pages. */
+/* Lists get the remark on a nearly full site, too. */
 static void remark_fullness(struct tx *tx, struct change_result *result)
 {
     const struct registry *r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* The entries that the pages of a urlset are in its index (entry.h). The entry of a page goes the
- * way of any other, so put_room and put_write of a page URL come back here to themselves, once. */
+/* The entries of a urlset's pages in its index (entry.h). They are registered like all others, so
+ * put_room and put_write of a page URL call themselves once for the page's entry. */
 #include <string.h>
 
 #include "db/read/row.h"
@@ -19,7 +19,7 @@ struct page_entry {
     struct put put;
 };
 
-/* Finds the entry as it is: put.from is NULL where there is none. */
+/* Finds the stored entry; put.from is NULL if there is none. */
 static enum catalogue_status find_entry(struct tx *tx, const struct registry_index *urlset,
                                         uint32_t number, struct page_entry *e)
 {
@@ -71,8 +71,8 @@ bool urlset_read_time(const char *text, size_t len, int64_t *out)
     return true;
 }
 
-/* That of its page, which is now; but a clock that was set right does not take it back, or crawlers
- * would skip the change. */
+/* The date of its page, now; but never earlier than before, even if the clock was set back:
+ * crawlers would skip the change. */
 static int64_t date_of(struct tx *tx, const struct put *put)
 {
     int64_t now = tx_date(tx), had;
@@ -84,7 +84,7 @@ static int64_t date_of(struct tx *tx, const struct put *put)
 #define UNDATED   (-1)
 #define DATED_NOW 0
 
-/* `at`: when the page changed; or one of those. */
+/* `at`: when the page changed, or UNDATED or DATED_NOW. */
 static enum catalogue_status write_entry(struct tx *tx, const struct registry_index *urlset,
                                          uint32_t number, int64_t at, enum rule_code *code)
 {
@@ -172,7 +172,7 @@ enum catalogue_status urlset_settle(struct tx *tx)
     return status;
 }
 
-/* Pages between two looks at who waits: some milliseconds. */
+/* Pages between two checks whether others wait: a few milliseconds. */
 #define PAGES_A_LOOK 100
 
 static bool pages_end(struct tx *tx, const struct change *change, uint32_t done,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Applies a scan of a directory source to the catalogue. Internal to db/; the writer's thread.
+/* Applies a scan of a source to the catalogue. Internal to db/; the writer's thread.
  *
  * The files are read up to four times: to count what would be removed, to count what would be
  * added, to remove, and to write the rest. What is removed makes room for what is added, and the
  * shrink guard checks the result of both before the first write.
  *
- * A scan may name any number of files, so it gives way: where other writes wait it commits what it
- * has done so far and continues behind them, at the next file of the same pass (result->steps keeps
- * its state). Each step that changed entries has a revision of its own; together they are one group
- * of the history. A scan that is cut off leaves a smaller difference for the next one. */
+ * A scan may have any number of files, so it yields: if other writes wait, it commits the files so
+ * far and continues behind them, at the next file of the same pass (result->steps keeps its state).
+ * Each step that changed entries has a revision of its own; together they are one group of the
+ * history. An interrupted scan leaves a smaller difference for the next one. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,25 +25,25 @@
 
 #define SCAN_PROBLEM_SIZE 64
 
-/* The row that is kept of a file, as far as a scan decides by it. */
+/* The stored row of a file: the columns that a scan needs. */
 struct scan_kept {
     bool found;
     enum source_file_state state;
     int64_t site; /* 0: none */
     bool has_loc;
     char loc[LOC_MAX_CHARS + 1];
-    char problem[SCAN_PROBLEM_SIZE]; /* "" where there is none */
+    char problem[SCAN_PROBLEM_SIZE]; /* "": none */
     int64_t problem_since;
-    struct source_file content; /* its last good one, and the date by it; texts: */
+    struct source_file content; /* the last good one, and its date; its texts: */
     char lastmod[LASTMOD_MAX_CHARS + 1], newest_lastmod[LASTMOD_MAX_CHARS + 1];
     char *remarks; /* owned */
 };
 
-/* What a scan would do to one index. */
+/* The effect of a scan on one index. */
 struct scan_index {
     int64_t id;       /* of the index */
-    uint64_t removed; /* entries that go, or move to the source's own index */
-    int64_t change;   /* of their number, all in all */
+    uint64_t removed; /* entries that are removed, or move to the source's own index */
+    int64_t change;   /* of the number of entries */
     uint64_t before, peak;
 };
 
@@ -51,7 +51,7 @@ struct scan_index {
 enum scan_phase { SCAN_COUNT_LOSSES, SCAN_COUNT_GAINS, SCAN_TAKE_OUT, SCAN_SETTLE, SCAN_END };
 
 struct scan {
-    /* Of the step at hand. */
+    /* The current step. */
     struct tx *tx;
     const struct change *change;
     const struct change_scan *scan;
@@ -61,24 +61,24 @@ struct scan {
     const struct registry_index *index; /* NULL: by scope */
 
     enum scan_phase phase;
-    bool committed; /* a step before this one has written */
+    bool committed; /* an earlier step has written */
 
-    /* Of the guard. */
+    /* For the shrink guard. */
     struct scan_index *indexes; /* owned */
     size_t index_count, index_capacity;
-    uint64_t removals; /* what goes, and what moves to the source's own index */
-    uint64_t moves;    /* of them */
-    bool single;       /* one that moves is all: as a registration's, it is not a set */
-    bool hold;         /* what would go stays */
+    uint64_t removals; /* entries that are removed or move to the source's own index */
+    uint64_t moves;    /* how many of `removals` move */
+    bool single; /* one move is the only change: not a set of changes, as for a registration */
+    bool hold;   /* the removals are held back */
 
-    /* The file at hand. */
+    /* The current file. */
     const struct source_file *file;
     uint64_t row; /* its number, from 1 */
     struct scan_kept kept;
     struct put put;
     struct entry entry;
 
-    int64_t files, listed, quarantined; /* how many more there are than before */
+    int64_t files, listed, quarantined; /* changes of the counts */
 };
 
 int64_t apply_step_ms = APPLY_STEP_MS;
@@ -89,7 +89,7 @@ static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row)
 static enum catalogue_status scan_place(struct scan *s, bool *foreign);
 static enum catalogue_status scan_find_move(struct scan *s, const struct registry_index **from);
 
-/* The words of enum source_file_state are numbers in the file. */
+/* enum source_file_state is stored as numbers. */
 _Static_assert(SOURCE_FILE_LISTED == 0 && SOURCE_FILE_EMPTY == 1 && SOURCE_FILE_IGNORED == 2 &&
                    SOURCE_FILE_QUARANTINED == 3,
                "as released files say");
@@ -125,7 +125,7 @@ static enum catalogue_status read_content(struct scan_kept *kept, sqlite3_stmt *
     return remarks && !kept->remarks ? CATALOGUE_NO_MEMORY : CATALOGUE_OK;
 }
 
-/* Reads what is kept of s->file into s->kept. */
+/* Reads the stored row of s->file into s->kept. */
 static enum catalogue_status scan_row_read(struct scan *s)
 {
     struct scan_kept *kept = &s->kept;
@@ -167,7 +167,7 @@ static void count_change(struct scan *s, enum source_file_state state)
         count_state(s, state, 1);
 }
 
-/* A problem is as old as its word. */
+/* A problem with the same word as before keeps its age. */
 static int64_t since(const struct scan *s, const char *problem)
 {
     bool same = s->kept.found && s->kept.state == SOURCE_FILE_QUARANTINED && problem &&
@@ -175,7 +175,7 @@ static int64_t since(const struct scan *s, const char *problem)
     return same ? s->kept.problem_since : s->tx->now;
 }
 
-/* What the file system says, from parameter `at` on. */
+/* Binds the file's metadata, from parameter `at` on. */
 static void bind_stat(sqlite3_stmt *row, int at, const struct source_file *file)
 {
     sqlite3_bind_int64(row, at, (sqlite3_int64)file->device);
@@ -196,8 +196,8 @@ static void bind_problem(sqlite3_stmt *row, int at, const struct scan *s,
     sqlite3_bind_int64(row, at + 4, has ? since(s, problem) : 0);
 }
 
-/* What is known of it is kept in the history before its row says anything else of its content, so
- * that an undo finds what to compare the file with. */
+/* Stores the file's old state in the history before its row changes, so that an undo can compare
+ * the file with it. */
 static enum catalogue_status keep_known(struct scan *s, const struct source_file *file)
 {
     unsigned char bytes[16];
@@ -208,14 +208,14 @@ static enum catalogue_status keep_known(struct scan *s, const struct source_file
                               sizeof bytes);
 }
 
-/* Whether a poll's row may describe it (check.c). */
+/* Whether a poll's row may describe the file (check.c). */
 static bool is_elsewhere(const struct scan *s)
 {
     return s->kept.found && strstr(s->file->path, "://") != NULL;
 }
 
-/* What a poll has found of a file since the scan looked at what is kept, and the date that it gave
- * it, stay: the scan has no content of its own. */
+/* Keeps the content and the date that a poll has stored since the scan read the stored files: a
+ * scan of an upstream reads no content. */
 static void keep_newer(const struct scan *s, struct source_file *file)
 {
     const struct source_file *content = &s->kept.content;
@@ -258,14 +258,15 @@ static enum catalogue_status scan_row_run(struct scan *s, enum statement which,
     sqlite3_bind_int(row, 16, file->one_lastmod);
     sqlite3_bind_int(row, 17, file->future);
     bind_problem(row, 18, s, file);
-    /* What is refused for its place may come again without being read. */
+    /* A file that is rejected for its place may be sent again without being read. */
     bool kept = refused || file->state == SOURCE_FILE_LISTED;
     statement_bind_text(row, 23, kept ? file->remarks : NULL);
     statement_bind_text(row, 24, file->claim);
     return statement_run(row);
 }
 
-/* Writes all of `file`; it is in `site` (0: nowhere). `refused`: a rule did it. */
+/* Writes the whole row of `file`, whose entry is in `site` (0: none). `refused`: a rule rejected
+ * its place. */
 static enum catalogue_status scan_row_write(struct scan *s, const struct source_file *file,
                                             int64_t site, bool refused)
 {
@@ -283,8 +284,8 @@ static enum catalogue_status scan_row_write(struct scan *s, const struct source_
     return status;
 }
 
-/* Writes how s->file stands and what is wrong with it; what the row says of its last good content
- * and of its entry stays. */
+/* Writes the state and the problem of s->file; the row keeps the last good content and the entry.
+ */
 static enum catalogue_status scan_row_quarantine(struct scan *s)
 {
     enum catalogue_status status =
@@ -320,7 +321,7 @@ static enum catalogue_status scan_row_delete(struct scan *s)
     return statement_run(row);
 }
 
-/* Whether anything is kept of the source's files. */
+/* Whether the source has stored files. */
 static enum catalogue_status scan_state_has_files(struct scan *s, bool *has)
 {
     int64_t number = 0;
@@ -330,7 +331,7 @@ static enum catalogue_status scan_state_has_files(struct scan *s, bool *has)
     return status;
 }
 
-/* Stamps how the source stands after this scan, or after this step of it. */
+/* Writes the state of the source after this scan, or after this step of it. */
 static enum catalogue_status scan_state_write(struct scan *s)
 {
     enum catalogue_status status = tx_run(s->tx, ST_STATE_WRITE, s->owner, s->tx->now,
@@ -340,7 +341,7 @@ static enum catalogue_status scan_state_write(struct scan *s)
     return status;
 }
 
-/* The tally of an index; NULL: no memory. Files of one index mostly stand together. */
+/* The tally of an index; NULL: out of memory. Files of one index are mostly neighbours. */
 static struct scan_index *tally_of(struct scan *s, const struct registry_index *index)
 {
     for (size_t i = s->index_count; i-- > 0;)
@@ -358,8 +359,8 @@ static struct scan_index *tally_of(struct scan *s, const struct registry_index *
     return &s->indexes[s->index_count++];
 }
 
-/* What is frozen keeps its entries; the rows of their files stay as they are, so that each scan
- * finds the same difference until the thaw. */
+/* A frozen list keeps its entries, and their files keep their rows, so that each scan finds the
+ * same difference until the thaw. */
 static bool is_frozen(const struct scan *s, const struct put_row *row)
 {
     return row->found &&
@@ -378,7 +379,7 @@ static enum catalogue_status tally_loss(struct scan *s, const struct registry_in
     return CATALOGUE_OK;
 }
 
-/* What an index loses to another is lost to it. */
+/* A move to another index counts as a loss. */
 static enum catalogue_status count_loss(struct scan *s)
 {
     struct put_row row;
@@ -394,8 +395,8 @@ static enum catalogue_status count_loss(struct scan *s)
     return tally_loss(s, from);
 }
 
-/* Room is not looked for: what comes is counted as if the site had enough. Where it has not,
- * scan_guard_settle still sees the result. */
+/* Counts gains as if the site had room for them. If it has not, scan_guard_settle sees the result.
+ */
 static enum catalogue_status count_gain(struct scan *s)
 {
     bool foreign;
@@ -411,7 +412,7 @@ static enum catalogue_status count_gain(struct scan *s)
     return CATALOGUE_OK;
 }
 
-/* `*out` is NULL where the index was removed since an earlier step. */
+/* `*out` is NULL if the index was removed since an earlier step. */
 static enum catalogue_status occupancy_of(struct scan *s, const struct scan_index *tally,
                                           struct occupancy_index **out)
 {
@@ -420,7 +421,7 @@ static enum catalogue_status occupancy_of(struct scan *s, const struct scan_inde
     return index ? occupancy_index(s->tx, index->site_id, index->id, out) : CATALOGUE_OK;
 }
 
-/* How much the index has now, before the first write. */
+/* Measures the index before the first write. */
 static enum catalogue_status measure(struct scan *s)
 {
     enum catalogue_status status = CATALOGUE_OK;
@@ -436,7 +437,7 @@ static enum catalogue_status measure(struct scan *s)
     return status;
 }
 
-/* The rule is held to each index, but what max_removed approves is the whole scan. */
+/* The guard checks each index, but max_removed approves the removals of the whole scan. */
 static struct guard_case case_of(const struct scan *s, const struct scan_index *tally,
                                  uint64_t after)
 {
@@ -461,7 +462,7 @@ static bool passes(struct scan *s, struct change_result *verdict)
 
 /* ---- the shrink guard */
 
-/* Once the losses, or the gains too, are counted: sets s->hold, and the pass that comes next. */
+/* Called once the losses, or the gains too, are counted: sets s->hold and the next pass. */
 static enum catalogue_status scan_guard_check(struct scan *s)
 {
     struct change_result verdict = {.status = CATALOGUE_OK};
@@ -482,7 +483,7 @@ static enum catalogue_status scan_guard_check(struct scan *s)
     if (passes(s, &verdict)) {
         s->phase = SCAN_TAKE_OUT;
     } else if (s->phase == SCAN_COUNT_LOSSES) {
-        s->phase = SCAN_COUNT_GAINS; /* maybe as much is added as removed: renamed files */
+        s->phase = SCAN_COUNT_GAINS; /* perhaps as many are added as removed: renamed files */
     } else {
         s->hold = true;
         s->result->would_remove = s->removals;
@@ -492,8 +493,8 @@ static enum catalogue_status scan_guard_check(struct scan *s)
     return CATALOGUE_OK;
 }
 
-/* At the end, where the removals were let through: holds the guard to the outcome. What earlier
- * steps have committed cannot be refused any more. */
+/* At the end, if the removals were allowed: checks the result with the guard. Committed steps
+ * cannot be rejected any more. */
 static enum catalogue_status scan_guard_settle(struct scan *s)
 {
     enum catalogue_status status = CATALOGUE_OK;
@@ -506,8 +507,7 @@ static enum catalogue_status scan_guard_settle(struct scan *s)
         if (status != CATALOGUE_OK || !occupancy)
             continue;
         struct guard_case guard = case_of(s, tally, occupancy->entries);
-        /* What was to be added found no room, so the result is not the one that the guard checked.
-         */
+        /* Some additions found no room, so the result is not the one that the guard checked. */
         if (!s->committed && !guard_check(s->tx, &guard, s->result))
             break;
         if (guard_approved(s->tx, &guard)) {
@@ -527,7 +527,7 @@ static bool same_loc(const char *given, const char *kept)
            (url_parse(given, strlen(given), &url, NULL) == RULE_OK && strcmp(url.text, kept) == 0);
 }
 
-/* True where the URL of the folder, or the site of its index, is not what it was. */
+/* True if the URL of the folder, or the site of its index, has changed. */
 static bool is_relocated(const struct scan *s)
 {
     if (!s->file->loc)
@@ -535,10 +535,10 @@ static bool is_relocated(const struct scan *s)
     return (s->index && s->index->site_id != s->kept.site) || !same_loc(s->file->loc, s->kept.loc);
 }
 
-/* ---- the file at hand */
+/* ---- the current file */
 
-/* Finds the entry that s->file removes by what it is now: gone, empty, not a sitemap, or at another
- * URL. `*row` is not found if the file removes no entry. */
+/* Finds the entry that s->file removes because the file is gone, empty, not a sitemap, or at
+ * another URL. `row->found` is false if the file removes no entry. */
 static enum catalogue_status scan_find_loss(struct scan *s, struct put_row *row)
 {
     row->found = false;
@@ -561,8 +561,8 @@ static bool is_later(const char *a, const char *b)
            x.unix_seconds > y.unix_seconds;
 }
 
-/* The entry of a source that was removed is this one's. Its date stays if the content is as the
- * other source knew it, and never moves back. */
+/* Takes over the entry of a removed source. Its date stays if the content is the one that the other
+ * source had, and never moves back. */
 static enum catalogue_status take_over(struct scan *s)
 {
     struct put *put = &s->put;
@@ -585,8 +585,8 @@ static enum catalogue_status take_over(struct scan *s)
     return status;
 }
 
-/* Places s->file as the entry that it would be. Sets s->put.code; `*foreign` if the loc is
- * another's, who was not removed. */
+/* Finds the place of the entry of s->file. Sets s->put.code; `*foreign` if another source, which
+ * was not removed, owns the loc. */
 static enum catalogue_status scan_place(struct scan *s, bool *foreign)
 {
     const struct source_file *file = s->file;
@@ -621,8 +621,8 @@ static enum catalogue_status scan_place(struct scan *s, bool *foreign)
     return status;
 }
 
-/* The index that s->file moves its entry out of, since another one is named for the source; NULL:
- * none. */
+/* The index that the entry of s->file leaves, since the source now names another one; NULL: none.
+ */
 static enum catalogue_status scan_find_move(struct scan *s, const struct registry_index **from)
 {
     bool foreign;
@@ -635,7 +635,7 @@ static enum catalogue_status scan_find_move(struct scan *s, const struct registr
     return status;
 }
 
-/* ---- what goes */
+/* ---- removals */
 
 static enum catalogue_status remove_file_entry(struct scan *s)
 {
@@ -649,10 +649,10 @@ static enum catalogue_status remove_file_entry(struct scan *s)
     return put_release(s->tx, index, &row, s->kept.loc);
 }
 
-/* ---- what is there */
+/* ---- additions and updates */
 
-/* A good file without a place. Its row says what it holds, so that it can be tried again without
- * being read; reported once, not with every try. */
+/* Rejects a good file without a place. Its row keeps the content, so that it can be tried again
+ * without being read; reported once, not with every try. */
 static enum catalogue_status refuse(struct scan *s)
 {
     struct rejection rejection = {
@@ -741,7 +741,7 @@ static enum catalogue_status settle_file(struct scan *s)
 
 /* ---- the whole */
 
-/* Finds the index and the source's own id. A refusal is written into the result. */
+/* Finds the index and the source's id. A rejection is written into the result. */
 static enum catalogue_status prepare(struct scan *s)
 {
     const char *source = s->change->source, *name = s->change->index_name;
@@ -752,7 +752,7 @@ static enum catalogue_status prepare(struct scan *s)
         result_refuse(s->result, RULE_NAME, "source");
         return CATALOGUE_OK;
     }
-    /* Rather than a refusal of every file: the index may be about to be made. */
+    /* Rejects the scan, not every file: the index may be about to be created. */
     s->index = name ? registry_index_by_name(s->registry, name, NULL) : NULL;
     if (name && !s->index) {
         result_refuse(s->result, RULE_INDEX_UNKNOWN, "index");
@@ -764,8 +764,7 @@ static enum catalogue_status prepare(struct scan *s)
     return status;
 }
 
-/* Whether the step ends here, so that others have their turn. A dry run has no steps: it is tried
- * elsewhere. */
+/* Whether the step ends here, to yield to others. A dry run has no steps: it is rehearsed. */
 static bool must_yield(const struct scan *s)
 {
     if (s->change->dry_run)
@@ -773,8 +772,8 @@ static bool must_yield(const struct scan *s)
     return s->row % APPLY_PROGRESS == 0 && tx_should_yield(s->tx);
 }
 
-/* Calls `each` for the files that the pass has not reached yet. `*whole` is false if the step ends
- * before the pass. Rows that cannot be read refuse the scan: see result->status. */
+/* Calls `each` for the rest of the pass's files. `*whole` is false if the step ends before the
+ * pass. If a row cannot be read the scan is rejected: see result->status. */
 static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool *whole)
 {
     struct source_file file;
@@ -804,7 +803,7 @@ static enum catalogue_status scan_read(struct scan *s, scan_pass *each, bool *wh
     return CATALOGUE_OK;
 }
 
-/* The pass at hand is done: what comes next? */
+/* Ends the current pass and sets the next one. */
 static enum catalogue_status end_pass(struct scan *s)
 {
     switch (s->phase) {
@@ -842,7 +841,7 @@ static enum catalogue_status run_passes(struct scan *s)
     return s->phase >= SCAN_TAKE_OUT ? scan_state_write(s) : CATALOGUE_OK;
 }
 
-/* Notes the step's place in the history where the scan has several. */
+/* Records the step in the history if the scan has several. */
 static enum catalogue_status record_step(struct scan *s)
 {
     struct change_result *result = s->result;

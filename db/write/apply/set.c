@@ -2,13 +2,13 @@
 /* Sets of entries: a bulk, which applies each line like a single registration, and a replace. The
  * writer's thread.
  *
- * The set that a replace acts on is what the index holds of `replace_source` (NULL: of anyone) with
- * locs that begin with `replace_prefix` (NULL: all). Two passes over the list, with the removals in
- * between, so that they make room for what is added:
+ * A replace acts on the index's entries of `replace_source` (NULL: all sources) with locs that
+ * begin with `replace_prefix` (NULL: all). It makes two passes over the list, with the removals in
+ * between, so that they make room for additions:
  *   1. validate every line; remember in temp.keep which entries of the index the list names
- *   2. prune: remove those of the set that it does not name
- *   3. park: entries that an export wants at another position leave theirs, under the address
- *      -address, which no entry has
+ *   2. prune: remove the others of these entries
+ *   3. park: entries that an export's lines put at another position get the address -address,
+ *      which no entry has
  *   4. write: update, move parked entries to their positions, add what is new. */
 #include <assert.h>
 #include <stdbool.h>
@@ -30,10 +30,10 @@ struct replace {
     struct occupancy_index *occupancy;
     const char *prefix; /* of the locs acted on; NULL: any */
     int64_t owner;      /* the source acted on; 0: anyone's; -1: one that owns nothing yet */
-    uint64_t ordinal;   /* of the line at hand, from 1 */
-    uint64_t foreign;   /* lines whose entries belong to another source, and are as they say */
-    uint64_t share;     /* entries acted on, as they were before */
-    struct put put;     /* the line at hand */
+    uint64_t ordinal;   /* of the current line, from 1 */
+    uint64_t foreign;   /* lines that equal an entry of another source */
+    uint64_t share;     /* number of entries acted on, before the replace */
+    struct put put;     /* the current line */
 };
 
 /* Checks If-Match against the state of the index that a list names (RFC 9110 13.1.1). */
@@ -51,13 +51,13 @@ static enum catalogue_status evaluate_state(struct tx *tx, const struct change *
     return CATALOGUE_OK;
 }
 
-/* Refused then, and nothing of it is kept. */
+/* True if the replace must end here: it is rejected, and rolled back. */
 static bool is_to_end(const struct replace *r)
 {
     return list_ends(r->tx, r->change, r->result);
 }
 
-/* One segment at a time: the engine holds what RETURNING yields in memory. */
+/* One segment at a time, since the engine keeps all rows of RETURNING in memory. */
 static enum catalogue_status prune_segment(struct replace *r, uint32_t first)
 {
     struct tx *tx = r->tx;
@@ -150,8 +150,8 @@ static enum catalogue_status replace_park(struct replace *r)
     return status;
 }
 
-/* Brings the parked entry of the line at hand back, at the wanted position where it can. `*back` is
- * false where it found no room: then it is gone. */
+/* Restores the parked entry of the current line, if possible at the wanted position. `*back` is
+ * false if there was no room: then the entry is removed. */
 static enum catalogue_status replace_unpark(struct replace *r, bool *back)
 {
     struct tx *tx = r->tx;
@@ -181,8 +181,8 @@ static bool is_parked(const struct put *put)
     return put->row.found && put->row.address < 0;
 }
 
-/* True for an entry, here or in another index, that belongs to another source: the replace leaves
- * it alone, and where the line would have it otherwise, refuses the line. */
+/* True for an entry, in any index, of another source: the replace does not change it, and rejects a
+ * line that would. */
 static bool is_foreign(const struct replace *r)
 {
     const struct put *put = &r->put;
@@ -220,8 +220,8 @@ static enum catalogue_status validate_line(struct replace *r, const struct entry
     return CATALOGUE_OK;
 }
 
-/* A list with a line that is not the token's business is refused for that, whatever else is wrong
- * with it; likewise one with a line for what is frozen. */
+/* A list with a line outside of the token's rights is rejected for that reason, whatever else is
+ * wrong with it; likewise a list with a line for a frozen list. */
 static void record_forbidden(const struct change *change, struct change_result *result,
                              const struct put *put)
 {
@@ -237,7 +237,8 @@ static void reject(struct replace *r, enum rule_code code, const char *field)
     reject_entry(r->change, r->result, r->put.entry, code, field);
 }
 
-/* An export of the index has them too: they stay, as what other sources own does. */
+/* Entries of urlsets' pages, which an export of the index contains, too: they stay, like entries of
+ * other sources. */
 static bool is_of_urlset(const struct put *put)
 {
     return put->code == RULE_OF_URLSET && !put->forbidden;
@@ -282,7 +283,7 @@ static enum catalogue_status first_pass(struct replace *r, const struct entry *e
 
 /* ---- the second pass */
 
-/* True where this line is the one that the first pass took for the entry at `address`. */
+/* `*yes`: the first pass chose this line for the entry at `address`. */
 static enum catalogue_status is_first(struct replace *r, int64_t address, bool *yes)
 {
     int64_t ordinal;
@@ -291,7 +292,7 @@ static enum catalogue_status is_first(struct replace *r, int64_t address, bool *
     return status;
 }
 
-/* Nothing is written any more: a loc that would be new is compared with those before it. */
+/* Used once nothing is written any more: looks for an earlier line with the same new loc. */
 static enum catalogue_status check_fresh(struct replace *r)
 {
     sqlite3_stmt *add = tx_statement(r->tx, ST_FRESH_ADD);
@@ -400,8 +401,8 @@ static enum catalogue_status clear_tables(struct tx *tx)
     return status == CATALOGUE_OK ? statement_run(fresh) : status;
 }
 
-/* Whether the caller may replace what it names. A replace by a token with a prefix means that part
- * of the index. */
+/* Whether the caller may replace the named part. A replace by a token with a prefix covers that
+ * part of the index. */
 static bool check_grant(struct replace *r, const struct registry *registry)
 {
     const struct change *change = r->change;
@@ -421,7 +422,7 @@ static bool check_grant(struct replace *r, const struct registry *registry)
     return !result_frozen(r->result, change, registry_freeze(registry, r->index));
 }
 
-/* Finds the index and whose entries are meant. A refusal is written into the result. */
+/* Finds the index and the owner of the entries. A rejection is written into the result. */
 static enum catalogue_status prepare(struct replace *r)
 {
     const struct registry *registry;
@@ -433,7 +434,7 @@ static enum catalogue_status prepare(struct replace *r)
     r->index = name ? registry_list_by_name(registry, name, r->change->list, NULL) : NULL;
     int64_t only = r->change->grant.site_id;
     if (!r->index && name && only != 0 && !registry_is_name_of(registry, name, only)) {
-        result_forbid(r->result); /* as another site's: it learns of neither */
+        result_forbid(r->result); /* the same answer as for another site's index */
         return CATALOGUE_OK;
     }
     if (!r->index) {
@@ -477,14 +478,15 @@ static enum catalogue_status run_passes(struct replace *r)
     return status;
 }
 
-/* How many entries of those acted on there are after the list: those that it names. */
+/* Number of entries acted on after the replace: those that the list names. */
 static uint64_t share_now(const struct replace *r)
 {
     const struct change_result *result = r->result;
     return result->created + result->updated + result->unchanged - r->foreign;
 }
 
-/* What its own source has in the index now is what the list says: all else is somebody else's. */
+/* After the replace its source has exactly the list's entries: all others belong to other sources.
+ */
 static uint64_t count_spared(const struct replace *r)
 {
     const struct change_result *result = r->result;
@@ -494,9 +496,9 @@ static uint64_t count_spared(const struct replace *r)
     return r->occupancy->entries > own ? r->occupancy->entries - own : 0;
 }
 
-/* Holds the replace to the guard: the index, and the share of it that the list replaces. Else the
- * empty list of a failed export would remove all of a pipeline's entries wherever others have many
- * more. */
+/* Checks the index, and the share that the list replaces, with the guard. With the index alone, the
+ * empty list of a failed export could remove all entries of a pipeline in an index where others
+ * have many more. */
 static enum catalogue_status check_shrink(struct replace *r, struct guard_case *whole)
 {
     struct tx *tx = r->tx;
@@ -551,14 +553,14 @@ enum catalogue_status apply_replace(struct tx *tx, const struct change *change,
     return *keep ? occupancy_state(tx, r.occupancy, true, result->index_state) : CATALOGUE_OK;
 }
 
-/* The index that a bulk names; NULL: none, or none for the caller. */
+/* The index that a bulk names; NULL: none, or one that the caller may not see. */
 struct named {
     const struct registry_index *index;
     struct occupancy_index *occupancy;
 };
 
-/* A bulk has a state if its lines name one index and nothing else. If the index does not exist, or
- * not for the token, each line reports it. */
+/* Finds the index of a bulk whose lines all go into one index: such a bulk has an index state. If
+ * the index does not exist, or the token may not see it, each line reports that. */
 static enum catalogue_status find_named(struct tx *tx, const struct change *change,
                                         struct change_result *result, struct named *out)
 {
@@ -578,7 +580,7 @@ static enum catalogue_status find_named(struct tx *tx, const struct change *chan
     return status == CATALOGUE_OK ? evaluate_state(tx, change, out->occupancy, result) : status;
 }
 
-/* If-Match speaks of the one index: a line for another one would be guarded by nothing. */
+/* Rejects a line for another index: If-Match would not cover it. */
 static void refuse_other_index(const struct change *change, const struct named *named,
                                const struct put *put, struct change_result *result)
 {
@@ -595,7 +597,7 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
                                         const struct entry *entry, struct put *put,
                                         struct change_result *result);
 
-/* It was taken for new and may not be. */
+/* Repeats the lookup of an entry that was expected to be new and is not. */
 static enum catalogue_status look_again(struct tx *tx, const struct change *change,
                                         const struct entry *entry, struct put *put,
                                         struct change_result *result)
@@ -623,7 +625,7 @@ static enum catalogue_status apply_line(struct tx *tx, const struct change *chan
         status = put_room(tx, put);
     if (status != CATALOGUE_OK)
         return status;
-    /* What is registered stays, even where it would not be placed, and needs no room. */
+    /* A registered entry stays, even if it could not be placed now, and needs no room. */
     if (put->code != RULE_OK && put->expect_new)
         return look_again(tx, change, entry, put, result);
     if (put->code != RULE_OK) {
@@ -664,7 +666,8 @@ enum catalogue_status apply_bulk(struct tx *tx, const struct change *change,
     }
     spool_rewind(change->rows);
     while ((more = spool_next(change->rows, &entry)) == 1) {
-        /* After a new one comes a new one, mostly: inserting finds out for less than looking. */
+        /* After a new entry the next one is mostly new, too: trying to insert it costs less than a
+         * lookup. */
         uint64_t created = result->created;
         put.expect_new = was_new && result->status == CATALOGUE_OK;
         status = apply_line(tx, change, &entry, &put, result);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Sites: made, changed, removed. The writer's thread; each decides by reads before it writes.
+/* Creates, changes and removes sites. The writer's thread; each function decides by reads before it
+ * writes.
  *
  * - Hosts that are added to a site's lists or removed from them are merged into whole lists first,
  *   which all else uses: of two clients that add at once, neither loses a host.
@@ -119,16 +120,16 @@ static bool lies_below(struct name a, struct name b)
            memcmp(a.text + a.len - b.len, b.text, b.len) == 0;
 }
 
-/* Whether a name of another site is nearer to `host` than the site's own is: above it, or below it
- * where the site's own is not. */
+/* Whether a name of another site is closer to `host` than the site's own name: it is a parent
+ * domain of `host`, or below it while the site's own is not. */
 static bool is_nearer(struct name host, struct name other, struct name own)
 {
     return (lies_below(host, other) && !(lies_below(host, own) && own.len > other.len)) ||
            (lies_below(other, host) && !lies_below(own, host));
 }
 
-/* Whether the host belongs to the domain of another site rather than to that of the site's own. To
- * whose is not for a token for one site: "net" would be answered with a site that has it. */
+/* Whether another site's domain is closer to the host than the site's own. Does not return which
+ * site, since a token for one site must not learn it by asking for a host such as "net". */
 static bool belongs_to_another(const struct registry *r, const char *host,
                                const struct registry_site *site)
 {
@@ -144,12 +145,12 @@ static bool belongs_to_another(const struct registry *r, const char *host,
     return false;
 }
 
-/* Whose hosts may be named. A host alias belongs to one site, and the host of an origin to the site
- * of that origin: only a token for all sites may name it as an alias or a cross host of another,
- * where it counts once that site is gone, and likewise a name in another site's domain as an alias:
- * requests for www.example.com are not the first caller's. Refuses with
- * HOST_TAKEN. `site` (NULL: a new one) keeps what it has. The configuration's word counts before
- * all others', also at request time. */
+/* Rejects hosts that belong to another site, with HOST_TAKEN. A host alias belongs to one site, and
+ * the host of an origin to the site of that origin. Only a token for all sites may make such a host
+ * an alias or a cross host of another site, where it takes effect once the first site is removed.
+ * The same holds for an alias in another site's domain, such as www.example.com for the site
+ * example.com. `site` (NULL: a new one) keeps the hosts that it has. The configuration's hosts come
+ * first, also when requests are routed. */
 static void site_hosts_check_free(const struct registry *r, const struct change *change,
                                   const struct registry_site *site, const struct site_hosts *cross,
                                   const struct site_hosts *alias, struct change_result *result)
@@ -190,7 +191,7 @@ static void site_hosts_check_free(const struct registry *r, const struct change 
     }
 }
 
-/* Puts the list in the place of the site's own; `kind` is "cross" or "alias". */
+/* Replaces the site's list; `kind` is "cross" or "alias". */
 static enum catalogue_status site_hosts_write(struct tx *tx, int64_t site_id, const char *kind,
                                               const struct site_hosts *hosts)
 {
@@ -225,7 +226,7 @@ static size_t count_of(const char *const *list)
     return count;
 }
 
-/* Takes `host` out of the list. What is not a host, and what is not there, is reported. */
+/* Removes `host` from the list. Reports an invalid or missing host. */
 static void remove_hosts(const char **list, const char *host, const char *field,
                          struct change_result *result)
 {
@@ -264,9 +265,9 @@ static const char **edit(const char *const *own, size_t own_count, const char *c
     return list;
 }
 
-/* Puts into `fields`, whose lists are then `out`'s, what `site` has with what is added and without
- * what is removed. Declines where something is removed that is not there. The caller ends `out`
- * with site_edit_done, whatever came of it. */
+/* Computes the new lists of hosts: those of `site` with the added hosts and without the removed
+ * ones. `fields` then borrows them from `out`. Declines if a removed host is missing. The caller
+ * ends `out` with site_edit_done in any case. */
 static enum catalogue_status site_edit_resolve(const struct registry_site *site,
                                                struct site_fields *fields, struct site_edit *out,
                                                struct change_result *result)
@@ -297,7 +298,7 @@ static void site_edit_done(struct site_edit *edit)
     free(edit->alias_hosts);
 }
 
-/* Refuses what is not a robots.txt, and what has no room beside the other sites' texts. `site` is
+/* Rejects an invalid robots.txt, and one that exceeds the limit for all sites together. `site` is
  * the one that is changed, NULL: a new one. */
 static void site_robots_validate(const struct registry *r, const struct site_fields *fields,
                                  const struct registry_site *site, struct change_result *result)
@@ -321,7 +322,7 @@ static void site_robots_validate(const struct registry *r, const struct site_fie
     }
 }
 
-/* True where the fields name another text, or on for off. */
+/* True if the fields have another text, or another value of robots_off. */
 static bool site_robots_differ(const struct site_fields *fields, const struct registry_site *site)
 {
     if (!(fields->set & SITE_SET_ROBOTS))
@@ -345,7 +346,7 @@ static enum catalogue_status site_robots_write(struct tx *tx, int64_t site_id,
     return statement_run(row);
 }
 
-/* The cap asked for, or the default. Declines what positions cannot number. */
+/* The requested limit of pages, or the default. Declines more pages than positions can number. */
 static uint32_t read_max_pages(const struct tx *tx, const struct site_fields *fields,
                                struct change_result *result)
 {
@@ -362,7 +363,7 @@ static uint32_t read_max_pages(const struct tx *tx, const struct site_fields *fi
     return pages;
 }
 
-/* What a change makes of a site. */
+/* The new settings of a site. */
 struct settings {
     uint32_t max_pages;
     struct site_hosts cross, alias;
@@ -374,7 +375,7 @@ static void settings_done(struct settings *s)
     site_hosts_done(&s->alias);
 }
 
-/* `site`: NULL where it is to be made. To be done with in any case. */
+/* `site`: NULL for a new one. The caller ends the settings in any case. */
 static enum catalogue_status settings_read(struct tx *tx, const struct registry *r,
                                            const struct change *change,
                                            const struct site_fields *fields,
@@ -408,9 +409,9 @@ static bool is_standard(uint16_t port)
     return port == 80 || port == 443;
 }
 
-/* One host, one site: http and https of it would answer for one another's pages, on one port as on
- * the two standard ones, which a Host need not name. A catalogue of before may have both, and
- * serves both as ever. */
+/* A host belongs to one site: with two sites, http and https of it would serve each other's pages,
+ * since a Host field need not contain the standard ports. An older catalogue may have both, and
+ * serves both. */
 bool site_refuse_second_scheme(const struct registry *r, const struct url *origin,
                                struct change_result *result)
 {
@@ -503,7 +504,7 @@ enum catalogue_status apply_site_add(struct tx *tx, const struct change *change,
 
 /* ---- changing one */
 
-/* The new values beside the old ones. */
+/* Writes the values that differ. */
 static enum catalogue_status write_differences(struct tx *tx, const struct site_fields *fields,
                                                const struct registry_site *site,
                                                const struct settings *to,
@@ -536,7 +537,8 @@ static enum catalogue_status write_differences(struct tx *tx, const struct site_
     return status;
 }
 
-/* State, not policy: no matter who manages the site, and no reload undoes it. */
+/* A freeze is state, not configuration: it is allowed for managed sites, and no reload undoes it.
+ */
 static enum catalogue_status freeze_site(struct tx *tx, int64_t site_id, enum freeze was,
                                          const struct grant *grant,
                                          const struct site_fields *fields,
@@ -571,8 +573,8 @@ static enum catalogue_status update_site(struct tx *tx, const struct registry *r
     return status;
 }
 
-/* The site that a change names. NULL, with the result filled, where there is none, or none for who
- * asks. */
+/* The site that a change names. NULL, with the result filled, if it does not exist or the caller
+ * may not see it. */
 static enum catalogue_status find_requested(struct tx *tx, const struct change *change,
                                             int64_t site_id, struct change_result *result,
                                             const struct registry **r,
@@ -620,7 +622,7 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
     struct site_edit edit;
     status = site_edit_resolve(site, &fields, &edit, result);
     int64_t id = site->id;
-    enum freeze site_frozen = site->frozen; /* the registry is about to go */
+    enum freeze site_frozen = site->frozen; /* `site` is about to be freed */
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = update_site(tx, r, site, change, &fields, result);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
@@ -631,7 +633,8 @@ enum catalogue_status apply_site_update(struct tx *tx, const struct change *chan
 
 /* ---- removing one */
 
-/* What the other catalogue has now, and what would be in the way of the site's return. */
+/* Drops the sources of a site that moved away: the other catalogue has them now, and they would
+ * prevent the site's return. */
 static enum catalogue_status drop_sources(struct tx *tx, int64_t site_id)
 {
     static const enum statement drops[] = {ST_MOVED_FILES_DROP, ST_MOVED_FETCHES_DROP,
@@ -652,7 +655,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
     enum catalogue_status status = find_requested(tx, change, removal->site_id, result, &r, &site);
     if (status != CATALOGUE_OK || !site)
         return status;
-    if (change->grant.site_id != 0) { /* its own, too */
+    if (change->grant.site_id != 0) { /* not even its own site */
         result_forbid(result);
         return CATALOGUE_OK;
     }
@@ -661,7 +664,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
     for (size_t i = 0; (list = registry_site_list(site, i)) != NULL; i++)
         if (list->frozen > frozen)
             frozen = list->frozen;
-    /* One that moves is removed where it is no longer needed. */
+    /* A site that moves is frozen, and may be removed. */
     if (result_managed(result, change, site) || (!moves && result_frozen(result, change, frozen)))
         return CATALOGUE_OK;
     struct guard_case guard = {.max_removed = change->max_removed};
@@ -684,7 +687,7 @@ enum catalogue_status apply_site_remove(struct tx *tx, const struct change *chan
         status = index_bury(tx, list);
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_REMOVE, site->id, tx->recorder && site->index_count > 0);
-    /* A token of this site alone can do nothing any more, and would keep its name taken. */
+    /* A token of this site alone has no rights any more, and would keep its name in use. */
     if (status == CATALOGUE_OK)
         status = tx_run(tx, ST_SITE_TOKENS_DROP, site->id);
     if (status == CATALOGUE_OK)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A site of another catalogue comes in, whole, from a file that catalogue_site_copy made and
- * catalogue_site_copy_check found sound (db/catalogue.h). It comes in steps, between which others
- * write: while its entries come it is hidden, as a removed site is. The last step shows it with all
- * its pages, or it is never there. What a step that fails leaves behind is purged as what a removed
- * site leaves.
+/* Imports a site of another catalogue from a file that catalogue_site_copy made and
+ * catalogue_site_copy_check accepted (db/catalogue.h). The import has steps, between which others
+ * write. Until the last step the site is hidden like a removed one; the last step shows it with all
+ * its pages. If a step fails, the rows are purged like those of a removed site.
  *
- * It is frozen from its first moment on, as one that arrives: both catalogues serve the same bytes
- * until the proxies have the new map, and neither changes them. */
+ * The site is frozen from the first step on: both catalogues serve the same bytes until the proxies
+ * have the new map, and neither changes them. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +15,13 @@
 #include "db/file/site_rows.h"
 #include "db/write/apply/apply.h"
 
-/* An id of the file, and what it is here; by the first. */
+/* An id of the file, and the new id; ordered by the first. */
 struct pair {
     int64_t from, to;
 };
 
-/* What is hidden is purged in so many seconds, unless another step comes before half of them. */
+/* Hidden rows are purged after this many seconds, unless another step follows within half of them.
+ */
 #define LEFTOVER_S 600
 
 static const char COLLIDES[] =
@@ -35,16 +35,16 @@ struct import {
     size_t list_count, source_count;
     enum catalogue_status status; /* why the copy was stopped */
     struct site_rows rows;
-    int64_t hidden_at; /* when the purge was last put off */
+    int64_t hidden_at; /* when the purge was last postponed */
     uint64_t done;     /* rows of this step */
     bool yields;       /* the step ends here */
-    bool collides;     /* a row of it cannot be beside one that is here */
-    bool shown;        /* the last step: it has no end but the file's */
+    bool collides;     /* a row conflicts with one of this catalogue */
+    bool shown;        /* the last step, which does not yield */
 };
 
 /* ---- checking -------------------------------------------------------------------------- */
 
-/* Runs a query of the file's site and calls `each` with each row until one is declined. */
+/* Runs a query on the file and calls `each` for each row until it declines one. */
 static enum catalogue_status
 for_rows(struct import *i, const char *sql, struct change_result *result,
          void (*each)(struct import *i, sqlite3_stmt *row, const struct registry *r,
@@ -175,8 +175,8 @@ static enum catalogue_status check(struct import *i, struct change_result *resul
 
 /* ---- ids ------------------------------------------------------------------------------- */
 
-/* The ids that the query returns, which become what follows `last`; of sources (-1) 0: nothing yet.
- */
+/* Maps the ids that the query returns to the ids after `last`; for sources (`last` -1) to 0: not
+ * known yet. */
 static enum catalogue_status number_ids(struct import *i, const char *sql, int64_t last,
                                         struct pair **out, size_t *count)
 {
@@ -217,7 +217,7 @@ static struct pair *find_pair(struct pair *pairs, size_t count, int64_t from)
     return pairs ? bsearch(&key, pairs, count, sizeof *pairs, compare_pairs) : NULL;
 }
 
-/* The source of that name here, made where it is used first. */
+/* The id of the source with that name here; created at its first use. */
 static int64_t map_source(struct import *i, int64_t id)
 {
     struct pair *pair = find_pair(i->sources, i->source_count, id);
@@ -264,7 +264,7 @@ static int64_t map(void *context, char what, int64_t id)
     }
 }
 
-/* As between any two statements of a change (tx_statement). */
+/* The checks between two statements of a change (tx_statement). */
 static bool may_continue(void *context)
 {
     struct import *i = context;
@@ -296,7 +296,7 @@ static void import_free(void *context)
     free(i);
 }
 
-/* The first step: what each id becomes. */
+/* The first step: maps the ids. */
 static enum catalogue_status begin(struct import *i)
 {
     int64_t site = 0, list = 0;
@@ -317,7 +317,7 @@ static enum catalogue_status begin(struct import *i)
     return status;
 }
 
-/* Another step: the purge stays away. */
+/* A further step: postpones the purge. */
 static enum catalogue_status stay_hidden(struct import *i)
 {
     int64_t now = tx_clock(i->tx);
@@ -328,7 +328,7 @@ static enum catalogue_status stay_hidden(struct import *i)
     return tx_run(i->tx, ST_SITE_HIDE_UNTIL, i->site_to, apply_purge_date(i->tx, LEFTOVER_S));
 }
 
-/* `*ended`: there is nothing left of that part. */
+/* `*ended`: the whole part was copied. */
 static enum catalogue_status copy_part(struct import *i, enum site_part part, bool *ended)
 {
     int rc;
@@ -343,13 +343,13 @@ static enum catalogue_status copy_part(struct import *i, enum site_part part, bo
     if (rc == SQLITE_ABORT) /* or a row has an id that the file does not have */
         return i->yields ? CATALOGUE_OK : CATALOGUE_CORRUPT;
     i->collides = (rc & 0xff) == SQLITE_CONSTRAINT;
-    if (i->collides) /* of the copy with what is here: this catalogue is sound */
+    if (i->collides) /* a row of the copy conflicts with one here: this catalogue is sound */
         return CATALOGUE_OK;
     return connection_status(rc) != CATALOGUE_OK ? connection_status(rc) : CATALOGUE_UNAVAILABLE;
 }
 
-/* A name that a removed source had, or one of this site when it was here and was removed, gives
- * way, and what polls of its list knew. */
+/* Frees the names of removed sources, and of the sources that this site had when it was removed
+ * here, with the results of polls of their lists. */
 static void forget_removed(struct import *i, sqlite3_stmt *row, const struct registry *r,
                            struct change_result *result)
 {
@@ -366,7 +366,7 @@ static void forget_removed(struct import *i, sqlite3_stmt *row, const struct reg
     }
 }
 
-/* The last step: names may have been given away meanwhile. */
+/* The last step: checks names again, since others may use them now. */
 static enum catalogue_status show(struct import *i, struct change_result *result)
 {
     bool ended;
@@ -441,7 +441,7 @@ enum catalogue_status apply_site_import(struct tx *tx, const struct change *chan
         status = begin(i);
     if (status == CATALOGUE_OK && result->status == CATALOGUE_OK)
         status = copy_rows(i, result);
-    *keep = result->status == CATALOGUE_OK; /* a last step that is refused shows nothing */
+    *keep = result->status == CATALOGUE_OK; /* a rejected last step shows nothing */
     if (status == CATALOGUE_OK && !result->more) {
         import_free(i);
         result->steps = NULL;

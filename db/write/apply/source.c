@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Sources that API or command line make. Each is of one site, and lists in no other: whose token
- * may change it follows from that, and its scans are held to it.
+/* Sources that the API or the command line creates. Each belongs to one site, whose tokens may
+ * change it and in which alone it may list.
  *
- * A name owns entries and the rows of files, which outlive the source. So a token for one site
- * takes up no name under which another site's, or a configuration's, files are known: a first scan
- * of its own would find all of them gone. A row of source_made remembers whose they are past its
- * removal. */
+ * A source's name owns entries and rows of files, which outlive the source. So a token for one site
+ * cannot use a name that has files of another site or of a configuration: its first scan would
+ * remove them all. A row of source_made records the site even after the source was removed. */
 #include "db/write/apply/apply.h"
 
 #include <stdio.h>
@@ -21,7 +20,7 @@ static void refuse(struct change_result *result, const char *field, const char *
     snprintf(result->detail, sizeof result->detail, "%s", sentence);
 }
 
-/* ---- what is asked for, beside what is there */
+/* ---- new settings and old ones */
 
 static void set_usual(struct source_settings *made)
 {
@@ -39,8 +38,8 @@ static void merge(struct source_settings *out, const struct source_settings *ask
 
 /* ---- checked alone */
 
-/* Absolute, each name written out: what lies beneath a folder that is open to it shows in the text
- * (that no symlink leads out of it is held when it is opened). */
+/* An absolute path without "." and "..", so that its text shows the folders above it. (Opening it
+ * later fails if a symlink leads out of the allowed folder.) */
 static bool is_plain_directory(const char *path)
 {
     if (path[0] != '/' || strlen(path) > 1000)
@@ -176,9 +175,9 @@ static bool has_cross_host(const struct registry_site *site, const struct url *u
     return false;
 }
 
-/* The site of a source: that of its folder's URL; of an upstream the one that is asked for, else
- * that of its index, else the one whose the upstream's host is. NULL: refused; a token for one site
- * gets the same answer for another's and for none. */
+/* The site of a source: that of its folder's URL; for an upstream the requested one, else that of
+ * its index, else that of the upstream's host. NULL: rejected; a token for one site gets the same
+ * answer for another site and for an unknown one. */
 static const struct registry_site *
 find_site(const struct registry *r, const struct change *change, const struct source_settings *made,
           const struct url *url, const struct registry_site *of_index, struct change_result *result)
@@ -209,8 +208,8 @@ find_site(const struct registry *r, const struct change *change, const struct so
     return site;
 }
 
-/* What the caller may touch. An upstream names what it likes, so that only who has a whole site
- * makes one, from hosts of that site. */
+/* Whether the caller lacks the right. An upstream may list any URL, so only a token for a whole
+ * site may create one, on hosts of that site. */
 static bool is_forbidden(const struct change *change, const struct source_settings *made,
                          const struct registry_site *site, const struct url *url,
                          struct change_result *result)
@@ -229,7 +228,7 @@ static bool is_forbidden(const struct change *change, const struct source_settin
     return result->status != CATALOGUE_OK;
 }
 
-/* A token for one site reads from the hosts of that site. */
+/* Rejects, for a token for one site, an upstream on a host that is not the site's. */
 static void evaluate_host(const struct change *change, const struct source_settings *made,
                           const struct registry_site *site, const struct url *url,
                           struct change_result *result)
@@ -242,14 +241,14 @@ static void evaluate_host(const struct change *change, const struct source_setti
              "is on no host of the token's site, nor on a cross host of it");
 }
 
-/* A map leads to hosts of the source's site: what it reads becomes sitemaps and pages of theirs.
- * For tokens for all sites also to a host that is nobody's. */
+/* Rejects a map to hosts that are not the source's site's, since the mapped URLs become sitemaps
+ * and pages of these hosts. A token for all sites may also use a host of no site. */
 static void evaluate_map(const struct registry *r, const struct change *change,
                          const struct source_settings *made, const struct registry_site *site,
                          struct change_result *result)
 {
     char why[128];
-    struct host_map *map = host_map_new(made->map, why, sizeof why); /* check_map has passed it */
+    struct host_map *map = host_map_new(made->map, why, sizeof why); /* check_map has accepted it */
     struct url to;
 
     for (size_t i = 0; map != NULL && i < map->count && result->status == CATALOGUE_OK; i++) {
@@ -305,9 +304,9 @@ static enum catalogue_status check_new(struct tx *tx, const struct registry *r,
     return status;
 }
 
-/* ---- written */
+/* ---- writing */
 
-/* A name a line. */
+/* One name on each line. */
 static int bind_lines(sqlite3_stmt *row, int at, const char *const *list)
 {
     char text[SOURCE_MADE_LIST_BYTES + 1];
@@ -338,7 +337,7 @@ static enum catalogue_status write_row(struct tx *tx, const struct source_settin
     return statement_run(row);
 }
 
-/* The source to change, if the caller may change it; NULL: refused, as "not found" where the caller
+/* The source to change, if the caller may change it; NULL: rejected, as "not found" if the caller
  * may not see it. */
 static const struct source_settings *find_old(const struct registry *r, const struct change *change,
                                               const char *name, struct change_result *result)
@@ -440,8 +439,8 @@ static enum catalogue_status run_named(struct tx *tx, enum statement which, cons
     return statement_run(row);
 }
 
-/* One that no configuration names any more: only the names of those that are read are known here,
- * not who reads them, and a scan for a configuration brings it back. */
+/* Removes a source that no configuration names any more. The catalogue does not know the
+ * configurations of other servers: if one still has the source, its next scan restores it. */
 static enum catalogue_status remove_unnamed(struct tx *tx, const char *name,
                                             struct change_result *result)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* A split: what differs between a urlset and the file that is split into it, step by step. The
- * writer's thread.
+/* Applies a split step by step: the difference between a urlset and the file that is split into it.
+ * The writer's thread.
  *
  * The caller has validated the file as a whole and found what is removed and what is added
  * (server/sources/split); the rows of both are in one spool, removals first, so that additions
- * reuse their positions. The first step checks the whole with the shrink guard; each then applies
- * as many rows as it may, and for a short time. Until the last one the urlset is noted as open
- * (table split), so that the next one continues a split that was cut off, as the same group of the
+ * reuse their positions. The first step checks the whole split with the shrink guard; each step
+ * then applies a bounded number of rows for a bounded time. Until the last step the table split has
+ * the urlset, so that the next split continues an interrupted one, as the same group of the
  * history. */
 #include "db/read/row.h"
 #include "db/write/apply/apply.h"
@@ -14,7 +14,7 @@
 #include "db/write/guard.h"
 #include "server/base/clock.h"
 
-/* Of what others may wait. */
+/* Fraction of the time that other writes may wait. */
 #define STEP_SHARE 4
 
 uint64_t apply_split_rows = SPLIT_STEP_ROWS;
@@ -42,7 +42,7 @@ static enum catalogue_status remove_url(struct split *s, const struct entry *ent
     return put_release(s->tx, s->urlset, &row, entry->loc);
 }
 
-/* As it is looked up; or, with `expect_new`, as if it were not there: PUT_KNOWN where it is. */
+/* Registers the row after a lookup; or, with `expect_new`, without one: PUT_KNOWN if it exists. */
 static enum catalogue_status try_in(struct split *s, bool expect_new)
 {
     struct put *put = &s->put;
@@ -50,13 +50,13 @@ static enum catalogue_status try_in(struct split *s, bool expect_new)
     put->outcome = PUT_UNCHANGED;
     enum catalogue_status status = entry_locate(s->tx, put);
     if (status != CATALOGUE_OK || put->code != RULE_OK ||
-        (put->from && put->row.source != s->owner)) /* another's: it stays as that says */
+        (put->from && put->row.source != s->owner)) /* another source's row stays */
         return status;
     status = put_room(s->tx, put);
     return status == CATALOGUE_OK && put->code == RULE_OK ? put_write(s->tx, put) : status;
 }
 
-/* After a new row comes a new one, mostly: inserting finds out for less than looking. */
+/* After a new row the next one is mostly new, too: trying to insert it costs less than a lookup. */
 static enum catalogue_status put_in(struct split *s, const struct entry *entry)
 {
     struct put *put = &s->put;
@@ -73,7 +73,7 @@ static enum catalogue_status put_in(struct split *s, const struct entry *entry)
     return status;
 }
 
-/* The first step: may all of it be? */
+/* The first step: checks the whole split. */
 static enum catalogue_status check_guard(struct split *s)
 {
     const struct change *change = s->change;
@@ -113,7 +113,7 @@ static enum catalogue_status prepare(struct split *s)
     return tx_source(s->tx, change->source, true, &s->owner);
 }
 
-/* As many rows as a step has. */
+/* Applies the rows of one step. */
 static enum catalogue_status apply_rows(struct split *s)
 {
     struct entry entry;
@@ -132,7 +132,7 @@ static enum catalogue_status apply_rows(struct split *s)
     return status;
 }
 
-/* Notes which group the step is of. */
+/* Records the group of the step. */
 static enum catalogue_status record_step(struct split *s)
 {
     struct tx *tx = s->tx;

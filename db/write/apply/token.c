@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Tokens: creating, revoking, authorising, noting use. The writer's thread.
  *
- * A token's row never changes: its rights belong to its id for good, so that a grant that was read
- * when a request began can be compared with the row when its change is applied. The configuration's
- * own (`managed`) are created again if anything of them differs, and so have another id. */
+ * A token's row never changes, so that a grant that was read when a request began can be compared
+ * with the row when its change is applied. A token of the configuration (`managed`) is created
+ * again, with another id, if its declaration changes. */
 
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static bool is_of_site(const struct registry_site *site, const char *prefix)
     return false;
 }
 
-/* Refuses what is not a grant. */
+/* Rejects an invalid grant. */
 static void check_grant(const struct registry *r, const struct grant *grant,
                         struct change_result *result)
 {
@@ -81,7 +81,7 @@ enum catalogue_status apply_token_add(struct tx *tx, const struct change *change
 {
     const struct grant *grant = &add->grant;
     const char *name = grant->name ? grant->name : "";
-    if (change->grant.role != GRANT_ALL) { /* no token makes another */
+    if (change->grant.role != GRANT_ALL) { /* a token cannot create tokens */
         result_forbid(result);
         return CATALOGUE_OK;
     }

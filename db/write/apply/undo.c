@@ -2,18 +2,15 @@
 /* Undoing a change, and restoring an index: rows are restored as they were before. The writer's
  * thread.
  *
- * The rows of a change are gone through from the last one to the first, and each is restored alone:
- * what was added is removed, what was removed is restored, with its id, serial and dates. So each
- * step finds the catalogue as the change left it after the same step, and every position that it
- * needs free again; but for a restore's, which moved an entry in several steps and has one row of
- * it: that may come back beside its position, and is the same entry there. What a registration
- * would be refused for now is not restored. What is not as the change left it was changed since: it
- * stays, unless the change overwrites. A restore does the same for all changes of an index since a
- * revision, the newest first, so that of several changes of an entry the oldest state is what
- * stays.
+ * An undo reads the rows of a change from the last one to the first and restores each alone: it
+ * removes added entries and restores removed ones, with their id, serial and dates. So each
+ * position that it needs is free again. The exception is the undo of a restore, which may have
+ * moved an entry several times and has one row for it: that entry may get another position. Entries
+ * that a registration would be rejected for now are not restored. Entries that were changed since
+ * stay, unless the undo overwrites. A restore does the same for all changes of an index since a
+ * revision, newest first, so that the oldest state of an entry remains.
  *
- * Memory: one part of the history. Time: as a list, a token's own share of the writer (list_ends).
- */
+ * Memory: one part of the history. Time: limited like that of a list (list_ends). */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,15 +29,15 @@ struct undo {
     struct change_result *result;
     const struct registry *registry; /* borrowed: an undo of entries changes none of it */
     int64_t only_index;              /* 0: any */
-    int64_t revision;                /* of the change at hand */
+    int64_t revision;                /* of the current change */
     bool of_source;                  /* a source made it */
-    bool of_split;                   /* and its rows are no files */
-    int64_t split_by;                /* the source that did */
-    int64_t group;                   /* of a change in steps; 0: it had one */
+    bool of_split;                   /* a split made it: its rows are not files */
+    int64_t split_by;                /* the source of the split */
+    int64_t group;                   /* of a change in steps; 0: a single step */
     bool later;                      /* a step was undone before this one */
-    bool has_files;                  /* the history has what was known of its files */
+    bool has_files;                  /* the history has states of its files */
     uint64_t done;
-    struct history_part part; /* the one at hand */
+    struct history_part part; /* the current part */
 };
 
 static bool is_to_end(const struct undo *u)
@@ -55,8 +52,8 @@ static bool same_text(const char *a, bool has_b, const char *b)
     return (a != NULL) == has_b && (!a || strcmp(a, b) == 0);
 }
 
-/* True where the entry is what the image says, at any position of its index; NULL: where it does
- * not exist. */
+/* True if the entry equals the image, at any position of its index; `image` NULL: if it does not
+ * exist. */
 static bool is_as(const struct undo *u, const struct put_row *row,
                   const struct history_image *image)
 {
@@ -92,7 +89,7 @@ static void bind_image(const struct undo *u, sqlite3_stmt *row, int64_t address,
     statement_bind_text(row, 8, history_text_of(&u->part, image->extensions));
 }
 
-/* The row as it stands again, as far as its age counts from it. */
+/* The restored row: the members from which its age counts. */
 static struct put_row row_as(const struct undo *u, int64_t address,
                              const struct history_image *image)
 {
@@ -113,7 +110,7 @@ static uint32_t weight_of(const struct registry_index *list, const struct histor
     return occupancy_weight(list->kind, loc, old->loc.len, old->before.extensions.len);
 }
 
-/* The entry is where it was: what else it was comes back. */
+/* Restores an entry that is still at its position. */
 static enum catalogue_status put_back_here(struct undo *u, const struct registry_index *index,
                                            const struct history_row *old, const char *loc,
                                            const struct put_row *now)
@@ -145,7 +142,7 @@ static enum catalogue_status put_back_here(struct undo *u, const struct registry
     return urlset_record_age(tx, index, &is);
 }
 
-/* The entry comes back to its index, at its position where that is free. */
+/* Restores a removed entry to its index, at its position if that is free. */
 static enum catalogue_status restore_entry(struct undo *u, const struct registry_index *index,
                                            const struct history_row *old, const char *loc)
 {
@@ -185,7 +182,7 @@ static enum catalogue_status remove_row(struct undo *u, const struct put_row *no
                                         const struct registry_index *index, const char *loc)
 {
     u->tx->changed = true;
-    if (!index) /* what a removed index left */
+    if (!index) /* a row of a removed index */
         return put_drop_remains(u->tx, now->address, loc);
     return put_release(u->tx, index, now, loc);
 }
@@ -200,8 +197,8 @@ static void count(struct undo *u, bool was, bool is, uint64_t by)
         u->result->removed += by;
 }
 
-/* The entry exists before a step, and after it. A restore reports the result of all steps: an entry
- * that an earlier one restored is counted again. */
+/* `from`, `to`: whether the entry exists before and after a step. A restore counts the result of
+ * all steps: corrects the count of an entry that an earlier step restored. */
 static enum catalogue_status count_step(struct undo *u, const char *loc, bool from, bool to)
 {
     bool was = from;
@@ -264,8 +261,8 @@ static enum catalogue_status run_of_source(struct undo *u, enum statement which,
     return statement_run(row);
 }
 
-/* The file is known as before, and the next scan that may write reads it again: what it finds then
- * is another content than this, or none. A file whose entry the change made is not known. */
+/* Restores the old state of the file; the next scan that may write reads the file again and
+ * compares. A file whose entry the change created is forgotten. */
 static enum catalogue_status put_file_back(struct undo *u, const struct history_row *old,
                                            const char *loc)
 {
@@ -295,8 +292,8 @@ static void refuse(struct undo *u, const char *word, const char *sentence)
     u->result->conflict = word;
 }
 
-/* What a source found is the source's to decide: its next scan would find it again. Only what is
- * frozen it leaves alone. */
+/* Whether the row must be left to its source: the next scan would restore it, except in a frozen
+ * list. */
 static bool is_for_source(struct undo *u, const struct registry_index *from,
                           const struct registry_index *to)
 {
@@ -309,7 +306,7 @@ static bool is_for_source(struct undo *u, const struct registry_index *from,
     return true;
 }
 
-/* Whether its page has room for what it was. (Its list is open: a row of it was read before.) */
+/* Whether its page has room for the old row. (Its list is loaded: a row of it was read before.) */
 static bool stays_in_page(const struct undo *u, const struct registry_index *list,
                           const struct history_row *old, const char *loc, const struct put_row *now)
 {
@@ -320,7 +317,7 @@ static bool stays_in_page(const struct undo *u, const struct registry_index *lis
                                put_row_weight(list, now, loc), weight_of(list, old, loc)));
 }
 
-/* The entry stands as `now` and is to be as `old` was before; `to` NULL: not there. */
+/* Restores the entry `now` to the state of `old` before the change; `to` NULL: removes it. */
 static enum catalogue_status put_back(struct undo *u, const struct history_row *old,
                                       const char *loc, const struct put_row *now,
                                       const struct registry_index *to)
@@ -342,8 +339,8 @@ static enum catalogue_status put_back(struct undo *u, const struct history_row *
     return status;
 }
 
-/* The code that a registration would get now: the site may have lost a host, or have a page of that
- * name. */
+/* The code that a registration would get now: the site may have lost a host, or got a page with
+ * that URL. */
 static enum rule_code evaluate_place(const struct undo *u, const char *loc,
                                      const struct registry_index *to)
 {
@@ -359,7 +356,7 @@ static bool touches(const struct history_row *row, int64_t index)
            (row->has_after && id_address_index(row->after.address) == index);
 }
 
-/* The entry of a page of a urlset: it comes of what the page is then. */
+/* Whether it is the entry of a urlset's page, which follows from the rows of that page. */
 static bool follows(const struct history_row *row)
 {
     return (row->has_before && row->before.source < 0) || (row->has_after && row->after.source < 0);
@@ -383,7 +380,7 @@ static enum catalogue_status undo_row(struct undo *u, const struct history_row *
     enum catalogue_status status = put_find(u->tx, old->site, loc, &now);
     if (status != CATALOGUE_OK)
         return status;
-    /* What lay in an index that no longer exists cannot be restored. */
+    /* An entry of a removed index cannot be restored. */
     const struct registry_index *to =
         old->has_before ? registry_list_by_id(u->registry, id_address_index(old->before.address))
                         : NULL;
@@ -426,7 +423,7 @@ static enum catalogue_status undo_part(struct undo *u, const void *bytes, size_t
     return status;
 }
 
-/* The blob of a row's first column, which the statement keeps while it is undone. */
+/* Undoes the rows in the blob of the first column, which stays valid meanwhile. */
 static enum catalogue_status undo_blob(struct undo *u, sqlite3_stmt *row)
 {
     bool found;
@@ -439,7 +436,7 @@ static enum catalogue_status undo_blob(struct undo *u, sqlite3_stmt *row)
     return status;
 }
 
-/* A change as the history has it. */
+/* A row of `history`. */
 struct line {
     bool found;
     bool is_scan, is_split, has_rows;
@@ -512,7 +509,7 @@ static bool is_for_undo(struct undo *u, const struct line *line)
     return u->result->status == CATALOGUE_OK;
 }
 
-/* From which revision on the history has all of the site. */
+/* The revision from which on the history of the site is complete. */
 static enum catalogue_status kept_since(struct undo *u, int64_t site_id, uint64_t *from)
 {
     int64_t since = 0;
@@ -528,7 +525,7 @@ static void report_dropped(struct undo *u, uint64_t from)
     result_decline(u->result, CATALOGUE_NOT_FOUND, sentence);
 }
 
-/* True where a token of one site may know of the change, and what it knows begins so early. */
+/* Whether a token of one site may see the change, and the site's history reaches that far. */
 static enum catalogue_status is_known(struct undo *u, int64_t revision, bool *known, uint64_t *from)
 {
     int64_t found = 1, site_id = u->change->grant.site_id;
@@ -541,7 +538,7 @@ static enum catalogue_status is_known(struct undo *u, int64_t revision, bool *kn
 
 /* ---- steps */
 
-/* The next step back of a group: the last one that is left of it. */
+/* Undoes the last step of a group that is left. */
 static enum catalogue_status undo_step(struct undo *u)
 {
     struct change_result *result = u->result;
@@ -565,7 +562,7 @@ static enum catalogue_status undo_step(struct undo *u)
     return status;
 }
 
-/* The step's own place in the history, as part of the undo. */
+/* Records the step in the history, as part of the undo. */
 static enum catalogue_status record_step(struct undo *u)
 {
     if (u->group == 0 || !u->tx->changed || u->change->dry_run ||
@@ -574,8 +571,8 @@ static enum catalogue_status record_step(struct undo *u)
     return tx_record_step(u->tx, &u->result->group);
 }
 
-/* The first step checks all of them with the guard, later ones none; after the last one, what its
- * source split is read again. */
+/* The first step checks the whole group with the guard. After the last step the source reads its
+ * split files again. */
 static enum catalogue_status check_group(struct undo *u, struct occupancy_index *i)
 {
     int64_t net = 0;
@@ -638,7 +635,7 @@ static enum catalogue_status restore_all(struct undo *u, const struct registry_i
         status = read_line(u, revision, &line);
         if (status == CATALOGUE_OK && !line.found)
             status = CATALOGUE_CORRUPT;
-        /* Else the index itself was made, say: nothing of its entries. */
+        /* A change without rows was, for example, the creation of the index. */
         if (status == CATALOGUE_OK && line.has_rows)
             status = undo_rows(u, revision, &line);
         if (status != CATALOGUE_OK)
@@ -687,8 +684,7 @@ static bool is_urlset(const struct undo *u, int64_t id)
     return list && list->kind == LIST_URLSET;
 }
 
-/* The rows of a group are page URLs, or entries: of a group with urlsets the entries are those of
- * their pages. */
+/* Whether the group changed urlsets: then its other rows are the entries of their pages. */
 static bool touches_urlsets(const struct undo *u)
 {
     for (const struct occupancy_index *i = u->tx->occupancy->dirty; i; i = i->next_dirty)
@@ -697,7 +693,7 @@ static bool touches_urlsets(const struct undo *u)
     return false;
 }
 
-/* The guard is held to each index that lost entries, all in all. */
+/* Checks each index that lost entries with the guard. */
 static enum catalogue_status hold_to_guard(struct undo *u)
 {
     bool urlsets = u->of_split || (u->group != 0 && touches_urlsets(u));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
 /* Undoing the removal of an index or a site. The writer's thread.
  *
- * A removal drops no row: it marks, and the rows go a day later (apply_purge). Until then the mark
- * is taken off again, and entries, pages and bytes are as they were. What happened in between takes
- * precedence: if another took the path, origin or a host alias, the undo is refused; a loc that was
- * registered elsewhere stays there and is listed. Its row was removed when it was registered, and
- * removed_loc remembers that, so that here its page is counted without it.
+ * A removal deletes no rows: it only marks the list or site as removed, and apply_purge deletes the
+ * rows a day later. Until then an undo removes the mark, and entries, pages and bytes are as
+ * before. Later changes take precedence: if another site or list uses the path, the origin or a
+ * host alias, the undo is rejected; a loc that was registered in another list stays there and is
+ * reported. Its old row was deleted when it was registered, and recorded in removed_loc, so that
+ * the page is counted without it.
  *
- * The marks are removed first and the result is checked then: if that refuses, all of it is rolled
- * back. Tokens of a removed site are not restored. */
+ * The marks are removed first, then the result is checked, and rolled back if a check fails. Tokens
+ * of a removed site are not restored. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ static bool is_refused(const struct unremove *u)
     return u->result->status != CATALOGUE_OK;
 }
 
-/* The text that the statement finds by `id`, "" where there is none. */
+/* Reads the text that the statement finds by `id`; "": none. */
 static enum catalogue_status read_text(struct tx *tx, enum statement which, int64_t id, char *out,
                                        size_t size)
 {
@@ -56,9 +57,9 @@ static enum catalogue_status read_text(struct tx *tx, enum statement which, int6
     return text ? status : CATALOGUE_NO_MEMORY;
 }
 
-/* ---- what came in between */
+/* ---- conflicts with later changes */
 
-/* An index comes back to a site that is there, to a path that is free. */
+/* An index needs an existing site and a free path. */
 static enum catalogue_status check_index(struct unremove *u, int64_t index_id)
 {
     const struct registry_site *site = registry_site_by_id(u->registry, u->site_id);
@@ -99,7 +100,7 @@ static enum catalogue_status check_origin(struct unremove *u)
     return CATALOGUE_OK;
 }
 
-/* The site as it came back, beside the others. */
+/* Checks the restored site against the other sites. */
 static void evaluate_site(struct unremove *u, const struct registry_site *site)
 {
     size_t robots = 0;
@@ -114,7 +115,7 @@ static void evaluate_site(struct unremove *u, const struct registry_site *site)
                "limit exceeded: the robots.txt of the other sites leave no room for its own");
 }
 
-/* A urlset's index is there, and has room for its pages. */
+/* A urlset needs its index, with room for its pages. */
 static enum catalogue_status check_urlset(struct unremove *u, const struct registry_site *site,
                                           const struct registry_index *urlset)
 {
@@ -129,7 +130,8 @@ static enum catalogue_status check_urlset(struct unremove *u, const struct regis
                : status;
 }
 
-/* Page names against locs and other indexes, of what came back and of what was made since. */
+/* Checks page names against locs and other indexes, for restored lists and for those created since.
+ */
 static enum catalogue_status check_whole(struct unremove *u, int64_t list_id, bool of_site)
 {
     struct occupancy_index *occupancy;
@@ -155,7 +157,7 @@ static enum catalogue_status check_whole(struct unremove *u, int64_t list_id, bo
     return status;
 }
 
-/* ---- bringing it back */
+/* ---- restoring */
 
 static void report_registered(struct unremove *u, const char *loc)
 {
@@ -167,7 +169,7 @@ static void report_registered(struct unremove *u, const char *loc)
     findings_refuse(&u->result->findings, &rejection);
 }
 
-/* Reports the locs that were registered elsewhere, and removes them from the pages. */
+/* Reports the locs that were registered in other lists, and removes them from the pages. */
 static enum catalogue_status drop_registered(struct unremove *u, struct occupancy_index *occupancy)
 {
     struct tx *tx = u->tx;

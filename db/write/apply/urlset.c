@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LicenseRef-Undeclared */
-/* Making and changing a urlset, and how far IndexNow was notified. */
+/* Creates and changes urlsets, removes expired page URLs, and stores the position of IndexNow. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 /* ---- making and changing one */
 
-/* What a news sitemap is to have (Google: "articles created in the last two days"). */
+/* Google, for news sitemaps: "articles created in the last two days". */
 #define NEWS_EXPIRES_S (2 * 86400)
 
 static void refuse_field(struct change_result *result, const char *field, const char *sentence)
@@ -40,7 +40,7 @@ static bool check_fields(const struct urlset_fields *fields, struct change_resul
     return result->status == CATALOGUE_OK;
 }
 
-/* What `to` is with the settings in `set`; of one that is being made, all. */
+/* Copies the settings in `set` to `to`; for a new urlset, all. */
 static void copy_fields(const struct urlset_fields *fields, unsigned set, struct registry_index *to)
 {
     const unsigned with = to->with;
@@ -67,7 +67,7 @@ static void bind_settings(sqlite3_stmt *row, int at, const struct registry_index
 #undef X
 }
 
-/* The index whose entries its pages are to be; NULL, with the result filled, where there is none.
+/* The index that will list the urlset's pages; NULL, with the result filled, if there is none.
  * `path` is the urlset's. */
 static const struct registry_index *find_index(const struct registry *r,
                                                const struct change *change, const char *name,
@@ -123,7 +123,7 @@ enum catalogue_status apply_urlset_add(struct tx *tx, const struct change *chang
     return admin_insert(tx, row, result);
 }
 
-/* Fills what the urlset is to be. Refuses what it cannot. */
+/* Fills the new settings of the urlset. Rejects invalid ones. */
 static enum catalogue_status check_update(struct tx *tx, const struct change *change,
                                           const struct urlset_fields *fields,
                                           const struct registry *r,
@@ -220,7 +220,7 @@ enum catalogue_status apply_urlset_update(struct tx *tx, const struct change *ch
     return status;
 }
 
-/* CHANGE_INDEXNOW: how far the page URLs of a site's urlsets were sent. */
+/* CHANGE_INDEXNOW */
 enum catalogue_status apply_indexnow(struct tx *tx, const struct change_indexnow *w,
                                      struct change_result *result)
 {
@@ -234,8 +234,7 @@ enum catalogue_status apply_indexnow(struct tx *tx, const struct change_indexnow
     return status;
 }
 
-/* The age of page URLs in urlsets with expires_s, and the batches in which those that are too old
- * go. */
+/* ---- the age of page URLs in urlsets with expires_s, and batches that remove expired ones */
 
 #define NEWS_DATE "<news:publication_date>"
 
@@ -270,11 +269,11 @@ enum catalogue_status urlset_record_age(struct tx *tx, const struct registry_ind
     return tx_run(tx, ST_AGE_PUT, row->address, list->id, dated_at(row));
 }
 
-/* Few enough to let others have their turn: tens of milliseconds. */
+/* Most rows of a batch: tens of milliseconds. */
 #define EXPIRE_ROWS      2000u
 #define EXPIRE_ROW_BYTES 16384u /* a row with more extensions counts as several */
 
-/* What is noted of an address may be of a row that was removed, or written again since. */
+/* A row of urlset_age may be that of a page URL that was removed, or written again since. */
 static enum catalogue_status expire_row(struct tx *tx, const struct registry_index *urlset,
                                         int64_t address, size_t *bytes,
                                         struct change_result *result)
@@ -316,7 +315,7 @@ enum catalogue_status apply_expire(struct tx *tx, struct change_result *result)
     for (size_t s = 0; status == CATALOGUE_OK && s < r->site_count && looked_at < EXPIRE_ROWS;
          s++) {
         const struct registry_site *site = &r->sites[(first + s) % r->site_count];
-        tx->expire_turn = (first + s) % r->site_count + 1; /* behind who has taken the last */
+        tx->expire_turn = (first + s) % r->site_count + 1; /* the site after the one served last */
         for (size_t i = 0; status == CATALOGUE_OK && i < site->urlset_count; i++) {
             urlset = &site->urlsets[i];
             if (urlset->expires_s == 0 || registry_is_frozen(r, urlset))
